@@ -1,0 +1,62 @@
+"""Gazeveil: privacy for eye tracking, with the promise stated, accounted and attacked.
+
+Everything public is here and loads on first use, so that `import gazeveil` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gazeveil.events import detect
+    from gazeveil.features import FeatureTable, event_features, window_features
+    from gazeveil.gaze.cohort import Cohort
+    from gazeveil.gaze.events import Events
+    from gazeveil.gaze.geometry import Screen, Sphere
+    from gazeveil.gaze.recording import Recording
+    from gazeveil.gaze.simulate import simulate
+    from gazeveil.io.registry import read
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Cohort": "gazeveil.gaze.cohort",
+    "Events": "gazeveil.gaze.events",
+    "FeatureTable": "gazeveil.features",
+    "Recording": "gazeveil.gaze.recording",
+    "Screen": "gazeveil.gaze.geometry",
+    "Sphere": "gazeveil.gaze.geometry",
+    "detect": "gazeveil.events",
+    "event_features": "gazeveil.features",
+    "read": "gazeveil.io.registry",
+    "simulate": "gazeveil.gaze.simulate",
+    "window_features": "gazeveil.features",
+}
+
+__all__ = [
+    "Cohort",
+    "Events",
+    "FeatureTable",
+    "Recording",
+    "Screen",
+    "Sphere",
+    "__version__",
+    "detect",
+    "event_features",
+    "read",
+    "simulate",
+    "window_features",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gazeveil' has no attribute '{name}'")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

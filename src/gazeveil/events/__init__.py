@@ -1,0 +1,1 @@
+"""Event detection on screen and sphere."""

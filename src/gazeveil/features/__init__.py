@@ -1,0 +1,1 @@
+"""Features of events and of windows."""

@@ -1,0 +1,1 @@
+"""What the data is: recordings, cohorts, events, geometry, and a simulator of all of these."""

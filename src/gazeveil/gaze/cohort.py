@@ -1,0 +1,200 @@
+"""A Cohort: recordings of many people, in memory or lazily over files.
+
+Iterating a lazy cohort loads one recording at a time, and forgets it. What is known without loading (who, what, which session) is
+in the :class:`Handle`; so `len`, `people`, `stimuli` and `select` never open a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias, overload
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gaze.recording import Recording
+
+Attributes: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A recording that is not loaded yet.
+
+    Parameters
+    ----------
+    person, stimulus, session, task : str
+        As the recording will say.
+    load : callable
+        Reads it; a module-level function or a `functools.partial` of one, so that worker processes can be sent it.
+    source : str
+        The file, for messages.
+    """
+
+    person: str
+    stimulus: str
+    load: Callable[[], Recording]
+    session: str = "1"
+    task: str = ""
+    source: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """(person, stimulus, session, task)."""
+        return self.person, self.stimulus, self.session, self.task
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file a reader left alone, and why."""
+
+    path: str
+    reason: str
+
+
+class Cohort:
+    """Recordings plus what is known about the people.
+
+    Parameters
+    ----------
+    recordings : iterable of Recording or Handle
+        At most one per (person, stimulus, session, task).
+    people : mapping of person to attributes, optional
+        Age, gender and the like; people without an entry get an empty one.
+    skipped : iterable of Skipped
+        Files that were found but are not part of the cohort.
+    name : str
+        A name for tables and messages.
+
+    Raises
+    ------
+    DataError
+        If two recordings have the same person, stimulus, session and task.
+    """
+
+    def __init__(
+        self,
+        recordings: Iterable[Recording | Handle],
+        people: Mapping[str, Attributes] | None = None,
+        skipped: Iterable[Skipped] = (),
+        name: str = "",
+    ) -> None:
+        self._items: tuple[Recording | Handle, ...] = tuple(recordings)
+        for item in self._items:
+            if not isinstance(item, Recording | Handle):
+                checks.refuse("Cohort", "recordings", "an iterable of recordings", item)
+        self._refuse_clashes()
+        known = {} if people is None else dict(people)
+        seen = dict.fromkeys(item.person for item in self._items)
+        self._people = MappingProxyType({p: MappingProxyType(dict(known.get(p, {}))) for p in sorted({*seen, *known}, key=natural)})
+        self.skipped = tuple(skipped)
+        self.name = name
+
+    def _refuse_clashes(self) -> None:
+        first: dict[tuple[str, str, str, str], Recording | Handle] = {}
+        for item in self._items:
+            other = first.setdefault(item.key, item)
+            if other is not item:
+                where = [i.source or "memory" for i in (other, item)]
+                raise DataError(
+                    f"Two recordings say person '{item.person}', stimulus '{item.stimulus}', session '{item.session}': {where[0]} and {where[1]}."
+                    " If these are two people, read the folders one by one and rename; if one person came twice, read with clash='session'."
+                )
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Recording]:
+        for item in self._items:
+            yield item if isinstance(item, Recording) else item.load()
+
+    @overload
+    def __getitem__(self, index: int) -> Recording: ...
+    @overload
+    def __getitem__(self, index: slice) -> Cohort: ...
+    def __getitem__(self, index: int | slice) -> Recording | Cohort:
+        if isinstance(index, slice):
+            return self._with(self._items[index])
+        item = self._items[index]
+        return item if isinstance(item, Recording) else item.load()
+
+    def __repr__(self) -> str:
+        return f"Cohort({len(self)} recordings, {len(self.people)} people, {len(self.stimuli)} stimuli)"
+
+    @property
+    def items(self) -> tuple[Recording | Handle, ...]:
+        """The recordings as they are held: loaded ones and handles."""
+        return self._items
+
+    @property
+    def keys(self) -> tuple[tuple[str, str, str, str], ...]:
+        """(person, stimulus, session, task) of each recording, without loading."""
+        return tuple(item.key for item in self._items)
+
+    @property
+    def people(self) -> Mapping[str, Attributes]:
+        """Read-only mapping of person to attributes, in natural order."""
+        return self._people
+
+    @property
+    def stimuli(self) -> tuple[str, ...]:
+        """Names of the stimuli, in natural order."""
+        return tuple(sorted({item.stimulus for item in self._items}, key=natural))
+
+    def select(self, people: Iterable[str] | str | None = None, stimuli: Iterable[str] | str | None = None) -> Cohort:
+        """The recordings of some people, of some stimuli, or both.
+
+        Raises
+        ------
+        ParameterError
+            For a name that is not in the cohort.
+        """
+        wanted_people = _names("people", people, self.people)
+        wanted_stimuli = _names("stimuli", stimuli, self.stimuli)
+        return self._with(
+            item
+            for item in self._items
+            if (wanted_people is None or item.person in wanted_people) and (wanted_stimuli is None or item.stimulus in wanted_stimuli)
+        )
+
+    def _with(self, items: Iterable[Recording | Handle]) -> Cohort:
+        kept = tuple(items)
+        left = {item.person for item in kept}
+        return Cohort(kept, {p: a for p, a in self.people.items() if p in left}, self.skipped, self.name)
+
+    def load(self) -> Cohort:
+        """The same cohort with every recording in memory."""
+        return Cohort(list(self), self.people, self.skipped, self.name)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the cohort as a canonical Parquet folder, one recording at a time."""
+        # The writer lives one floor up; the method is here because this is where users look for it.
+        from importlib import import_module
+
+        return Path(import_module("gazeveil.io.parquet").write(self, path))
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts `user2` before `user10`."""
+    parts: list[tuple[int, int, str]] = []
+    digits = ""
+    for ch in text + "\0":
+        if ch.isascii() and ch.isdigit():
+            digits += ch
+            continue
+        if digits:
+            parts.append((0, int(digits), digits))
+            digits = ""
+        parts.append((1, 0, ch))
+    return tuple(parts)
+
+
+def _names(name: str, wanted: Iterable[str] | str | None, known: Mapping[str, object] | Sequence[str]) -> frozenset[str] | None:
+    if wanted is None:
+        return None
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for one in names:
+        checks.one_of("Cohort.select", name, one, known)
+    return frozenset(names)

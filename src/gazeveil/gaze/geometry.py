@@ -1,0 +1,246 @@
+"""Where gaze lives: the sphere around a head, a flat screen, and the angles on both.
+
+Axes of every vector here: x right, y up, z forward. Degrees of a :class:`Sphere` are equirectangular (x in [0, 360) from left to
+right with straight ahead at 180, y in [0, 180) from the zenith down); degrees of a :class:`Screen` are the two tangent angles from
+its centre, right and down. Angles between directions use atan2 of cross and dot product, which is exact near 0 and 180 degrees
+where the arc cosine is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# The largest double below 180, so that the south pole stays inside [0, 180).
+_Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """Directions around a viewer in equirectangular degrees.
+
+    Examples
+    --------
+    >>> Sphere().vectors([180.0], [90.0]).round(6).tolist()
+    [[0.0, 0.0, 1.0]]
+    """
+
+    @property
+    def width_deg(self) -> float:
+        """Horizontal extent in degrees."""
+        return 360.0
+
+    @property
+    def height_deg(self) -> float:
+        """Vertical extent in degrees."""
+        return 180.0
+
+    def vectors(self, x_deg: ArrayLike, y_deg: ArrayLike) -> Floats:
+        """Unit vectors, shape (n, 3), of equirectangular degrees."""
+        lon = np.radians(np.asarray(x_deg, dtype=np.float64) - 180.0)
+        lat = np.radians(90.0 - np.asarray(y_deg, dtype=np.float64))
+        return np.stack((np.cos(lat) * np.sin(lon), np.sin(lat), np.cos(lat) * np.cos(lon)), axis=-1)
+
+    def degrees(self, vectors: ArrayLike) -> tuple[Floats, Floats]:
+        """Equirectangular degrees (x, y) of vectors of any length above zero; a zero vector gives NaN."""
+        v = np.asarray(vectors, dtype=np.float64)
+        flat = np.hypot(v[..., 0], v[..., 2])
+        empty = (flat == 0) & (v[..., 1] == 0)
+        x = wrap_x(np.degrees(np.arctan2(v[..., 0], v[..., 2])) + 180.0)
+        y = np.minimum(90.0 - np.degrees(np.arctan2(v[..., 1], flat)), _Y_LAST_DEG)
+        return np.where(empty, np.nan, x), np.where(empty, np.nan, y)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A flat screen seen from in front of its centre.
+
+    Parameters
+    ----------
+    width_px, height_px : float
+        Resolution in pixels.
+    width_mm, height_mm : float
+        Size in millimetres.
+    distance_mm : float
+        Distance of the eye from the centre in millimetres.
+
+    Examples
+    --------
+    >>> screen = Screen(1280, 720, 400.0, 225.0, 450.0)
+    >>> x, y = screen.from_px([1280.0], [360.0])
+    >>> round(float(x[0]), 3), round(float(y[0]), 3)
+    (23.962, 0.0)
+    """
+
+    width_px: float
+    height_px: float
+    width_mm: float
+    height_mm: float
+    distance_mm: float
+
+    def __post_init__(self) -> None:
+        for name in ("width_px", "height_px", "width_mm", "height_mm", "distance_mm"):
+            object.__setattr__(self, name, checks.positive("Screen", name, getattr(self, name)))
+
+    @property
+    def width_deg(self) -> float:
+        """Visual angle between the left and the right edge."""
+        return float(2 * np.degrees(np.arctan(self.width_mm / 2 / self.distance_mm)))
+
+    @property
+    def height_deg(self) -> float:
+        """Visual angle between the top and the bottom edge."""
+        return float(2 * np.degrees(np.arctan(self.height_mm / 2 / self.distance_mm)))
+
+    def from_px(self, x_px: ArrayLike, y_px: ArrayLike) -> tuple[Floats, Floats]:
+        """Degrees of pixels that count from the top-left corner."""
+        x_mm = (np.asarray(x_px, dtype=np.float64) - self.width_px / 2) * (self.width_mm / self.width_px)
+        y_mm = (np.asarray(y_px, dtype=np.float64) - self.height_px / 2) * (self.height_mm / self.height_px)
+        return self.from_mm(x_mm, y_mm)
+
+    def from_mm(self, x_mm: ArrayLike, y_mm: ArrayLike) -> tuple[Floats, Floats]:
+        """Degrees of millimetres right of and below the centre."""
+        x = np.degrees(np.arctan(np.asarray(x_mm, dtype=np.float64) / self.distance_mm))
+        y = np.degrees(np.arctan(np.asarray(y_mm, dtype=np.float64) / self.distance_mm))
+        return x, y
+
+    def to_px(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
+        """Pixels from the top-left corner of degrees."""
+        x_mm = np.tan(np.radians(np.asarray(x_deg, dtype=np.float64))) * self.distance_mm
+        y_mm = np.tan(np.radians(np.asarray(y_deg, dtype=np.float64))) * self.distance_mm
+        return x_mm * (self.width_px / self.width_mm) + self.width_px / 2, y_mm * (self.height_px / self.height_mm) + self.height_px / 2
+
+    def vectors(self, x_deg: ArrayLike, y_deg: ArrayLike) -> Floats:
+        """Unit vectors, shape (n, 3), from the eye to the points on the screen."""
+        return from_tangents(x_deg, y_deg)
+
+    def degrees(self, vectors: ArrayLike) -> tuple[Floats, Floats]:
+        """Degrees (x, y) of vectors; one that points away from the screen gives NaN."""
+        return to_tangents(vectors)
+
+
+Space: TypeAlias = Sphere | Screen
+
+
+def wrap_x(x_deg: ArrayLike) -> Floats:
+    """Longitudes brought into [0, 360)."""
+    x = np.mod(np.asarray(x_deg, dtype=np.float64), 360.0)
+    # np.mod of a tiny negative number rounds to 360.0 itself.
+    return np.where(x >= 360.0, 0.0, x)
+
+
+def unwrap_x(x_deg: ArrayLike) -> Floats:
+    """A path of longitudes without jumps at 0/360, before differences, means or deviations.
+
+    NaN stays NaN and does not break the path: the next finite sample continues from the last finite one.
+    """
+    x = np.asarray(x_deg, dtype=np.float64)
+    result = x.copy()
+    seen = np.isfinite(x)
+    if seen.any():
+        result[seen] = np.unwrap(x[seen], period=360.0)
+    return result
+
+
+def from_tangents(x_deg: ArrayLike, y_deg: ArrayLike) -> Floats:
+    """Unit vectors of the tangent angles (right, down) of a screen or of an eye in its head."""
+    right = np.tan(np.radians(np.asarray(x_deg, dtype=np.float64)))
+    down = np.tan(np.radians(np.asarray(y_deg, dtype=np.float64)))
+    v = np.stack((right, -down, np.ones_like(right)), axis=-1)
+    return v / np.linalg.norm(v, axis=-1, keepdims=True)
+
+
+def to_tangents(vectors: ArrayLike) -> tuple[Floats, Floats]:
+    """Tangent angles (right, down) of vectors in degrees; a vector at 90 degrees or more from straight ahead gives NaN."""
+    v = np.asarray(vectors, dtype=np.float64)
+    ahead = np.where(v[..., 2] > 0, v[..., 2], np.nan)
+    return np.degrees(np.arctan(v[..., 0] / ahead)), np.degrees(np.arctan(-v[..., 1] / ahead))
+
+
+def angle_deg(u: ArrayLike, v: ArrayLike) -> Floats:
+    """Angle between vectors (n, 3) in degrees, by atan2: exact at 0 and at 180."""
+    a = np.asarray(u, dtype=np.float64)
+    b = np.asarray(v, dtype=np.float64)
+    cross = np.linalg.norm(np.cross(a, b), axis=-1)
+    return np.degrees(np.arctan2(cross, np.sum(a * b, axis=-1)))
+
+
+def haversine_deg(x0_deg: ArrayLike, y0_deg: ArrayLike, x1_deg: ArrayLike, y1_deg: ArrayLike) -> Floats:
+    """Great-circle distance between equirectangular degrees."""
+    lat0, lat1 = np.radians(90.0 - np.asarray(y0_deg, dtype=np.float64)), np.radians(90.0 - np.asarray(y1_deg, dtype=np.float64))
+    dlon = np.radians(np.asarray(x1_deg, dtype=np.float64) - np.asarray(x0_deg, dtype=np.float64))
+    h = np.sin((lat1 - lat0) / 2) ** 2 + np.cos(lat0) * np.cos(lat1) * np.sin(dlon / 2) ** 2
+    return np.degrees(2 * np.arctan2(np.sqrt(h), np.sqrt(np.maximum(0.0, 1.0 - h))))
+
+
+def distance_deg(space: Space, x0_deg: ArrayLike, y0_deg: ArrayLike, x1_deg: ArrayLike, y1_deg: ArrayLike) -> Floats:
+    """Visual angle between two points of a space, in degrees."""
+    if isinstance(space, Sphere):
+        return haversine_deg(x0_deg, y0_deg, x1_deg, y1_deg)
+    return angle_deg(space.vectors(x0_deg, y0_deg), space.vectors(x1_deg, y1_deg))
+
+
+def mean_direction(vectors: ArrayLike) -> Floats:
+    """Normalised mean of vectors (n, 3); NaN where they cancel or none is finite."""
+    v = np.asarray(vectors, dtype=np.float64)
+    v = v[np.isfinite(v).all(axis=-1)]
+    total = v.sum(axis=0)
+    length = float(np.linalg.norm(total))
+    return total / length if length > 1e-12 else np.full(3, np.nan)
+
+
+# --- rotations: quaternions as (..., 4) arrays in the order x, y, z, w ---------------------------------------------------------
+
+
+def quaternion_inverse(q: ArrayLike) -> Floats:
+    """Inverse of unit quaternions (x, y, z, w)."""
+    return np.asarray(q, dtype=np.float64) * np.array([-1.0, -1.0, -1.0, 1.0])
+
+
+def quaternion_multiply(p: ArrayLike, q: ArrayLike) -> Floats:
+    """Hamilton product p q: rotating by the product is rotating by q, then by p."""
+    a, b = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+    av, aw, bv, bw = a[..., :3], a[..., 3:], b[..., :3], b[..., 3:]
+    vector = aw * bv + bw * av + np.cross(av, bv)
+    return np.concatenate((vector, aw * bw - np.sum(av * bv, axis=-1, keepdims=True)), axis=-1)
+
+
+def rotate(q: ArrayLike, vectors: ArrayLike) -> Floats:
+    """Vectors turned by quaternions (x, y, z, w); the quaternions need not be normalised, a zero one gives NaN."""
+    a, v = np.asarray(q, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        a = a / np.linalg.norm(a, axis=-1, keepdims=True)
+    axis, w = a[..., :3], a[..., 3:]
+    t = 2.0 * np.cross(axis, v)
+    return v + w * t + np.cross(axis, t)
+
+
+def head_axes(head_deg: ArrayLike) -> Floats:
+    """Right, up and forward axes, shape (n, 3, 3), of heads given as (x_deg, y_deg, roll_deg).
+
+    A positive roll leans the head to its right. Without roll the right axis is horizontal.
+    """
+    head = np.asarray(head_deg, dtype=np.float64)
+    forward = Sphere().vectors(head[..., 0], head[..., 1])
+    lon = np.radians(head[..., 0] - 180.0)
+    right = np.stack((np.cos(lon), np.zeros_like(lon), -np.sin(lon)), axis=-1)
+    up = np.cross(forward, right)
+    roll = np.radians(head[..., 2])[..., None]
+    return np.stack((np.cos(roll) * right - np.sin(roll) * up, np.cos(roll) * up + np.sin(roll) * right, forward), axis=-2)
+
+
+def eye_in_head(gaze_vectors: ArrayLike, head_deg: ArrayLike) -> tuple[Floats, Floats]:
+    """Tangent angles (right, down) of gaze seen from the head, in degrees; NaN beyond 90 degrees."""
+    return to_tangents(np.einsum("...ij,...j->...i", head_axes(head_deg), np.asarray(gaze_vectors, dtype=np.float64)))
+
+
+def gaze_in_world(eye_x_deg: ArrayLike, eye_y_deg: ArrayLike, head_deg: ArrayLike) -> Floats:
+    """Unit gaze vectors in the world of an eye's tangent angles in a head given as (x_deg, y_deg, roll_deg)."""
+    return np.einsum("...ij,...i->...j", head_axes(head_deg), from_tangents(eye_x_deg, eye_y_deg))

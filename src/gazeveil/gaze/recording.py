@@ -1,0 +1,369 @@
+"""A Recording: one person, one stimulus, one session, one task, and the samples of gaze.
+
+Missing samples stay, marked invalid; nothing is invented or silently dropped. Times of valid samples strictly increase: a tracker
+that sends a time twice or goes back has those samples kept with their time and marked invalid (:func:`increasing`), so that
+everything after may difference times without a second look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.errors import DataError
+from gazeveil.gaze.events import WORD, Events
+from gazeveil.gaze.geometry import Screen, Space, Sphere
+
+_KNOWN_RATES_HZ = (25, 30, 50, 60, 72, 75, 90, 100, 120, 125, 150, 200, 240, 250, 300, 500, 600, 1000, 1200, 1250, 2000)
+
+_SHAPES = {"left_deg": 2, "right_deg": 2, "head_deg": 3, "eye_in_head_deg": 2, "pupil": 0, "confidence": 0}
+
+
+@dataclass(frozen=True)
+class Message:
+    """A line of text the experiment sent to the tracker, with its time in nanoseconds."""
+
+    t_ns: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Gaze samples of one person looking at one stimulus.
+
+    Parameters
+    ----------
+    person, stimulus : str
+        Who looked at what; any text.
+    t_ns : array of int64, shape (n,)
+        Time in nanoseconds, from any origin.
+    x_deg, y_deg : array of float64, shape (n,)
+        One line of sight in degrees of `space`: the mean of both eyes where both are valid, else the valid one.
+    valid : array of bool, shape (n,), optional
+        False where there is no gaze. Default: where x and y are finite. Invalid samples may hold NaN or the tracker's own value.
+    space : Sphere or Screen
+        What the degrees mean.
+    rate_hz : float, optional
+        Nominal samples per second; default one over the median time step, NaN where that is not known.
+    session, task : str
+        Free text; `session` "1" and no task by default.
+    left_deg, right_deg : array of float64, shape (n, 2), optional
+        The single eyes, NaN where lost.
+    head_deg : array of float64, shape (n, 3), optional
+        Head direction in equirectangular degrees (x, y) and roll (positive to the right).
+    eye_in_head_deg : array of float64, shape (n, 2), optional
+        Gaze in the head as tangent angles (right, down).
+    pupil : array of float64, shape (n,), optional
+        Pupil size in the tracker's unit (`metadata["pupil_unit"]`), NaN where lost.
+    confidence : array of float64, shape (n,), optional
+        The tracker's confidence in [0, 1].
+    labels : mapping of str to array of str
+        One word per sample from each labeller.
+    events : Events, optional
+        Events that came with the recording; the only content of fixation-only datasets.
+    messages : tuple of Message
+        What the experiment wrote into the file.
+    counts : mapping of str to int
+        `rows` read from the file and, by reason, those that are not samples: rows = samples + the rest.
+    metadata : mapping of str to object
+        Everything else the file says.
+    truth : object, optional
+        What a simulator knows about the recording; never written to disk.
+    """
+
+    person: str
+    stimulus: str
+    t_ns: NDArray[np.int64] = field(repr=False)
+    x_deg: NDArray[np.float64] = field(repr=False)
+    y_deg: NDArray[np.float64] = field(repr=False)
+    valid: NDArray[np.bool_] = field(default=None, repr=False)  # type: ignore[arg-type]
+    space: Space = field(default_factory=Sphere)
+    rate_hz: float = None  # type: ignore[assignment]
+    session: str = "1"
+    task: str = ""
+    left_deg: NDArray[np.float64] | None = field(default=None, repr=False)
+    right_deg: NDArray[np.float64] | None = field(default=None, repr=False)
+    head_deg: NDArray[np.float64] | None = field(default=None, repr=False)
+    eye_in_head_deg: NDArray[np.float64] | None = field(default=None, repr=False)
+    pupil: NDArray[np.float64] | None = field(default=None, repr=False)
+    confidence: NDArray[np.float64] | None = field(default=None, repr=False)
+    labels: Mapping[str, NDArray[np.str_]] = field(default_factory=dict, repr=False)
+    events: Events | None = field(default=None, repr=False)
+    messages: tuple[Message, ...] = field(default=(), repr=False)
+    counts: Mapping[str, int] = field(default_factory=dict, repr=False)
+    metadata: Mapping[str, object] = field(default_factory=dict, repr=False)
+    truth: object = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        store = object.__setattr__
+        for name in ("person", "stimulus", "session", "task"):
+            if not isinstance(getattr(self, name), str):
+                checks.refuse("Recording", name, "text", getattr(self, name))
+        if not isinstance(self.space, Sphere | Screen):
+            checks.refuse("Recording", "space", "a Sphere or a Screen", self.space)
+        t = np.asarray(self.t_ns)
+        if t.size and t.dtype.kind not in "iu":
+            checks.refuse("Recording", "t_ns", "whole nanoseconds (an integer array)", t.dtype, "Multiply seconds by 1e9 and round.")
+        store(self, "t_ns", np.ascontiguousarray(t, dtype=np.int64))
+        n = len(self.t_ns)
+        store(self, "x_deg", np.ascontiguousarray(self.x_deg, dtype=np.float64))
+        store(self, "y_deg", np.ascontiguousarray(self.y_deg, dtype=np.float64))
+        finite = np.isfinite(self.x_deg) & np.isfinite(self.y_deg) if len(self.x_deg) == len(self.y_deg) else np.ones(0, dtype=np.bool_)
+        store(self, "valid", np.ascontiguousarray(finite if self.valid is None else self.valid, dtype=np.bool_))
+        self._check_shapes(n)
+        if (self.valid & ~finite).any():
+            first = int(np.flatnonzero(self.valid & ~finite)[0])
+            raise DataError(f"Sample {first} of {self.title} is marked valid but holds NaN or infinity. Mark it invalid.")
+        self._check_range()
+        times = self.t_ns[self.valid]
+        if len(times) > 1 and (np.diff(times) <= 0).any():
+            first = int(np.flatnonzero(np.diff(times) <= 0)[0]) + 1
+            raise DataError(
+                f"Times of valid samples must increase. In {self.title} valid sample {first} does not come after the one before it."
+                " Mark such samples invalid with gazeveil.gaze.recording.increasing(t_ns, valid)."
+            )
+        if self.rate_hz is None:
+            store(self, "rate_hz", estimate_rate_hz(self.t_ns, self.valid))
+        elif not np.isnan(self.rate_hz):
+            store(self, "rate_hz", checks.positive("Recording", "rate_hz", self.rate_hz))
+        words = {str(k): np.ascontiguousarray(v, dtype=WORD) for k, v in self.labels.items()}
+        for k, v in words.items():
+            if v.shape != (n,):
+                raise DataError(f"Label column '{k}' of {self.title} has {len(v)} words for {n} samples.")
+        for array in [*words.values(), self.t_ns, self.x_deg, self.y_deg, self.valid]:
+            array.setflags(write=False)
+        store(self, "labels", MappingProxyType(words))
+        store(self, "counts", MappingProxyType(dict(self.counts)))
+        store(self, "metadata", MappingProxyType(dict(self.metadata)))
+
+    def _check_shapes(self, n: int) -> None:
+        for name in ("t_ns", "x_deg", "y_deg", "valid"):
+            if getattr(self, name).shape != (n,):
+                raise DataError(f"{name} of {self.title} has shape {getattr(self, name).shape}; all samples need shape ({n},).")
+        for name, width in _SHAPES.items():
+            if getattr(self, name) is None:
+                continue
+            value = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            wanted = (n, width) if width else (n,)
+            if value.shape != wanted:
+                raise DataError(f"{name} of {self.title} has shape {value.shape}; it needs {wanted}.")
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    def _check_range(self) -> None:
+        x, y = self.x_deg[self.valid], self.y_deg[self.valid]
+        if isinstance(self.space, Sphere):
+            fits = bool(((x >= 0) & (x < 360) & (y >= 0) & (y < 180)).all())
+            allowed = "x in [0, 360) and y in [0, 180) on a Sphere"
+        else:
+            fits = bool(((np.abs(x) < 90) & (np.abs(y) < 90)).all())
+            allowed = "x and y between -90 and 90 on a Screen"
+        if not fits:
+            seen = f"x {x.min():g} to {x.max():g}, y {y.min():g} to {y.max():g}"
+            raise DataError(f"{self.title} has valid samples outside {allowed}. Got {seen}. If these are pixels, convert them with Screen.from_px.")
+
+    # Pickling: mapping proxies cannot be pickled, and worker processes get recordings.
+    def __getstate__(self) -> dict[str, object]:
+        state = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in ("labels", "counts", "metadata"):
+            state[name] = dict(state[name])
+        return state
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, MappingProxyType(value) if name in ("labels", "counts", "metadata") else value)  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self.t_ns)
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """(person, stimulus, session, task): what tells recordings of a cohort apart."""
+        return self.person, self.stimulus, self.session, self.task
+
+    @property
+    def source(self) -> str:
+        """The file it came from, or an empty text."""
+        return str(self.metadata.get("source", ""))
+
+    @property
+    def title(self) -> str:
+        """Words for messages."""
+        return f"recording (person '{self.person}', stimulus '{self.stimulus}', session '{self.session}')"
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from the first to the last valid-or-not sample, at least 0."""
+        if len(self):
+            return max(0.0, float(self.t_ns.max() - self.t_ns.min()) / 1e9)
+        if self.events is not None and len(self.events):
+            return float(self.events.offset_ns.max() - self.events.onset_ns.min()) / 1e9
+        return 0.0
+
+    @property
+    def vectors(self) -> NDArray[np.float64]:
+        """Unit gaze vectors, shape (n, 3); NaN where not valid."""
+        v = self.space.vectors(self.x_deg, self.y_deg)
+        v[~self.valid] = np.nan
+        return v
+
+    def with_(self, **changes: object) -> Recording:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def slice(self, start: int, stop: int) -> Recording:
+        """Samples start to stop (exclusive), all channels; events that came with the recording are left out."""
+        changes: dict[str, object] = {n: getattr(self, n)[start:stop] for n in ("t_ns", "x_deg", "y_deg", "valid")}
+        changes |= {n: getattr(self, n)[start:stop] for n in _SHAPES if getattr(self, n) is not None}
+        changes["labels"] = {k: v[start:stop] for k, v in self.labels.items()}
+        return replace(self, **changes, events=None, counts={}, truth=None)  # type: ignore[arg-type]
+
+    def resample(self, rate_hz: float, longest_gap_s: float = 0.075) -> Recording:
+        """The same gaze on a regular grid of times.
+
+        Positions are interpolated along the great circle between the two valid samples around each new time; the new sample is
+        valid only if these are at most `longest_gap_s` apart and no invalid sample lies between them. Labels, confidence and pupil
+        are taken from the nearest sample.
+
+        Parameters
+        ----------
+        rate_hz : float
+            New rate.
+        longest_gap_s : float
+            Longest gap that is bridged; never less than 1.5 of the recording's own steps.
+        """
+        rate = checks.positive("resample", "rate_hz", rate_hz)
+        order = np.flatnonzero(self.valid)
+        if len(order) == 0:
+            if len(self) < 2:
+                return self.with_(rate_hz=rate)
+            times = np.arange(self.t_ns.min(), self.t_ns.max() + 1, 1e9 / rate).round().astype(np.int64)
+            lost = np.full(len(times), np.nan)
+            near = np.clip(np.searchsorted(np.maximum.accumulate(self.t_ns), times), 0, len(self) - 1)
+            return self._regridded(times, lost, lost.copy(), np.zeros(len(times), dtype=np.bool_), near, rate)
+        t = self.t_ns[order]
+        first, last = int(min(self.t_ns.min(), t[0])), int(max(self.t_ns.max(), t[-1]))
+        times = first + np.round(np.arange(int((last - first) * rate / 1e9 + 1e-6) + 1) * (1e9 / rate)).astype(np.int64)
+        after = np.searchsorted(t, times, side="left")
+        lo, hi = np.clip(after - 1, 0, len(t) - 1), np.clip(after, 0, len(t) - 1)
+        exact = t[hi] == times
+        lo = np.where(exact, hi, lo)
+        step = np.maximum(t[hi] - t[lo], 1)
+        share = np.where(hi == lo, 0.0, (times - t[lo]) / step)[:, None]
+        longest_ns = 1e9 * max(longest_gap_s, 1.5 / self.rate_hz if self.rate_hz > 0 else 0.0)
+        whole = (order[hi] - order[lo] <= 1) & (t[hi] - t[lo] <= longest_ns)
+        inside = (times >= t[0]) & (times <= t[-1])
+        v = self.space.vectors(self.x_deg[order], self.y_deg[order])
+        x, y = self.space.degrees(v[lo] * (1 - share) + v[hi] * share)
+        # A sample that falls on a new time passes through untouched, bit for bit.
+        x, y = np.where(exact, self.x_deg[order][hi], x), np.where(exact, self.y_deg[order][hi], y)
+        valid = inside & whole & np.isfinite(x) & np.isfinite(y)
+        near = order[np.where(share[:, 0] > 0.5, hi, lo)]
+        return self._regridded(times, np.where(valid, x, np.nan), np.where(valid, y, np.nan), valid, near, rate)
+
+    def _regridded(
+        self, times: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], near: NDArray[np.int64], rate: float
+    ) -> Recording:
+        changes: dict[str, object] = {n: getattr(self, n)[near] for n in _SHAPES if getattr(self, n) is not None}
+        changes["labels"] = {k: v[near] for k, v in self.labels.items()}
+        return replace(self, t_ns=times, x_deg=x, y_deg=y, valid=valid, rate_hz=rate, events=None, counts={}, truth=None, **changes)  # type: ignore[arg-type]
+
+
+def estimate_rate_hz(t_ns: ArrayLike, valid: ArrayLike | None = None) -> float:
+    """Samples per second from the steps between neighbouring samples, NaN for fewer than two.
+
+    The mean over steps without gaps is used where it lies near the median, because stamps rounded to milliseconds put the median
+    off (120 Hz would read as 125). Rates that trackers really have are recognised within 1.5 %, since real clocks jitter.
+    """
+    t = np.asarray(t_ns, dtype=np.int64)
+    if valid is not None and np.count_nonzero(valid) >= 2:
+        t = t[np.asarray(valid)]
+    steps = np.diff(t)
+    steps = steps[steps > 0]
+    if len(steps) == 0:
+        return float("nan")
+    median = float(np.median(steps))
+    rate, mean = 1e9 / median, 1e9 / float(np.mean(steps[np.abs(steps - median) <= 0.4 * median]))
+    if abs(mean / rate - 1) < 0.15:
+        rate = mean
+    nearest = min(_KNOWN_RATES_HZ, key=lambda known: abs(rate / known - 1))
+    return float(nearest) if abs(rate / nearest - 1) < 0.015 else rate
+
+
+def increasing(t_ns: ArrayLike, valid: ArrayLike) -> NDArray[np.bool_]:
+    """`valid` with as few samples as possible unmarked so that the times of the rest strictly increase.
+
+    This is a longest increasing subsequence: one wild time stamp costs one sample, wherever it stands.
+    """
+    t = np.ascontiguousarray(t_ns, dtype=np.int64)
+    mask = np.array(valid, dtype=np.bool_)
+    index = np.flatnonzero(mask)
+    times = t[index]
+    if len(times) < 2 or (np.diff(times) > 0).all():
+        return mask
+    mask[index[~_longest_increasing(times)]] = False
+    return mask
+
+
+@compiled
+def _longest_increasing(t: NDArray[np.int64]) -> NDArray[np.bool_]:
+    n = len(t)
+    tails = np.empty(n, dtype=np.int64)  # tails[k]: index of the smallest end of an increasing run of length k + 1
+    before = np.full(n, -1, dtype=np.int64)
+    length = 0
+    for i in range(n):
+        lo, hi = 0, length
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if t[tails[mid]] < t[i]:
+                lo = mid + 1
+            else:
+                hi = mid
+        if lo > 0:
+            before[i] = tails[lo - 1]
+        tails[lo] = i
+        if lo == length:
+            length += 1
+    keep = np.zeros(n, dtype=np.bool_)
+    i = tails[length - 1]
+    while i >= 0:
+        keep[i] = True
+        i = before[i]
+    return keep
+
+
+def combine_eyes(left_deg: ArrayLike | None, right_deg: ArrayLike | None, space: Space) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """One line of sight from two eyes: their mean direction where both are there, else the one that is.
+
+    Returns
+    -------
+    x_deg, y_deg, valid
+        NaN and False where neither eye is there.
+    """
+    if left_deg is None and right_deg is None:
+        raise DataError("At least one eye is needed to make a line of sight.")
+    if left_deg is None or right_deg is None:
+        one = np.asarray(left_deg if right_deg is None else right_deg, dtype=np.float64)
+        x, y = one[:, 0].copy(), one[:, 1].copy()
+    else:
+        left, right = np.asarray(left_deg, dtype=np.float64), np.asarray(right_deg, dtype=np.float64)
+        l_ok, r_ok = np.isfinite(left).all(axis=1), np.isfinite(right).all(axis=1)
+        x = np.where(l_ok, left[:, 0], right[:, 0])
+        y = np.where(l_ok, left[:, 1], right[:, 1])
+        both = l_ok & r_ok
+        if both.any():
+            if isinstance(space, Sphere):
+                total = space.vectors(left[both, 0], left[both, 1]) + space.vectors(right[both, 0], right[both, 1])
+                x[both], y[both] = space.degrees(total)
+            else:
+                # On a screen the eyes meet in a point: the mean is taken on the screen, where pixels are averaged too.
+                tangent = np.tan(np.radians(left[both])) + np.tan(np.radians(right[both]))
+                x[both], y[both] = np.degrees(np.arctan(tangent[:, 0] / 2)), np.degrees(np.arctan(tangent[:, 1] / 2))
+    valid = np.isfinite(x) & np.isfinite(y)
+    return np.where(valid, x, np.nan), np.where(valid, y, np.nan), valid

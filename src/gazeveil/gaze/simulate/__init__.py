@@ -1,0 +1,1 @@
+"""A simulator of people who look at things."""

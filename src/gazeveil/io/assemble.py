@@ -1,0 +1,133 @@
+"""From a file's columns to a Recording: the rules every reader shares.
+
+* No row is dropped. A row whose gaze is missing or impossible becomes an invalid sample.
+* Samples whose time repeats or goes back are kept and marked invalid, as few as possible; `metadata["time_faults"]` counts them.
+* Degrees that cannot be degrees are marked invalid one by one and counted in `metadata["impossible"]`; if they are more than one in
+  twenty, the unit is wrong, and that is an error rather than a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil.errors import FormatError
+from gazeveil.gaze.events import Events
+from gazeveil.gaze.geometry import Space, Sphere, wrap_x
+from gazeveil.gaze.recording import Message, Recording, combine_eyes, increasing
+
+_WRONG_UNIT_SHARE = 0.05
+
+
+def assemble(
+    path: Path,
+    *,
+    person: str,
+    stimulus: str,
+    t_ns: NDArray[np.int64],
+    space: Space,
+    x_deg: ArrayLike | None = None,
+    y_deg: ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    left_deg: NDArray[np.float64] | None = None,
+    right_deg: NDArray[np.float64] | None = None,
+    session: str = "1",
+    task: str = "",
+    rate_hz: float | None = None,
+    head_deg: ArrayLike | None = None,
+    eye_in_head_deg: ArrayLike | None = None,
+    pupil: ArrayLike | None = None,
+    confidence: ArrayLike | None = None,
+    labels: Mapping[str, ArrayLike] | None = None,
+    events: Events | None = None,
+    messages: tuple[Message, ...] = (),
+    rows: int | None = None,
+    not_samples: Mapping[str, int] | None = None,
+    metadata: Mapping[str, object] | None = None,
+) -> Recording:
+    """Make the recording of one file, or of one trial in it.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for messages and `metadata["source"]`.
+    x_deg, y_deg : array, optional
+        Line of sight; made from the eyes where not given.
+    valid : array of bool, optional
+        What the tracker says is valid; missing and impossible values are invalid whatever it says.
+    rows : int, optional
+        Rows read; default the number of samples.
+    not_samples : mapping of str to int, optional
+        Rows that are not samples, by reason; the sum of these and the samples is `rows`.
+    """
+    left_deg, right_deg = _own(left_deg), _own(right_deg)
+    for eye in (left_deg, right_deg):
+        if eye is not None:
+            eye[~possible(space, eye[:, 0], eye[:, 1])] = np.nan
+            if isinstance(space, Sphere):
+                eye[:, 0] = wrap_x(eye[:, 0])
+    if x_deg is None or y_deg is None:
+        x, y, seen = combine_eyes(left_deg, right_deg, space)
+    else:
+        x, y = np.array(x_deg, dtype=np.float64), np.array(y_deg, dtype=np.float64)
+        seen = np.isfinite(x) & np.isfinite(y)
+        if isinstance(space, Sphere):
+            x = np.where((x >= -360) & (x <= 720), wrap_x(x), x)
+            # The lower pole itself lies on the open end of [0, 180).
+            y = np.where(y == 180.0, np.nextafter(180.0, 0.0), y)
+    mask = seen if valid is None else seen & np.asarray(valid, dtype=np.bool_)
+    fits = possible(space, x, y)
+    impossible = int(np.count_nonzero(mask & ~fits))
+    if impossible > _WRONG_UNIT_SHARE * int(np.count_nonzero(mask)):
+        bounds = [float(f(a[mask])) for a in (x, y) for f in (np.min, np.max)]
+        raise FormatError(
+            path,
+            "gaze runs from {:g} to {:g} (x) and from {:g} to {:g} (y), which cannot be degrees".format(*bounds),
+            "If these are pixels, say unit='px' and give the screen.",
+        )
+    mask &= fits
+    kept = increasing(t_ns, mask)
+    faults = int(np.count_nonzero(mask & ~kept))
+    extra: dict[str, object] = {"source": str(path)}
+    if faults:
+        extra["time_faults"] = faults
+    if impossible:
+        extra["impossible"] = impossible
+    others = {k: v for k, v in (not_samples or {}).items() if v}
+    return Recording(
+        person=person,
+        stimulus=stimulus,
+        t_ns=t_ns,
+        x_deg=x,
+        y_deg=y,
+        valid=kept,
+        space=space,
+        rate_hz=rate_hz,  # type: ignore[arg-type]
+        session=session,
+        task=task,
+        left_deg=left_deg,
+        right_deg=right_deg,
+        head_deg=head_deg,  # type: ignore[arg-type]
+        eye_in_head_deg=eye_in_head_deg,  # type: ignore[arg-type]
+        pupil=pupil,  # type: ignore[arg-type]
+        confidence=confidence,  # type: ignore[arg-type]
+        labels=labels or {},  # type: ignore[arg-type]
+        events=events,
+        messages=messages,
+        counts={"rows": len(t_ns) + sum(others.values()) if rows is None else rows, **others},
+        metadata={**extra, **(metadata or {})},
+    )
+
+
+def possible(space: Space, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether degrees can be degrees of that space."""
+    if isinstance(space, Sphere):
+        return (x_deg >= 0) & (x_deg < 360) & (y_deg >= 0) & (y_deg < 180)
+    return (np.abs(x_deg) < 90) & (np.abs(y_deg) < 90)
+
+
+def _own(eye: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    return None if eye is None else np.array(eye, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Public datasets, one small file each."""

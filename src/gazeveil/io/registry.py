@@ -1,0 +1,258 @@
+"""Formats by name or by sniffing, and :func:`read`.
+
+A reader is a module of `gazeveil.io` (vendors) or `gazeveil.io.datasets` (public datasets) with one `FORMAT`. Its `scan` turns a
+file, or a folder for formats that own one, into handles without loading samples; its `sniff` answers from the path and the first
+bytes whether a file is its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+
+from gazeveil import checks
+from gazeveil.errors import FormatError, ParameterError
+from gazeveil.gaze.cohort import Attributes, Cohort, Handle, Skipped, natural
+from gazeveil.gaze.recording import Recording
+from gazeveil.io.source import Head
+
+#: Format name -> module. Sniffing asks in this order, so the particular comes before the general.
+MODULES: dict[str, str] = {
+    "parquet": "parquet",
+    "bids": "bids",
+    "360-em": "datasets.em360",
+    "gazecom": "datasets.gazecom",
+    "eyenavgs": "datasets.eyenavgs",
+    "gazebase-vr": "datasets.gazebase_vr",
+    "gazebase": "datasets.gazebase",
+    "et-dk2": "datasets.et_dk2",
+    "vr-saliency": "datasets.vr_saliency",
+    "vr-eyetracking": "datasets.vr_eyetracking",
+    "dgaze": "datasets.dgaze",
+    "ehtask": "datasets.ehtask",
+    "mpiidpeye": "datasets.mpiidpeye",
+    "mpiiprivaceye": "datasets.mpiiprivaceye",
+    "openneeds": "datasets.openneeds",
+    "salient360": "datasets.salient360",
+    "osie": "datasets.osie",
+    "webqamgaze": "datasets.webqamgaze",
+    "neuroliaa": "datasets.neuroliaa",
+    "irf": "datasets.irf",
+    "hmr": "datasets.hmr",
+    "cateyes": "datasets.cateyes",
+    "eyelink-asc": "eyelink_asc",
+    "tobii-glasses3": "tobii_glasses3",
+    "tobii-tx300": "tobii_tx300",
+    "tobii-tsv": "tobii_tsv",
+    "pupil-neon": "pupil_neon",
+    "pupil-invisible": "pupil_invisible",
+    "pupil-core": "pupil_core",
+    "smi": "smi",
+    "vive-pro-eye": "vive_pro_eye",
+    "pico": "pico",
+    "unity-hmd": "unity_hmd",
+    "arff": "arff",
+    "csv": "csv",
+}
+
+#: Options `read` itself understands; the others go to the format.
+COMMON_OPTIONS = frozenset({"people", "clash"})
+
+# Files that belong to a folder of recordings without being one.
+_NOT_DATA = frozenset({"readme", "readme.md", "readme.txt", "license", "license.txt", "license.md", "citation.cff", ".ds_store", "thumbs.db"})
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What `gazeveil datasets` tells about a public dataset."""
+
+    title: str
+    publisher: str
+    licence: str
+    citation: str
+    layout: str
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file format or dataset layout.
+
+    Parameters
+    ----------
+    name : str
+        As in `read(path, format=name)`.
+    title : str
+        One line for listings.
+    sniff : callable
+        `sniff(head) -> bool` for a file; see :class:`gazeveil.io.source.Head`.
+    scan : callable
+        `scan(path, root, **options) -> iterable of Handle`; `root` is the folder that was asked for (or the file's parent).
+    options : frozenset of str
+        Names of the options `scan` takes.
+    sniff_folder : callable, optional
+        `sniff_folder(folder) -> bool` for formats that own a whole folder; `scan` then gets the folder.
+    dataset : Dataset, optional
+        For public datasets.
+    people : callable, optional
+        `people(root) -> mapping of person to attributes`, from a participants file beside the recordings.
+    """
+
+    name: str
+    title: str
+    sniff: Callable[[Head], bool]
+    scan: Callable[..., Iterable[Handle]]
+    options: frozenset[str] = frozenset()
+    sniff_folder: Callable[[Path], bool] | None = None
+    dataset: Dataset | None = None
+    people: Callable[[Path], Mapping[str, Attributes]] | None = field(default=None)
+
+
+def names() -> tuple[str, ...]:
+    """All format names, sorted."""
+    return tuple(sorted(MODULES))
+
+
+@cache
+def get(name: str) -> Format:
+    """The format of that name."""
+    checks.one_of("read", "format", name, MODULES)
+    found = import_module(f"gazeveil.io.{MODULES[name]}").FORMAT
+    assert isinstance(found, Format)
+    return found
+
+
+def sniff(path: Path) -> Format | None:
+    """The first format that knows this file or folder, or None."""
+    if path.is_dir():
+        return next((f for n in MODULES if (f := get(n)).sniff_folder is not None and f.sniff_folder(path)), None)
+    head = Head.of(path)
+    return next((f for n in MODULES if (f := get(n)).sniff(head)), None)
+
+
+def read(path: str | os.PathLike[str], format: str | None = None, **options: object) -> Cohort:  # noqa: A002 - the name users know
+    """Read a file or a folder of recordings.
+
+    Files are indexed now and loaded when iterated. In a folder, files of another kind are skipped and listed in `cohort.skipped`.
+
+    Parameters
+    ----------
+    path : path
+        A file or a folder; gzip files are read as they are.
+    format : str, optional
+        A name from `gazeveil.io.registry.names()`; found by looking at the files if not given.
+    **options
+        Options of the format; and `people`, a mapping or a CSV/TSV file of attributes, and `clash="error" | "session"`: what to do
+        with two recordings of one person, stimulus, session and task ("session" numbers them).
+
+    Raises
+    ------
+    FormatError
+        Nothing there, or nothing readable; the message names the file and the remedy.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise FormatError(place, "there is no such file or folder")
+    common = {k: options.pop(k) for k in COMMON_OPTIONS & options.keys()}
+    clash = checks.one_of("read", "clash", common.get("clash", "error"), ("error", "session"))
+    chosen = get(format) if format is not None else None
+    if place.is_dir():
+        chosen, handles, skipped = _scan_folder(place, chosen, options)
+    else:
+        chosen = chosen or sniff(place)
+        if chosen is None:
+            raise _unknown(place)
+        checks.known_options(f"Format {chosen.name}", options, chosen.options)
+        handles, skipped = list(chosen.scan(place, place.parent, **options)), []
+    root = place if place.is_dir() else place.parent
+    people: dict[str, Attributes] = dict(chosen.people(root)) if chosen.people is not None else {}
+    seen = {h.person for h in handles}
+    people = {p: a for p, a in people.items() if p in seen}
+    if common.get("people") is not None:
+        people = {**people, **_people(common["people"], seen)}
+    if clash == "session":
+        handles = _number_sessions(handles)
+    return Cohort(handles, people, skipped, name=place.stem if place.is_file() else place.name)
+
+
+def _scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, object]) -> tuple[Format, list[Handle], list[Skipped]]:
+    whole = chosen if chosen is not None and chosen.sniff_folder is not None and chosen.sniff_folder(folder) else None
+    if chosen is None:
+        whole = sniff(folder)
+    if whole is not None:
+        checks.known_options(f"Format {whole.name}", options, whole.options)
+        return whole, list(whole.scan(folder, folder, **options)), []
+    skipped: list[Skipped] = []
+    candidates: list[tuple[Path, Format | None]] = []
+    owned: list[Path] = []
+    # Folders that are one recording each (Glasses 3, Pupil exports) are taken whole, files one by one.
+    for place in sorted(folder.rglob("*"), key=lambda p: natural(p.relative_to(folder).as_posix())):
+        if any(o in place.parents for o in owned):
+            continue
+        if any(part.startswith(".") for part in place.relative_to(folder).parts):
+            continue
+        if place.is_dir():
+            found = sniff(place) if chosen is None else (chosen if chosen.sniff_folder is not None and chosen.sniff_folder(place) else None)
+            if found is not None:
+                owned.append(place)
+                candidates.append((place, found))
+            continue
+        if place.name.lower() in _NOT_DATA:
+            skipped.append(Skipped(str(place), "not a recording"))
+        elif chosen is None:
+            candidates.append((place, sniff(place)))
+        else:
+            candidates.append((place, chosen if chosen.sniff(Head.of(place)) else None))
+    votes = Counter(f.name for _, f in candidates if f is not None)
+    if not votes:
+        raise _unknown(folder) if chosen is None else FormatError(folder, f"no file here looks like {chosen.name}", "Check the path and the format name.")
+    main = get(votes.most_common(1)[0][0])
+    checks.known_options(f"Format {main.name}", options, main.options)
+    handles: list[Handle] = []
+    for place, found in candidates:
+        if found is None or found.name != main.name:
+            skipped.append(Skipped(str(place), f"not {main.name}" + (f" but {found.name}" if found is not None else "")))
+        else:
+            handles += main.scan(place, folder, **options)
+    return main, handles, skipped
+
+
+def _unknown(place: Path) -> FormatError:
+    if place.is_dir():
+        return FormatError(place, "no file in this folder looks like a known recording", "See `gazeveil datasets` for the layouts, or name one with format=.")
+    if place.stat().st_size == 0:
+        return FormatError(place, "the file is empty", "Copy it again from the tracker or the archive.")
+    if place.suffix.lower() == ".edf":
+        return FormatError(place, "EyeLink EDF is a closed binary format", "Convert it with SR Research's edf2asc, then read the .asc file it writes.")
+    return FormatError(place, "its format is not known", "Name it with format=, one of: " + ", ".join(names()) + ".")
+
+
+def _people(given: object, seen: set[str]) -> dict[str, Attributes]:
+    if isinstance(given, Mapping):
+        return {str(p): dict(a) for p, a in given.items()}
+    if isinstance(given, str | os.PathLike):
+        found = import_module("gazeveil.io.people").read_people(Path(given))
+        return {p: a for p, a in found.items() if p in seen}
+    raise ParameterError(f"The 'people' option of read must be a mapping or a CSV/TSV file. Got {given!r} instead.", name="people", got=given)
+
+
+def _number_sessions(handles: list[Handle]) -> list[Handle]:
+    """Give recordings that clash the sessions 1, 2, ... in the order they were found."""
+    totals = Counter(h.key for h in handles)
+    used: Counter[tuple[str, str, str, str]] = Counter()
+    result = []
+    for h in handles:
+        if totals[h.key] > 1:
+            used[h.key] += 1
+            session = f"{h.session}.{used[h.key]}"
+            h = replace(h, session=session, load=partial(_load_with_session, h.load, session))
+        result.append(h)
+    return result
+
+
+def _load_with_session(load: Callable[[], Recording], session: str) -> Recording:
+    return load().with_(session=session)

@@ -1,0 +1,113 @@
+"""Bytes and text of files: gzip or not, any usual encoding, with errors that name the file.
+
+No reader opens a file itself: they all come through here, so a truncated archive or a UTF-16 export is met once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gazeveil.errors import FormatError
+
+_GZIP = b"\x1f\x8b"
+_HEAD_BYTES = 1 << 16
+_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+
+@dataclass(frozen=True)
+class Head:
+    """A file's path and first bytes, unzipped: what sniffing may look at."""
+
+    path: Path
+    data: bytes
+
+    @classmethod
+    def of(cls, path: Path) -> Head:
+        """Read the head; a broken archive gives as much as could be read."""
+        try:
+            with path.open("rb") as file:
+                data = file.read(_HEAD_BYTES)
+        except OSError as error:
+            raise FormatError(path, f"cannot be opened ({error.strerror})", "Check the path and the permissions.") from error
+        if data.startswith(_GZIP):
+            # Decompress only what is at hand; an early end is not an error for a head.
+            try:
+                data = zlib.decompressobj(wbits=31).decompress(data, _HEAD_BYTES)
+            except zlib.error:
+                data = b""
+        return cls(path, data)
+
+    @cached_property
+    def name(self) -> str:
+        """Lower-case file name without `.gz`."""
+        lower = self.path.name.lower()
+        return lower[:-3] if lower.endswith(".gz") else lower
+
+    @cached_property
+    def text(self) -> str:
+        """The head as text; undecodable bytes become replacement characters."""
+        return _decode(self.data, errors="replace")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Lines of the head; the last may be cut."""
+        return self.text.splitlines()
+
+    @property
+    def first(self) -> str:
+        """The first line, or an empty one."""
+        return self.lines[0] if self.lines else ""
+
+
+def stem(path: Path) -> str:
+    """File name without `.gz` and without its last suffix."""
+    name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+    return name.rsplit(".", 1)[0] if "." in name.lstrip(".") else name
+
+
+def read_bytes(path: Path) -> bytes:
+    """All bytes of a file, unzipped if it is a gzip archive.
+
+    Raises
+    ------
+    FormatError
+        For a missing file, an empty one, or an archive that ends early or is damaged.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FormatError(path, f"cannot be opened ({error.strerror})", "Check the path and the permissions.") from error
+    if data.startswith(_GZIP):
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as archive:
+                data = archive.read()
+        except EOFError as error:
+            raise FormatError(path, "the gzip archive ends early", "Copy the file again; it was cut in transfer.") from error
+        except (OSError, zlib.error) as error:
+            raise FormatError(path, "the gzip archive is damaged", "Copy the file again and compare checksums.") from error
+    if not data.strip():
+        raise FormatError(path, "the file is empty", "Copy it again from the tracker or the archive.")
+    return data
+
+
+def read_text(path: Path) -> str:
+    """All text of a file: UTF-8, UTF-16 with a byte-order mark, or Latin-1; line ends become newlines."""
+    return _decode(read_bytes(path)).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decode(data: bytes, errors: str = "strict") -> str:
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            # A head may be cut in the middle of a character.
+            return data.decode(encoding, errors=errors if encoding != "utf-16" else "replace")
+    if len(data) >= 4 and data[1::2][:200].count(0) > 0.4 * len(data[1::2][:200]):
+        return data.decode("utf-16-le", errors="replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", errors="replace") if errors == "replace" else data.decode("latin-1")
