@@ -31,6 +31,9 @@ class Handle:
         Reads it; a module-level function or a `functools.partial` of one, so that worker processes can be sent it.
     source : str
         The file, for messages.
+    chunks : callable, optional
+        `chunks(size)` gives the recording in consecutive pieces of at most `size` samples, where the format can do that without
+        loading it whole.
     """
 
     person: str
@@ -39,6 +42,7 @@ class Handle:
     session: str = "1"
     task: str = ""
     source: str = ""
+    chunks: Callable[[int], Iterator[Recording]] | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:

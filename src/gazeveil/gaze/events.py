@@ -79,7 +79,7 @@ class Events:
                 store(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float64))
         if self.secondary is not None:
             store(self, "secondary", np.ascontiguousarray(self.secondary, dtype=WORD))
-        lengths = {len(a) for a in self._columns().values()}
+        lengths = {len(a) for a in self.columns().values()}
         if len(lengths) > 1:
             raise DataError(f"Events needs columns of one length. Got lengths {sorted(lengths)}.")
         unknown = sorted(set(np.unique(self.kind).tolist()) - set(KINDS))
@@ -87,10 +87,11 @@ class Events:
             refuse("Events", "kind", "words of " + ", ".join(KINDS), unknown[0])
         if (self.offset < self.onset).any() or (self.offset_ns < self.onset_ns).any():
             raise DataError("Events needs every offset at or after its onset. Got one before it.")
-        for column in self._columns().values():
+        for column in self.columns().values():
             column.setflags(write=False)
 
-    def _columns(self) -> dict[str, NDArray[np.generic]]:
+    def columns(self) -> dict[str, NDArray[np.generic]]:
+        """The columns that are there, by name."""
         names = ("kind", "onset", "offset", "onset_ns", "offset_ns", "x_deg", "y_deg", "secondary")
         return {n: getattr(self, n) for n in names if getattr(self, n) is not None}
 
@@ -109,7 +110,7 @@ class Events:
     def where(self, mask: ArrayLike) -> Events:
         """The events a boolean mask or an index array picks."""
         picked = np.asarray(mask)
-        return Events(**{n: c[picked] for n, c in self._columns().items()}, source=self.source)
+        return Events(**{n: c[picked] for n, c in self.columns().items()}, source=self.source)
 
     def of(self, *kinds: str) -> Events:
         """The events of the given kinds."""
