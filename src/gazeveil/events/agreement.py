@@ -1,0 +1,278 @@
+"""How far two labellings of the same samples agree: a detector and a human, or two humans.
+
+* Sample F1 of a class: 2 TP / (2 TP + FP + FN) over samples. Every sample counts: one that neither side calls by a class of interest
+  is a negative for all of them, so `undefined` and `noise` are ordinary other classes.
+* Cohen's kappa over all words that occur (Cohen 1960), and per class against all the rest.
+* Event F1 of a class: an event is a run of one word. Events of both sides are paired one to one, greedily by intersection over
+  union (largest first, ties by the earlier event), and a pair is a hit when its intersection over union is at least 0.5. Above 0.5
+  at most one partner is possible, so the pairing is then also the best one.
+* Onset and offset error: median over hits of (found minus true) in ms, and the median of its size.
+
+Several recordings are pooled by their samples and events, never by averaging figures: see :func:`pool`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.errors import DataError
+from gazeveil.gaze.events import KINDS, Events
+
+_CODE = {word: code for code, word in enumerate(KINDS)}
+
+
+@dataclass(frozen=True)
+class ClassAgreement:
+    """Agreement on one class of events.
+
+    Parameters
+    ----------
+    samples_true, samples_found, samples_both : int
+        Samples of this class in the truth, in the detection, in both.
+    events_true, events_found, hits : int
+        The same for events; `hits` are pairs with enough overlap.
+    kappa : float
+        Cohen's kappa of this class against the rest.
+    onset_error_ms, offset_error_ms : float
+        Median of found minus true over hits; NaN without hits.
+    onset_distance_ms, offset_distance_ms : float
+        Median size of that error.
+    """
+
+    samples_true: int
+    samples_found: int
+    samples_both: int
+    events_true: int
+    events_found: int
+    hits: int
+    kappa: float
+    onset_error_ms: float
+    offset_error_ms: float
+    onset_distance_ms: float
+    offset_distance_ms: float
+
+    @property
+    def f1(self) -> float:
+        """Sample F1; NaN where neither side has the class."""
+        return _f1(self.samples_both, self.samples_true, self.samples_found)
+
+    @property
+    def precision(self) -> float:
+        """Share of the found samples that are true."""
+        return self.samples_both / self.samples_found if self.samples_found else float("nan")
+
+    @property
+    def recall(self) -> float:
+        """Share of the true samples that are found."""
+        return self.samples_both / self.samples_true if self.samples_true else float("nan")
+
+    @property
+    def event_f1(self) -> float:
+        """F1 over events; NaN where neither side has one."""
+        return _f1(self.hits, self.events_true, self.events_found)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of a detection with a truth.
+
+    Parameters
+    ----------
+    classes : mapping of str to ClassAgreement
+        One entry for each word that either side uses.
+    kappa : float
+        Cohen's kappa over all words; NaN where both sides use one and the same word throughout.
+    samples : int
+        Samples compared.
+    overlap : float
+        Least intersection over union of a hit.
+
+    Examples
+    --------
+    >>> a = compare(["fixation"] * 8 + ["saccade"] * 2, ["fixation"] * 6 + ["saccade"] * 4, t_ns=np.arange(10) * 1_000_000)
+    >>> print(a)
+    10 samples, kappa 0.545, a hit is an overlap of at least 0.5
+    class        F1  kappa  event F1  events true found   onset  offset (median ms)
+    fixation  0.857  0.545     1.000            1     1    +0.0    -2.0
+    saccade   0.667  0.545     1.000            1     1    -2.0    +0.0
+    """
+
+    classes: Mapping[str, ClassAgreement]
+    kappa: float
+    samples: int
+    overlap: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", MappingProxyType(dict(self.classes)))
+
+    def __reduce__(self) -> tuple[type[Agreement], tuple[dict[str, ClassAgreement], float, int, float]]:
+        return Agreement, (dict(self.classes), self.kappa, self.samples, self.overlap)
+
+    def __getitem__(self, word: str) -> ClassAgreement:
+        return self.classes[word]
+
+    @property
+    def f1(self) -> dict[str, float]:
+        """Sample F1 by word."""
+        return {word: one.f1 for word, one in self.classes.items()}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.samples} samples, kappa {self.kappa:.3f}, a hit is an overlap of at least {self.overlap:g}",
+            "class        F1  kappa  event F1  events true found   onset  offset (median ms)",
+        ]
+        for word, c in self.classes.items():
+            counts = f"{c.events_true:11d} {c.events_found:5d}"
+            lines.append(f"{word:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}  {counts} {c.onset_error_ms:+7.1f} {c.offset_error_ms:+7.1f}")
+        return "\n".join(lines)
+
+
+def compare(truth: Events | ArrayLike, found: Events | ArrayLike, t_ns: ArrayLike, overlap: float = 0.5) -> Agreement:
+    """Compare two labellings of one recording.
+
+    Parameters
+    ----------
+    truth, found : Events or array of str, shape (n,)
+        One word of `KINDS` per sample, or events; samples in no event are `undefined`.
+    t_ns : array of int64, shape (n,)
+        Times of the samples, for the onset errors.
+    overlap : float
+        Least intersection over union of a hit, above 0 up to 1.
+
+    Returns
+    -------
+    Agreement
+    """
+    return pool([(truth, found, t_ns)], overlap)
+
+
+def pool(labelled: Iterable[tuple[Events | ArrayLike, Events | ArrayLike, ArrayLike]], overlap: float = 0.5) -> Agreement:
+    """Compare many recordings as one: samples and events are added up before any figure is made.
+
+    Parameters
+    ----------
+    labelled : iterable of (truth, found, t_ns)
+        As :func:`compare` takes them.
+    overlap : float
+        Least intersection over union of a hit.
+    """
+    least = checks.positive("agreement", "overlap", overlap)
+    if least > 1:
+        checks.refuse("agreement", "overlap", "a number above 0 and at most 1", overlap)
+    size = len(KINDS)
+    table = np.zeros((size, size), dtype=np.int64)
+    counts = np.zeros((size, 3), dtype=np.int64)
+    errors: list[list[NDArray[np.float64]]] = [[] for _ in KINDS]
+    for truth, found, times in labelled:
+        t = np.asarray(times, dtype=np.int64)
+        a, ea = _codes_and_events("truth", truth, t)
+        b, eb = _codes_and_events("found", found, t)
+        table += np.bincount(a.astype(np.int64) * size + b, minlength=size * size).reshape(size, size)
+        for code in range(size):
+            ta, tb = ea[ea[:, 2] == code], eb[eb[:, 2] == code]
+            pairs = _pairs(np.ascontiguousarray(ta), np.ascontiguousarray(tb), least)
+            counts[code] += (len(ta), len(tb), len(pairs))
+            errors[code].append((t[tb[pairs[:, 1], :2]] - t[ta[pairs[:, 0], :2]]) / 1e6)
+    classes = {}
+    total = int(table.sum())
+    for code, word in enumerate(KINDS):
+        true, seen, both = int(table[code].sum()), int(table[:, code].sum()), int(table[code, code])
+        if not (true or seen):
+            continue
+        binary = np.array([[both, true - both], [seen - both, total - true - seen + both]])
+        error = np.concatenate(errors[code]) if errors[code] else np.empty((0, 2))
+        signed = np.median(error, axis=0) if len(error) else np.full(2, np.nan)
+        unsigned = np.median(np.abs(error), axis=0) if len(error) else np.full(2, np.nan)
+        classes[word] = ClassAgreement(
+            samples_true=true,
+            samples_found=seen,
+            samples_both=both,
+            events_true=int(counts[code, 0]),
+            events_found=int(counts[code, 1]),
+            hits=int(counts[code, 2]),
+            kappa=_kappa(binary),
+            onset_error_ms=float(signed[0]),
+            offset_error_ms=float(signed[1]),
+            onset_distance_ms=float(unsigned[0]),
+            offset_distance_ms=float(unsigned[1]),
+        )
+    return Agreement(classes, _kappa(table), total, least)
+
+
+def _f1(both: int, true: int, found: int) -> float:
+    return 2 * both / (true + found) if true + found else float("nan")
+
+
+def _kappa(table: NDArray[np.int64]) -> float:
+    total = table.sum()
+    if total == 0:
+        return float("nan")
+    by_chance = float((table.sum(axis=0) / total) @ (table.sum(axis=1) / total))
+    return (float(np.trace(table)) / float(total) - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
+
+
+def _codes_and_events(name: str, given: Events | ArrayLike, t_ns: NDArray[np.int64]) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+    """One code per sample, and events as rows (onset, offset, code)."""
+    n = len(t_ns)
+    if isinstance(given, Events):
+        if len(given) and (given.offset.max() >= n or given.onset.min() < 0):
+            raise DataError(f"The {name} of agreement has events outside the {n} samples. Compare events of the same recording.")
+        kinds = np.array([_CODE[k] for k in given.kind.tolist()], dtype=np.int64)
+        codes = np.full(n, _CODE["undefined"], dtype=np.int8)
+        for code, first, last in zip(kinds, given.onset, given.offset, strict=True):
+            codes[first : last + 1] = code
+        return codes, np.stack((given.onset, given.offset, kinds), axis=1) if len(given) else np.empty((0, 3), dtype=np.int64)
+    words = np.asarray(given)
+    if words.shape != (n,):
+        raise DataError(f"The {name} of agreement has shape {words.shape} for {n} samples.")
+    codes = np.full(n, -1, dtype=np.int8)
+    for word, code in _CODE.items():
+        codes[words == word] = code
+    if (codes < 0).any():
+        checks.refuse("agreement", name, "words of " + ", ".join(KINDS), str(words[int(np.flatnonzero(codes < 0)[0])]))
+    if n == 0:
+        return codes, np.empty((0, 3), dtype=np.int64)
+    onset = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1))
+    offset = np.append(onset[1:] - 1, n - 1)
+    return codes, np.stack((onset, offset, codes[onset].astype(np.int64)), axis=1)
+
+
+def _pairs(a: NDArray[np.int64], b: NDArray[np.int64], least: float) -> NDArray[np.int64]:
+    """Rows (index in a, index in b) of one-to-one pairs with intersection over union of at least `least`."""
+    i, j, share = _overlaps(a, b, least)
+    order = np.lexsort((j, i, -share))
+    used_a, used_b = set(), set()
+    result = []
+    for k in order.tolist():
+        first, second = int(i[k]), int(j[k])
+        if first not in used_a and second not in used_b:
+            used_a.add(first)
+            used_b.add(second)
+            result.append((first, second))
+    return np.array(sorted(result), dtype=np.int64).reshape(-1, 2)
+
+
+@compiled
+def _overlaps(a: NDArray[np.int64], b: NDArray[np.int64], least: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    room = len(a) + len(b)
+    i, j, share = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room)
+    count, p, q = 0, 0, 0
+    while p < len(a) and q < len(b):
+        both = min(a[p, 1], b[q, 1]) - max(a[p, 0], b[q, 0]) + 1
+        if both > 0:
+            value = both / (max(a[p, 1], b[q, 1]) - min(a[p, 0], b[q, 0]) + 1)
+            if value >= least:
+                i[count], j[count], share[count] = p, q, value
+                count += 1
+        if a[p, 1] < b[q, 1]:
+            p += 1
+        else:
+            q += 1
+    return i[:count], j[:count], share[:count]

@@ -1,0 +1,185 @@
+"""I-VT: a sample belongs to a saccade when gaze is as fast as a threshold (Salvucci and Goldberg 2000).
+
+Two published settings:
+
+* `george`: George and Routray 2016 as Schroeder et al. (CHI 2020) released it. Savitzky-Golay, 15 samples, order 6, on each axis;
+  speed = length of the first difference times the rate; 50 deg/s; fixations under 100 ms become part of the saccade around them;
+  then saccades under 12 ms are discarded, that is, become part of the fixation around them.
+* `s003`: the same with 30 deg/s and 200 ms.
+
+The events partition the recording. A short fixation at the very start or end joins the neighbouring saccade; a stretch between two
+long gaps that is too short for a fixation and holds no saccade is `undefined`. A duration is the number of samples over the rate.
+
+The frame of 15 samples spans 60 ms at the 250 Hz it was chosen for. Where it would span more than 150 ms (below 100 Hz) it would
+smear saccades over whole fixations, so there, and in stretches shorter than the frame, positions are not smoothed; `smooth=True`
+or `smooth=False` overrule that rate limit.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED, Trace, to_events
+from gazeveil.gaze.events import Events
+from gazeveil.gaze.recording import Recording
+
+#: (threshold in deg/s, shortest fixation in ms) of each published setting.
+SETTINGS = {"george": (50.0, 100.0), "s003": (30.0, 200.0)}
+
+FRAME_SAMPLES = 15
+ORDER = 6
+_LONGEST_FRAME_S = 0.15
+_BLOCK = 2048
+
+
+def detect_ivt(
+    recording: Recording,
+    setting: str = "george",
+    threshold_deg_s: float | None = None,
+    min_fixation_ms: float | None = None,
+    min_saccade_ms: float = 12.0,
+    smooth: bool | None = None,
+) -> Events:
+    """Fixations and saccades by speed alone.
+
+    Parameters
+    ----------
+    recording : Recording
+        Any space and rate.
+    setting : {"george", "s003"}
+        Published parameters: 50 deg/s and 100 ms, or 30 deg/s and 200 ms.
+    threshold_deg_s, min_fixation_ms : float, optional
+        Replace those of the setting.
+    min_saccade_ms : float
+        Shorter saccades are discarded.
+    smooth : bool, optional
+        Whether to apply the Savitzky-Golay filter; by default at 100 Hz and above.
+
+    Returns
+    -------
+    Events
+        `fixation` and `saccade`, with `blink` and `undefined` for long gaps.
+    """
+    threshold, shortest = SETTINGS[checks.one_of("detect ivt", "setting", setting, SETTINGS)]
+    if threshold_deg_s is not None:
+        threshold = checks.positive("detect ivt", "threshold_deg_s", threshold_deg_s)
+    if min_fixation_ms is not None:
+        shortest = checks.not_negative("detect ivt", "min_fixation_ms", min_fixation_ms)
+    least_saccade = checks.not_negative("detect ivt", "min_saccade_ms", min_saccade_ms)
+    if smooth is not None and not isinstance(smooth, bool):
+        checks.refuse("detect ivt", "smooth", "True, False or None", smooth)
+    trace = Trace.of(recording)
+    rate = trace.rate_hz
+    if len(trace.segments):
+        use = rate * _LONGEST_FRAME_S >= FRAME_SAMPLES - 1e-9 if smooth is None else smooth
+        squared = squared_steps(trace, use)
+        limit = (threshold / rate) ** 2
+        # A run of k samples lasts k / rate; rounding must not turn 3 samples of 4 ms into less than 12 ms.
+        _label(squared, limit, trace.segments, shortest * rate / 1000 - 1e-6, least_saccade * rate / 1000 - 1e-6, trace.codes)
+    return to_events(trace.codes, recording.t_ns, trace.segments[:, 0], f"ivt:{setting}")
+
+
+def squared_steps(trace: Trace, smooth: bool) -> NDArray[np.float64]:
+    """Squared degrees moved since the sample before, smoothed or not; a segment's first sample copies its second."""
+    total = np.zeros(len(trace.codes))
+    hat = _projection() if smooth else np.ones((1, 1))
+    centre = hat[len(hat) // 2]
+    half = len(hat) // 2
+    right = np.append(centre[half:], 0.0)
+    taps = np.ascontiguousarray(right[:-1] - right[1:])
+    for axis in trace.axes:
+        _add_squared_steps(axis, taps, hat, trace.segments, total)
+    return total
+
+
+@cache
+def _projection() -> NDArray[np.float64]:
+    """Hat matrix of the filter: row k gives the fitted value at place k of a frame."""
+    place = np.arange(FRAME_SAMPLES, dtype=np.float64) - FRAME_SAMPLES // 2
+    basis, _ = np.linalg.qr(np.vander(place / place[-1], ORDER + 1))
+    return np.ascontiguousarray(basis @ basis.T)
+
+
+@compiled
+def _add_squared_steps(
+    x: NDArray[np.float64], taps: NDArray[np.float64], hat: NDArray[np.float64], segments: NDArray[np.int64], total: NDArray[np.float64]
+) -> None:
+    """Add the squared first difference of the filtered axis.
+
+    Filter and difference are one antisymmetric filter: step[i] = sum_j taps[j] (x[i + j] - x[i - 1 - j]). Within half a frame of
+    an end the polynomial of the outermost frame is used, as scipy's `savgol_filter` does.
+    """
+    frame, reach = len(hat), len(taps)
+    step = np.empty(_BLOCK)
+    edge = np.empty(frame)
+    for s in range(len(segments)):
+        first, stop = segments[s, 0], segments[s, 1]
+        n = stop - first
+        if n < 2:
+            continue
+        if n <= frame:
+            for i in range(first + 1, stop):
+                total[i] += (x[i] - x[i - 1]) ** 2
+        else:
+            for base in range(first + reach, stop - reach + 1, _BLOCK):
+                size = min(_BLOCK, stop - reach + 1 - base)
+                step[:size] = 0.0
+                for j in range(reach):
+                    weight = taps[j]
+                    ahead = x[base + j : base + j + size]
+                    behind = x[base - 1 - j : base - 1 - j + size]
+                    for k in range(size):
+                        step[k] += weight * (ahead[k] - behind[k])
+                out = total[base : base + size]
+                for k in range(size):
+                    out[k] += step[k] * step[k]
+            for end in range(2):
+                origin = first if end == 0 else stop - frame
+                for row in range(frame):
+                    value = 0.0
+                    for j in range(frame):
+                        value += hat[row, j] * x[origin + j]
+                    edge[row] = value
+                if end == 0:
+                    for row in range(1, reach):
+                        total[origin + row] += (edge[row] - edge[row - 1]) ** 2
+                else:
+                    for row in range(frame - reach + 1, frame):
+                        total[origin + row] += (edge[row] - edge[row - 1]) ** 2
+        total[first] = total[first + 1]
+
+
+@compiled
+def _label(
+    squared: NDArray[np.float64], limit: float, segments: NDArray[np.int64], least_fixation: float, least_saccade: float, codes: NDArray[np.int8]
+) -> None:
+    """Write the codes of each segment: threshold, then short fixations to saccades, then short saccades to fixations."""
+    for s in range(len(segments)):
+        first, stop = segments[s, 0], segments[s, 1]
+        if stop - first < 2:
+            continue
+        moved = False
+        start = first
+        for i in range(first, stop):
+            fast = squared[i] >= limit
+            codes[i] = SACCADE if fast else FIXATION
+            moved = moved or fast
+            if i + 1 == stop or (squared[i + 1] >= limit) != fast:
+                if not fast and i + 1 - start < least_fixation:
+                    codes[start : i + 1] = SACCADE
+                start = i + 1
+        if not moved and stop - first < least_fixation:
+            codes[first:stop] = UNDEFINED
+            continue
+        start = first
+        for i in range(first, stop):
+            if i + 1 == stop or codes[i + 1] != codes[i]:
+                if codes[i] == SACCADE and i + 1 - start < least_saccade:
+                    # Nothing but this run in the segment: there is no fixation it could join.
+                    codes[start : i + 1] = UNDEFINED if start == first and i + 1 == stop else FIXATION
+                start = i + 1

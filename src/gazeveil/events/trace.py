@@ -1,0 +1,162 @@
+"""Samples as the detectors see them: positions whose short distances are degrees, gaps bridged or cut, runs turned into events.
+
+On a Screen a position is (x_deg, y_deg). On a Sphere it is the unit gaze vector times 180/pi, so that the distance of two near
+samples is their angle in degrees everywhere: nothing special happens at 0/360 or at the poles.
+
+Rules that all detectors share:
+
+* A gap between two valid samples of at most 75 ms (or one and a half sample steps, if that is longer) is bridged: the lost samples
+  in it get positions on the straight line and take part like the others.
+* A longer gap cuts the recording into segments. The lost samples in it become one event: `blink` if the gap lasts at most 500 ms,
+  else `undefined`. Lost samples before the first or after the last valid one count their own number of samples as the gap.
+* Rows that are missing altogether cut in the same way; there are no samples that could be labelled.
+* Speeds use the nominal rate, not the single time stamps, which jitter in many trackers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+from gazeveil.gaze.events import KINDS, WORD, Events
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
+
+#: Codes of the words, as the compiled kernels write them.
+FIXATION, SACCADE, PURSUIT, BLINK, PSO, NOISE, UNDEFINED = range(7)
+
+#: Longest gap in seconds that is bridged, and longest one that is called a blink.
+BRIDGE_S = 0.075
+BLINK_S = 0.5
+
+_WORDS = np.array(KINDS, dtype=WORD)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A recording ready for detection.
+
+    Parameters
+    ----------
+    axes : tuple of array of float64, shape (n,)
+        Two (screen) or three (sphere) coordinates in degrees, bridged inside the segments.
+    segments : array of int64, shape (k, 2)
+        First and one past the last sample of each stretch without a long gap; both ends are valid samples.
+    codes : array of int8, shape (n,)
+        `BLINK` or `UNDEFINED` for samples outside the segments, `UNDEFINED` inside them: a detector writes over it.
+    rate_hz : float
+        Nominal rate; NaN where the recording does not know it (then no segment has two samples).
+    """
+
+    axes: tuple[NDArray[np.float64], ...] = field(repr=False)
+    segments: NDArray[np.int64] = field(repr=False)
+    codes: NDArray[np.int8] = field(repr=False)
+    rate_hz: float
+
+    @classmethod
+    def of(cls, recording: Recording, valid: NDArray[np.bool_] | None = None) -> Trace:
+        """Prepare a recording; `valid` replaces its own mask where a detector trusts fewer samples."""
+        mask = recording.valid if valid is None else np.ascontiguousarray(valid & recording.valid)
+        rate = recording.rate_hz
+        known = bool(rate > 0)
+        bridge_ns = int(1e9 * max(BRIDGE_S, 1.5 / rate)) if known else int(1e9 * BRIDGE_S)
+        segments, holes = _segments(recording.t_ns, mask, bridge_ns)
+        codes = np.full(len(recording), UNDEFINED, dtype=np.int8)
+        _label_lost(recording.t_ns, mask, segments, 1e9 / rate if known else 0.0, int(1e9 * BLINK_S), bridge_ns, codes)
+        axes = positions(recording)
+        if holes:
+            axes = tuple(_bridged(a, mask, segments) for a in axes)
+        return cls(axes, segments if known else segments[:0], codes, rate)
+
+
+def positions(recording: Recording) -> tuple[NDArray[np.float64], ...]:
+    """Coordinates in degrees, one array per axis; lost samples hold whatever the recording has there."""
+    if isinstance(recording.space, Sphere):
+        return _sphere_axes(recording.x_deg, recording.y_deg)
+    return recording.x_deg, recording.y_deg
+
+
+def to_events(codes: NDArray[np.int8], t_ns: NDArray[np.int64], starts: NDArray[np.int64], source: str) -> Events:
+    """Runs of equal codes as events; `starts` are samples at which a new event begins whatever the codes say."""
+    n = len(codes)
+    if n == 0:
+        return Events.empty(source)
+    cut = np.empty(n, dtype=np.bool_)
+    cut[0] = True
+    np.not_equal(codes[1:], codes[:-1], out=cut[1:])
+    cut[starts] = True
+    onset = np.flatnonzero(cut)
+    offset = np.append(onset[1:] - 1, n - 1)
+    # Lost samples may carry times that go back; an event never ends before it starts.
+    return Events(_WORDS[codes[onset]], onset, offset, t_ns[onset], np.maximum(t_ns[offset], t_ns[onset]), source=source)
+
+
+@compiled
+def _sphere_axes(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    n = len(x)
+    a, b, c = np.empty(n), np.empty(n), np.empty(n)
+    unit, turn = 180.0 / np.pi, np.pi / 180.0
+    for i in range(n):
+        lon, lat = (x[i] - 180.0) * turn, (90.0 - y[i]) * turn
+        level = unit * np.cos(lat)
+        a[i], b[i], c[i] = level * np.sin(lon), unit * np.sin(lat), level * np.cos(lon)
+    return a, b, c
+
+
+@compiled
+def _segments(t: NDArray[np.int64], valid: NDArray[np.bool_], bridge_ns: int) -> tuple[NDArray[np.int64], bool]:
+    """Stretches of samples whose valid neighbours are at most `bridge_ns` apart, and whether any of them holds a lost sample."""
+    n = len(t)
+    count, last = 0, -1
+    for i in range(n):
+        if valid[i]:
+            if last < 0 or t[i] - t[last] > bridge_ns:
+                count += 1
+            last = i
+    result = np.empty((count, 2), dtype=np.int64)
+    holes = False
+    count, last = 0, -1
+    for i in range(n):
+        if valid[i]:
+            if last < 0 or t[i] - t[last] > bridge_ns:
+                if count > 0:
+                    result[count - 1, 1] = last + 1
+                result[count, 0] = i
+                count += 1
+            elif i - last > 1:
+                holes = True
+            last = i
+    if count > 0:
+        result[count - 1, 1] = last + 1
+    return result, holes
+
+
+@compiled
+def _label_lost(
+    t: NDArray[np.int64], valid: NDArray[np.bool_], segments: NDArray[np.int64], step_ns: float, blink_ns: int, bridge_ns: int, codes: NDArray[np.int8]
+) -> None:
+    n, k = len(t), len(segments)
+    for j in range(k + 1):
+        first = segments[j - 1, 1] if j > 0 else 0
+        stop = segments[j, 0] if j < k else n
+        if stop <= first or k == 0:
+            continue
+        lasted = float(t[stop] - t[first - 1]) if 0 < j < k else (stop - first) * step_ns
+        if bridge_ns < lasted <= blink_ns:
+            codes[first:stop] = BLINK
+
+
+@compiled
+def _bridged(axis: NDArray[np.float64], valid: NDArray[np.bool_], segments: NDArray[np.int64]) -> NDArray[np.float64]:
+    result = axis.copy()
+    for s in range(len(segments)):
+        last = segments[s, 0]
+        for i in range(segments[s, 0] + 1, segments[s, 1]):
+            if valid[i]:
+                for j in range(last + 1, i):
+                    result[j] = axis[last] + (axis[i] - axis[last]) * (j - last) / (i - last)
+                last = i
+    return result
