@@ -6,6 +6,7 @@ Columns go by name, never by position; names match without regard to case and su
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,9 @@ UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "100ns": 100, "ns":
 
 #: What trackers write for "nothing", compared without regard to case.
 MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-", "-nan", "-nan(ind)", "inf", "-inf", "+inf", "infinity", "-infinity")
+
+# Lines of nothing but blanks are not rows; `Table.line_of` steps over them too.
+_BLANK_LINES = re.compile(r"\n[ \t]*(?=\n|\Z)")
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ def parse_table(
         first_line -= 1
     try:
         frame = pl.read_csv(
-            io.BytesIO(text.encode()),
+            io.BytesIO(_BLANK_LINES.sub("", text).encode()),
             separator=separator,
             infer_schema=False,
             comment_prefix=comment or None,
