@@ -1,0 +1,49 @@
+# Everything a user or a build machine runs. The recordings for tests and calibration are found through GAZEVEIL_DATA alone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export GAZEVEIL_DATA ?= $(abspath ../shared/data)
+export MPLBACKEND := Agg
+
+.PHONY: install demo test check bench audit docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    simulate a cohort, inspect it, draw it"
+	@echo "make test    style, types, layers, and all tests"
+	@echo "make check   style, types and layers alone"
+	@echo "make bench   speed and agreement against peers, side by side; JSON lines in benchmarks/results"
+	@echo "make audit   the heavy checks: memory at 100 million samples, every labelled file"
+	@echo "make docs    the manual as HTML in docs/_build"
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs,pymovements]'
+	touch $@
+
+demo: install
+	$(BIN)/gazeveil demo --out demo
+
+check: install
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: check
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy"
+
+bench: install
+	$(BIN)/python benchmarks/speed.py --json benchmarks/results/speed.jsonl
+	$(BIN)/python benchmarks/events_agreement.py --sixth --json benchmarks/results/events.jsonl
+
+audit: install
+	$(BIN)/python -m pytest -m heavy
+
+docs: install
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
+
+clean:
+	rm -rf $(VENV) demo docs/_build
