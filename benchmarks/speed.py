@@ -1,0 +1,200 @@
+"""Speed beside the peers, on the same samples in the same run: one JSON line per figure.
+
+    python benchmarks/speed.py [--json FILE] [--samples 10000000]
+
+Machines are noisy, so what counts is the ratio of two times measured one after the other, not the times. Each time is the best of
+a few runs after one that compiles. Figures without a peer state samples or bytes per second against the floor the project set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from gazeveil import Recording, Screen, detect, event_features, read, simulate
+
+SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
+RATE_HZ = 1000.0
+
+
+def best_s(work: Callable[[], object], runs: int = 3) -> float:
+    """Seconds of the fastest of a few runs."""
+    times = []
+    for _ in range(runs):
+        gc.collect()
+        begin = perf_counter()
+        work()
+        times.append(perf_counter() - begin)
+    return min(times)
+
+
+def simulated(samples: int) -> Recording:
+    """One long recording without losses, so that peers that cannot take NaN see the same samples."""
+    pieces = list(simulate(max(1, samples // 1_000_000), 1, min(samples, 1_000_000) / RATE_HZ, RATE_HZ, task="video", space=SCREEN, seed=1))
+    x, y = (np.concatenate([_filled(getattr(p, name), p.valid) for p in pieces])[:samples] for name in ("x_deg", "y_deg"))
+    return Recording("bench", "video", np.arange(len(x)) * 1_000_000, x, y, space=SCREEN, rate_hz=RATE_HZ)
+
+
+def _filled(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    seen = np.flatnonzero(valid)
+    return np.interp(np.arange(len(values)), seen, values[seen])
+
+
+def staircase(samples: int) -> Recording:
+    """The worst case for a sliding dispersion: a slow ramp that breaks the limit just after every shortest window."""
+    x = np.mod(np.arange(samples) * (1.0 / 101.0), 40.0) - 20.0
+    return Recording("bench", "ramp", np.arange(samples) * 1_000_000, x, np.zeros(samples), space=SCREEN, rate_hz=RATE_HZ)
+
+
+def pymovements_gaze(recording: Recording) -> object:
+    """The same positions as a pymovements Gaze in degrees."""
+    import polars as pl
+    import pymovements as pm
+
+    screen = pm.Experiment(1280, 720, 40.0, 22.5, 45.0, origin="upper left", sampling_rate=RATE_HZ)
+    frame = pl.DataFrame({"time": recording.t_ns // 1_000_000, "x": recording.x_deg, "y": recording.y_deg})
+    return pm.Gaze(frame, experiment=screen, time_column="time", time_unit="ms", position_columns=["x", "y"])
+
+
+class Lines:
+    """Figures as they come: printed, and written one JSON line each."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.rows: list[dict[str, object]] = []
+
+    def add(self, figure: str, floor: float, value: float, unit: str, **more: object) -> None:
+        row = {"figure": figure, "value": round(value, 3), "unit": unit, "floor": floor, "met": value >= floor, **more}
+        self.rows.append(row)
+        print(json.dumps(row), flush=True)
+
+    def close(self) -> bool:
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text("".join(json.dumps(r) + "\n" for r in self.rows), encoding="utf-8")
+        return all(bool(r["met"]) for r in self.rows)
+
+
+def bench_ivt(lines: Lines, recording: Recording) -> None:
+    gaze = pymovements_gaze(recording)
+
+    def peer() -> None:
+        copy = gaze.clone()  # type: ignore[attr-defined]
+        begin = perf_counter()
+        copy.pos2vel(method="savitzky_golay", window_length=7, degree=2)
+        copy.detect("ivt", velocity_threshold=30.0, minimum_duration=100)
+        peer.seconds = min(getattr(peer, "seconds", np.inf), perf_counter() - begin)  # type: ignore[attr-defined]
+
+    detect(recording.slice(0, 10_000), "ivt")
+    ours = best_s(lambda: detect(recording, "ivt"))
+    peer()
+    seconds = float(peer.seconds)  # type: ignore[attr-defined]
+    rate = len(recording) / ours / 1e6
+    lines.add("I-VT, positions to events", 30.0, seconds / ours, "times the peer", peer="pymovements pos2vel + detect('ivt')",
+              peer_version=version("pymovements"), samples=len(recording), ours_msamples_per_s=round(rate, 2))  # fmt: skip
+
+
+def bench_idt(lines: Lines, recording: Recording) -> None:
+    gaze = pymovements_gaze(recording)
+    detect(recording.slice(0, 10_000), "idt")
+    ours = best_s(lambda: detect(recording, "idt"), runs=5)
+    begin = perf_counter()
+    gaze.detect("idt", dispersion_threshold=1.0, minimum_duration=100)  # type: ignore[attr-defined]
+    peer = perf_counter() - begin
+    lines.add("I-DT, positions to events", 200.0, peer / ours, "times the peer", peer="pymovements detect('idt')",
+              peer_version=version("pymovements"), samples=len(recording), ours_msamples_per_s=round(len(recording) / ours / 1e6, 2))  # fmt: skip
+    worst = staircase(len(recording))
+    slow = best_s(lambda: detect(worst, "idt"), runs=5)
+    lines.add("I-DT, worst case, time of the usual case over its time", 0.5, ours / slow, "ratio", samples=len(worst))
+
+
+def bench_auto(lines: Lines, recording: Recording) -> None:
+    from remodnav.clf import EyegazeClassifier
+
+    x_px, y_px = recording.space.to_px(recording.x_deg, recording.y_deg)  # type: ignore[union-attr]
+    samples = np.rec.fromarrays([x_px, y_px], names="x,y")
+    peer_clf = EyegazeClassifier(px2deg=SCREEN.width_deg / SCREEN.width_px, sampling_rate=RATE_HZ)
+    detect(recording.slice(0, 10_000))
+    ours = best_s(lambda: detect(recording))
+    part = samples[: len(samples) // 5]
+    begin = perf_counter()
+    peer_clf(peer_clf.preproc(part), classify_isp=True, sort_events=True)
+    peer = (perf_counter() - begin) * len(samples) / len(part)
+    lines.add("default detector with pursuit", 1.0, peer / ours, "times the peer", peer="REMoDNaV preproc + classify, timed on a fifth of the samples",
+              peer_version=version("remodnav"), samples=len(recording), ours_msamples_per_s=round(len(recording) / ours / 1e6, 2))  # fmt: skip
+
+
+def bench_features(lines: Lines, recording: Recording) -> None:
+    events = detect(recording, "ivt")
+    event_features(recording.slice(0, 50_000), kind="saccade", method="ivt")
+    event_features(recording.slice(0, 50_000), kind="fixation", method="ivt")
+
+    def work() -> None:
+        event_features(recording, kind="fixation", events=events)
+        event_features(recording, kind="saccade", events=events)
+
+    seconds = best_s(work)
+    lines.add("features of all fixations and saccades", 1.0, len(recording) / seconds / 1e6, "M samples/s", samples=len(recording), events=len(events))
+
+
+def bench_reading(lines: Lines) -> None:
+    data = os.environ.get("GAZEVEIL_DATA")
+    folder = Path(data) / "gazecom" if data else None
+    if folder is None or not folder.is_dir():
+        print("GazeCom is not under GAZEVEIL_DATA: reading speed not measured", file=sys.stderr)
+        return
+    import gzip
+
+    with tempfile.TemporaryDirectory() as temporary:
+        total = 0
+        for file in sorted(folder.rglob("*.arff.gz")):
+            text = gzip.decompress(file.read_bytes())
+            total += len(text)
+            target = Path(temporary) / file.parent.name / file.name.removesuffix(".gz")
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(text)
+        for name, path in (("ARFF", Path(temporary)), ("ARFF, gzipped, per byte of text", folder)):
+            cohort = read(path)
+            seconds = best_s(lambda cohort=cohort: sum(len(r) for r in cohort), runs=2)  # type: ignore[misc]
+            lines.add(f"reading GazeCom {name}", 20.0, total / seconds / 1e6, "MB/s", files=len(cohort), megabytes=round(total / 1e6, 1))
+
+
+def bench_simulation(lines: Lines) -> None:
+    for task, space in (("video", SCREEN), ("free-viewing", None)):
+        simulate(1, 1, 10.0, RATE_HZ, task=task, space=space, seed=3)[0]
+        cohort = simulate(10, 4, 60.0, RATE_HZ, task=task, space=space, seed=4)
+        seconds = best_s(lambda cohort=cohort: [len(r) for r in cohort], runs=2)  # type: ignore[misc]
+        samples = 10 * 4 * 60 * int(RATE_HZ)
+        lines.add(f"simulating {task}", 1.0, samples / seconds / 1e6, "M samples/s", samples=samples)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--json", type=Path, help="write the lines here")
+    parser.add_argument("--samples", type=int, default=10_000_000, help="samples for I-VT and features; a tenth for I-DT and REMoDNaV")
+    arguments = parser.parse_args()
+    lines = Lines(arguments.json)
+    recording = simulated(arguments.samples)
+    tenth = recording.slice(0, max(100_000, arguments.samples // 10))
+    bench_ivt(lines, recording)
+    bench_idt(lines, tenth)
+    bench_auto(lines, tenth)
+    bench_features(lines, recording)
+    bench_reading(lines)
+    bench_simulation(lines)
+    if not lines.close():
+        sys.exit("a floor was missed")
+
+
+if __name__ == "__main__":
+    main()

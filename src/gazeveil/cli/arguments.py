@@ -1,0 +1,91 @@
+"""Arguments several verbs share: a path to read, its format, and the format's options."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from gazeveil.errors import ParameterError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen
+from gazeveil.io.registry import read
+
+Item = TypeVar("Item")
+
+PathArgument = Annotated[Path, typer.Argument(help="A file or a folder of recordings.", show_default=False)]
+FormatOption = Annotated[str | None, typer.Option("--format", "-f", help="Format name; found by looking at the files if not given.", show_default=False)]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="An option of the format or method, e.g. unit=px. May be repeated.", show_default=False),
+]
+ScreenOption = Annotated[
+    str | None,
+    typer.Option("--screen", metavar="WxHpx,WxHmm,Dmm", help="Screen geometry, e.g. 1280x720px,400x225mm,450mm.", show_default=False),
+]
+JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.", show_default=False)]
+
+_SCREEN = re.compile(r"^([\d.]+)x([\d.]+)px,([\d.]+)x([\d.]+)mm,([\d.]+)mm$")
+
+
+def options(pairs: list[str] | None, screen: str | None = None) -> dict[str, object]:
+    """`NAME=VALUE` pairs as keyword arguments; a value is JSON where it can be, else text."""
+    result: dict[str, object] = {}
+    for pair in pairs or []:
+        name, sign, text = pair.partition("=")
+        if not sign or not name.strip():
+            raise ParameterError(f"The '--set' option must be NAME=VALUE. Got '{pair}' instead.", name="--set", got=pair)
+        try:
+            result[name.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            result[name.strip()] = text
+    if screen is not None:
+        result["screen"] = parse_screen(screen)
+    return result
+
+
+def parse_screen(text: str) -> Screen:
+    """A screen from text such as `1280x720px,400x225mm,450mm`."""
+    found = _SCREEN.match(text.replace(" ", ""))
+    if found is None:
+        raise ParameterError(f"The '--screen' option must look like 1280x720px,400x225mm,450mm. Got '{text}' instead.", name="--screen", got=text)
+    return Screen(*(float(part) for part in found.groups()))
+
+
+def read_cohort(path: Path, format_name: str | None, pairs: list[str] | None, screen: str | None) -> Cohort:
+    """Read what the shared arguments name."""
+    return read(path, format_name, **options(pairs, screen))
+
+
+def track(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+    """Iterate with a progress bar on standard error that appears once a second has passed, and vanishes at the end."""
+    from time import monotonic
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = progress.add_task(what, total=total)
+    started, shown = monotonic(), False
+    try:
+        for item in items:
+            yield item
+            progress.advance(task)
+            if not shown and monotonic() - started > 1.0:
+                progress.start()
+                shown = True
+    finally:
+        if shown:
+            progress.stop()
+
+
+def write_json(path: Path | None, figures: object) -> None:
+    """Write figures where `--json` was given."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

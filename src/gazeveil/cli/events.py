@@ -1,0 +1,96 @@
+"""`gazeveil events`: what the eyes did, recording by recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, options, read_cohort, track, write_json
+from gazeveil.errors import ParameterError
+from gazeveil.events import agreement, detect
+from gazeveil.gaze.events import KINDS, Events
+from gazeveil.gaze.recording import Recording
+from gazeveil.io.events_file import write_events
+
+NAME = "events"
+HELP = """Detect fixations, saccades, pursuits, blinks and the rest.
+
+Example: `gazeveil events recordings/ --method ivt --parameter setting=s003 --out events.parquet`"""
+
+
+def command(
+    path: PathArgument,
+    format_name: FormatOption = None,
+    settings: SetOption = None,
+    screen: ScreenOption = None,
+    method: Annotated[str, typer.Option("--method", "-m", help="auto, ivt, idt, dorr, is5t or online.")] = "auto",
+    parameters: Annotated[
+        list[str] | None, typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter of the method.", show_default=False)
+    ] = None,
+    against: Annotated[str | None, typer.Option("--against", metavar="LABELLER", help="Score against labels in the recordings.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the events, .parquet or .csv.", show_default=False)] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Detect events."""
+    cohort = read_cohort(path, format_name, settings, screen)
+    given = options(parameters)
+    durations: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {k: [] for k in KINDS}
+    words: list[tuple[np.ndarray[tuple[int], np.dtype[np.str_]], np.ndarray[tuple[int], np.dtype[np.str_]]]] = []
+
+    def each() -> Iterator[tuple[tuple[str, str, str, str], Events]]:
+        for recording in track(cohort, len(cohort), "Detecting"):
+            events = detect(recording, method, **given)
+            for kind in KINDS:
+                durations[kind].append(events.of(kind).duration_s)
+            if against is not None:
+                words.append((_labels(recording, against), events.words(len(recording))))
+            yield recording.key, events
+
+    if out is not None:
+        write_events(each(), out)
+    else:
+        for _ in each():
+            continue
+    figures = {kind: _figures(np.concatenate(d) if d else np.empty(0)) for kind, d in durations.items()}
+    console = Console()
+    console.print(_table(figures, f"Events of {len(cohort)} recordings by {method}"))
+    result: dict[str, object] = {"method": method, "parameters": given, "recordings": len(cohort), "events": figures}
+    if against is not None:
+        truth, found = (np.concatenate([pair[i] for pair in words]) for i in (0, 1))
+        score = agreement.agreement(truth, found)
+        console.print(str(score))
+        result["agreement"] = {"against": against, "f1": dict(score.f1), "kappa": score.kappa}
+    if out is not None:
+        console.print(f"Events: {out}")
+    write_json(json_file, result)
+
+
+def _labels(recording: Recording, name: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+    if name not in recording.labels:
+        known = ", ".join(recording.labels) or "none"
+        raise ParameterError(f"The '--against' option must name labels of the recordings ({known}). Got '{name}' instead.", name="--against", got=name)
+    return recording.labels[name]
+
+
+def _figures(durations_s: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float | int | None]:
+    if len(durations_s) == 0:
+        return {"count": 0, "total_s": 0.0, "median_ms": None, "quarter_ms": None, "three_quarters_ms": None}
+    low, mid, high = (float(1000 * q) for q in np.quantile(durations_s, (0.25, 0.5, 0.75)))
+    return {"count": len(durations_s), "total_s": float(durations_s.sum()), "median_ms": mid, "quarter_ms": low, "three_quarters_ms": high}
+
+
+def _table(figures: dict[str, dict[str, float | int | None]], title: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("kind")
+    for name in ("events", "total s", "25 % ms", "median ms", "75 % ms"):
+        table.add_column(name, justify="right")
+    for kind, f in figures.items():
+        if f["count"]:
+            table.add_row(kind, f"{f['count']:,}", f"{f['total_s']:.1f}", f"{f['quarter_ms']:.0f}", f"{f['median_ms']:.0f}", f"{f['three_quarters_ms']:.0f}")
+    return table

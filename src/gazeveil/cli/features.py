@@ -1,0 +1,76 @@
+"""`gazeveil features`: feature tables of events or of windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gazeveil import checks
+from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, options, read_cohort, track, write_json
+from gazeveil.features import FeatureTable, event_features, window_features
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.io.features_file import write_table
+
+NAME = "features"
+HELP = """Compute features of fixations, of saccades or of windows.
+
+Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`"""
+
+
+def command(
+    path: PathArgument,
+    format_name: FormatOption = None,
+    settings: SetOption = None,
+    screen: ScreenOption = None,
+    kind: Annotated[str, typer.Option("--kind", "-k", help="fixation, saccade, all (one vector for both) or window.")] = "fixation",
+    parameters: Annotated[
+        list[str] | None, typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="E.g. subset=reading, window_s=10.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the table, .parquet or .csv.", show_default=False)] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Compute features."""
+    kind = checks.one_of("features", "--kind", kind, ("fixation", "saccade", "all", "window"))
+    cohort = read_cohort(path, format_name, settings, screen)
+    given = options(parameters)
+    parts = [_features(cohort[i : i + 1], kind, given) for i in track(range(len(cohort)), len(cohort), "Computing features")]
+    table = FeatureTable.concat(parts)
+    console = Console()
+    console.print(_table(table, f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings"))
+    if out is not None:
+        write_table(table, out)
+        console.print(f"Features: {out}")
+    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table)})
+
+
+def _features(cohort: Cohort, kind: str, given: dict[str, object]) -> FeatureTable:
+    if kind == "window":
+        return window_features(cohort, **given)  # type: ignore[arg-type]
+    return event_features(cohort, kind=kind, **given)  # type: ignore[arg-type]
+
+
+def _figures(table: FeatureTable) -> dict[str, dict[str, float | None]]:
+    result: dict[str, dict[str, float | None]] = {}
+    for i, name in enumerate(table.columns):
+        column = table.values[:, i]
+        column = column[np.isfinite(column)]
+        low, mid, high = (float(q) for q in np.quantile(column, (0.25, 0.5, 0.75))) if len(column) else (None, None, None)
+        bounds = (None, None) if table.bounds is None else (float(table.bounds[i, 0]), float(table.bounds[i, 1]))
+        result[name] = {"quarter": low, "median": mid, "three_quarters": high, "bound_low": bounds[0], "bound_high": bounds[1]}
+    return result
+
+
+def _table(table: FeatureTable, title: str) -> Table:
+    shown = Table(title=title, title_justify="left")
+    shown.add_column("feature")
+    for name in ("25 %", "median", "75 %", "public bounds"):
+        shown.add_column(name, justify="right")
+    for name, f in _figures(table).items():
+        cells = ["-" if f[k] is None else f"{f[k]:.4g}" for k in ("quarter", "median", "three_quarters")]
+        shown.add_row(name, *cells, "-" if f["bound_low"] is None else f"{f['bound_low']:g} .. {f['bound_high']:g}")
+    return shown

@@ -1,0 +1,132 @@
+"""`gazeveil inspect`: people, stimuli, rates, loss and ranges of any recordings, as a table, as JSON and as one picture."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, read_cohort, track, write_json
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
+
+NAME = "inspect"
+HELP = """Show what is in a file or folder: people, stimuli, rates, loss, ranges.
+
+Example: `gazeveil inspect recordings/ --plot overview.png`"""
+
+PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="PNG", help="Draw trace, main sequence, heat map and data loss.", show_default=False)]
+RowsOption = Annotated[int, typer.Option("--rows", min=0, help="Recordings to list one by one.")]
+
+
+def command(
+    path: PathArgument,
+    format_name: FormatOption = None,
+    settings: SetOption = None,
+    screen: ScreenOption = None,
+    plot: PlotOption = None,
+    json_file: JsonOption = None,
+    rows: RowsOption = 10,
+) -> None:
+    """Inspect recordings."""
+    cohort = read_cohort(path, format_name, settings, screen)
+    summary = show(cohort, rows=rows)
+    if plot is not None:
+        from gazeveil.cli.figures import draw_overview
+
+        draw_overview(cohort, summary, plot)
+        Console().print(f"Picture: {plot}")
+    write_json(json_file, figures(summary))
+
+
+def show(cohort: Cohort, rows: int = 10) -> CohortSummary:
+    """Print the summary of a cohort and return it."""
+    summary = summarise(cohort, progress=lambda items: track(items, len(cohort), "Inspecting"))
+    console = Console()
+    console.print(_overview(summary))
+    if rows and summary.recordings:
+        console.print(_rows(summary, rows))
+    for note in summary.warnings():
+        console.print(f"Note: {note}", highlight=False)
+    return summary
+
+
+def _overview(summary: CohortSummary) -> Table:
+    table = Table(title="Cohort", show_header=False, title_justify="left")
+    seconds = sum(r.duration_s for r in summary.recordings)
+    rates = ", ".join(f"{rate:g} Hz" + (f" ({n})" if len(summary.rates_hz) > 1 else "") for rate, n in list(summary.rates_hz.items())[:8])
+    spaces = sorted({"sphere" if isinstance(r.space, Sphere) else f"screen {r.space.width_px:g} x {r.space.height_px:g} px" for r in summary.recordings})
+    known = sorted({k for a in summary.people.values() for k in a})
+    rows = [
+        ("people", f"{len(summary.people)}" + (f" ({', '.join(known)} known)" if known else "")),
+        ("stimuli", f"{len(summary.stimuli)}"),
+        ("recordings", f"{len(summary.recordings)}"),
+        ("samples", f"{summary.samples:,}"),
+        ("time", f"{seconds / 3600:.2f} h" if seconds >= 3600 else f"{seconds:.1f} s"),
+        ("rates", (rates or "unknown") + (", ..." if len(summary.rates_hz) > 8 else "")),
+        ("lost samples", f"{100 * summary.loss:.2f} %"),
+        ("space", ", ".join(spaces[:3]) + (", ..." if len(spaces) > 3 else "")),
+    ]
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _rows(summary: CohortSummary, rows: int) -> Table:
+    table = Table(title=f"Recordings ({min(rows, len(summary.recordings))} of {len(summary.recordings)})", title_justify="left")
+    for name in ("person", "stimulus", "session", "task"):
+        table.add_column(name)
+    for name in ("rate Hz", "samples", "s", "lost %", "longest loss s", "x deg", "y deg"):
+        table.add_column(name, justify="right")
+    for r in summary.recordings[:rows]:
+        x_range, y_range = (f"{a:.1f} .. {b:.1f}" if a <= b else "-" for a, b in ((r.x_min_deg, r.x_max_deg), (r.y_min_deg, r.y_max_deg)))
+        rate = "-" if math.isnan(r.rate_hz) else f"{r.rate_hz:g}"
+        cells = (rate, f"{r.samples:,}", f"{r.duration_s:.1f}", f"{100 * r.loss:.1f}", f"{r.longest_loss_s:.2f}", x_range, y_range)
+        table.add_row(r.person, r.stimulus, r.session, r.task, *cells)
+    return table
+
+
+def figures(summary: CohortSummary) -> dict[str, object]:
+    """The summary as JSON has it."""
+    return {
+        "people": summary.people,
+        "stimuli": list(summary.stimuli),
+        "samples": summary.samples,
+        "loss": summary.loss,
+        "rates_hz": {str(k): v for k, v in summary.rates_hz.items()},
+        "loss_by_time": np.round(summary.loss_by_time, 6).tolist(),
+        "skipped": summary.skipped,
+        "notes": summary.warnings(),
+        "recordings": [_row(r) for r in summary.recordings],
+    }
+
+
+def _row(r: RecordingSummary) -> dict[str, object]:
+    def known(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    return {
+        "person": r.person,
+        "stimulus": r.stimulus,
+        "session": r.session,
+        "task": r.task,
+        "rate_hz": known(r.rate_hz),
+        "rows": r.rows,
+        "samples": r.samples,
+        "valid": r.valid,
+        "events": r.events,
+        "duration_s": r.duration_s,
+        "loss": r.loss,
+        "longest_loss_s": r.longest_loss_s,
+        "time_faults": r.time_faults,
+        "x_deg": [known(r.x_min_deg), known(r.x_max_deg)],
+        "y_deg": [known(r.y_min_deg), known(r.y_max_deg)],
+        "assumed_geometry": r.assumed_geometry,
+        "source": r.source,
+    }

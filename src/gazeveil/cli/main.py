@@ -1,0 +1,78 @@
+"""`gazeveil`: every verb, and what happens when something goes wrong.
+
+A mistake ends with one sentence on standard error and exit code 2, never with a traceback; a bug still shows its traceback, because
+hiding it would help nobody.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated
+
+import click
+import typer
+from rich.console import Console
+
+from gazeveil import __version__
+from gazeveil.cli import datasets, demo, events, features, inspect, simulate
+from gazeveil.errors import GazeveilError
+
+app = typer.Typer(
+    name="gazeveil",
+    help="Privacy for eye tracking: recordings in, events and features out.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for verb in (demo, inspect, simulate, datasets, events, features):
+    app.command(verb.NAME, help=verb.HELP)(verb.command)
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        typer.echo(f"gazeveil {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")] = False) -> None:
+    """Privacy for eye tracking: recordings in, events and features out."""
+
+
+def _say(message: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False)
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    _say(f"Note: {message}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; every expected failure is one sentence and exit code 2."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    try:
+        code = typer.main.get_command(app).main(arguments, prog_name="gazeveil", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except GazeveilError as error:
+        _say(str(error))
+    except click.exceptions.ClickException as error:
+        _say(error.format_message() + " See --help.")
+    except click.exceptions.Abort:
+        _say("Stopped.")
+        sys.exit(130)
+    except KeyboardInterrupt:
+        _say("Stopped.")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"{where}{(error.strerror or str(error)).lower()}. Check the path, the permissions and the free space.")
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

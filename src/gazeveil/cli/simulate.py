@@ -1,0 +1,38 @@
+"""`gazeveil simulate`: a cohort of simulated people, as a canonical folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from gazeveil.cli.arguments import ScreenOption, parse_screen, track
+from gazeveil.gaze.simulate import simulate
+from gazeveil.io.parquet import write
+
+NAME = "simulate"
+HELP = """Simulate people who look at things, and write the recordings.
+
+Example: `gazeveil simulate people/ --people 20 --stimuli 8 --seconds 30 --rate 120 --task video`"""
+
+Out = Annotated[Path, typer.Argument(help="Folder to write; must not exist or be empty.", show_default=False)]
+
+
+def command(
+    path: Out,
+    people: Annotated[int, typer.Option(help="Number of people.")] = 10,
+    stimuli: Annotated[int, typer.Option(help="Number of stimuli each of them sees.")] = 4,
+    seconds: Annotated[float, typer.Option(help="Length of each recording.")] = 30.0,
+    rate: Annotated[float, typer.Option("--rate", help="Samples per second.")] = 120.0,
+    task: Annotated[str, typer.Option(help="free-viewing, video, reading, random-saccade, search or tracking.")] = "free-viewing",
+    sessions: Annotated[int, typer.Option(help="Sessions of each person, with slow change between them.")] = 1,
+    screen: ScreenOption = None,
+    seed: Annotated[int | None, typer.Option(help="Makes the cohort repeatable.", show_default=False)] = None,
+) -> None:
+    """Simulate a cohort."""
+    space = None if screen is None else parse_screen(screen)
+    cohort = simulate(people, stimuli, seconds, rate, task=task, space=space, seed=seed, sessions=sessions)
+    write(cohort, path, progress=lambda items: track(items, len(cohort), "Simulating"))
+    Console().print(f"{len(cohort)} recordings of {people} people: {path}", highlight=False)

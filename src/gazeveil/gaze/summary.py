@@ -1,0 +1,222 @@
+"""What a look at a cohort finds: who, what, how fast, how much is lost, and where gaze went.
+
+Summaries add up over pieces of recordings, so a cohort of any size is inspected one piece at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.gaze.cohort import Attributes, Cohort, Handle
+from gazeveil.gaze.geometry import Screen, Space
+from gazeveil.gaze.recording import Recording
+
+_PIECE = 1 << 20
+_MAP_COLUMNS, _MAP_ROWS = 180, 90
+_LOSS_BINS = 50
+
+
+@dataclass
+class RecordingSummary:
+    """Counts and ranges of one recording, in degrees, seconds and shares of one."""
+
+    person: str
+    stimulus: str
+    session: str
+    task: str
+    space: Space
+    rate_hz: float
+    samples: int = 0
+    valid: int = 0
+    events: int = 0
+    rows: int = 0
+    duration_s: float = 0.0
+    longest_loss_s: float = 0.0
+    time_faults: int = 0
+    assumed_geometry: bool = False
+    x_min_deg: float = np.inf
+    x_max_deg: float = -np.inf
+    y_min_deg: float = np.inf
+    y_max_deg: float = -np.inf
+    source: str = ""
+
+    @property
+    def loss(self) -> float:
+        """Share of samples that are not valid; 0 for a recording without samples."""
+        return 1.0 - self.valid / self.samples if self.samples else 0.0
+
+
+@dataclass
+class CohortSummary:
+    """Everything :func:`summarise` finds.
+
+    Attributes
+    ----------
+    recordings : list of RecordingSummary
+        One per recording.
+    people : dict
+        Person to attributes.
+    stimuli : tuple of str
+        Names.
+    heat : array of float64, shape (90, 180)
+        Valid samples per cell of the space (the sphere, or the largest screen), all recordings together.
+    heat_extent_deg : tuple of float
+        x from, x to, y from, y to of that map.
+    loss_by_time : array of float64, shape (50,)
+        Share lost in each fiftieth of the recordings' samples.
+    skipped : int
+        Files that were not recordings.
+    """
+
+    recordings: list[RecordingSummary]
+    people: dict[str, Attributes]
+    stimuli: tuple[str, ...]
+    heat: NDArray[np.float64] = field(repr=False)
+    heat_extent_deg: tuple[float, float, float, float]
+    loss_by_time: NDArray[np.float64] = field(repr=False)
+    skipped: int = 0
+
+    @property
+    def samples(self) -> int:
+        """All samples, valid or not."""
+        return sum(r.samples for r in self.recordings)
+
+    @property
+    def loss(self) -> float:
+        """Share of all samples that are not valid."""
+        return 1.0 - sum(r.valid for r in self.recordings) / self.samples if self.samples else 0.0
+
+    @property
+    def rates_hz(self) -> dict[float, int]:
+        """Recordings per rate, rounded to a tenth of a hertz; recordings of unknown rate are left out."""
+        rates = [round(r.rate_hz, 1) for r in self.recordings if r.rate_hz == r.rate_hz]
+        return {rate: rates.count(rate) for rate in sorted(set(rates))}
+
+    def warnings(self) -> list[str]:
+        """What a user should know before using the cohort."""
+        found = []
+        if len(self.rates_hz) > 1:
+            found.append(f"{len(self.rates_hz)} different rates: the rate alone can tell recordings apart. Resample to a common one before a release.")
+        lost = [r for r in self.recordings if r.samples and r.valid == 0]
+        if lost:
+            found.append(f"{len(lost)} recordings have no valid sample at all, the first is {lost[0].source or lost[0].person}.")
+        faults = sum(r.time_faults for r in self.recordings)
+        if faults:
+            found.append(f"{faults} samples have a time that repeats or goes back; they are kept and marked invalid.")
+        assumed = sum(r.assumed_geometry for r in self.recordings)
+        if assumed:
+            found.append(f"{assumed} recordings do not say how large and far the screen was: degrees are by a typical screen. Give screen= to mend this.")
+        without = sum(1 for r in self.recordings if r.samples == 0 and r.events)
+        if without:
+            found.append(f"{without} recordings hold events without samples.")
+        empty = sum(1 for r in self.recordings if r.samples == 0 and not r.events)
+        if empty:
+            found.append(f"{empty} recordings are empty.")
+        if self.skipped:
+            found.append(f"{self.skipped} files are not recordings of this format and were skipped.")
+        return found
+
+
+def summarise(cohort: Cohort, progress: Callable[[Iterable[Recording | Handle]], Iterable[Recording | Handle]] = lambda items: items) -> CohortSummary:
+    """Look at every sample of a cohort once, holding at most a million samples at a time where the format allows.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        In memory or lazy.
+    progress : callable
+        Wraps the iteration over recordings, for a progress bar.
+    """
+    rows: list[RecordingSummary] = []
+    maps: dict[tuple[float, float], NDArray[np.float64]] = {}
+    lost, total = np.zeros(_LOSS_BINS), np.zeros(_LOSS_BINS)
+    for item in progress(cohort.items):
+        row: RecordingSummary | None = None
+        losses: list[NDArray[np.bool_]] = []
+        run, last_ns, first_ns = 0, None, None
+        for piece in _pieces(item):
+            if row is None:
+                row = RecordingSummary(*piece.key, piece.space, piece.rate_hz, source=piece.source)
+                row.rows = int(piece.counts.get("rows", 0))
+                row.time_faults = _whole(piece.metadata.get("time_faults", 0))
+                row.assumed_geometry = bool(piece.metadata.get("assumed_geometry", False))
+                row.events = len(piece.events) if piece.events is not None else 0
+                row.duration_s = piece.duration_s if not len(piece) else 0.0
+            if not len(piece):
+                continue
+            first_ns = int(piece.t_ns.min()) if first_ns is None else min(first_ns, int(piece.t_ns.min()))
+            last_ns = int(piece.t_ns.max()) if last_ns is None else max(last_ns, int(piece.t_ns.max()))
+            row.samples += len(piece)
+            row.valid += int(np.count_nonzero(piece.valid))
+            row.longest_loss_s, run = _longest_run(piece, row.longest_loss_s, run)
+            losses.append(~piece.valid)
+            _add_ranges(row, piece)
+            _add_heat(maps, piece)
+        assert row is not None
+        if first_ns is not None and last_ns is not None:
+            row.duration_s = (last_ns - first_ns) / 1e9
+        if losses:
+            gone = np.concatenate(losses)
+            edges = np.linspace(0, len(gone), _LOSS_BINS + 1).astype(np.int64)
+            sums = np.concatenate(([0], np.cumsum(gone, dtype=np.int64)))
+            lost += sums[edges[1:]] - sums[edges[:-1]]
+            total += np.diff(edges)
+        rows.append(row)
+    spans = max(maps, default=(360.0, 180.0))
+    heat = sum((m for s, m in maps.items() if s == spans), start=np.zeros((_MAP_ROWS, _MAP_COLUMNS)))
+    extent = (0.0, 360.0, 180.0, 0.0) if spans == (360.0, 180.0) else (-spans[0] / 2, spans[0] / 2, spans[1] / 2, -spans[1] / 2)
+    shares = np.divide(lost, total, out=np.zeros(_LOSS_BINS), where=total > 0)
+    people = {p: dict(a) for p, a in cohort.people.items()}
+    return CohortSummary(rows, people, cohort.stimuli, np.asarray(heat), extent, shares, len(cohort.skipped))
+
+
+def _pieces(item: Recording | Handle) -> Iterator[Recording]:
+    if isinstance(item, Recording):
+        yield item
+    elif item.chunks is not None:
+        yield from item.chunks(_PIECE)
+    else:
+        yield item.load()
+
+
+def _whole(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _longest_run(piece: Recording, longest_s: float, run: int) -> tuple[float, int]:
+    """Longest run of lost samples in seconds of nominal time, carried over from the piece before."""
+    if not piece.rate_hz > 0:
+        return longest_s, 0
+    seen = np.flatnonzero(piece.valid)
+    if len(seen) == 0:
+        run += len(piece)
+        return max(longest_s, run / piece.rate_hz), run
+    first, last = run + int(seen[0]), len(piece) - 1 - int(seen[-1])
+    inner = int(np.diff(seen).max()) - 1 if len(seen) > 1 else 0
+    return max(longest_s, max(first, inner, last) / piece.rate_hz), last
+
+
+def _add_ranges(row: RecordingSummary, piece: Recording) -> None:
+    if not piece.valid.any():
+        return
+    x, y = piece.x_deg[piece.valid], piece.y_deg[piece.valid]
+    row.x_min_deg, row.x_max_deg = min(row.x_min_deg, float(x.min())), max(row.x_max_deg, float(x.max()))
+    row.y_min_deg, row.y_max_deg = min(row.y_min_deg, float(y.min())), max(row.y_max_deg, float(y.max()))
+
+
+def _add_heat(maps: dict[tuple[float, float], NDArray[np.float64]], piece: Recording) -> None:
+    space = piece.space
+    span = (space.width_deg, space.height_deg)
+    x, y = piece.x_deg[piece.valid], piece.y_deg[piece.valid]
+    if isinstance(space, Screen):
+        x, y = x + span[0] / 2, y + span[1] / 2
+    column = np.floor(x / span[0] * _MAP_COLUMNS)
+    line = np.floor(y / span[1] * _MAP_ROWS)
+    inside = (column >= 0) & (column < _MAP_COLUMNS) & (line >= 0) & (line < _MAP_ROWS)
+    cells = (line[inside] * _MAP_COLUMNS + column[inside]).astype(np.int64)
+    counts = np.bincount(cells, minlength=_MAP_ROWS * _MAP_COLUMNS).astype(np.float64).reshape(_MAP_ROWS, _MAP_COLUMNS)
+    maps[span] = maps.get(span, np.zeros((_MAP_ROWS, _MAP_COLUMNS))) + counts
