@@ -12,23 +12,20 @@ from pathlib import Path
 
 from gazeveil.gaze.cohort import Handle
 from gazeveil.io.arff import is_arff, load
+from gazeveil.io.datasets.layout import person_in_folder
 from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.source import Head, stem
+from gazeveil.io.source import Head
 
 
 def sniff(head: Head) -> bool:
-    """ARFF with hand labels."""
-    return is_arff(head) and "handlabeller" in head.text.lower()
+    """ARFF with hand labels on a flat picture."""
+    text = head.text.lower()
+    return is_arff(head) and "handlabeller" in text and "x_head" not in text
 
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """Person and stimulus from `<person>_<clip>` inside folder `<clip>`."""
-    name, clip = stem(path), path.parent.name
-    if name.endswith(f"_{clip}") and len(name) > len(clip) + 1:
-        person = name[: -len(clip) - 1]
-    else:
-        person, _, clip = name.partition("_")
-        clip = clip or name
+    person, clip = person_in_folder(path)
     return [Handle(person, clip, partial(load, path, person, clip), source=str(path))]
 
 
