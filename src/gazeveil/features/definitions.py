@@ -1,0 +1,246 @@
+"""Names, meanings, units and public bounds of every built-in feature.
+
+Event features: George and Routray 2016, "A score level fusion method for eye movement biometrics", Pattern Recognition Letters 82
+(12 fixation and 46 saccade features, two published subsets each). Window features: the 52 columns of the MPIIDPEye and
+MPIIPrivacEye files in file order (Steil et al. 2019; computed as in Hoppe et al. 2018).
+
+The bounds come from physiology and tracker limits and are the same for every dataset: one fixation lasts at most 5 s (a window's
+longest 10 s, where a detector without pursuit joins several), a saccade lasts at most 0.5 s and spans at most 100 deg, eyes turn
+at most 1000 deg/s and accelerate at most 200 000 deg/s^2 (peaks of large human saccades are about 700 deg/s and 40 000 deg/s^2; the
+rest is room for tracker noise, which differences amplify), nobody makes more than 6 saccades or fixations per second for a whole
+window, and a blink of more than 2 s is a lost eye. A standard deviation lies within half the largest value, a variance over events
+within the square of a quarter of the range. The bounds do not follow a sample rate: noise of very fast trackers may pass them, and
+is clipped by the mechanisms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One built-in feature.
+
+    Parameters
+    ----------
+    name : str
+        Column name.
+    meaning : str
+        Definition in one line.
+    unit : str
+        Unit, "1" for plain numbers.
+    low, high : float
+        Public bounds.
+    """
+
+    name: str
+    meaning: str
+    unit: str
+    low: float
+    high: float
+
+
+#: The statistics bundle M3S2K.
+STATISTICS = ("mean", "median", "max", "std", "skew", "kurt")
+
+#: The six series a saccade has statistics of, in column order: name, meaning, unit, largest mean, largest value, signed.
+_SERIES = (
+    ("ang_vel", "angular velocity", "deg/s", 1000.0, 1000.0, False),
+    ("ang_acc", "angular acceleration", "deg/s^2", 100_000.0, 200_000.0, True),
+    ("vel_x", "horizontal velocity", "deg/s", 1000.0, 1000.0, True),
+    ("vel_y", "vertical velocity", "deg/s", 1000.0, 1000.0, True),
+    ("acc_x", "horizontal acceleration", "deg/s^2", 100_000.0, 200_000.0, True),
+    ("acc_y", "vertical acceleration", "deg/s^2", 100_000.0, 200_000.0, True),
+)
+
+_SKEW, _KURT = (-5.0, 5.0), (-2.0, 30.0)
+
+# Velocities in a fixation are mostly noise with rare jerks: their tails are heavier than those of any saccade.
+_NOISE_SKEW, _NOISE_KURT = (-10.0, 10.0), (-2.0, 100.0)
+
+
+def _bundle(series: tuple[str, str, str, float, float, bool], skew: tuple[float, float] = _SKEW, kurt: tuple[float, float] = _KURT) -> list[Feature]:
+    name, meaning, unit, middle, most, signed = series
+    sign = -1.0 if signed else 0.0
+    return [
+        Feature(f"{name}_mean", f"mean of the {meaning}", unit, sign * middle, middle),
+        Feature(f"{name}_median", f"median of the {meaning}", unit, sign * middle, middle),
+        Feature(f"{name}_max", f"maximum of the {meaning}", unit, sign * most, most),
+        Feature(f"{name}_std", f"standard deviation of the {meaning}", unit, 0.0, most / 2),
+        Feature(f"{name}_skew", f"skewness of the {meaning}", "1", *skew),
+        Feature(f"{name}_kurt", f"excess kurtosis of the {meaning}", "1", *kurt),
+    ]
+
+
+_ANGLE_PREV = "direction of first to last sample minus that of the previous event of this kind; 0 if none"
+_DIST_PREV = "angle between the centroids of this and the previous event of this kind; 0 if none"
+
+#: The 12 fixation features.
+FIXATION: tuple[Feature, ...] = (
+    Feature("duration", "samples / rate", "s", 0.0, 5.0),
+    Feature("std_x", "standard deviation of x", "deg", 0.0, 5.0),
+    Feature("std_y", "standard deviation of y", "deg", 0.0, 5.0),
+    Feature("path_len", "sum of the angles between successive samples", "deg", 0.0, 100.0),
+    Feature("angle_prev", _ANGLE_PREV, "deg", -360.0, 360.0),
+    Feature("dist_prev", _DIST_PREV, "deg", 0.0, 100.0),
+    Feature("skew_x", "skewness of x", "1", *_SKEW),
+    Feature("skew_y", "skewness of y", "1", *_SKEW),
+    Feature("kurt_x", "excess kurtosis of x", "1", *_KURT),
+    Feature("kurt_y", "excess kurtosis of y", "1", *_KURT),
+    Feature("dispersion", "(max x - min x) + (max y - min y)", "deg", 0.0, 20.0),
+    Feature("avg_vel", "path_len / duration", "deg/s", 0.0, 200.0),
+)
+
+#: The 45 saccade features of the paper and, first, the duration.
+SACCADE: tuple[Feature, ...] = (
+    Feature("duration", "samples / rate", "s", 0.0, 0.5),
+    Feature("dispersion", "(max x - min x) + (max y - min y)", "deg", 0.0, 150.0),
+    *_bundle(_SERIES[0]),
+    *_bundle(_SERIES[1]),
+    Feature("std_x", "standard deviation of x", "deg", 0.0, 50.0),
+    Feature("std_y", "standard deviation of y", "deg", 0.0, 50.0),
+    Feature("path_len", "sum of the angles between successive samples", "deg", 0.0, 150.0),
+    Feature("angle_prev", _ANGLE_PREV, "deg", -360.0, 360.0),
+    Feature("dist_prev", _DIST_PREV, "deg", 0.0, 100.0),
+    Feature("saccadic_ratio", "maximum of the angular velocity / duration", "deg/s^2", 0.0, 50_000.0),
+    Feature("saccade_angle", "direction of first to last sample, atan2(dx, dy)", "deg", -180.0, 180.0),
+    Feature("amplitude", "angle between first and last sample", "deg", 0.0, 100.0),
+    *(f for series in _SERIES[2:] for f in _bundle(series)),
+)
+
+
+def _widest(name: str) -> Feature:
+    found = [f for f in (*FIXATION, *SACCADE) if f.name == name]
+    return Feature(name, found[0].meaning, found[0].unit, min(f.low for f in found), max(f.high for f in found))
+
+
+_SACCADE_SCALARS = ("saccadic_ratio", "saccade_angle", "amplitude")
+
+#: The 52 entries of the vector for one classifier over all events: 16 scalars (the path length twice) and 36 statistics.
+EVENT: tuple[Feature, ...] = (
+    *(_widest(f.name) for f in FIXATION[:-1]),
+    # The mean speed of a saccade is one, too.
+    Feature("avg_vel", "path_len / duration", "deg/s", 0.0, 1000.0),
+    *(_widest(name) for name in _SACCADE_SCALARS),
+    Feature("path_len_2", "path_len once more, as in the published vector", "deg", _widest("path_len").low, _widest("path_len").high),
+    *(f for series in _SERIES for f in _bundle(series, _NOISE_SKEW, _NOISE_KURT)),
+)
+
+EVENT_KINDS: dict[str, tuple[Feature, ...]] = {"fixation": FIXATION, "saccade": SACCADE, "all": EVENT}
+
+
+def _without(features: tuple[Feature, ...], *names: str) -> tuple[str, ...]:
+    return tuple(f.name for f in features if f.name not in names)
+
+
+#: Published subsets of feature names by kind; `published` is the paper's full set, which has no saccade duration.
+SUBSETS: dict[str, dict[str, tuple[str, ...]]] = {
+    "fixation": {
+        "all": _without(FIXATION),
+        "published": _without(FIXATION),
+        "reading": _without(FIXATION, "duration", "std_x", "kurt_x"),
+        "random-dot": _without(FIXATION, "std_x", "std_y", "kurt_x"),
+    },
+    "saccade": {
+        "all": _without(SACCADE),
+        "published": _without(SACCADE, "duration"),
+        "reading": _without(SACCADE, "duration", "ang_vel_mean", "ang_acc_kurt"),
+        "random-dot": _without(SACCADE, "duration", "ang_vel_mean", "ang_vel_median", "ang_vel_max", "vel_y_skew", "acc_y_max"),
+    },
+    "all": {"all": _without(EVENT), "published": _without(EVENT)},
+}
+
+# Window features -------------------------------------------------------------------------------------------------------------
+
+#: Fixations or saccades per second that nobody keeps up for a window.
+MOST_PER_S = 6.0
+
+#: Largest pupil by unit: a human pupil is below 10 mm; an eye camera shows it below 200 px; anything else is a tracker's own unit.
+PUPIL_LIMIT = {"mm": 10.0, "px": 200.0}
+PUPIL_LIMIT_OTHER = 10_000.0
+
+#: Letters of the saccade alphabet: 16 directions of large saccades, 8 of small ones.
+LETTERS = 24
+
+WORDBOOK_STATISTICS = ("nonzero", "max", "min", "range", "mean", "var")
+
+
+def window_definitions(window_s: float = 30.0, pupil_unit: str = "mm", minimum: str = "all") -> tuple[Feature, ...]:
+    """The 52 window features in file order, with bounds for one window length.
+
+    Parameters
+    ----------
+    window_s : float
+        Window length: a wordbook cannot hold more words than saccades fit into the window.
+    pupil_unit : str
+        `mm`, `px`, or anything else for a tracker's own unit.
+    minimum : {"all", "nonzero"}
+        Whether the rarest word is sought among all words or among those that occur.
+    """
+    pupil = PUPIL_LIMIT.get(pupil_unit, PUPIL_LIMIT_OTHER)
+    pupil_word = pupil_unit if pupil_unit in PUPIL_LIMIT else "tracker unit"
+    longest_s, blink_s, amplitude, var_xy, var_pupil = 10.0, 2.0, 100.0, 9.0, (pupil / 10) ** 2
+    rates = [
+        ("fixation_rate", "fixations / window"),
+        ("saccade_rate", "saccades / window"),
+        ("small_saccade_rate", "small saccades / window"),
+        ("large_saccade_rate", "large saccades / window"),
+        ("right_saccade_rate", "saccades to the right / window"),
+        ("left_saccade_rate", "saccades to the left / window"),
+    ]
+    shares = [("small", "small"), ("large", "large"), ("right", "rightward"), ("left", "leftward")]
+    features = [
+        *(Feature(n, m, "1/s", 0.0, MOST_PER_S) for n, m in rates),
+        Feature("saccades_per_fixation", "saccades / fixations", "1", 0.0, 5.0),
+        *(Feature(f"{n}_saccade_share", f"{m} saccades / saccades", "1", 0.0, 1.0) for n, m in shares),
+        Feature("amplitude_mean", "mean saccade amplitude", "deg", 0.0, amplitude),
+        Feature("amplitude_var", "variance of the saccade amplitude", "deg^2", 0.0, (amplitude / 4) ** 2),
+        Feature("amplitude_max", "largest saccade amplitude", "deg", 0.0, amplitude),
+        Feature("fixation_duration_mean", "mean fixation duration", "s", 0.0, longest_s / 2),
+        Feature("fixation_duration_var", "variance of the fixation duration", "s^2", 0.0, (longest_s / 4) ** 2),
+        Feature("fixation_duration_max", "longest fixation", "s", 0.0, longest_s),
+        Feature("var_x_mean", "mean over fixations of the variance of x", "deg^2", 0.0, var_xy),
+        Feature("var_y_mean", "mean over fixations of the variance of y", "deg^2", 0.0, var_xy),
+        Feature("var_x_var", "variance over fixations of the variance of x", "deg^4", 0.0, (var_xy / 4) ** 2),
+        Feature("var_y_var", "variance over fixations of the variance of y", "deg^4", 0.0, (var_xy / 4) ** 2),
+        Feature("pupil_mean_mean", "mean over fixations of the mean pupil diameter", pupil_word, 0.0, pupil),
+        Feature("pupil_mean_var", "variance over fixations of the mean pupil diameter", f"({pupil_word})^2", 0.0, (pupil / 4) ** 2),
+        Feature("pupil_var_mean", "mean over fixations of the variance of the pupil diameter", f"({pupil_word})^2", 0.0, var_pupil),
+        Feature("pupil_var_var", "variance over fixations of the variance of the pupil diameter", f"({pupil_word})^4", 0.0, (var_pupil / 4) ** 2),
+        Feature("blink_duration_mean", "mean blink duration", "s", 0.0, blink_s),
+        Feature("blink_duration_var", "variance of the blink duration", "s^2", 0.0, (blink_s / 4) ** 2),
+        Feature("blink_rate", "blinks / window", "1/s", 0.0, 2.0),
+    ]
+    for n in (1, 2, 3, 4):
+        features += _wordbook(n, max(1.0, MOST_PER_S * window_s), minimum)
+    return tuple(features)
+
+
+def _wordbook(n: int, most: float, minimum: str) -> list[Feature]:
+    words = float(LETTERS**n)
+    rarest = max(1.0, most / words) if minimum == "all" else most
+    where = "all words" if minimum == "all" else "the words that occur"
+    return [
+        Feature(f"wb{n}_nonzero", f"different words of {n} saccades that occur", "1", 0.0, min(words, most)),
+        Feature(f"wb{n}_max", "count of the most frequent word", "1", 0.0, most),
+        Feature(f"wb{n}_min", f"count of the rarest of {where}", "1", 0.0, rarest),
+        Feature(f"wb{n}_range", f"wb{n}_max - wb{n}_min", "1", 0.0, most),
+        Feature(f"wb{n}_mean", f"mean count over all {LETTERS**n} words", "1", 0.0, most / words),
+        Feature(f"wb{n}_var", f"variance of the count over all {LETTERS**n} words", "1", 0.0, most * most / words),
+    ]
+
+
+#: Names of the 52 window features in file order.
+WINDOW: tuple[str, ...] = tuple(f.name for f in window_definitions())
+
+#: The four columns that are zero in the published files and that the 48-feature view leaves out.
+MINIMA: tuple[str, ...] = tuple(f"wb{n}_min" for n in (1, 2, 3, 4))
+
+
+def bounds_of(features: tuple[Feature, ...]) -> NDArray[np.float64]:
+    """Bounds as an array, shape (features, 2)."""
+    return np.array([(f.low, f.high) for f in features], dtype=np.float64).reshape(-1, 2)

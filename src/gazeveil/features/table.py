@@ -1,0 +1,313 @@
+"""A FeatureTable: rows of numbers that say whose they are and between which public bounds they lie.
+
+The bounds are public constants (physiology and tracker limits), never a dataset's own range; values are not clipped to them here,
+that is the mechanism's first step. NaN means "not measured" and may stand in tables that come from files; the features Gazeveil
+computes itself are always finite. Infinity is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+
+#: Names of the key columns.
+KEYS = ("person", "stimulus", "session", "task", "index")
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """Which recording each row comes from, and which event or window of it the row is.
+
+    Parameters
+    ----------
+    person, stimulus, session, task : array of str, shape (rows,)
+        The recording.
+    index : array of int64, shape (rows,)
+        Place of the event among the recording's events, or number of the window.
+    """
+
+    person: NDArray[np.str_]
+    stimulus: NDArray[np.str_]
+    session: NDArray[np.str_]
+    task: NDArray[np.str_]
+    index: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in KEYS:
+            given = np.asarray(getattr(self, name))
+            column = np.array(given, dtype=np.int64 if name == "index" else np.str_)
+            if column.ndim != 1:
+                raise DataError(f"Key column '{name}' of a FeatureTable needs one dimension. Got shape {column.shape}.")
+            column.setflags(write=False)
+            object.__setattr__(self, name, column)
+        lengths = {len(self[name]) for name in KEYS}
+        if len(lengths) > 1:
+            raise DataError(f"Key columns of a FeatureTable need one length. Got lengths {sorted(lengths)}.")
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        column: NDArray[np.generic] = getattr(self, checks.one_of("Keys", "name", name, KEYS))
+        return column
+
+    def where(self, rows: ArrayLike) -> Keys:
+        """The rows a boolean mask or an index array picks."""
+        picked = np.asarray(rows)
+        return Keys(**{name: self[name][picked] for name in KEYS})
+
+    @classmethod
+    def of_recordings(cls, recordings: Sequence[tuple[str, str, str, str]], indices: Sequence[NDArray[np.int64]]) -> Keys:
+        """Keys of rows that come recording by recording.
+
+        Parameters
+        ----------
+        recordings : sequence of (person, stimulus, session, task)
+            One entry per recording.
+        indices : sequence of int arrays
+            The rows' indices, one array per recording.
+        """
+        counts = [len(i) for i in indices]
+        person, stimulus, session, task = (np.repeat(np.array([r[k] for r in recordings], dtype=np.str_), counts) for k in range(4))
+        return cls(person, stimulus, session, task, np.concatenate([*indices, np.empty(0, dtype=np.int64)]))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """Rows of features with keys and public bounds; nothing in it can be changed in place.
+
+    Parameters
+    ----------
+    values : array of float64, shape (rows, features)
+        The numbers; NaN where not measured.
+    columns : sequence of str
+        One name per feature, all different.
+    keys : Keys
+        Whose rows they are.
+    bounds : array of float64, shape (features, 2), optional
+        Public lower and upper bound of each feature; None where nobody has said them.
+    counts : mapping of str to int
+        What has no row, by reason (for instance events that are too short).
+
+    Examples
+    --------
+    >>> keys = Keys(["a", "b"], ["clip", "clip"], ["1", "1"], ["", ""], [0, 0])
+    >>> table = FeatureTable([[0.2], [0.3]], ("duration",), keys, [[0.0, 5.0]])
+    >>> table.select(people="b").values.tolist()
+    [[0.3]]
+    """
+
+    values: NDArray[np.float64] = field(repr=False)
+    columns: tuple[str, ...]
+    keys: Keys = field(repr=False)
+    bounds: NDArray[np.float64] | None = field(default=None, repr=False)
+    counts: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        store = object.__setattr__
+        store(self, "columns", tuple(self.columns))
+        for name in self.columns:
+            if not isinstance(name, str):
+                checks.refuse("FeatureTable", "columns", "names (text)", name)
+        if len(set(self.columns)) < len(self.columns):
+            twice = next(n for n in self.columns if self.columns.count(n) > 1)
+            raise DataError(f"Columns of a FeatureTable need different names. Got '{twice}' more than once.")
+        values = np.array(self.values, dtype=np.float64, order="C")
+        wanted = (len(self.keys), len(self.columns))
+        if values.shape != wanted:
+            raise DataError(f"values of a FeatureTable need shape {wanted} (rows of keys, columns). Got {values.shape}.")
+        if np.isinf(values).any():
+            row, column = (int(i[0]) for i in np.nonzero(np.isinf(values)))
+            raise DataError(f"Row {row} of feature '{self.columns[column]}' is infinite. Write NaN where a feature was not measured.")
+        store(self, "values", _frozen(values))
+        if self.bounds is not None:
+            bounds = np.array(self.bounds, dtype=np.float64, order="C")
+            if bounds.shape != (len(self.columns), 2):
+                raise DataError(f"bounds of a FeatureTable need shape {(len(self.columns), 2)}. Got {bounds.shape}.")
+            for name, (low, high) in zip(self.columns, bounds.tolist(), strict=True):
+                _check_bound(name, (low, high))
+            store(self, "bounds", _frozen(bounds))
+        store(self, "counts", MappingProxyType({str(k): int(v) for k, v in self.counts.items()}))
+
+    # Pickling: mapping proxies cannot be pickled, and worker processes get tables.
+    def __reduce__(self) -> tuple[type[FeatureTable], tuple[object, ...]]:
+        return FeatureTable, (self.values, self.columns, self.keys, self.bounds, dict(self.counts))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        people, recordings = len(np.unique(self.keys.person)), len(self.recordings())
+        bounds = "public bounds" if self.bounds is not None else "no bounds"
+        return f"FeatureTable({len(self)} rows, {len(self.columns)} features, {recordings} recordings, {people} people, {bounds})"
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """The values of one feature."""
+        return self.values[:, self._place("FeatureTable.column", name)]
+
+    def bound(self, name: str) -> tuple[float, float]:
+        """The public bounds of one feature.
+
+        Raises
+        ------
+        DataError
+            If the table has none.
+        """
+        place = self._place("FeatureTable.bound", name)
+        if self.bounds is None:
+            raise DataError("This table has no public bounds. Give them with table.with_bounds({name: (low, high), ...}).")
+        return float(self.bounds[place, 0]), float(self.bounds[place, 1])
+
+    def with_bounds(self, bounds: Mapping[str, tuple[float, float]] | None) -> FeatureTable:
+        """The same rows with other public bounds.
+
+        Parameters
+        ----------
+        bounds : mapping of feature to (low, high), or None
+            Features that are not named keep theirs; a table without bounds needs all of them. None takes the bounds away.
+            Say only what is known without looking at the data: a range taken from the data is a secret of the data.
+        """
+        if bounds is None:
+            return FeatureTable(self.values, self.columns, self.keys, None, self.counts)
+        if not isinstance(bounds, Mapping):
+            checks.refuse("FeatureTable.with_bounds", "bounds", "a mapping of feature to (low, high)", bounds)
+        new = np.full((len(self.columns), 2), np.nan) if self.bounds is None else self.bounds.copy()
+        for name, pair in bounds.items():
+            new[self._place("FeatureTable.with_bounds", name)] = _check_bound(name, pair)
+        left = [n for n, low in zip(self.columns, new[:, 0].tolist(), strict=True) if np.isnan(low)]
+        if left:
+            checks.refuse(
+                "FeatureTable.with_bounds", "bounds", "a bound for every feature, because this table has none yet", dict(bounds), f"'{left[0]}' is missing."
+            )
+        return FeatureTable(self.values, self.columns, self.keys, new, self.counts)
+
+    def where(self, rows: ArrayLike) -> FeatureTable:
+        """The rows a boolean mask or an index array picks."""
+        picked = np.asarray(rows)
+        return FeatureTable(self.values[picked], self.columns, self.keys.where(picked), self.bounds, self.counts)
+
+    def select(
+        self,
+        columns: Iterable[str] | str | None = None,
+        people: Iterable[str] | str | None = None,
+        stimuli: Iterable[str] | str | None = None,
+    ) -> FeatureTable:
+        """Some features, of some people, for some stimuli; features come in the order asked for.
+
+        Raises
+        ------
+        ParameterError
+            For a name that is not in the table.
+        """
+        rows = np.ones(len(self), dtype=np.bool_)
+        for name, wanted, column in (("people", people, self.keys.person), ("stimuli", stimuli, self.keys.stimulus)):
+            if wanted is None:
+                continue
+            known = set(np.unique(column).tolist())
+            names = [checks.one_of("FeatureTable.select", name, one, known) for one in _listed(wanted)]
+            rows &= np.isin(column, names)
+        picked = self if rows.all() else self.where(rows)
+        if columns is None:
+            return picked
+        places = [self._place("FeatureTable.select", one) for one in _listed(columns)]
+        bounds = None if self.bounds is None else self.bounds[places]
+        return FeatureTable(picked.values[:, places], tuple(self.columns[p] for p in places), picked.keys, bounds, self.counts)
+
+    def drop(self, columns: Iterable[str] | str) -> FeatureTable:
+        """The table without some features."""
+        gone = {self._place("FeatureTable.drop", one) for one in _listed(columns)}
+        return self.select(columns=[n for p, n in enumerate(self.columns) if p not in gone])
+
+    def complete(self) -> FeatureTable:
+        """The rows in which every feature was measured; the others are counted under `incomplete`."""
+        whole = ~np.isnan(self.values).any(axis=1)
+        counts = {**self.counts, "incomplete": self.counts.get("incomplete", 0) + int(np.count_nonzero(~whole))}
+        return FeatureTable(self.values[whole], self.columns, self.keys.where(whole), self.bounds, counts)
+
+    def recordings(self) -> dict[tuple[str, str, str, str], NDArray[np.int64]]:
+        """Row numbers of each recording (person, stimulus, session, task), in order of first appearance."""
+        if len(self) == 0:
+            return {}
+        # A row starts a run where any key differs from the row before; runs of one recording are then joined.
+        parts = [self.keys[name] for name in KEYS[:4]]
+        cut = np.zeros(len(self), dtype=np.bool_)
+        cut[0] = True
+        for part in parts:
+            cut[1:] |= part[1:] != part[:-1]
+        starts = np.flatnonzero(cut)
+        ends = np.append(starts[1:], len(self))
+        runs: dict[tuple[str, str, str, str], list[NDArray[np.int64]]] = {}
+        for a, b in zip(starts.tolist(), ends.tolist(), strict=True):
+            person, stimulus, session, task = (str(part[a]) for part in parts)
+            runs.setdefault((person, stimulus, session, task), []).append(np.arange(a, b))
+        return {key: np.concatenate(rows) for key, rows in runs.items()}
+
+    @classmethod
+    def concat(cls, tables: Iterable[FeatureTable]) -> FeatureTable:
+        """Tables with the same features one under the other; counts are added.
+
+        Raises
+        ------
+        DataError
+            Without tables, or if features or bounds differ.
+        """
+        parts = list(tables)
+        if not parts:
+            raise DataError("FeatureTable.concat needs at least one table.")
+        first = parts[0]
+        counts: dict[str, int] = {}
+        for part in parts:
+            if part.columns != first.columns:
+                odd = sorted(set(part.columns) ^ set(first.columns)) or ["their order"]
+                raise DataError(f"FeatureTable.concat needs tables with the same features. They differ in {odd[0]}. Use select(columns=...) first.")
+            same = part.bounds is None if first.bounds is None else part.bounds is not None and np.array_equal(part.bounds, first.bounds)
+            if not same:
+                raise DataError("FeatureTable.concat needs tables with the same public bounds. Use with_bounds first.")
+            for name, n in part.counts.items():
+                counts[name] = counts.get(name, 0) + n
+        keys = Keys(**{name: np.concatenate([p.keys[name] for p in parts]) for name in KEYS})
+        return cls(np.concatenate([p.values for p in parts]), first.columns, keys, first.bounds, counts)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the table with its bounds; the suffix `.parquet`, `.csv` or `.tsv` chooses the format."""
+        from gazeveil.io.features_file import write_table
+
+        return write_table(self, path)
+
+    @classmethod
+    def read(cls, path: str | Path) -> FeatureTable:
+        """Read what :meth:`write` wrote."""
+        from gazeveil.io.features_file import read_table_file
+
+        parts = read_table_file(path)
+        return cls(parts.values, parts.columns, Keys(**parts.keys), parts.bounds, parts.counts)  # type: ignore[arg-type]
+
+    def _place(self, owner: str, name: object) -> int:
+        return self.columns.index(checks.one_of(owner, "columns" if owner.endswith("select") else "name", name, self.columns))
+
+
+def _listed(names: Iterable[str] | str) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _check_bound(name: str, pair: object) -> tuple[float, float]:
+    allowed = "two finite numbers, the lower one first"
+    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+        checks.refuse("FeatureTable", f"bounds['{name}']", allowed, pair)
+    low, high = (checks.number("FeatureTable", f"bounds['{name}']", v) for v in pair)
+    if not low < high:
+        checks.refuse("FeatureTable", f"bounds['{name}']", allowed, (low, high))
+    return low, high
+
+
+def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,167 @@
+"""Feature tables on disk: Parquet with the public bounds in the file's metadata, or CSV with the bounds in a second file.
+
+Key columns come first (`person stimulus session task index`), then one column per feature; a missing value is null. In CSV, bounds
+and counts stand in `<name>.bounds.json` beside the table, because a CSV has no place for them. This floor knows only the parts of a
+table; `gazeveil.features.FeatureTable.read` puts them together.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil.errors import FormatError
+from gazeveil.io.source import read_bytes
+
+#: The key columns of a table.
+KEYS = ("person", "stimulus", "session", "task", "index")
+
+_META = "gazeveil_features"
+
+
+class KeyColumns(Protocol):
+    """Key columns by name."""
+
+    def __getitem__(self, name: str, /) -> NDArray[np.generic]: ...
+
+
+class TableLike(Protocol):
+    """What is written: a FeatureTable."""
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Rows x features."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Feature names."""
+        ...
+
+    @property
+    def keys(self) -> KeyColumns:
+        """Key columns."""
+        ...
+
+    @property
+    def bounds(self) -> NDArray[np.float64] | None:
+        """Features x 2, or None."""
+        ...
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What has no row, by reason."""
+        ...
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """What is read: the arguments of a FeatureTable, its keys as a mapping of columns."""
+
+    values: NDArray[np.float64]
+    columns: tuple[str, ...]
+    keys: Mapping[str, NDArray[np.generic]]
+    bounds: NDArray[np.float64] | None
+    counts: Mapping[str, int]
+
+
+def write_table(table: TableLike, path: str | Path) -> Path:
+    """Write a feature table; the suffix `.parquet`, `.csv` or `.tsv` chooses the format. Floats are written without loss.
+
+    Raises
+    ------
+    FormatError
+        For another suffix, or a feature that is called like a key column.
+    """
+    place = Path(path)
+    kind = _kind(place)
+    clash = [name for name in table.columns if name in KEYS]
+    if clash:
+        raise FormatError(place, f"the feature '{clash[0]}' has the name of a key column", "Rename the feature.")
+    columns: dict[str, pl.Series] = {name: pl.Series(name, table.keys[name]) for name in KEYS}
+    # A text column of no rows would otherwise have no type.
+    columns = {name: s.cast(pl.Int64 if name == "index" else pl.String) for name, s in columns.items()}
+    for i, name in enumerate(table.columns):
+        columns[name] = pl.Series(name, table.values[:, i].copy(), nan_to_null=True, dtype=pl.Float64)
+    frame = pl.DataFrame(columns)
+    note = json.dumps({"bounds": None if table.bounds is None else dict(zip(table.columns, table.bounds.tolist(), strict=True)), "counts": dict(table.counts)})
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "parquet":
+        frame.write_parquet(place, metadata={_META: note})
+    else:
+        frame.write_csv(place, separator="\t" if kind == "tsv" else ",")
+        _beside(place).write_text(note + "\n", encoding="utf-8")
+    return place
+
+
+def read_table_file(path: str | Path) -> TableParts:
+    """Read what :func:`write_table` wrote; a table from elsewhere needs the five key columns and has no bounds.
+
+    Raises
+    ------
+    FormatError
+        For a file that is not such a table.
+    """
+    place = Path(path)
+    kind = _kind(place)
+    data = read_bytes(place)
+    note = None
+    try:
+        if kind == "parquet":
+            frame = pl.read_parquet(io.BytesIO(data))
+            note = pl.read_parquet_metadata(io.BytesIO(data)).get(_META)
+        else:
+            frame = pl.read_csv(io.BytesIO(data), separator="\t" if kind == "tsv" else ",", infer_schema=False)
+            if _beside(place).exists():
+                note = _beside(place).read_text(encoding="utf-8")
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FormatError(place, f"it cannot be read as a feature table ({str(error).splitlines()[0]})", "Check that the file is complete.") from error
+    missing = [name for name in KEYS if name not in frame.columns]
+    if missing:
+        raise FormatError(place, f"there is no column '{missing[0]}'", "A feature table has the columns " + ", ".join(KEYS) + " and then features.")
+    names = [name for name in frame.columns if name not in KEYS]
+    try:
+        values = np.stack([frame[n].cast(pl.Float64).to_numpy().astype(np.float64) for n in names] or [np.empty(frame.height)], axis=1)
+        index = frame["index"].cast(pl.Int64).to_numpy()
+    except pl.exceptions.PolarsError as error:
+        raise FormatError(place, f"a feature is not a number ({str(error).splitlines()[0]})", "Mend the file or write it again.") from error
+    texts = [np.array(frame[n].cast(pl.String).fill_null("").to_list(), dtype=np.str_) for n in KEYS[:4]]
+    bounds, counts = _note(place, note, names)
+    keys: dict[str, NDArray[np.generic]] = {**dict(zip(KEYS[:4], texts, strict=True)), "index": index}
+    return TableParts(values[:, : len(names)], tuple(names), keys, bounds, counts)
+
+
+def _note(place: Path, note: str | None, names: list[str]) -> tuple[NDArray[np.float64] | None, Mapping[str, int]]:
+    if note is None:
+        return None, {}
+    try:
+        said = json.loads(note)
+        bounds, counts = said["bounds"], {str(k): int(v) for k, v in said["counts"].items()}
+        if bounds is None:
+            return None, counts
+        pairs = np.array([[float(v) for v in bounds[n]] for n in names]).reshape(-1, 2)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(place, "its bounds cannot be read", "Write the table again.") from error
+    if not all(math.isfinite(v) for v in pairs.ravel()):
+        raise FormatError(place, "its bounds are not finite", "Write the table again.")
+    return pairs, counts
+
+
+def _beside(place: Path) -> Path:
+    return place.with_suffix(".bounds.json")
+
+
+def _kind(place: Path) -> str:
+    kind = place.suffix.lower().lstrip(".")
+    if kind not in ("parquet", "csv", "tsv"):
+        raise FormatError(place, f"a feature table cannot be a '{place.suffix}' file", "Use .parquet, .csv or .tsv.")
+    return kind
