@@ -1,0 +1,95 @@
+"""What a task on a space does to eyes, and what a tracker does to gaze.
+
+The numbers of `video` on a screen and of `free-viewing` on a sphere are calibrated on GazeCom (EyeLink II, 250 Hz, natural movies)
+and on EyeNavGS (Quest Pro, 36 and 72 Hz, walking through scenes); `python docs/simulator.py` prints the comparison. The other tasks
+keep these trackers and change what the literature says differs: reading Rayner (1998), search Rayner (2009).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# Codes of the tasks inside compiled code.
+FREE, READ, JUMP, TRACK = 0, 1, 2, 3
+
+TASKS = ("free-viewing", "video", "reading", "random-saccade", "search", "tracking")
+DOCUMENTS = ("comic", "newspaper", "textbook")
+
+
+class Condition(NamedTuple):
+    """How people look in one task on one kind of space; every value is that of the median person."""
+
+    code: int  # how the next target is found: FREE, READ, JUMP or TRACK
+    fixation_s: float  # median fixation duration
+    fixation_spread: float  # deviation of log duration
+    amplitude_deg: float  # mean of the gamma distribution amplitudes are proposed from
+    amplitude_shape: float
+    shortest_deg: float  # smallest saccade that is aimed at something
+    v_max_deg_s: float  # main sequence
+    constant_deg: float
+    attention: float  # exponent of the attention map, 0 ignores it
+    pursuit: float  # probability to follow a moving thing one looks at
+    pursuit_s: float  # median duration of following it
+    pursuit_spread: float
+    drift_deg: float  # deviation of the slow wandering of the eye
+    drift_s: float  # its time constant
+    inhibition: float  # how much places looked at just before are avoided, 0 to 1
+    landing_share: float  # scatter of landing points, share of the amplitude
+    vor_gain: float  # share of head rotation that the eyes cancel
+    head_rad_s: float  # how fast the head follows gaze, natural frequency
+    head_share: float  # share of a gaze shift the head makes in the end
+    head_push: float  # random head acceleration, rad/s^1.5
+    roll_deg: float  # deviation of head roll
+
+
+class Tracker(NamedTuple):
+    """What a tracker adds.
+
+    Parameters
+    ----------
+    white_deg : float
+        Deviation per axis of noise that is new in every sample.
+    coloured_deg, coloured_s : float
+        Deviation per axis and time constant of noise that lingers.
+    quantum_deg : float
+        Step of the reported positions; 0 for none.
+    dropout_hz, dropout_s : float
+        How often gaze is lost without a blink, and for how long on average.
+    head_white_deg : float
+        Deviation per axis of noise in head direction.
+    """
+
+    white_deg: float
+    coloured_deg: float
+    coloured_s: float
+    quantum_deg: float
+    dropout_hz: float
+    dropout_s: float
+    head_white_deg: float = 0.0
+
+
+DESK_TRACKER = Tracker(0.012, 0.02, 0.008, 0.004, 0.02, 0.06)
+HEADSET_TRACKER = Tracker(0.15, 0.20, 0.05, 0.0, 0.02, 0.08, 0.02)
+
+_SCREEN = {"vor_gain": 1.0, "head_rad_s": 4.0, "head_share": 0.0, "head_push": 0.0, "roll_deg": 0.0, "drift_deg": 0.12, "drift_s": 0.35, "inhibition": 0.0}
+_SPHERE = {"vor_gain": 0.6, "head_rad_s": 4.0, "head_share": 0.8, "head_push": 2.0, "roll_deg": 6.0, "drift_deg": 0.20, "drift_s": 0.35, "inhibition": 0.0}
+
+_FREE_SCREEN = Condition(FREE, 0.26, 0.62, 6.0, 1.0, 0.3, 560.0, 7.0, 1.0, 0.6, 0.40, 0.5, landing_share=0.06, **_SCREEN)
+_FREE_SPHERE = Condition(FREE, 0.24, 0.60, 11.0, 1.2, 0.5, 600.0, 9.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
+
+
+def condition(task: str, sphere: bool) -> Condition:
+    """The condition of a task on a sphere or a screen."""
+    base = _FREE_SPHERE if sphere else _FREE_SCREEN
+    if task == "free-viewing":
+        # Nothing moves in a scene one explores on foot; on a screen a picture is looked at a little longer than a movie.
+        return base._replace(pursuit=0.0) if sphere else base._replace(pursuit=0.0, fixation_s=base.fixation_s * 0.95)
+    if task == "video":
+        return base
+    if task == "search":
+        return base._replace(fixation_s=base.fixation_s * 0.8, fixation_spread=base.fixation_spread * 0.85, attention=0.4, pursuit=0.0, inhibition=0.9)
+    if task == "reading":
+        return base._replace(code=READ, fixation_s=0.215, fixation_spread=0.33, attention=0.0, pursuit=0.0, landing_share=0.04)
+    if task == "random-saccade":
+        return base._replace(code=JUMP, attention=0.0, pursuit=0.0)
+    return base._replace(code=TRACK, attention=0.0, pursuit=1.0, pursuit_s=0.45)

@@ -1,0 +1,170 @@
+"""People: traits that stay, drift slowly from session to session, and vary a little from recording to recording.
+
+Each trait has a place in the population, a spread between people, a step between two sessions and a spread between recordings of
+one session. Positive traits vary by factors (log-normal), the others by amounts (normal). Age and gender shift a few of them; the
+shifts are small against the spread between people, so that they can be guessed from gaze better than by chance, but not well.
+
+Where the places come from: main sequence Bahill, Clark and Stark (1975), with v_max and c fitted to GazeCom and EyeNavGS as
+:mod:`gazeveil.gaze.simulate.conditions` says; latency Carpenter and Williams (1995); drift, tremor and microsaccades Martinez-Conde,
+Macknik and Hubel (2004); pursuit gain Lisberger, Morris and Tychsen (1987); blinks Bentivoglio et al. (1997); post-saccadic
+oscillation Hooge, Nyström, Cornelissen and Holmqvist (2015); gaze of older people Irving et al. (2006) and, for the pupil, Winn et
+al. (1994). Spreads between people and recordings were set so that the rates at which a plain linkage finds people again come near
+those on real recordings (docs/simulator.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator, SeedSequence
+
+# First word of every spawn key: what the random stream is for. Never reuse a number.
+PERSON, SESSION, STIMULUS, RECORDING = 1, 2, 3, 4
+
+
+class Traits(NamedTuple):
+    """How one person's eyes move, in one recording.
+
+    Factors multiply what the condition (task and space) says; the rest are in the units of their names.
+    """
+
+    fixation_factor: float  # of the median fixation duration
+    fixation_spread_factor: float  # of the deviation of log duration
+    amplitude_factor: float  # of the mean saccade amplitude
+    amplitude_shape_factor: float  # of the gamma shape
+    v_max_factor: float  # of the main sequence's saturation
+    constant_factor: float  # of the main sequence's constant
+    skew: float  # time warp of the saccade profile, positive = early peak
+    curvature: float  # sideways bulge as a share of the amplitude
+    latency_s: float  # from a target's jump to the saccade
+    saccade_gain: float  # share of the way to the target that the first saccade covers
+    drift_factor: float  # of the slow wandering within fixations
+    tremor_deg: float  # amplitude of tremor
+    tremor_hz: float
+    microsaccade_hz: float
+    microsaccade_deg: float
+    pursuit_gain: float
+    blink_hz: float
+    blink_s: float
+    pso_share: float  # post-saccadic oscillation as a share of the amplitude
+    pso_hz: float
+    pso_decay_s: float
+    pupil_mm: float
+    noise_factor: float  # how well trackers see these eyes
+    offset_right_deg: float  # error of calibration
+    offset_down_deg: float
+    horizontal: float  # preference for horizontal saccades, 0 none
+    head_factor: float  # how much the head takes part
+    vor_factor: float  # of the share of head motion that the eyes cancel
+
+
+class _Law(NamedTuple):
+    place: float
+    people: float  # spread between people
+    session: float  # step from one session to the next
+    recording: float  # spread between recordings of one session
+    log: bool  # factors (log-normal) or amounts (normal)
+
+
+_LAWS: dict[str, _Law] = {
+    "fixation_factor": _Law(1.0, 0.16, 0.04, 0.07, True),
+    "fixation_spread_factor": _Law(1.0, 0.08, 0.02, 0.05, True),
+    "amplitude_factor": _Law(1.0, 0.13, 0.03, 0.07, True),
+    "amplitude_shape_factor": _Law(1.0, 0.10, 0.02, 0.05, True),
+    "v_max_factor": _Law(1.0, 0.11, 0.02, 0.02, True),
+    "constant_factor": _Law(1.0, 0.10, 0.02, 0.02, True),
+    "skew": _Law(0.22, 0.08, 0.015, 0.02, False),
+    "curvature": _Law(0.01, 0.02, 0.004, 0.005, False),
+    "latency_s": _Law(0.19, 0.12, 0.03, 0.03, True),
+    "saccade_gain": _Law(0.94, 0.02, 0.005, 0.005, False),
+    "drift_factor": _Law(1.0, 0.22, 0.05, 0.10, True),
+    "tremor_deg": _Law(0.004, 0.25, 0.05, 0.05, True),
+    "tremor_hz": _Law(84.0, 0.06, 0.01, 0.01, True),
+    "microsaccade_hz": _Law(0.6, 0.40, 0.08, 0.10, True),
+    "microsaccade_deg": _Law(0.22, 0.20, 0.04, 0.05, True),
+    "pursuit_gain": _Law(0.90, 0.04, 0.01, 0.01, False),
+    "blink_hz": _Law(0.20, 0.55, 0.10, 0.20, True),
+    "blink_s": _Law(0.15, 0.20, 0.04, 0.05, True),
+    "pso_share": _Law(0.035, 0.40, 0.05, 0.06, True),
+    "pso_hz": _Law(24.0, 0.14, 0.02, 0.02, True),
+    "pso_decay_s": _Law(0.014, 0.20, 0.03, 0.03, True),
+    "pupil_mm": _Law(3.8, 0.14, 0.03, 0.04, True),
+    "noise_factor": _Law(1.0, 0.22, 0.06, 0.08, True),
+    "offset_right_deg": _Law(0.0, 0.30, 0.20, 0.10, False),
+    "offset_down_deg": _Law(0.0, 0.40, 0.25, 0.12, False),
+    "horizontal": _Law(0.45, 0.15, 0.03, 0.06, False),
+    "head_factor": _Law(1.0, 0.22, 0.05, 0.10, True),
+    "vor_factor": _Law(1.0, 0.05, 0.01, 0.03, True),
+}
+
+# Units of the spread between people, per decade beyond 40 and for women against men (half each way).
+_PER_DECADE = {"v_max_factor": -0.18, "latency_s": 0.25, "pursuit_gain": -0.22, "pupil_mm": -0.45, "fixation_factor": 0.08, "drift_factor": 0.10}
+_GENDER = {"fixation_factor": -0.45, "amplitude_factor": 0.45, "blink_hz": 0.40, "pupil_mm": 0.25, "v_max_factor": 0.20, "horizontal": -0.30}
+
+# Traits outside these make no sense however unlikely the draw.
+_LIMITS = {"skew": (-0.3, 0.6), "saccade_gain": (0.8, 1.05), "pursuit_gain": (0.6, 1.05), "vor_factor": (0.5, 1.5), "horizontal": (0.0, 0.95)}
+
+
+@dataclass(frozen=True)
+class Person:
+    """A simulated person.
+
+    Parameters
+    ----------
+    index : int
+        Zero-based place in the cohort; the only thing, with the seed, that the person depends on.
+    name : str
+        `p1`, `p2`...
+    age : int
+        Years.
+    gender : str
+        `female` or `male`.
+    """
+
+    index: int
+    name: str
+    age: int
+    gender: str
+    scores: tuple[float, ...]
+
+    @property
+    def attributes(self) -> dict[str, object]:
+        """What the cohort's table of people says."""
+        return {"age": self.age, "gender": self.gender}
+
+
+def stream(entropy: int, *key: int) -> Generator:
+    """The random stream of one purpose; it depends on the seed and the key alone, never on how many others there are."""
+    return np.random.Generator(np.random.PCG64(SeedSequence(entropy, spawn_key=key)))
+
+
+def person(entropy: int, index: int) -> Person:
+    """Person number `index` (from 0) of a seed."""
+    rng = stream(entropy, PERSON, index)
+    age = int(np.clip(round(18 + rng.gamma(2.2, 7.5)), 18, 80))
+    gender = "female" if rng.random() < 0.5 else "male"
+    scores = dict(zip(Traits._fields, rng.standard_normal(len(Traits._fields)).tolist(), strict=True))
+    for name, shift in _PER_DECADE.items():
+        scores[name] += shift * (age - 40) / 10
+    for name, shift in _GENDER.items():
+        scores[name] += shift / 2 if gender == "female" else -shift / 2
+    return Person(index, f"p{index + 1}", age, gender, tuple(scores.values()))
+
+
+def traits(entropy: int, who: Person, session: int = 0, rng: Generator | None = None) -> Traits:
+    """Traits of a person in session number `session` (from 0), and with `rng` in one recording of it."""
+    walk = np.zeros(len(Traits._fields))
+    for s in range(1, session + 1):
+        walk += stream(entropy, SESSION, who.index, s).standard_normal(len(walk))
+    mood = np.zeros(len(walk)) if rng is None else rng.standard_normal(len(walk))
+    values: list[float] = []
+    for i, name in enumerate(Traits._fields):
+        law = _LAWS[name]
+        away = law.people * who.scores[i] + law.session * walk[i] + law.recording * mood[i]
+        value = law.place * math.exp(away) if law.log else law.place + away
+        low, high = _LIMITS.get(name, (-math.inf, math.inf))
+        values.append(float(min(max(value, low), high)))
+    return Traits(*values)
