@@ -121,10 +121,8 @@ class Sheet:
             return [(tuple("" for _ in columns), np.arange(len(self), dtype=np.int64))]
         frame = pl.DataFrame(words).with_row_index("row")
         grouped = frame.group_by(list(words), maintain_order=True).agg(pl.col("row"))
-        result = []
-        for record in grouped.iter_rows(named=True):
-            result.append((tuple(str(record.get(f"{i}", "")) for i in range(len(columns))), np.asarray(record["row"], dtype=np.int64)))
-        return result
+        parts = [tuple(str(record.get(f"{i}", "")) for i in range(len(columns))) for record in grouped.select(list(words)).iter_rows(named=True)]
+        return [(part, rows.to_numpy().astype(np.int64)) for part, rows in zip(parts, grouped["row"], strict=True)]
 
 
 def open_sheet(path: Path, separator: str | None = None, decimal: str | None = None, comment: str = "", text: str | None = None, first_line: int = 1) -> Sheet:
