@@ -1,0 +1,380 @@
+"""EyeLink ASC, the text that SR Research's edf2asc writes: samples, events and messages of one or both eyes at up to 2 kHz.
+
+* One file with many trials gives one recording per trial. A trial begins at a `TRIALID` message (which may stand before `START` or
+  in the middle of a block) and ends at the next one or at `TRIAL_RESULT`; without `TRIALID`, every `START` block is a trial. Other
+  messages by `trials=`, a regular expression whose first group names the stimulus. A message belongs where its line stands, because
+  messages may carry times from before or after. Sample rows in no trial are a recording of their own, with the stimulus
+  :data:`NO_TRIAL`; so the rows of all recordings add up to the sample lines of the file. A trial name that comes again gets the next
+  session number. Trials without samples are named in `metadata["empty_trials"]`.
+* The person is the file name, unless `person=` or `pattern=` says otherwise.
+* Columns follow the `SAMPLES` line of each block: time, then x, y, pupil of each eye; what comes after (velocity, resolution, input,
+  flags) is not read. `.` is a lost value, a pupil of 0 too. HREF samples are angles already; raw PUPIL samples are refused.
+* `EFIX`, `ESACC` and `EBLINK` become `labels["eyelink"]` (of the right eye of two: `labels["eyelink_right"]`); an eye in a blink is lost.
+* The screen in pixels comes from `GAZE_COORDS` or `DISPLAY_COORDS`, the rest from `screen=`, or from the calibration, or from an
+  assumption with a warning and `metadata["assumed_geometry"]` (see :mod:`gazeveil.io.eyelink_geometry`).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import FormatError
+from gazeveil.gaze.cohort import Handle
+from gazeveil.gaze.events import WORD
+from gazeveil.gaze.geometry import Floats, Screen
+from gazeveil.gaze.recording import Message, Recording
+from gazeveil.io.assemble import assemble
+from gazeveil.io.delimited import stamp
+from gazeveil.io.eyelink_geometry import HREF_DISTANCE, from_messages
+from gazeveil.io.headset import mean_of_eyes
+from gazeveil.io.naming import OPTIONS, Names, given
+from gazeveil.io.registry import Format
+from gazeveil.io.source import Head, read_text
+
+#: Stimulus of the samples that no trial claims.
+NO_TRIAL = "no-trial"
+
+_TRIALID = re.compile(r"^(?:-?\d+\s+)?TRIALID\b[\s:]*(.*)$")
+_TRIAL_RESULT = re.compile(r"^(?:-?\d+\s+)?TRIAL_RESULT\b")
+_MESSAGE = re.compile(r"^MSG\s+(\d+(?:\.\d+)?)\s?(.*)$")
+_EVENTS = {"EFIX": "fixation", "ESACC": "saccade", "EBLINK": "blink"}
+_HEADER = {"DATE": "date", "SERIAL NUMBER": "serial_number", "CAMERA": "camera", "RECORDED BY": "recorded_by", "CONVERTED FROM": "converted_from"}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A stretch of samples and messages with one name."""
+
+    name: str
+    rows: NDArray[np.int64]
+    messages: tuple[Message, ...]
+    session: int = 1
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """All samples of a file, in file order, and its trials."""
+
+    t_ns: NDArray[np.int64]
+    eyes: dict[str, Floats]
+    labels: dict[str, NDArray[np.str_]]
+    rate_hz: Floats
+    href: NDArray[np.bool_]
+    trials: tuple[Trial, ...]
+    texts: list[str]
+    metadata: dict[str, object]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """What a START block says about its samples."""
+
+    line: int
+    left: bool = True
+    right: bool = False
+    kind: str = "GAZE"
+    rate_hz: float = float("nan")
+    known: bool = False
+
+
+def sniff(head: Head) -> bool:
+    """An .asc file with EyeLink lines, or any text that says edf2asc converted it."""
+    if head.data.startswith(b"SR_RESEARCH"):
+        return False
+    if re.search(r"^\*\* CONVERTED FROM .*using edfapi", head.text, re.MULTILINE):
+        return True
+    return (
+        head.name.endswith(".asc")
+        and re.search(r"^(?:\*\*|MSG\s+\d|START\s+\d|SAMPLES\s|\d+(?:\.\d)?\s+[-.\d]+\s+[-.\d]+\s)", head.text, re.MULTILINE) is not None
+    )
+
+
+def _refuse_edf(path: Path) -> None:
+    head = Head.of(path)
+    if head.data.startswith(b"SR_RESEARCH") or (head.name.endswith(".edf") and b"\0" in head.data[:4096]):
+        raise FormatError(path, "EyeLink EDF is a closed binary format", "Convert it with SR Research's edf2asc, then read the .asc file it writes.")
+
+
+@lru_cache(maxsize=1)
+def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Parsed:
+    """Parse a file; kept until the next one, so that its trials do not parse it again.
+
+    Raises
+    ------
+    FormatError
+        For a file that is empty, cut, EDF, or holds raw pupil samples.
+    """
+    _refuse_edf(path)
+    lines = pl.Series("line", read_text(path).split("\n"), dtype=pl.String)
+    is_sample = lines.str.contains(r"^[0-9]")
+    at = is_sample.arg_true().to_numpy().astype(np.int64)
+    other = [(int(n), str(t)) for n, t in zip((~is_sample).arg_true(), lines.filter(~is_sample), strict=True) if t]
+    blocks = _blocks(path, other)
+    block_of = np.maximum(np.searchsorted([b.line for b in blocks], at, side="right") - 1, 0)
+    t_ns, eyes, found = _samples(path, lines.gather(at), at, blocks, block_of)
+    labels = _labels(path, other, at, t_ns, block_of, blocks, found)
+    for eye, words in labels.items():
+        eyes[eye][words == "blink"] = np.nan
+    messages = [(n, *m) for n, t in other if (m := _message(t)) is not None]
+    metadata: dict[str, object] = {k: v for n, t in other if t.startswith("**") for k, v in _header(t).items()}
+    size = next((t.split()[1].lower() for _, t in other if t.startswith("PUPIL") and len(t.split()) > 1), None)
+    if size is not None:
+        metadata["pupil_unit"] = size
+    cut, empty = _cut(at, messages, blocks, trials)
+    if empty:
+        metadata["empty_trials"] = tuple(empty)
+    outside = len(messages) - sum(len(t.messages) for t in cut)
+    if outside:
+        # Calibration and set-up before the first trial; the geometry is read from them.
+        metadata["messages_outside_trials"] = outside
+    return Parsed(
+        t_ns,
+        eyes,
+        labels,
+        np.array([b.rate_hz for b in blocks])[block_of],
+        np.array([b.kind == "HREF" for b in blocks])[block_of],
+        cut,
+        [text for _, _, text in messages],
+        metadata,
+    )
+
+
+def _message(line: str) -> tuple[int, str] | None:
+    """Time in nanoseconds and text of a MSG, INPUT or BUTTON line."""
+    found = _MESSAGE.match(line)
+    if found is not None:
+        return round(float(found[1]) * 1e6), found[2].strip()
+    words = line.split()
+    if words and words[0] in ("INPUT", "BUTTON") and len(words) >= 3 and re.fullmatch(r"\d+(?:\.\d+)?", words[1]):
+        return round(float(words[1]) * 1e6), " ".join((words[0], *words[2:]))
+    return None
+
+
+def _header(line: str) -> dict[str, object]:
+    """Key and value of a `** KEY: value` line; blanked values are left out."""
+    for word, name in _HEADER.items():
+        found = re.match(rf"\*\*\s+{word}(?::|\s)\s*(.*)$", line)
+        if found is not None and found[1].strip():
+            return {name: found[1].strip()}
+    return {}
+
+
+def _blocks(path: Path, other: list[tuple[int, str]]) -> list[_Block]:
+    """Blocks in file order; a file without START has one that its samples must explain."""
+    blocks: list[_Block] = []
+    for number, line in other:
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == "START":
+            blocks.append(_Block(number, "LEFT" in words or "RIGHT" not in words, "RIGHT" in words, known="LEFT" in words or "RIGHT" in words))
+        elif words[0] == "SAMPLES" and len(words) > 1:
+            rate = next((float(b) for a, b in pairwise(words) if a == "RATE"), float("nan"))
+            if words[1] == "PUPIL":
+                raise FormatError(
+                    path, "its samples are raw pupil positions, not gaze", "Convert the EDF file again with edf2asc, with gaze (not -sp).", number + 1
+                )
+            said = _Block(number, "LEFT" in words or "RIGHT" not in words, "RIGHT" in words, words[1], rate, "LEFT" in words or "RIGHT" in words)
+            if blocks and not np.isfinite(blocks[-1].rate_hz):
+                said = _Block(blocks[-1].line, said.left, said.right, said.kind, rate, said.known)
+                blocks.pop()
+            blocks.append(said)
+    return blocks or [_Block(-1)]
+
+
+def _samples(
+    path: Path, lines: pl.Series, at: NDArray[np.int64], blocks: list[_Block], block_of: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], dict[str, Floats], list[str]]:
+    """Times, and (x, y, pupil) of each eye, of all sample lines; and the eyes that were recorded."""
+    n = len(at)
+    t_ns = np.zeros(n, dtype=np.int64)
+    eyes: dict[str, Floats] = {}
+    layouts = {(b.left, b.right, b.known) for b in (blocks[i] for i in np.unique(block_of))}
+    for layout in sorted(layouts):
+        mine = np.flatnonzero(np.array([(b.left, b.right, b.known) == layout for b in blocks])[block_of])
+        left, right, known = layout
+        text = lines.gather(mine)
+        if not known:
+            cells = len([c for c in str(text[0]).split() if re.fullmatch(r"-?[\d.]+(?:e[-+]?\d+)?", c)])
+            right = cells >= 7
+        names = [e for e, there in (("left", left), ("right", right)) if there]
+        columns = _columns(path, text, at[mine], 1 + 3 * len(names))
+        t_ns[mine] = np.round(columns[0] * 1e6).astype(np.int64)
+        for k, eye in enumerate(names):
+            whole = eyes.setdefault(eye, np.full((n, 3), np.nan))
+            whole[mine] = columns[1 + 3 * k : 4 + 3 * k].T
+    for values in eyes.values():
+        values[values[:, 2] == 0] = np.nan
+    if not eyes:
+        eyes["left"] = np.empty((0, 3))
+    return t_ns, eyes, list(eyes)
+
+
+def _columns(path: Path, text: pl.Series, at: NDArray[np.int64], wanted: int) -> Floats:
+    """The first columns of sample lines as numbers, shape (wanted, n)."""
+    if "\t" not in str(text[0]):
+        text = text.str.strip_chars().str.replace_all(r"\s+", "\t")
+    source = io.BytesIO("\n".join(text.to_list()).encode())
+    frame = pl.read_csv(source, separator="\t", has_header=False, infer_schema=False, quote_char=None, truncate_ragged_lines=True)
+    result = np.full((wanted, len(text)), np.nan)
+    for i in range(wanted):
+        column = frame.to_series(i).str.strip_chars() if i < frame.width else pl.Series([None] * len(text), dtype=pl.String)
+        values = column.cast(pl.Float64, strict=False)
+        wrong = (values.is_null() & (column.ne_missing(".") if i else pl.Series([True] * len(text)))).arg_true()
+        if len(wrong):
+            row = int(wrong[0])
+            shown = f"'{column[row]}' is not a number" if column[row] is not None else f"the sample has fewer than {wanted} values"
+            raise FormatError(path, f"{shown} (column {i + 1})", "The file was cut; convert the EDF file again or remove the line.", int(at[row]) + 1)
+        result[i] = values.to_numpy()
+    return result
+
+
+def _labels(
+    path: Path,
+    other: list[tuple[int, str]],
+    at: NDArray[np.int64],
+    t_ns: NDArray[np.int64],
+    block_of: NDArray[np.int64],
+    blocks: list[_Block],
+    eyes: list[str],
+) -> dict[str, NDArray[np.str_]]:
+    """One word per sample and eye from the tracker's own events; blinks last, because saccades enclose them."""
+    labels = {eye: np.full(len(at), "undefined", dtype=WORD) for eye in eyes}
+    found = [(number, words) for number, line in other if line[:4] in ("EFIX", "ESAC", "EBLI") and len(words := line.split()) >= 4]
+    starts = np.array([b.line for b in blocks])
+    for number, words in sorted(found, key=lambda f: f[1][0] == "EBLINK"):
+        eye = {"L": "left", "R": "right"}.get(words[1], eyes[0])
+        if eye not in labels:
+            continue
+        try:
+            onset, offset = round(float(words[2]) * 1e6), round(float(words[3]) * 1e6)
+        except ValueError:
+            raise FormatError(path, f"the {words[0]} line has no times", "Mend or remove the line.", number + 1) from None
+        block = max(int(np.searchsorted(starts, number, side="right")) - 1, 0)
+        low, high = np.searchsorted(block_of, [block, block + 1])
+        # An event line stands after its last sample; times alone could also mean an earlier pass over the same clock.
+        inside = (t_ns[low:high] >= onset) & (t_ns[low:high] <= offset)
+        labels[eye][low:high][inside] = _EVENTS.get(words[0], "undefined")
+    return labels
+
+
+def _cut(at: NDArray[np.int64], messages: list[tuple[int, int, str]], blocks: list[_Block], trials: str | None) -> tuple[tuple[Trial, ...], list[str]]:
+    """Trials with samples, and the names of those without."""
+    marks: list[tuple[int, str | None]] = []  # line, and the trial that begins there (None: one ends)
+    pattern = re.compile(trials) if trials is not None else _TRIALID
+    for number, _, text in messages:
+        found = pattern.search(text)
+        if found is not None:
+            marks.append((number, (found[1] if found.groups() else found[0]).strip() or "trial"))
+        elif trials is None and _TRIAL_RESULT.match(text):
+            marks.append((number, None))
+    by_message = any(name is not None for _, name in marks)
+    if not by_message:
+        marks = [(-1 if i == 0 else b.line, f"{i + 1}" if len(blocks) > 1 else "") for i, b in enumerate(blocks)]
+    lines = np.array([m[0] for m in marks])
+    mark_of = np.searchsorted(lines, at, side="right") - 1
+    message_of = np.searchsorted(lines, [m[0] for m in messages], side="right") - 1
+    sent = [Message(t, text) for _, t, text in messages]
+    rows_by_mark: dict[int, NDArray[np.int64]] = {}
+    if len(at):
+        order = np.argsort(mark_of, kind="stable")
+        values, first = np.unique(mark_of[order], return_index=True)
+        rows_by_mark = {int(v): r for v, r in zip(values, np.split(order, first[1:]), strict=True)}
+    result, empty, seen = [], [], dict[str, int]()
+    loose: list[NDArray[np.int64]] = [rows_by_mark[-1]] if -1 in rows_by_mark else []
+    trial_messages: dict[int, list[Message]] = {}
+    owner = np.maximum.accumulate([i if m[1] is not None else -1 for i, m in enumerate(marks)]) if marks else np.empty(0, dtype=np.int64)
+    outside: list[Message] = []
+    for message, k in zip(sent, message_of, strict=True):
+        # What is sent after a trial's end (its result, its variables) still speaks of that trial.
+        mine = int(owner[k]) if k >= 0 else -1
+        (trial_messages.setdefault(mine, []) if mine >= 0 else outside).append(message)
+    for i, (_, name) in enumerate(marks):
+        rows = rows_by_mark.get(i)
+        if name is None:
+            loose += [rows] if rows is not None else []
+        elif rows is None:
+            empty.append(name)
+        else:
+            seen[name] = seen.get(name, 0) + 1
+            result.append(Trial(name, rows, tuple(trial_messages.get(i, ())), seen[name]))
+    if loose:
+        result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), tuple(outside)))
+    if not result:
+        result.append(Trial("", np.empty(0, dtype=np.int64), tuple(sent)))
+    return tuple(result), empty
+
+
+def load(path: Path, names: Names, index: int, screen: Screen | None, trials: str | None) -> Recording:
+    """Trial number `index` of a file."""
+    parsed = parse(path, stamp(path), trials)
+    trial = parsed.trials[index]
+    geometry = from_messages(parsed.texts, screen)
+    rows = trial.rows
+    sides: dict[str, Floats] = {}
+    for eye, values in parsed.eyes.items():
+        x, y = values[rows, 0], values[rows, 1]
+        px = geometry.screen.from_px(x - geometry.left_px, y - geometry.top_px)
+        href = parsed.href[rows]
+        angles = [np.where(href, np.degrees(np.arctan(v / HREF_DISTANCE)), p) for v, p in zip((x, y), px, strict=True)]
+        sides[eye] = np.stack(angles, axis=1)
+    rates = parsed.rate_hz[rows]
+    sizes = [v[rows, 2] for v in parsed.eyes.values()]
+    metadata: dict[str, object] = {**parsed.metadata, "geometry": geometry.source}
+    if geometry.source == "assumed":
+        metadata["assumed_geometry"] = True
+    labels = {"eyelink" if i == 0 else f"eyelink_{eye}": words[rows] for i, (eye, words) in enumerate(parsed.labels.items())}
+    return assemble(
+        path,
+        person=names.person,
+        stimulus=names.stimulus,
+        session=names.session,
+        task=names.task,
+        t_ns=parsed.t_ns[rows],
+        space=geometry.screen,
+        left_deg=sides.get("left"),
+        right_deg=sides.get("right"),
+        rate_hz=float(rates[0]) if len(rates) and np.isfinite(rates[0]) else None,
+        pupil=sizes[0] if len(sizes) == 1 else mean_of_eyes(sizes[0], sizes[1]),
+        labels=labels,
+        messages=trial.messages,
+        metadata=metadata,
+    )
+
+
+def scan(path: Path, root: Path, screen: Screen | None = None, trials: str | None = None, **options: object) -> Iterable[Handle]:
+    """One recording per trial, in file order, and one more for samples in no trial."""
+    if screen is not None and not isinstance(screen, Screen):
+        checks.refuse("Format eyelink-asc", "screen", "a Screen", screen)
+    if trials is not None:
+        try:
+            re.compile(trials)
+        except (re.error, TypeError):
+            checks.refuse("Format eyelink-asc", "trials", "a regular expression for the messages that begin a trial", trials)
+    said = given(**options)
+    parsed = parse(path, stamp(path), trials)
+    if from_messages(parsed.texts, screen).source == "assumed":
+        warnings.warn("EyeLink ASC without screen size and calibration: a 531 mm wide screen at 700 mm is assumed. Give screen=Screen(...).", stacklevel=2)
+    handles = []
+    for index, trial in enumerate(parsed.trials):
+        # The file is the person, wherever it lies; its folder says nothing that the format defines.
+        names = said.names(path, path.parent, stimulus=trial.name)
+        if trial.session > 1:
+            names = Names(names.person, names.stimulus, f"{trial.session}" if names.session == "1" else f"{names.session}.{trial.session}", names.task)
+        handles.append(Handle(names.person, names.stimulus, partial(load, path, names, index, screen, trials), names.session, names.task, str(path)))
+    return handles
+
+
+FORMAT = Format("eyelink-asc", "EyeLink ASC (edf2asc text)", sniff, scan, frozenset({"screen", "trials"}) | OPTIONS)
