@@ -1,4 +1,7 @@
-"""openneeds: the format by name; files are not taken by sniffing."""
+"""OpenNEEDS: 44 people, 2 scenes, head and gaze in a headset. Its file layout is not public, so there is nothing to read.
+
+The dataset is listed, and the format is there by name to say why and what to do.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,32 @@ from pathlib import Path
 
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.io.registry import Format
+from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
+
+_LAYOUT = "not public, so there is no reader: write the recordings as CSV and read them with format='csv'"
 
 
 def sniff(head: Head) -> bool:
-    """No file is taken."""
+    """No file can be known as OpenNEEDS."""
     return False
 
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
-    """Refuse."""
-    raise FormatError(path, "openneeds files cannot be read yet")
+    """Say that it cannot be read."""
+    raise FormatError(path, "the file layout of OpenNEEDS is not public", "Write the recordings as CSV and read them with format='csv'.")
 
 
-FORMAT = Format("openneeds", "openneeds", sniff, scan)
+FORMAT = Format(
+    "openneeds",
+    "OpenNEEDS (layout not public)",
+    sniff,
+    scan,
+    dataset=Dataset(
+        title="OpenNEEDS",
+        publisher="Emery, Zannoli, Warren, Xiao, Talathi (Facebook Reality Labs)",
+        licence="on request from the publisher",
+        citation="Emery et al. 2021, OpenNEEDS: a dataset of gaze, head, hand, and scene signals during exploration in open-ended VR environments, ETRA",
+        layout=_LAYOUT,
+    ),
+)

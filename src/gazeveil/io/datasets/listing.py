@@ -1,0 +1,193 @@
+"""What `gazeveil datasets` tells: each known dataset, and whether a folder is one of them.
+
+:func:`check` opens every recording's file once, so a large dataset takes as long as reading it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gazeveil import checks
+from gazeveil.errors import DataError, FormatError
+from gazeveil.gaze.cohort import Cohort, Skipped
+from gazeveil.gaze.recording import Recording
+from gazeveil.io import registry
+
+_MOST_PROBLEMS = 10
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One public dataset.
+
+    Parameters
+    ----------
+    format : str
+        Name for `read(path, format=...)`.
+    title, publisher, licence, citation : str
+        As the publisher says.
+    layout : str
+        Files and folders expected.
+    options : tuple of str
+        Options of `read` for this format.
+    """
+
+    format: str
+    title: str
+    publisher: str
+    licence: str
+    citation: str
+    layout: str
+    options: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Some lines for reading."""
+        lines = [f"{self.title} (format '{self.format}')"]
+        lines += [f"  {name:<10} {getattr(self, name)}" for name in ("publisher", "licence", "citation", "layout")]
+        if self.options:
+            lines.append(f"  {'options':<10} {', '.join(self.options)}")
+        return "\n".join(lines)
+
+    def figures(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a folder holds, against a dataset's layout.
+
+    Parameters
+    ----------
+    path : str
+        What was checked.
+    format : str
+        The dataset, or "unknown".
+    layout : str
+        What was expected.
+    recordings, people, stimuli, samples, events : int
+        Counts of what could be read.
+    skipped : tuple of Skipped
+        Files that are not part of the dataset, and why.
+    problems : tuple of str
+        One sentence per recording that could not be read, at most ten.
+    broken : int
+        How many recordings could not be read.
+    """
+
+    path: str
+    format: str
+    layout: str
+    recordings: int = 0
+    people: int = 0
+    stimuli: int = 0
+    samples: int = 0
+    events: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    problems: tuple[str, ...] = ()
+    broken: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are recordings and all could be read."""
+        return self.recordings > 0 and not self.problems
+
+    def __str__(self) -> str:
+        lines = [f"{self.path}: {self.format}" + ("" if self.ok else ", with problems")]
+        if self.recordings:
+            what = f"{self.samples} samples" if self.samples or not self.events else f"{self.events} fixations, no samples"
+            lines.append(f"  {self.recordings} recordings, {self.people} people, {self.stimuli} stimuli, {what}")
+        if self.layout:
+            lines.append(f"  expected layout: {self.layout}")
+        reasons = Counter(s.reason for s in self.skipped)
+        lines += [f"  skipped {n} file{'s' if n > 1 else ''}: {reason}" for reason, n in reasons.most_common()]
+        lines += [f"  problem: {p}" for p in self.problems]
+        if self.broken > len(self.problems):
+            lines.append(f"  and {self.broken - len(self.problems)} more problems")
+        return "\n".join(lines)
+
+    def figures(self) -> dict[str, object]:
+        """For JSON."""
+        return {**asdict(self), "ok": self.ok}
+
+
+def describe() -> list[Entry]:
+    """All known public datasets, by format name."""
+    return [entry(name) for name in registry.names() if registry.get(name).dataset is not None]
+
+
+def entry(name: str) -> Entry:
+    """One dataset.
+
+    Raises
+    ------
+    ParameterError
+        For a name that is not a dataset's.
+    """
+    known = {n: registry.get(n) for n in registry.names() if registry.get(n).dataset is not None}
+    found = known[checks.one_of("datasets", "name", name, known)]
+    assert found.dataset is not None
+    return Entry(found.name, **asdict(found.dataset), options=tuple(sorted(found.options)))
+
+
+def check(path: str | Path, name: str | None = None, **options: object) -> Report:
+    """Read everything under a path and say what was found.
+
+    Parameters
+    ----------
+    path : path
+        A file or a folder.
+    name : str, optional
+        The dataset it should be; found by looking at the files if not given.
+    **options
+        As for `read`.
+
+    Raises
+    ------
+    ParameterError
+        For a name that is not a dataset's.
+    """
+    place = Path(path)
+    expected = None if name is None else entry(name)
+    layout = "" if expected is None else expected.layout
+    try:
+        cohort = registry.read(place, name, **options)
+    except (FormatError, DataError) as error:
+        return Report(str(place), name or "unknown", layout, problems=(str(error),), broken=1)
+    found = expected or _format_of(cohort)
+    problems: list[str] = []
+    broken = samples = events = 0
+    for item in cohort.items:
+        try:
+            recording = item if isinstance(item, Recording) else item.load()
+        except (FormatError, DataError) as error:
+            broken += 1
+            if len(problems) < _MOST_PROBLEMS:
+                problems.append(str(error))
+            continue
+        samples += len(recording)
+        events += 0 if recording.events is None else len(recording.events)
+    return Report(
+        path=str(place),
+        format="unknown" if found is None else found.format,
+        layout="" if found is None else found.layout,
+        recordings=len(cohort),
+        people=len(cohort.people),
+        stimuli=len(cohort.stimuli),
+        samples=samples,
+        events=events,
+        skipped=cohort.skipped,
+        problems=tuple(problems),
+        broken=broken,
+    )
+
+
+def _format_of(cohort: Cohort) -> Entry | None:
+    """The dataset of the first recording's file."""
+    source = next((i.source for i in cohort.items if i.source), "")
+    found = registry.sniff(Path(source)) if source else None
+    if found is None:
+        return None
+    return entry(found.name) if found.dataset is not None else Entry(found.name, found.title, "", "", "", "")
