@@ -209,7 +209,11 @@ def _scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, obje
             candidates.append((place, chosen if chosen.sniff(Head.of(place)) else None))
     votes = Counter(f.name for _, f in candidates if f is not None)
     if not votes:
-        raise _unknown(folder) if chosen is None else FormatError(folder, f"no file here looks like {chosen.name}", "Check the path and the format name.")
+        if chosen is None:
+            raise _unknown(folder)
+        # A dataset whose layout is not public says so here.
+        remedy = "Check the path and the format name." if chosen.dataset is None else f"Expected layout of {chosen.dataset.title}: {chosen.dataset.layout}."
+        raise FormatError(folder, f"no file here looks like {chosen.name}", remedy)
     main = get(votes.most_common(1)[0][0])
     checks.known_options(f"Format {main.name}", options, main.options)
     handles: list[Handle] = []

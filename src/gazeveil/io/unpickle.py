@@ -25,7 +25,8 @@ class Inert:
 
     name = ""
 
-    def __new__(cls, *args: object, **_: object) -> Inert:  # noqa: PYI034 - the arguments are kept, whatever they are
+    def __new__(cls, *args: object, **_: object) -> Inert:
+        """Keep the arguments, whatever they are."""
         made = object.__new__(cls)
         made.args = args
         made.state = None
@@ -76,7 +77,6 @@ _ALLOWED: dict[tuple[str, str], object] = {
     ("numpy", "bool_"): np.bool_,
     **{(f"numpy.{c}.multiarray", "_reconstruct"): _array for c in ("core", "_core")},
     **{(f"numpy.{c}.multiarray", "scalar"): np._core.multiarray.scalar for c in ("core", "_core")},  # type: ignore[attr-defined]
-    **{(f"numpy.{c}.numeric", "_frombuffer"): np._core.numeric._frombuffer for c in ("core", "_core")},  # type: ignore[attr-defined]
 }
 
 

@@ -50,7 +50,7 @@ def _order(line: str) -> list[str] | None:
     for cell in line.lower().split(";"):
         words = cell.replace("_", " ").split()
         guess = next((n for n in ("time", "confidence", "diameter") if any(w.startswith(n) for w in words)), "")
-        found.append(guess or next((n for n in ("x", "y") if n in words), ""))
+        found.append(guess or next((n for n in ("x", "y") if words and words[-1].endswith(n)), ""))
     return found if {"x", "y", "time"} <= set(found) else None
 
 
@@ -58,7 +58,8 @@ def sniff(head: Head) -> bool:
     """Pupil places separated by `;`, or feature files that have no pupil places beside them."""
     if _is_features(head):
         return not (head.path.parent.parent / "Eye_Tracking_Data").is_dir()
-    if head.first.count(";") < 2 or person_and_recording(head.path) is None:
+    named = person_and_recording(head.path) is not None or "Eye_Tracking_Data" in head.path.parts
+    if head.first.count(";") < 2 or not named:
         return False
     row = numbers(head.first, ";")
     return len(row) == len(_COLUMNS) if row is not None else _order(head.first) is not None

@@ -2,7 +2,8 @@
 
 One JSON file per person and set of texts: `worker_id` is the person, `worker_age`, `worker_lang`, `worker_fluency` and `vision` go into the
 people's table, and `samples_x_y_ms` maps each text or question to rows of x (px), y (px), ms. Each is a recording; the task is the text's `condition`
-(`nr` normal reading, `is` information seeking), also for the questions about it. The session is the set's name.
+(`nr` normal reading, `is` information seeking), also for the questions about it. The set's name is in
+`metadata["set_name"]`.
 
 Nobody knows how large the screens were or how far away: a pixel is taken as 1/96 inch, which is what a browser means by it, and the
 distance as 600 mm. `metadata["assumed_geometry"]` is True. `screen=` replaces it.
@@ -39,11 +40,11 @@ def sniff(head: Head) -> bool:
 def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handle]:
     """One recording per text and question."""
     content = read_json(path)
-    person, session = str(content.get("worker_id") or stem(path)), str(content.get("set_name") or "1")
+    person = str(content.get("worker_id") or stem(path))
     handles = []
     for text in _samples(path, content):
         task = _condition(content, text)
-        handles.append(Handle(person, text, partial(load, path, text, person, session, task, screen), session, task, str(path)))
+        handles.append(Handle(person, text, partial(load, path, text, person, task, screen), task=task, source=str(path)))
     return handles
 
 
@@ -64,7 +65,7 @@ def _condition(content: Mapping[str, object], text: str) -> str:
     return str(entry.get("condition", "")) if isinstance(entry, Mapping) else ""
 
 
-def load(path: Path, text: str, person: str, session: str, task: str, screen: Screen | None = None) -> Recording:
+def load(path: Path, text: str, person: str, task: str, screen: Screen | None = None) -> Recording:
     """The samples of one text."""
     content = read_json(path)
     try:
@@ -79,13 +80,12 @@ def load(path: Path, text: str, person: str, session: str, task: str, screen: Sc
         path,
         person=person,
         stimulus=text,
-        session=session,
         task=task,
         t_ns=np.round(rows[:, 2] * 1e6).astype(np.int64),
         space=space,
         x_deg=x_deg,
         y_deg=y_deg,
-        metadata={"assumed_geometry": screen is None},
+        metadata={"assumed_geometry": screen is None, "set_name": str(content.get("set_name", ""))},
     )
 
 
