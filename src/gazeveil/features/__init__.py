@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gazeveil.features.event import event_features, fixation_and_saccade_features
+    from gazeveil.features.mpii import mpii_features, table_from_mpii
     from gazeveil.features.table import FeatureTable, Keys
-    from gazeveil.features.window import mpii_features, table_from_mpii, window_features, without_minima
+    from gazeveil.features.window import window_features, without_minima
 
 _HOME = {
     "FeatureTable": "gazeveil.features.table",
     "Keys": "gazeveil.features.table",
     "event_features": "gazeveil.features.event",
     "fixation_and_saccade_features": "gazeveil.features.event",
-    "mpii_features": "gazeveil.features.window",
-    "table_from_mpii": "gazeveil.features.window",
+    "mpii_features": "gazeveil.features.mpii",
+    "table_from_mpii": "gazeveil.features.mpii",
     "window_features": "gazeveil.features.window",
     "without_minima": "gazeveil.features.window",
 }

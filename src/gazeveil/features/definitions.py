@@ -60,7 +60,7 @@ _SERIES = (
 _SKEW, _KURT = (-5.0, 5.0), (-2.0, 30.0)
 
 # Velocities in a fixation are mostly noise with rare jerks: their tails are heavier than those of any saccade.
-_NOISE_SKEW, _NOISE_KURT = (-10.0, 10.0), (-2.0, 100.0)
+_NOISE_SKEW, _NOISE_KURT = (-15.0, 15.0), (-2.0, 200.0)
 
 
 def _bundle(series: tuple[str, str, str, float, float, bool], skew: tuple[float, float] = _SKEW, kurt: tuple[float, float] = _KURT) -> list[Feature]:

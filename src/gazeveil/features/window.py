@@ -15,12 +15,8 @@ of the 52 columns (:func:`without_minima`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
@@ -111,48 +107,6 @@ def window_features(
 def without_minima(table: FeatureTable) -> FeatureTable:
     """The 48-feature view: the table without the four `wbN_min` columns."""
     return table.drop(MINIMA)
-
-
-def table_from_mpii(
-    values: ArrayLike | Sequence[ArrayLike],
-    person: str | Sequence[str],
-    stimulus: str | Sequence[str],
-    session: str | Sequence[str] = "1",
-    task: str | Sequence[str] = "",
-) -> FeatureTable:
-    """Rows of one or more MPIIDPEye or MPIIPrivacEye feature files as a table with names and bounds in file order.
-
-    Parameters
-    ----------
-    values : array, shape (windows, at least 52), or a sequence of such arrays
-        The file's columns; those after the 52nd (scene features, annotations) are left out. NaN stays NaN.
-    person, stimulus, session, task : str or sequence of str
-        Of the file, or of each file.
-    """
-    several = isinstance(values, Sequence) and len(values) > 0 and np.ndim(values[0]) == 2
-    blocks = [np.asarray(b, dtype=np.float64) for b in (values if isinstance(values, Sequence) and several else [values])]
-    for block in blocks:
-        if block.ndim != 2 or block.shape[1] < len(WINDOW):
-            raise DataError(f"MPII features need at least 52 columns. Got shape {block.shape}.")
-    words = [[w] * len(blocks) if isinstance(w, str) else list(w) for w in (person, stimulus, session, task)]
-    for name, column in zip(("person", "stimulus", "session", "task"), words, strict=True):
-        if len(column) != len(blocks):
-            checks.refuse("table_from_mpii", name, f"one text, or one for each of the {len(blocks)} files", column)
-    keys = Keys.of_recordings(list(zip(*words, strict=True)), [np.arange(len(b)) for b in blocks])
-    rows = np.concatenate([b[:, : len(WINDOW)] for b in blocks])
-    # The files' pupil diameters are pixels of the eye camera.
-    return FeatureTable(rows, WINDOW, keys, bounds_of(window_definitions(30.0, "px")))
-
-
-def mpii_features(path: str | Path, dataset: str = "mpiidpeye") -> FeatureTable:
-    """Read the feature files of MPIIDPEye (or `dataset="mpiiprivaceye"`), one file or a folder, into one table."""
-    name = checks.one_of("mpii_features", "dataset", dataset, ("mpiidpeye", "mpiiprivaceye"))
-    read = import_module(f"gazeveil.io.datasets.{name}").features
-    files = list(read(Path(path)))
-    if not files:
-        raise DataError(f"There is no {name} feature file at {path}.")
-    people, stimuli, blocks = zip(*((f.person, f.stimulus, f.values) for f in files), strict=True)
-    return table_from_mpii(list(blocks), list(people), list(stimuli))
 
 
 def _windows(recording: Recording, window_ns: int, step_ns: int) -> tuple[int, int]:
