@@ -1,0 +1,1 @@
+"""Attempts to prove a promise false: lower bounds on epsilon, exact ratios, planted mechanisms."""

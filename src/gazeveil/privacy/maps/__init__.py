@@ -1,0 +1,1 @@
+"""Mechanisms on maps of where people look."""

@@ -1,0 +1,100 @@
+"""What every mechanism is: a frozen value of checked parameters with `release(data, seed=None)`.
+
+A mechanism is a frozen dataclass whose fields are its parameters. Its constructor stores and checks, and does no work. Third parties
+register theirs with :func:`gazeveil.privacy.registry.register` and run the conformance kit on them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Generic, TypeVar
+
+from gazeveil import checks
+from gazeveil.privacy.release import Provenance, Release
+
+Data = TypeVar("Data")
+
+#: What a mechanism takes and gives.
+KINDS = ("stream", "table", "cohort", "map", "people")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One line of the table of mechanisms: what a reading promises, known before any data is seen."""
+
+    definition: str
+    unit: str
+    status: str
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC, Generic[Data]):
+    """Base of all mechanisms.
+
+    Class attributes
+    ----------------
+    name : str
+        As in `gazeveil.mechanism(name)`.
+    kind : str
+        One of :data:`KINDS`.
+    paper : str
+        Where it comes from.
+    claims : mapping of reading to Claim
+        The readings it offers and what each promises; `reading` must be one of them.
+
+    Parameters
+    ----------
+    reading : str
+        Which reading of the paper; `corrected` by default.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    paper: ClassVar[str]
+    claims: ClassVar[Mapping[str, Claim]]
+
+    reading: str = field(default="corrected", kw_only=True)
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.name, "reading", self.reading, self.claims)
+        self.check()
+
+    def check(self) -> None:
+        """Check the parameters and store them in their exact type; subclasses extend this."""
+
+    @abstractmethod
+    def release(self, data: Data, seed: int | None = None) -> Release[Data]:
+        """Protect data.
+
+        Parameters
+        ----------
+        data
+            What the mechanism's kind takes.
+        seed : int, optional
+            A test stream instead of the operating system's randomness: repeatable, and only `claimed`.
+        """
+
+    def store(self, name: str, value: object) -> None:
+        """Put the checked form of a parameter in its place; only for :meth:`check`."""
+        object.__setattr__(self, name, value)
+
+    @property
+    def title(self) -> str:
+        """Name and reading, for guarantees and tables."""
+        return f"{self.name} ({self.reading})"
+
+    def parameters(self) -> dict[str, object]:
+        """All parameters but the reading."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reading"}
+
+    def provenance(self, seed: int | None) -> Provenance:
+        """How a release of this mechanism was made."""
+        return Provenance(self.name, self.reading, {k: str(v) for k, v in self.parameters().items()}, seed is not None)
+
+    def __str__(self) -> str:
+        """The command line's form, `name:parameter=value,...`."""
+        parts = [f"{k}={v}" for k, v in self.parameters().items() if v is not None]
+        return self.name + ":" + ",".join([*parts, f"reading={self.reading}"])

@@ -1,0 +1,1 @@
+"""Mechanisms on what is known about the people."""

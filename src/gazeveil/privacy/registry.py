@@ -1,0 +1,131 @@
+"""Mechanisms by name: from Python, from `name:parameter=value,...` texts, and from third parties."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from gazeveil import checks
+from gazeveil.errors import ParameterError
+from gazeveil.privacy.mechanism import KINDS, Mechanism
+
+#: Built-in mechanisms: name -> (module, class). Modules are imported on first use.
+BUILT_IN: dict[str, tuple[str, str]] = {
+    "k-same-select": ("tables.ksame", "KSameSelect"),
+    "marginals": ("tables.marginals", "Marginals"),
+    "exponential-dp": ("tables.exponential", "ExponentialDP"),
+    "lpa": ("tables.laplace", "LPA"),
+    "fpa": ("tables.fourier", "FPA"),
+    "cfpa": ("tables.chunked", "CFPA"),
+    "dcfpa": ("tables.chunked", "DCFPA"),
+    "dp-k-same": ("tables.dp_ksame", "DPKSame"),
+    "dct-knorm": ("tables.dct_knorm", "DCTKNorm"),
+    "heatmap-gaussian": ("maps.heatmap", "HeatmapGaussian"),
+    "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),
+    "demographics": ("people.demographics", "Demographics"),
+}
+
+_REGISTERED: dict[str, type[Mechanism[Any]]] = {}
+
+
+def register(mechanism: type[Mechanism[Any]]) -> type[Mechanism[Any]]:
+    """Make a mechanism of your own known by its name; usable as a class decorator.
+
+    Raises
+    ------
+    ParameterError
+        For a name that is taken: nobody may replace a built-in mechanism.
+    """
+    name = mechanism.name
+    if name in BUILT_IN or name in _REGISTERED:
+        checks.refuse("register", "name", "one that is not taken", name, "Choose another name.")
+    checks.one_of("register", "kind", mechanism.kind, KINDS)
+    _REGISTERED[name] = mechanism
+    return mechanism
+
+
+def mechanisms() -> tuple[str, ...]:
+    """Names of all mechanisms, sorted."""
+    return tuple(sorted({*BUILT_IN, *_REGISTERED}))
+
+
+def get(name: str) -> type[Mechanism[Any]]:
+    """The class of a mechanism."""
+    checks.one_of("mechanism", "name", name, mechanisms())
+    return _REGISTERED[name] if name in _REGISTERED else _built_in(name)
+
+
+@cache
+def _built_in(name: str) -> type[Mechanism[Any]]:
+    module, attribute = BUILT_IN[name]
+    found: type[Mechanism[Any]] = getattr(import_module(f"gazeveil.privacy.{module}"), attribute)
+    return found
+
+
+def mechanism(name: str, **parameters: object) -> Mechanism[Any]:
+    """A mechanism by name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`mechanisms`, or the command line's text `name:parameter=value,...`.
+    **parameters
+        Its parameters; `reading` chooses `published` or `corrected` (the default).
+
+    Examples
+    --------
+    >>> str(mechanism("lpa:epsilon=0.1"))
+    'lpa:epsilon=1/10,per=recording-feature,reading=corrected'
+    """
+    if ":" in name:
+        name, given = parse(name)
+        parameters = {**given, **parameters}
+    cls = get(name)
+    known = [f.name for f in fields(cls)]
+    for one in parameters:
+        if one not in known:
+            near = get_close_matches(one, known, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else "It takes: " + ", ".join(known) + "."
+            raise ParameterError(f"Mechanism {name} has no parameter '{one}'. {hint}", name=one, got=parameters[one])
+    missing = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING and f.name not in parameters]
+    if missing:
+        raise ParameterError(f"Mechanism {name} needs the parameter '{missing[0]}'. Write for example {name}:{missing[0]}=1.", name=missing[0], got=None)
+    return cls(**parameters)  # type: ignore[arg-type]
+
+
+def parse(text: str) -> tuple[str, dict[str, object]]:
+    """Take `name:parameter=value,...` apart; numbers stay text, so that they stay exact.
+
+    Examples
+    --------
+    >>> parse("kaleido:epsilon=1,w=50,r_deg=2,reading=published")
+    ('kaleido', {'epsilon': '1', 'w': 50, 'r_deg': '2', 'reading': 'published'})
+    """
+    name, _, rest = text.partition(":")
+    parameters: dict[str, object] = {}
+    for pair in filter(None, rest.split(",")):
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip() or not value.strip():
+            raise ParameterError(f"A mechanism is written name:parameter=value,... Got '{pair}' in '{text}' instead.", name="mechanism", got=text)
+        parameters[key.strip()] = _value(key.strip(), value.strip())
+    return name.strip(), parameters
+
+
+def _value(key: str, text: str) -> object:
+    if text in {"True", "true"}:
+        return True
+    if text in {"False", "false"}:
+        return False
+    if text in {"None", "none"}:
+        return None
+    # Exact quantities take text as it is; counts are whole numbers.
+    if key not in {"epsilon", "epsilon0", "gamma", "delta", "rho", "sigma_deg", "r_deg", "l_thresh_deg"}:
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text

@@ -1,0 +1,125 @@
+"""Every name the design promises, called exactly as written there. This file only grows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.io import registry
+
+FORMATS = """parquet csv arff eyelink-asc tobii-tsv tobii-glasses3 pupil-core pupil-invisible pupil-neon smi vive-pro-eye pico unity-hmd bids
+360-em gazecom gazebase gazebase-vr et-dk2 vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie webqamgaze
+neuroliaa irf hmr""".split()
+VERBS = "demo inspect simulate datasets events features".split()
+
+
+@pytest.fixture(scope="module")
+def cohort() -> gazeveil.Cohort:
+    return gazeveil.simulate(2, 2, 5.0, 250.0, seed=1)
+
+
+def test_the_public_surface_is_sorted_and_whole() -> None:
+    assert gazeveil.__all__ == sorted(gazeveil.__all__)
+    for name in gazeveil.__all__:
+        assert getattr(gazeveil, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = gazeveil.nonsense  # type: ignore[attr-defined]
+
+
+def test_importing_costs_less_than_half_a_second_and_pulls_nothing_heavy() -> None:
+    code = "import time; t = time.perf_counter(); import gazeveil, sys; print(time.perf_counter() - t, sorted({'numpy', 'numba', 'polars', 'scipy'} & set(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split(maxsplit=1)
+    assert float(out[0]) < 0.5
+    assert out[1].strip() == "[]"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_of_the_design_is_there(name: str) -> None:
+    assert registry.get(name).name == name
+
+
+def test_read_and_write(cohort: gazeveil.Cohort, tmp_path: Path) -> None:
+    cohort.write(tmp_path / "cohort")
+    back = gazeveil.read(tmp_path / "cohort", format=None)
+    assert isinstance(back, gazeveil.Cohort)
+    assert len(back) == len(cohort) == 4
+    assert set(back.people) == set(cohort.people)
+    assert back.stimuli == cohort.stimuli
+    assert list(back.skipped) == []
+
+
+def test_simulate_counts_and_spaces() -> None:
+    for task in "free-viewing video search tracking".split():
+        assert isinstance(gazeveil.simulate(1, 1, 1.0, 60.0, task=task, space=None, seed=None)[0].space, gazeveil.Sphere)
+    for task in "reading random-saccade".split():
+        assert isinstance(gazeveil.simulate(people=1, stimuli=1, seconds=1.0, rate_hz=60.0, task=task)[0].space, gazeveil.Screen)
+    assert len(gazeveil.simulate(3, 2, 1.0, 60.0)) == 6
+
+
+def test_recording_fields(cohort: gazeveil.Cohort) -> None:
+    r = cohort[0]
+    assert all(isinstance(getattr(r, n), str) for n in ("person", "stimulus", "session", "task"))
+    assert r.t_ns.dtype == np.int64
+    assert r.x_deg.dtype == r.y_deg.dtype == np.float64
+    assert r.valid.dtype == np.bool_
+    assert r.rate_hz == 250.0
+    screen = gazeveil.Screen(width_px=1280, height_px=720, width_mm=400, height_mm=225, distance_mm=450)
+    gazeveil.Recording(person="p", stimulus="s", session="1", task="t", rate_hz=100.0, t_ns=np.arange(3), x_deg=np.zeros(3), y_deg=np.zeros(3),
+                       valid=np.ones(3, dtype=bool), space=screen, left_deg=np.zeros((3, 2)), right_deg=np.zeros((3, 2)))  # fmt: skip
+
+
+def test_cohort_selects(cohort: gazeveil.Cohort) -> None:
+    person, stimulus = next(iter(cohort.people)), cohort.stimuli[0]
+    assert len(cohort.select(people=[person], stimuli=[stimulus])) == 1
+    assert gazeveil.Cohort(list(cohort), people=None).people.keys() == cohort.people.keys()
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("auto", {}),
+        ("ivt", {}),
+        ("ivt", {"setting": "george"}),
+        ("ivt", {"setting": "s003"}),
+        ("idt", {}),
+        ("idt", {"dispersion": "range"}),
+        ("idt", {"dispersion": "pairwise"}),
+        ("dorr", {}),
+        ("is5t", {}),
+        ("online", {}),
+    ],
+)
+def test_detect_by_every_method(cohort: gazeveil.Cohort, method: str, parameters: dict[str, object]) -> None:
+    recording = cohort[0]
+    events = gazeveil.detect(recording, method=method, **parameters)
+    assert isinstance(events, gazeveil.Events)
+    assert set(events.kind.tolist()) <= set("fixation saccade pursuit blink pso noise undefined".split())
+    assert (events.onset >= 0).all()
+    assert (events.offset < len(recording)).all()
+    np.testing.assert_array_equal(events.onset_ns, recording.t_ns[events.onset])
+    np.testing.assert_array_equal(events.offset_ns, recording.t_ns[events.offset])
+
+
+def test_feature_tables(cohort: gazeveil.Cohort) -> None:
+    for table in (gazeveil.event_features(cohort), gazeveil.window_features(cohort, window_s=2.0, step_s=1.0)):
+        assert isinstance(table, gazeveil.FeatureTable)
+        assert table.values.dtype == np.float64
+        assert table.values.shape == (len(table), len(table.columns))
+        assert table.bounds is not None
+        assert table.bounds.shape == (len(table.columns), 2)
+        for name in ("person", "stimulus", "session", "task", "index"):
+            assert len(getattr(table.keys, name)) == len(table)
+        first = table.columns[0]
+        assert table.with_bounds({first: (-1.0, 2.0)}).bounds[0].tolist() == [-1.0, 2.0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "gazeveil.cli.main", verb, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Example" in done.stdout
