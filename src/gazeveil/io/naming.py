@@ -8,6 +8,7 @@ fields are `person`, `stimulus`, `session` and `task`, and `{}` stands for any t
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,13 +58,15 @@ class Given:
         if self.pattern is not None and not _FIELD.search(self.pattern):
             checks.refuse("read", "pattern", "a text with a field such as {person} or {stimulus}", self.pattern)
 
-    def names(self, path: Path, root: Path, **file_says: str | None) -> Names:
+    def names(self, path: Path, root: Path, place: Mapping[str, str] | None = None, **file_says: str | None) -> Names:
         """Names of a recording in `path`.
 
         Parameters
         ----------
         path, root : Path
             The file (or the folder that is one recording) and the folder that was asked for.
+        place : mapping of str to str, optional
+            What the path says by the format's own rule, where that is not the common one; a pattern goes before it.
         **file_says : str or None
             `person`, `stimulus`, `session`, `task` as the file's own content has them; empty means it does not say.
 
@@ -72,7 +75,7 @@ class Given:
         FormatError
             Where the path does not fit the pattern.
         """
-        from_path = self._from_pattern(path, root) if self.pattern is not None else _from_place(path, root)
+        from_path = self._from_pattern(path, root) if self.pattern is not None else (place or _from_place(path, root))
         found = {n: getattr(self, n) or file_says.get(n) or from_path.get(n) for n in ("person", "stimulus", "session", "task")}
         return Names(found["person"] or stem(path), found["stimulus"] or stem(path), found["session"] or "1", found["task"] or "")
 

@@ -92,10 +92,8 @@ def _rotation(sheet: Sheet) -> Floats | None:
 
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per file."""
-    said = given(**options)
     who, _, what = stem(path).partition("_")
-    parts = {"person": who, "stimulus": what} if what and said.pattern is None else {}
-    names = said.names(path, root, **parts)
+    names = given(**options).names(path, root, {"person": who, "stimulus": what} if what else None)
     return [Handle(names.person, names.stimulus, partial(load, path, names), names.session, names.task, str(path))]
 
 

@@ -1,0 +1,277 @@
+"""Tobii Pro Lab and Tobii Studio exports: one table with rows of all participants, recordings and stimuli.
+
+Column names go without their unit brackets and without blanks, so `Gaze point left X [DACS px]` (Pro Lab) and `GazePointLeftX
+(ADCSpx)` (Studio) are one. Used: `Recording timestamp` (us or ms), `Participant name`, `Recording name`, `Presented Stimulus name` or
+`MediaName`, `Recording resolution width/height`, `Gaze point (left/right) X/Y`, `Validity left/right`, `Pupil diameter left/right`,
+`Eye movement type` or `GazeEventType`, `Sensor`, `Event` or `StudioEvent`.
+
+* One recording per participant, recording and stimulus; rows outside a stimulus are the stimulus :data:`NO_STIMULUS`. The recording
+  name becomes the session where a participant has more than one.
+* Rows of other sensors and event rows are not samples: they are counted, and events become messages.
+* Validity is `Valid`/`Invalid`, or 0 (certain) to 4 (lost), of which 0 and 1 are used.
+* A time column without unit is milliseconds or microseconds: a step that would mean a tracker slower than 5 Hz decides. Or
+  say `time_unit=`.
+* Millimetres come from `screen=`, or from the gaze and eye columns in millimetres where they were exported, or from an assumed
+  24 inch screen at 650 mm (`metadata["assumed_geometry"]`).
+* Exports of glasses have gaze directions in the head unit's frame (`HUCS`: x left, y up, z forward): these become directions in the head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import FormatError
+from gazeveil.gaze.cohort import Handle
+from gazeveil.gaze.events import WORD
+from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere
+from gazeveil.gaze.recording import Message, Recording
+from gazeveil.io import headset
+from gazeveil.io.assemble import assemble
+from gazeveil.io.delimited import Sheet, header_cells, key, open_sheet, stamp
+from gazeveil.io.naming import OPTIONS, Names, given
+from gazeveil.io.registry import Format
+from gazeveil.io.source import Head
+from gazeveil.io.table import UNIT_NS
+
+#: Stimulus of rows that belong to none.
+NO_STIMULUS = "no-stimulus"
+
+_BRACKETS = re.compile(r"[\[(]([^\])]*)[\])]")
+_TYPES = {"fixation": "fixation", "saccade": "saccade"}
+_ASSUMED_WIDTH_MM = 531.0
+_ASSUMED_DISTANCE_MM = 650.0
+
+
+def bare(name: str) -> str:
+    """A column name's key without what stands in brackets."""
+    return key(_BRACKETS.sub("", name))
+
+
+def sniff(head: Head) -> bool:
+    """By a recording timestamp and a gaze point."""
+    names = {bare(c) for c in header_cells(head)}
+    return "recordingtimestamp" in names and bool(names & {"gazepointx", "gazepointleftx", "gazedirectionleftx"})
+
+
+@dataclass(frozen=True)
+class Export:
+    """A parsed export with its columns by bare name."""
+
+    sheet: Sheet
+    parts: dict[tuple[str, ...], NDArray[np.int64]]
+
+    def column(self, *wanted: str, bracket: str = "") -> str | None:
+        """The first of these columns that is there; `bracket` is a pattern its brackets must match."""
+        for want in wanted:
+            for name in self.sheet.table.names:
+                if bare(name) == want and re.search(bracket, " ".join(_BRACKETS.findall(name)), re.IGNORECASE):
+                    return name
+        return None
+
+    def floats(self, name: str | None) -> Floats | None:
+        """A column as numbers, None for no column."""
+        return None if name is None else self.sheet.table.floats(name)
+
+    def words(self, *wanted: str) -> list[str] | None:
+        """A column as text, None where it is not there."""
+        name = self.column(*wanted)
+        return None if name is None else self.sheet.table.words(name)
+
+
+@lru_cache(maxsize=1)
+def _open(path: Path, _stamp: tuple[int, int], decimal: str | None) -> Export:
+    """The export; kept until the next file, so that its recordings do not parse it again."""
+    sheet = open_sheet(path, decimal=decimal)
+    found = Export(sheet, {})
+    person, recording = found.column("participantname"), found.column("recordingname")
+    stimulus = found.column("presentedstimulusname", "presentedmedianame", "medianame", "stimulusname")
+    return Export(sheet, dict(sheet.groups(person, recording, stimulus)))
+
+
+def load(path: Path, names: Names, part: tuple[str, ...], options: tuple[Screen | None, str | None, str | None]) -> Recording:
+    """The rows of one participant, recording and stimulus."""
+    screen, time_unit, decimal = options
+    export = _open(path, stamp(path), decimal)
+    rows = export.parts[part]
+    t_ns = _times(export, time_unit)
+    is_sample, losses = _sample_rows(export, rows)
+    kept = rows[is_sample]
+    space, left, right, combined, metadata = _gaze(path, export, screen)
+    sizes = [export.floats(export.column(f"pupildiameter{s}", f"pupil{s}")) for s in ("left", "right")]
+    there = [np.where(p > 0, p, np.nan)[kept] for p in sizes if p is not None]
+    pupil = None if not there else (headset.mean_of_eyes(there[0], there[1]) if len(there) == 2 else there[0])
+    labels = {}
+    types = export.words("eyemovementtype", "gazeeventtype")
+    if types is not None:
+        labels["tobii"] = np.array([_TYPES.get(types[i].lower(), "undefined") for i in kept], dtype=WORD)
+    eyes = [None if eye is None else eye[kept] for eye in (left, right)]
+    single = None if combined is None or any(e is not None for e in eyes) else combined[kept]
+    return assemble(
+        path,
+        person=names.person,
+        stimulus=names.stimulus,
+        session=names.session,
+        task=names.task,
+        t_ns=t_ns[kept],
+        space=space,
+        x_deg=None if single is None else single[:, 0],
+        y_deg=None if single is None else single[:, 1],
+        left_deg=eyes[0],
+        right_deg=eyes[1],
+        pupil=pupil,
+        labels=labels,
+        messages=_messages(export, rows, t_ns),
+        not_samples=losses,
+        metadata={**metadata, "pupil_unit": "mm", **({"recording": part[1]} if part[1] else {})},
+    )
+
+
+def _times(export: Export, time_unit: str | None) -> NDArray[np.int64]:
+    name = export.column("recordingtimestamp") or export.sheet.need("Recording timestamp")
+    said = " ".join(_BRACKETS.findall(name)).lower()
+    unit = time_unit or next((u for w, u in (("ms", "ms"), ("us", "us"), ("µs", "us"), ("μs", "us")) if w in said.split()), None)
+    if unit is None:
+        steps = np.diff(np.unique(export.sheet.table.floats(name)))
+        unit = "us" if len(steps) and np.median(steps) > 200 else "ms"
+    return export.sheet.table.times_ns(name, unit)
+
+
+def _sample_rows(export: Export, rows: NDArray[np.int64]) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Which rows are samples of the eye tracker, and how many are not, by reason."""
+    sensor = export.words("sensor")
+    if sensor is not None:
+        kinds = np.array([sensor[i].lower() for i in rows], dtype=np.str_)
+        mine = np.isin(kinds, ("eye tracker", "eyetracker"))
+        if mine.any() or (kinds != "").any():
+            return mine, {"other_sensors": int(np.count_nonzero(~mine & (kinds != ""))), "event_rows": int(np.count_nonzero(~mine & (kinds == "")))}
+    events = export.words("event", "studioevent")
+    if events is None:
+        return np.ones(len(rows), dtype=np.bool_), {}
+    said = np.array([bool(events[i]) for i in rows], dtype=np.bool_)
+    written = np.zeros(len(rows), dtype=np.bool_)
+    for name in export.sheet.table.names:
+        if re.match(r"(gazepoint(left|right)?[xy]|validity(left|right))$", bare(name)):
+            written |= np.array([bool(w) for w in export.sheet.table.words(name)], dtype=np.bool_)[rows]
+    only_event = said & ~written
+    return ~only_event, {"event_rows": int(np.count_nonzero(only_event))}
+
+
+def _messages(export: Export, rows: NDArray[np.int64], t_ns: NDArray[np.int64]) -> tuple[Message, ...]:
+    events = export.words("event", "studioevent")
+    if events is None:
+        return ()
+    values = export.words("eventvalue", "studioeventdata") or [""] * len(events)
+    return tuple(Message(int(t_ns[i]), f"{events[i]} {values[i]}".strip()) for i in rows if events[i])
+
+
+def _valid(export: Export, side: str) -> NDArray[np.bool_] | None:
+    words = export.words(f"validity{side}")
+    return None if words is None else np.array([w.lower() in ("valid", "0", "1", "0.0", "1.0") for w in words], dtype=np.bool_)
+
+
+def _gaze(path: Path, export: Export, screen: Screen | None) -> tuple[Space, Floats | None, Floats | None, Floats | None, dict[str, object]]:
+    """Space, left, right and combined gaze of all rows, and what to say about the geometry."""
+    if export.column("gazedirectionleftx", bracket="HUCS") is not None:
+        eyes = []
+        for side in ("left", "right"):
+            columns = [export.column(f"gazedirection{side}{a}", bracket="HUCS") or export.sheet.need(f"Gaze direction {side} {a}") for a in "xyz"]
+            vectors = np.stack([export.sheet.table.floats(c) for c in columns], axis=1)
+            eyes.append(headset.unit(vectors * [-1.0, 1.0, 1.0], _valid(export, side)))
+        gaze = headset.gaze(eyes[0], eyes[1])
+        return Sphere(), gaze.left_deg, gaze.right_deg, None, {"frame": "head"}
+    found = {side: _points(export, side) for side in ("left", "right", "")}
+    if all(points is None for points in found.values()):
+        raise FormatError(
+            path, "there is no gaze point in pixels or as a fraction of the screen", "Export 'Gaze point X' and 'Gaze point Y', or left and right."
+        )
+    metadata: dict[str, object] = {}
+    if screen is None:
+        screen, source = _screen(export, found)
+        metadata["geometry"] = source
+        if source == "assumed":
+            metadata["assumed_geometry"] = True
+    placed: dict[str, Floats | None] = {}
+    for side, points in found.items():
+        if points is None:
+            placed[side] = None
+            continue
+        values, norm = points
+        scale = np.array([screen.width_px, screen.height_px]) if norm else np.ones(2)
+        degrees = np.stack(screen.from_px(*(values * scale).T), axis=1)
+        seen = _valid(export, side) if side else None
+        if seen is not None:
+            degrees[~seen] = np.nan
+        placed[side] = degrees
+    return screen, placed["left"], placed["right"], placed[""], metadata
+
+
+def _points(export: Export, side: str) -> tuple[Floats, bool] | None:
+    """Gaze point of one side ("" for both eyes together), and whether it is a fraction; display coordinates go before media's."""
+    for bracket, norm in ((r"DACS\s*px|ADCS\s*px", False), (r"^$|^px$", False), (r"MCS\s*px", False), (r"norm", True)):
+        columns = [export.column(f"gazepoint{side}{axis}", bracket=bracket) for axis in "xy"]
+        if None not in columns:
+            return np.stack([export.sheet.table.floats(str(c)) for c in columns], axis=1), norm
+    return None
+
+
+def _screen(export: Export, found: Mapping[str, tuple[Floats, bool] | None]) -> tuple[Screen, str]:
+    """Resolution from the export; millimetres from columns that have them, else assumed."""
+    width, height = (_first(export.floats(export.column(f"recordingresolution{d}"))) for d in ("width", "height"))
+    both = export.words("recordingresolution")
+    size = re.match(r"(\d+)\s*x\s*(\d+)", next((w for w in both or [] if w), ""))
+    if size is not None:
+        width, height = float(size[1]), float(size[2])
+    width, height = width or 1920.0, height or 1080.0
+    pitch_mm, distance_mm = None, None
+    for side in ("left", "right"):
+        points = found[side]
+        mm = export.floats(export.column(f"gazepoint{side}x", bracket=r"mm"))
+        if points is not None and mm is not None and not points[1]:
+            both_there = np.isfinite(points[0][:, 0]) & np.isfinite(mm)
+            if np.count_nonzero(both_there) >= 10 and np.ptp(points[0][both_there, 0]) > 50:
+                pitch_mm = float(abs(np.polyfit(points[0][both_there, 0], mm[both_there], 1)[0]))
+        away = export.floats(export.column(f"eyeposition{side}z", f"eyepos{side}z", f"distance{side}"))
+        if away is not None and np.isfinite(away).any():
+            distance_mm = float(np.nanmedian(np.abs(away[away != 0]))) if (away != 0).any() else None
+    plausible = distance_mm is not None and 250 < distance_mm < 2000
+    pitch = pitch_mm if pitch_mm is not None and 0.05 < pitch_mm < 2 else _ASSUMED_WIDTH_MM / width
+    made = Screen(width, height, width * pitch, height * pitch, distance_mm if plausible and distance_mm is not None else _ASSUMED_DISTANCE_MM)
+    return made, "measured" if plausible and pitch_mm is not None else "assumed"
+
+
+def _first(values: Floats | None) -> float | None:
+    seen = None if values is None else values[np.isfinite(values) & (values > 0)]
+    return None if seen is None or not len(seen) else float(seen[0])
+
+
+def scan(path: Path, root: Path, screen: Screen | None = None, time_unit: str | None = None, decimal: str | None = None, **options: object) -> Iterable[Handle]:
+    """One recording per participant, recording and stimulus, in the order they appear."""
+    if screen is not None and not isinstance(screen, Screen):
+        checks.refuse("Format tobii-tsv", "screen", "a Screen", screen)
+    if time_unit is not None:
+        checks.one_of("Format tobii-tsv", "time_unit", time_unit, UNIT_NS)
+    if decimal is not None:
+        checks.one_of("Format tobii-tsv", "decimal", decimal, (".", ","))
+    said = given(**options)
+    export = _open(path, stamp(path), decimal)
+    named = any(stimulus for _, _, stimulus in export.parts)
+    several = {person for person, _, _ in export.parts if len({r for p, r, _ in export.parts if p == person}) > 1}
+    handles = []
+    for part in export.parts:
+        person, recording, stimulus = part
+        words = {"person": person, "stimulus": stimulus or (NO_STIMULUS if named else ""), "session": recording if person in several else ""}
+        names = said.names(path, root, **words)
+        load_part = partial(load, path, names, part, (screen, time_unit, decimal))
+        handles.append(Handle(names.person, names.stimulus, load_part, names.session, names.task, str(path)))
+    return handles
+
+
+FORMAT = Format("tobii-tsv", "Tobii Pro Lab or Studio export (TSV)", sniff, scan, frozenset({"screen", "time_unit", "decimal"}) | OPTIONS)
