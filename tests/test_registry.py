@@ -79,7 +79,10 @@ def test_an_empty_folder_says_so(tmp_path: Path) -> None:
         gazeveil.read(tmp_path, format="eyelink-asc")
 
 
-@pytest.mark.parametrize("encode", [lambda t: t.encode("utf-16"), lambda t: t.encode("utf-8-sig"), lambda t: t.replace("\n", "\r\n").encode(), lambda t: gzip.compress(t.encode("utf-16"))])
+@pytest.mark.parametrize(
+    "encode",
+    [lambda t: t.encode("utf-16"), lambda t: t.encode("utf-8-sig"), lambda t: t.replace("\n", "\r\n").encode(), lambda t: gzip.compress(t.encode("utf-16"))],
+)
 def test_encodings_and_line_ends_do_not_matter(tmp_path: Path, encode: object) -> None:
     put(tmp_path / "a.csv", encode(CSV))  # type: ignore[operator]
     (r,) = gazeveil.read(tmp_path / "a.csv")

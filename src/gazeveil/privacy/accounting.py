@@ -216,7 +216,7 @@ def _total(values: Iterable[Fraction]) -> Fraction:
 def _combined(parts: list[Guarantee], kinds: set[str], together: Callable[[Iterable[Fraction]], Fraction]) -> tuple[dict[str, Fraction], str]:
     pure = {"epsilon-dp", "epsilon-ldp"}
     if kinds <= pure:
-        definition = kinds.pop() if len(kinds) == 1 else "epsilon-dp"
+        definition = "epsilon-ldp" if kinds == {"epsilon-ldp"} else "epsilon-dp"
         return {"epsilon": together(g.numbers["epsilon"] for g in parts)}, definition
     if kinds <= pure | {"rho-zcdp"}:
         return {"rho": together(g.numbers["rho"] if "rho" in g.numbers else rho_of_epsilon(g.numbers["epsilon"]) for g in parts)}, "rho-zcdp"

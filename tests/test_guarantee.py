@@ -1,0 +1,292 @@
+import json
+import math
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gazeveil.errors import ParameterError
+from gazeveil.privacy.accounting import (
+    BudgetError,
+    Filter,
+    Odometer,
+    compose,
+    epsilon_of_gaussian,
+    epsilon_of_rdp,
+    epsilon_of_rho,
+    rdp_of_laplace,
+    rho_of_epsilon,
+)
+from gazeveil.privacy.exactly import exact, round_up, shown
+from gazeveil.privacy.guarantee import Guarantee, no_promise
+
+ONE_PERSON = "everything of one person is replaced"
+
+
+def pure(epsilon: Fraction | int, unit: str = "user", user: Fraction | None = None, **more: object) -> Guarantee:
+    numbers = {"epsilon": Fraction(epsilon)}
+    return Guarantee("epsilon-dp", unit, ONE_PERSON, numbers, {} if user is None else {"epsilon": user}, mechanism="lpa (corrected)", **more)  # type: ignore[arg-type]
+
+
+def zcdp(rho: Fraction | int) -> Guarantee:
+    return Guarantee("rho-zcdp", "user", ONE_PERSON, {"rho": Fraction(rho)}, mechanism="heatmap-gaussian (corrected)")
+
+
+K4 = Guarantee("k-anonymity", "user", ONE_PERSON, {"k": Fraction(4)}, mechanism="k-same-select (corrected)")
+
+
+# --- exact numbers ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given_", "meant"),
+    [
+        (1, Fraction(1)), (0.1, Fraction(1, 10)), ("1/3", Fraction(1, 3)), ("0.25", Fraction(1, 4)), (Decimal("0.7"), Fraction(7, 10)),
+        (Fraction(2, 7), Fraction(2, 7)), (1e-6, Fraction(1, 10**6)), ("1e-6", Fraction(1, 10**6)),
+    ],
+)  # fmt: skip
+def test_a_number_is_what_was_written(given_: object, meant: Fraction) -> None:
+    assert exact("lpa", "epsilon", given_) == meant
+
+
+@pytest.mark.parametrize("bad", [0, -1, "zero", float("nan"), float("inf"), None, True, [1], "1/0", ""])
+def test_a_budget_that_is_none_is_refused(bad: object) -> None:
+    with pytest.raises(ParameterError, match="'epsilon' parameter of lpa must be an exact number above 0"):
+        exact("lpa", "epsilon", bad, above=0)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6), st.integers(1, 6))
+def test_numbers_are_never_rounded_in_the_promises_favour(value: Fraction, places: int) -> None:
+    assert Fraction(round_up(value, places)) >= value * (1 - Fraction(1, 10**15))
+    assert round_up(value, places) <= float(value) * (1 + 10.0 ** (1 - places)) * (1 + 1e-12)
+
+
+def test_numbers_print_as_people_read_them() -> None:
+    assert [shown(Fraction(n)) for n in ("48", "0.5", "1/3", "1/64")] == ["48", "0.5", "1/3 (about 0.3334)", "0.015625"]
+
+
+# --- the promise -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_proved_promise_says_everything_in_words() -> None:
+    text = str(
+        pure(Fraction(1, 10), "recording-feature", Fraction(48, 10), assumptions=("bounds are public",), not_covered=("lengths",), reason="proofs/lpa.md")
+    )
+    for part in (
+        "promises",
+        "epsilon = 0.1",
+        "one feature of one recording",
+        "at most 1.106",
+        "epsilon = 4.8",
+        "bounds are public",
+        "lengths",
+        "proofs/lpa.md",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("status", ["claimed", "empirical", "refuted"])
+def test_what_is_not_proved_never_shows_a_number_as_its_own(status: str) -> None:
+    g = pure(1).with_status(status, "because")
+    assert g.epsilon is None
+    assert g.epsilon_claimed == 1
+    assert "promises" not in str(g)
+    assert "because" in str(g)
+
+
+def test_a_refuted_claim_says_that_nothing_is_promised() -> None:
+    assert str(pure(1).with_status("refuted", "the range came from the data")).startswith("lpa (corrected) makes no privacy promise. Its paper claims")
+
+
+def test_a_seed_turns_a_proof_into_a_claim() -> None:
+    assert pure(1).tested().status == "claimed"
+    assert "known seed" in pure(1).tested().reason
+    assert pure(1).with_status("refuted", "x").tested().status == "refuted"
+
+
+def test_no_promise_prints_no_number() -> None:
+    text = str(no_promise("temporal (published)", "it is deterministic", ("everything",)))
+    assert text == "temporal (published) makes no privacy promise: it is deterministic. What it does not protect: everything."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("epsilon-dp", "user", "x", {}), "a mapping with 'epsilon'"),
+        (("epsilon-dp", "user", "x", {"epsilon": 0.5}), "a Fraction: budgets are exact"),
+        (("epsilon-dp", "person", "x", {"epsilon": Fraction(1)}), "'unit' parameter of Guarantee must be one of"),
+        (("dp", "user", "x", {}), "'definition' parameter of Guarantee must be one of"),
+    ],
+)
+def test_a_guarantee_that_says_too_little_is_refused(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Guarantee(*arguments)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="given where the status is not proved"):
+        pure(1).with_status("refuted", "")
+
+
+def test_guarantees_travel_and_serialise() -> None:
+    g = pure(Fraction(1, 3), user=Fraction(2))
+    back = pickle.loads(pickle.dumps(g))
+    assert str(back) == str(g)
+    assert json.loads(json.dumps(g.figures()))["numbers"] == {"epsilon": "1/3"}
+
+
+def test_numerical_error_is_part_of_delta() -> None:
+    g = Guarantee("epsilon-delta-dp", "user", "x", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}, delta_num=Fraction(1, 10**9))
+    assert g.delta == Fraction(1, 10**6) + Fraction(1, 10**9)
+    assert "Finite arithmetic" in str(g)
+
+
+# --- composition -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_people_add_up_and_disjoint_people_take_the_largest() -> None:
+    parts = [pure(Fraction(1, 3)), pure(Fraction(1, 6))]
+    assert compose(parts).epsilon == Fraction(1, 2)
+    assert compose(parts, people="disjoint", partition="data-independent").epsilon == Fraction(1, 3)
+    with pytest.raises(BudgetError, match="without looking at the data"):
+        compose(parts, people="disjoint")
+
+
+def test_units_are_lifted_to_the_person_or_refused() -> None:
+    small = pure(Fraction(1, 100), "recording-feature", Fraction(48, 100))
+    assert compose([small, pure(1)]).epsilon == Fraction(148, 100)
+    assert compose([small, small]).unit == "recording-feature"
+    assert compose([small, small]).user["epsilon"] == Fraction(96, 100)
+    with pytest.raises(BudgetError, match="does not say what that adds up to"):
+        compose([pure(1, "chunk"), pure(1)])
+
+
+def test_disjoint_people_never_take_a_maximum_below_the_person() -> None:
+    # The trap of the papers: chunks of one person are not different people.
+    chunk = pure(Fraction(1, 2), "chunk", Fraction(10))
+    assert compose([chunk, chunk], people="disjoint", partition="data-independent").epsilon == 10
+
+
+def test_pure_and_concentrated_budgets_meet_in_rho() -> None:
+    both = compose([pure(1), zcdp(Fraction(1, 4))])
+    assert both.rho == Fraction(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "message"),
+    [
+        (K4, "does not compose"),
+        (no_promise("x", "y"), "Only proved budgets can"),
+        (pure(1).with_status("claimed", "seed"), "Only proved budgets can"),
+        ("epsilon=1", "what is not known cannot be added up"),
+    ],
+)
+def test_unknown_means_refused(guarantee: object, message: str) -> None:
+    with pytest.raises(BudgetError, match=message):
+        compose([pure(1), guarantee])  # type: ignore[list-item]
+    account = Filter(100)
+    with pytest.raises(BudgetError, match=message):
+        account.ask(guarantee)  # type: ignore[arg-type]
+    assert account.spent == 0
+
+
+# --- conversions, against independent computations ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sigma", "r", "epsilon"), [(10, 1, 3.66), (10, 5, 25.3), (10, 10, 66.0), (3, 1, 15.0)])
+def test_gaussian_conversion_gives_the_known_values(sigma: int, r: int, epsilon: float) -> None:
+    rho = Fraction(60 * r * r, 2 * sigma * sigma)
+    assert float(epsilon_of_gaussian(rho, Fraction(1, 10**6))) == pytest.approx(epsilon, rel=3e-3)
+
+
+@given(st.fractions(min_value=Fraction(1, 1000), max_value=50), st.sampled_from([Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**12)]))
+def test_conversions_are_ordered_and_never_too_good(rho: Fraction, delta: Fraction) -> None:
+    from scipy.stats import norm
+
+    exactly, general = float(epsilon_of_gaussian(rho, delta)), float(epsilon_of_rho(rho, delta))
+    loose = float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / float(delta)))
+    assert exactly <= general * (1 + 1e-9) <= loose * (1 + 1e-6)
+    s = math.sqrt(2 * float(rho))
+    reached = norm.cdf(s / 2 - exactly / s) - math.exp(exactly) * norm.cdf(-s / 2 - exactly / s) if exactly < 500 else 0.0
+    assert reached <= float(delta) * (1 + 1e-6) + 1e-15
+
+
+def test_renyi_of_laplace_matches_its_integral() -> None:
+    import numpy as np
+
+    x = np.linspace(-60, 60, 400_001)
+    for epsilon, alpha in ((0.5, 2.0), (1.0, 3.5), (2.0, 8.0)):
+        p, q = np.exp(-np.abs(x)) / 2, np.exp(-np.abs(x - epsilon)) / 2
+        by_hand = math.log(np.trapezoid(p**alpha * q ** (1 - alpha), x)) / (alpha - 1)
+        assert rdp_of_laplace(epsilon, alpha) == pytest.approx(by_hand, rel=1e-5)
+
+
+def test_renyi_composition_of_many_features_beats_the_pure_sum() -> None:
+    together = epsilon_of_rdp(lambda alpha: 48 * rdp_of_laplace(0.1, alpha), Fraction(1, 10**6))
+    assert together < Fraction(48, 10)
+    assert rho_of_epsilon(Fraction(1, 2)) == Fraction(1, 8)
+
+
+# --- accounts --------------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.fractions(min_value=Fraction(1, 100), max_value=1), max_size=30), st.fractions(min_value=Fraction(1, 10), max_value=3))
+def test_a_filter_never_exceeds_its_limit_and_its_sum_is_exact(costs: list[Fraction], limit: Fraction) -> None:
+    account, taken = Filter(limit), Fraction(0)
+    for cost in costs:
+        decision = account.ask(pure(cost))
+        assert account.spent == taken
+        assert decision.allowed == (taken + cost <= limit)
+        if decision.allowed:
+            account.commit(decision)
+            taken += cost
+        else:
+            with pytest.raises(BudgetError, match="Refused: .* Nothing was spent"):
+                account.commit(decision)
+        assert account.spent == taken <= limit
+
+
+def test_a_decision_is_void_once_the_account_has_changed() -> None:
+    account = Filter(1)
+    first, second = account.ask(pure(Fraction(3, 4))), account.ask(pure(Fraction(3, 4)))
+    account.commit(first)
+    with pytest.raises(BudgetError, match="The account changed"):
+        account.commit(second)
+    assert account.spent == Fraction(3, 4)
+
+
+def test_several_releases_are_taken_whole_or_not_at_all() -> None:
+    account = Filter(1)
+    with pytest.raises(BudgetError):
+        account.spend([pure(Fraction(1, 2)), pure(Fraction(1, 2)), pure(Fraction(1, 100))])
+    assert account.spent == 0
+    account.spend([pure(Fraction(1, 2)), pure(Fraction(1, 2))])
+    assert account.remaining == 0
+
+
+def test_a_filter_in_rho_charges_pure_releases_too_and_counts_numerical_error() -> None:
+    account = Filter(1, currency="rho", delta_num=Fraction(1, 10**9))
+    account.commit(account.ask(pure(1)))
+    account.commit(account.ask(zcdp(Fraction(1, 4))))
+    assert account.spent == Fraction(3, 4)
+    decision = account.ask(pure(Fraction(1, 100), delta_num=Fraction(1, 10**6)))
+    assert not decision.allowed
+    assert "numerical error" in decision.reason
+    with pytest.raises(BudgetError, match="Use an account in rho"):
+        Filter(1).ask(zcdp(1))
+    with pytest.raises(BudgetError, match="This account is about recording"):
+        Filter(1, unit="recording").ask(pure(1))
+
+
+def test_an_odometer_may_be_read_at_any_time() -> None:
+    odometer = Odometer()
+    for _ in range(10):
+        odometer.add(pure(Fraction(1, 10)))
+    assert odometer.reading() == (1, 0)
+    odometer.add(zcdp(Fraction(1, 100)))
+    with pytest.raises(BudgetError, match="needs a delta above 0"):
+        odometer.reading()
+    epsilon, delta = odometer.reading(Fraction(1, 10**6))
+    # Never better than what a filter fixed in advance at exactly this rho would promise.
+    assert epsilon >= epsilon_of_rho(Fraction(6, 100), Fraction(1, 10**6))
+    assert delta == Fraction(1, 10**6)
