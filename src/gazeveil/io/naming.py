@@ -58,7 +58,7 @@ class Given:
         if self.pattern is not None and not _FIELD.search(self.pattern):
             checks.refuse("read", "pattern", "a text with a field such as {person} or {stimulus}", self.pattern)
 
-    def names(self, path: Path, root: Path, place: Mapping[str, str] | None = None, **file_says: str | None) -> Names:
+    def names(self, path: Path, root: Path, place: Mapping[str, str] | None = None, /, **file_says: str | None) -> Names:
         """Names of a recording in `path`.
 
         Parameters

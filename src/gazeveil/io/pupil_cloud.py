@@ -43,7 +43,8 @@ class Camera:
     focal_px: float
 
 
-INVISIBLE = Camera(1088, 1080, 766.0)
+# The focal length that fits azimuth and elevation of an Invisible export best without its lens distortion.
+INVISIBLE = Camera(1088, 1080, 660.0)
 NEON = Camera(1600, 1200, 892.0)
 
 _SAME_SAMPLE_NS = 5_000_000
