@@ -241,7 +241,7 @@ def test_a_filter_never_exceeds_its_limit_and_its_sum_is_exact(costs: list[Fract
             account.commit(decision)
             taken += cost
         else:
-            with pytest.raises(BudgetError, match="Refused: .* Nothing was spent"):
+            with pytest.raises(BudgetError, match=r"Refused: .* Nothing was spent"):
                 account.commit(decision)
         assert account.spent == taken <= limit
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +38,7 @@ def command(
         folder = out / name
         _clear(folder)
         console.rule(f"{name}: simulated people, {cohort[0].task}")
-        write(cohort, folder, progress=lambda items, n=len(cohort): track(items, n, "Simulating"))  # type: ignore[misc]
+        write(cohort, folder, progress=partial(track, total=len(cohort), what="Simulating"))
         written = read(folder)
         summary = inspect.show(written, rows=4)
         draw_overview(written, summary, out / f"{name}.png")

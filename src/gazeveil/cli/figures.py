@@ -96,10 +96,12 @@ def draw_trace(axes: Axes, recording: Recording) -> None:
         some = events.of(kind)
         if len(some) == 0:
             continue
-        spans = [((a - piece.t_ns[0]) / 1e9, max((b - a) / 1e9, 1e-3)) for a, b in zip(some.onset_ns, some.offset_ns, strict=True)]
+        # An event lasts until the sample after its last one.
+        more = 1 / piece.rate_hz if piece.rate_hz > 0 else 1e-3
+        spans = [((a - piece.t_ns[0]) / 1e9, (b - a) / 1e9 + more) for a, b in zip(some.onset_ns, some.offset_ns, strict=True)]
         axes.broken_barh(spans, (low - 1.5 * height, height), facecolors=COLOURS[kind], label=kind)
     axes.set(xlabel="time (s)", ylabel="gaze (deg)", title=f"Trace: {piece.person}, {piece.stimulus} (events: gazeveil.detect)")
-    axes.legend(loc="upper right", ncols=3, fontsize=7)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=9, fontsize=7, frameon=False)
 
 
 def saccade_sizes(recording: Recording, events: Events) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -146,17 +148,21 @@ def _draw_heat(axes: Axes, summary: CohortSummary) -> None:
 
 
 def _draw_loss(axes: Axes, summary: CohortSummary) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     people = list(summary.people)
-    samples = {p: 0 for p in people}
-    lost = {p: 0 for p in people}
+    samples = dict.fromkeys(people, 0)
+    lost = dict.fromkeys(people, 0)
     for r in summary.recordings:
         samples[r.person] += r.samples
         lost[r.person] += r.samples - r.valid
     shares = np.array(sorted((100 * lost[p] / samples[p] for p in people if samples[p]), reverse=True))
-    axes.bar(np.arange(1, len(shares) + 1), shares, color="#56B4E9", label="by person, most first")
-    axes.set(xlabel="person, ordered by loss", ylabel="lost samples (%)", title=f"Data loss: {100 * summary.loss:.2f} % of {summary.samples:,} samples")
+    axes.bar(np.arange(1, len(shares) + 1), shares, color="#56B4E9", label="each person, most first (lower axis)")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(xlabel="person, ordered by loss", ylabel="lost samples (%)")
     over_time = axes.twiny()
-    over_time.plot(np.linspace(0, 100, len(summary.loss_by_time)), 100 * summary.loss_by_time, color="black", lw=1, label="by time in the recording")
+    over_time.plot(np.linspace(0, 100, len(summary.loss_by_time)), 100 * summary.loss_by_time, color="black", lw=1, label="over the recording (upper axis)")
     over_time.set_xlabel("time in the recording (%)", fontsize=8)
-    axes.legend(loc="upper right", fontsize=8)
-    over_time.legend(loc="upper center", fontsize=8)
+    axes.set_title(f"Data loss: {100 * summary.loss:.2f} % of {summary.samples:,} samples")
+    handles = [*axes.get_legend_handles_labels()[0], *over_time.get_legend_handles_labels()[0]]
+    over_time.legend(handles=handles, loc="upper right", fontsize=7)

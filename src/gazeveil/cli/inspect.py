@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -79,16 +80,19 @@ def _overview(summary: CohortSummary) -> Table:
 
 
 def _rows(summary: CohortSummary, rows: int) -> Table:
-    table = Table(title=f"Recordings ({min(rows, len(summary.recordings))} of {len(summary.recordings)})", title_justify="left")
-    for name in ("person", "stimulus", "session", "task"):
-        table.add_column(name)
-    for name in ("rate Hz", "samples", "s", "lost %", "longest loss s", "x deg", "y deg"):
-        table.add_column(name, justify="right")
+    title = f"Recordings ({min(rows, len(summary.recordings))} of {len(summary.recordings)})"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    # What is the same everywhere needs no column; a terminal has 80 of them.
+    keys = [n for n in ("person", "stimulus", "session", "task") if n in ("person", "stimulus") or len({getattr(r, n) for r in summary.recordings}) > 1]
+    for name in keys:
+        table.add_column(name, overflow="ellipsis", no_wrap=True)
+    for name in ("Hz", "samples", "s", "lost %", "x deg", "y deg"):
+        table.add_column(name, justify="right", no_wrap=True)
     for r in summary.recordings[:rows]:
-        x_range, y_range = (f"{a:.1f} .. {b:.1f}" if a <= b else "-" for a, b in ((r.x_min_deg, r.x_max_deg), (r.y_min_deg, r.y_max_deg)))
-        rate = "-" if math.isnan(r.rate_hz) else f"{r.rate_hz:g}"
-        cells = (rate, f"{r.samples:,}", f"{r.duration_s:.1f}", f"{100 * r.loss:.1f}", f"{r.longest_loss_s:.2f}", x_range, y_range)
-        table.add_row(r.person, r.stimulus, r.session, r.task, *cells)
+        x_range, y_range = (f"{a:.0f}..{b:.0f}" if a <= b else "-" for a, b in ((r.x_min_deg, r.x_max_deg), (r.y_min_deg, r.y_max_deg)))
+        rate = "-" if math.isnan(r.rate_hz) else f"{r.rate_hz:.4g}"
+        cells = (rate, f"{r.samples:,}", f"{r.duration_s:.1f}", f"{100 * r.loss:.1f}", x_range, y_range)
+        table.add_row(*(getattr(r, n) for n in keys), *cells)
     return table
 
 

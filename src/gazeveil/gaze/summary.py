@@ -170,7 +170,7 @@ def summarise(cohort: Cohort, progress: Callable[[Iterable[Recording | Handle]],
     heat = sum((m for s, m in maps.items() if s == spans), start=np.zeros((_MAP_ROWS, _MAP_COLUMNS)))
     extent = (0.0, 360.0, 180.0, 0.0) if spans == (360.0, 180.0) else (-spans[0] / 2, spans[0] / 2, spans[1] / 2, -spans[1] / 2)
     shares = np.divide(lost, total, out=np.zeros(_LOSS_BINS), where=total > 0)
-    people = {p: dict(a) for p, a in cohort.people.items()}
+    people: dict[str, Attributes] = {p: dict(a) for p, a in cohort.people.items()}
     return CohortSummary(rows, people, cohort.stimuli, np.asarray(heat), extent, shares, len(cohort.skipped))
 
 
