@@ -26,7 +26,7 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
 
 if TYPE_CHECKING:
-    from gazeveil.events.agreement import Agreement, compare, pool
+    from gazeveil.events.agreement import Agreement, pool
     from gazeveil.events.online import OnlineDetector
 
 #: Method name -> (module, function). Modules load when first asked for.
@@ -39,9 +39,9 @@ METHODS = {
     "online": ("online", "detect_online"),
 }
 
-_HOME = {"Agreement": "agreement", "compare": "agreement", "pool": "agreement", "OnlineDetector": "online"}
+_HOME = {"Agreement": "agreement", "pool": "agreement", "OnlineDetector": "online"}
 
-__all__ = ["METHODS", "Agreement", "OnlineDetector", "compare", "detect", "pool"]
+__all__ = ["METHODS", "Agreement", "OnlineDetector", "detect", "pool"]
 
 
 def detect(recording: Recording, method: str = "auto", **parameters: object) -> Events:

@@ -96,7 +96,7 @@ class Agreement:
 
     Examples
     --------
-    >>> a = compare(["fixation"] * 8 + ["saccade"] * 2, ["fixation"] * 6 + ["saccade"] * 4, t_ns=np.arange(10) * 1_000_000)
+    >>> a = agreement(["fixation"] * 8 + ["saccade"] * 2, ["fixation"] * 6 + ["saccade"] * 4, t_ns=np.arange(10) * 1_000_000)
     >>> print(a)
     10 samples, kappa 0.545, a hit is an overlap of at least 0.5
     class        F1  kappa  event F1  events true found   onset  offset (median ms)
@@ -134,15 +134,15 @@ class Agreement:
         return "\n".join(lines)
 
 
-def compare(truth: Events | ArrayLike, found: Events | ArrayLike, t_ns: ArrayLike, overlap: float = 0.5) -> Agreement:
+def agreement(truth: Events | ArrayLike, found: Events | ArrayLike, t_ns: ArrayLike | None = None, overlap: float = 0.5) -> Agreement:
     """Compare two labellings of one recording.
 
     Parameters
     ----------
     truth, found : Events or array of str, shape (n,)
         One word of `KINDS` per sample, or events; samples in no event are `undefined`.
-    t_ns : array of int64, shape (n,)
-        Times of the samples, for the onset errors.
+    t_ns : array of int64, shape (n,), optional
+        Times of the samples; without them onset and offset errors are NaN.
     overlap : float
         Least intersection over union of a hit, above 0 up to 1.
 
@@ -153,13 +153,13 @@ def compare(truth: Events | ArrayLike, found: Events | ArrayLike, t_ns: ArrayLik
     return pool([(truth, found, t_ns)], overlap)
 
 
-def pool(labelled: Iterable[tuple[Events | ArrayLike, Events | ArrayLike, ArrayLike]], overlap: float = 0.5) -> Agreement:
+def pool(labelled: Iterable[tuple[Events | ArrayLike, Events | ArrayLike, ArrayLike | None]], overlap: float = 0.5) -> Agreement:
     """Compare many recordings as one: samples and events are added up before any figure is made.
 
     Parameters
     ----------
     labelled : iterable of (truth, found, t_ns)
-        As :func:`compare` takes them.
+        As :func:`agreement` takes them.
     overlap : float
         Least intersection over union of a hit.
     """
@@ -171,15 +171,17 @@ def pool(labelled: Iterable[tuple[Events | ArrayLike, Events | ArrayLike, ArrayL
     counts = np.zeros((size, 3), dtype=np.int64)
     errors: list[list[NDArray[np.float64]]] = [[] for _ in KINDS]
     for truth, found, times in labelled:
-        t = np.asarray(times, dtype=np.int64)
-        a, ea = _codes_and_events("truth", truth, t)
-        b, eb = _codes_and_events("found", found, t)
+        n = _samples(truth, found) if times is None else len(np.asarray(times))
+        a, ea = _codes_and_events("truth", truth, n)
+        b, eb = _codes_and_events("found", found, n)
         table += np.bincount(a.astype(np.int64) * size + b, minlength=size * size).reshape(size, size)
         for code in range(size):
             ta, tb = ea[ea[:, 2] == code], eb[eb[:, 2] == code]
             pairs = _pairs(np.ascontiguousarray(ta), np.ascontiguousarray(tb), least)
             counts[code] += (len(ta), len(tb), len(pairs))
-            errors[code].append((t[tb[pairs[:, 1], :2]] - t[ta[pairs[:, 0], :2]]) / 1e6)
+            if times is not None:
+                t = np.asarray(times, dtype=np.int64)
+                errors[code].append((t[tb[pairs[:, 1], :2]] - t[ta[pairs[:, 0], :2]]) / 1e6)
     classes = {}
     total = int(table.sum())
     for code, word in enumerate(KINDS):
@@ -218,9 +220,16 @@ def _kappa(table: NDArray[np.int64]) -> float:
     return (float(np.trace(table)) / float(total) - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
 
 
-def _codes_and_events(name: str, given: Events | ArrayLike, t_ns: NDArray[np.int64]) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+def _samples(truth: Events | ArrayLike, found: Events | ArrayLike) -> int:
+    for given in (truth, found):
+        if not isinstance(given, Events):
+            return len(np.asarray(given))
+    ends = [int(given.offset.max()) + 1 for given in (truth, found) if isinstance(given, Events) and len(given)]
+    return max(ends, default=0)
+
+
+def _codes_and_events(name: str, given: Events | ArrayLike, n: int) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
     """One code per sample, and events as rows (onset, offset, code)."""
-    n = len(t_ns)
     if isinstance(given, Events):
         if len(given) and (given.offset.max() >= n or given.onset.min() < 0):
             raise DataError(f"The {name} of agreement has events outside the {n} samples. Compare events of the same recording.")
