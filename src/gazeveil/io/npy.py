@@ -43,17 +43,16 @@ def read_npy(path: Path) -> NDArray[np.generic]:
 @lru_cache(maxsize=4)
 def _read(path: str, changed_ns: int) -> NDArray[np.generic]:
     place = Path(path)
+    if not Head.of(place).data.startswith(_MAGIC):
+        raise FormatError(place, "it is not a whole NumPy array file", "Copy it again; it was cut, or it is of another kind.")
     try:
         if place.suffix.lower() == ".gz":
             array = np.load(io.BytesIO(read_bytes(place)), allow_pickle=False)
         else:
             array = np.load(place, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError as error:
-        raise FormatError(place, "there is no such file", "Check the path.") from error
     except (ValueError, OSError, EOFError) as error:
         if "pickle" in str(error).lower() or "object" in str(error).lower():
             raise FormatError(place, "it holds pickled objects, which could run code when read", "Save plain numbers with numpy.save.") from error
         raise FormatError(place, "it is not a whole NumPy array file", "Copy it again; it was cut in transfer.") from error
-    if not isinstance(array, np.ndarray):
-        raise FormatError(place, "it is an archive of arrays, not one array", "Unpack the .npz file.")
+    assert isinstance(array, np.ndarray)
     return array

@@ -13,6 +13,7 @@ import io
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -61,6 +62,13 @@ def _array(*args: object) -> object:
     return np._core.multiarray._reconstruct(np.ndarray, (0,), b"b")  # type: ignore[attr-defined]
 
 
+def _buffer(data: bytes, dtype: np.dtype[np.generic], shape: tuple[int, ...], order: Literal["C", "F"] = "C", axes: object = None) -> object:
+    """`numpy._frombuffer`, which protocol 5 calls, for numbers only."""
+    if dtype.hasobject:
+        raise pickle.UnpicklingError("objects in a buffer")
+    return np.frombuffer(data, dtype=dtype).reshape(shape, order=order)
+
+
 _BUILTINS = ("object", "list", "dict", "set", "frozenset", "tuple", "int", "float", "complex", "bool", "str", "bytes", "bytearray", "slice", "range")
 
 _ALLOWED: dict[tuple[str, str], object] = {
@@ -76,6 +84,7 @@ _ALLOWED: dict[tuple[str, str], object] = {
     ("numpy", "dtype"): np.dtype,
     ("numpy", "bool_"): np.bool_,
     **{(f"numpy.{c}.multiarray", "_reconstruct"): _array for c in ("core", "_core")},
+    **{(f"numpy.{c}.numeric", "_frombuffer"): _buffer for c in ("core", "_core")},
     **{(f"numpy.{c}.multiarray", "scalar"): np._core.multiarray.scalar for c in ("core", "_core")},  # type: ignore[attr-defined]
 }
 

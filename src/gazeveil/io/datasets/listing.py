@@ -115,7 +115,12 @@ class Report:
 
 def describe() -> list[Entry]:
     """All known public datasets, by format name."""
-    return [entry(name) for name in registry.names() if registry.get(name).dataset is not None]
+    return [entry(name) for name in _names()]
+
+
+def _names() -> list[str]:
+    """Formats of public datasets: those whose module is one of this folder."""
+    return sorted(name for name, module in registry.MODULES.items() if module.startswith("datasets."))
 
 
 def entry(name: str) -> Entry:
@@ -126,8 +131,7 @@ def entry(name: str) -> Entry:
     ParameterError
         For a name that is not a dataset's.
     """
-    known = {n: registry.get(n) for n in registry.names() if registry.get(n).dataset is not None}
-    found = known[checks.one_of("datasets", "name", name, known)]
+    found = registry.get(checks.one_of("datasets", "name", name, _names()))
     assert found.dataset is not None
     return Entry(found.name, **asdict(found.dataset), options=tuple(sorted(found.options)))
 

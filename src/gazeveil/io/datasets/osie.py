@@ -11,6 +11,7 @@ The publisher gives 57 cm and pictures of about 38.8 x 29.1 degrees that fill th
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
@@ -28,6 +29,9 @@ from gazeveil.io.source import Head, read_bytes
 
 SCREEN = Screen(800, 600, 395.0, 296.0, 570.0)
 
+# What SciPy raises on a file that ends early or holds other bytes, apart from its own error.
+_CUT = (ValueError, TypeError, IndexError, EOFError, OSError, MemoryError, NotImplementedError, zlib.error)
+
 _FIELDS = ("fix_x", "fix_y", "fix_duration")
 
 
@@ -40,7 +44,7 @@ def sniff(head: Head) -> bool:
 
     try:
         return any(name == "fixations" for name, *_ in whosmat(io.BytesIO(read_bytes(head.path))))  # type: ignore[arg-type] # files too
-    except (MatReadError, ValueError, TypeError, EOFError, OSError, FormatError):
+    except (MatReadError, FormatError, *_CUT):
         return False
 
 
@@ -94,7 +98,7 @@ def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[NDArray[np
         found = loadmat(io.BytesIO(read_bytes(place)), squeeze_me=True, struct_as_record=False)["fixations"]  # type: ignore[arg-type]
     except KeyError as error:
         raise FormatError(place, "there is no variable 'fixations' in it", "Check that this is OSIE's fixations.mat.") from error
-    except (MatReadError, ValueError, TypeError, EOFError, OSError, NotImplementedError) as error:
+    except (MatReadError, *_CUT) as error:
         raise FormatError(place, "it is not a whole MATLAB 5 file", "Copy it again; it was cut in transfer.") from error
     images = []
     for i, entry in enumerate(np.atleast_1d(found)):

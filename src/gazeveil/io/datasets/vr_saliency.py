@@ -30,12 +30,13 @@ from gazeveil.io.unpickle import read_pickle, walk
 
 _PERSON = ("user_id", "subject", "participant", "person")
 _USED = frozenset({"timestamp", "gaze_lat_lon", "headLatLon", "headTilt"})
+_FIELDS = (b"gaze_lat_lon", b"headLatLon", b"headTilt", b"gaze_fixations", b"ang_head_velo", b"ang_gaze", b"viewpoint_idx")
 _RATE_HZ = 120.0
 
 
 def sniff(head: Head) -> bool:
-    """A pickle that speaks of gaze as latitude and longitude."""
-    return head.name.endswith((".pck", ".pkl", ".pickle")) and b"gaze_lat_lon" in head.data
+    """A pickle that names a field of a run near its start; long arrays may push the others out of sight."""
+    return head.name.endswith((".pck", ".pkl", ".pickle")) and any(f in head.data for f in _FIELDS)
 
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
