@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.events.artefacts import LOST, beside_screen, corner_coded, grow_artefacts, mark_cores, mark_jumps, mark_returns
 from gazeveil.events.pursuit import mark_pursuit
-from gazeveil.events.saccades import close_short_fixations, mark_saccades, mark_saccades_and_pso, smoothed, speeds
+from gazeveil.events.saccades import close_short_fixations, mark_saccades, mark_saccades_and_pso, noise_deg, smoothed, smoothing_samples, speeds
 from gazeveil.events.trace import BLINK_S, Trace, to_events
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
@@ -33,7 +33,9 @@ class AutoParameters:
     Parameters
     ----------
     smooth_ms : float
-        Standard deviation of the Gaussian over positions.
+        Standard deviation of the Gaussian over positions, for a quiet tracker.
+    speed_noise_deg_s : float
+        A noisy recording is smoothed more, until its sample noise adds no more than this to the speed.
     interval_ms, fine_interval_ms : float
         Interval over which speed is measured below and from `pso_from_hz`.
     peak_deg_s, fine_peak_deg_s : float
@@ -69,6 +71,7 @@ class AutoParameters:
     """
 
     smooth_ms: float = 1.4
+    speed_noise_deg_s: float = 6.0
     interval_ms: float = 9.0
     fine_interval_ms: float = 5.0
     peak_deg_s: float = 73.0
@@ -145,16 +148,21 @@ def _stages(recording: Recording, p: AutoParameters) -> tuple[Trace, NDArray[np.
     per_ms = rate / 1000
     raw = np.stack(trace.axes)
     beside = beside_screen(recording, p.beside_deg) & seen
-    cores = mark_cores(raw, seen, beside, rate, p.fastest_deg_s, 0.004, p.dropout_ms * per_ms)
-    points = smoothed(raw, trace.segments, p.smooth_ms * per_ms)
+    noise = noise_deg(raw, trace.segments)
+    # The tracker's own jitter is not a jump, however large it is.
+    fastest = max(p.fastest_deg_s, 8 * noise / max(0.004, 1 / rate))
+    cores = mark_cores(raw, seen, beside, rate, fastest, 0.004, p.dropout_ms * per_ms)
+    width = smoothing_samples(noise, rate, p.smooth_ms * per_ms, p.speed_noise_deg_s)
+    points = smoothed(raw, trace.segments, width)
     fine = rate >= p.pso_from_hz
     speed = speeds(points, trace.segments, rate, (p.fine_interval_ms if fine else p.interval_ms) / 1000)
     limits = (p.onset_deg_s, p.offset_deg_s, p.min_saccade_ms * per_ms)
     if fine:
-        settling = (p.valley_share, p.settled_deg_s, round(p.pause_ms * per_ms), round(p.max_pso_ms * per_ms), p.min_pso_ms * per_ms)
-        mark_saccades_and_pso(speed, cores == LOST, trace.segments, p.fine_peak_deg_s, *limits, *settling, codes)
+        pause, longest = round(p.pause_ms * per_ms), round(p.max_pso_ms * per_ms)
+        settling = (p.valley_share, p.settled_deg_s, pause, longest, p.min_pso_ms * per_ms)
+        mark_saccades_and_pso(speed, cores == LOST, trace.segments, p.fine_peak_deg_s, limits, settling, codes)
     else:
-        mark_saccades(speed, cores == LOST, trace.segments, p.peak_deg_s, *limits, round(p.tail_ms * per_ms), codes)
+        mark_saccades(speed, cores == LOST, trace.segments, p.peak_deg_s, limits, round(p.tail_ms * per_ms), codes)
     if rate >= 200:
         mark_jumps(raw, p.jump_share, p.jump_deg, codes)
     mark_returns(points, round(p.return_gap_ms * per_ms), p.return_share, p.return_deg, p.return_ms * per_ms, codes)

@@ -1,11 +1,11 @@
 """The smooth-pursuit stage: which intervals between saccades follow something that moves.
 
-A fixation drifts and trembles around a place; a pursuit gets somewhere. Four numbers of the interval decide, all of them free of
-the rate and in plain units:
+A fixation drifts and trembles around a place; a pursuit gets somewhere. Four numbers of the interval decide. They are made from
+the mean places of successive blocks of 20 ms (one sample where the rate is lower), so they hardly depend on rate and sample noise:
 
-* `way_deg`: distance between its first and its last 20 ms;
-* `straightness`: that distance over the length of the path in steps of 20 ms, 1 for a straight run, near 0 for tremor;
-* `spread_deg`: root mean square distance from uniform straight motion;
+* `way_deg`: distance between the first and the last block;
+* `straightness`: that distance over the length of the path from block to block, 1 for a straight run, near 0 for tremor;
+* `spread_deg`: root mean square distance of the blocks from uniform straight motion;
 * `along`: how fast the intervals before and after it moved in the same direction, since pursuit goes on after a catch-up saccade.
 
 The rule is a logistic one with the coefficients of :data:`RULE`. They were fitted on the GazeCom people with odd numbers
@@ -26,7 +26,7 @@ from gazeveil.events.trace import FIXATION, PURSUIT
 #: Columns of :func:`interval_features`.
 FEATURES = ("log_way", "straightness", "log_spread", "along")
 
-_END_S = 0.02
+_BLOCK_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PursuitRule:
         return np.array([getattr(self, name) for name in FEATURES])
 
 
-RULE = PursuitRule(intercept=-6.53, log_way=3.23, straightness=2.63, log_spread=-1.18, along=0.55)
+RULE = PursuitRule(intercept=-6.55, log_way=3.52, straightness=1.80, log_spread=-1.39, along=0.57)
 
 
 def mark_pursuit(points: NDArray[np.float64], rate_hz: float, codes: NDArray[np.int8], rule: PursuitRule = RULE) -> None:
@@ -77,39 +77,42 @@ def interval_features(points: NDArray[np.float64], runs: NDArray[np.int64], rate
     axes, count = len(points), len(runs)
     result = np.zeros((count, 4))
     slope = np.zeros((count, axes))
-    end = max(1, int(_END_S * rate_hz + 0.5))
+    block = max(1, int(_BLOCK_S * rate_hz + 0.5))
+    longest = 0
     for r in range(count):
-        first, last = runs[r, 0], runs[r, 1]
-        n = last - first + 1
-        edge = min(end, n)
-        middle = 0.5 * (n - 1)
-        square, time = 0.0, 0.0
-        for k in range(n):
-            time += (k - middle) ** 2
-        way = 0.0
+        longest = max(longest, runs[r, 1] - runs[r, 0] + 1)
+    means = np.empty((axes, longest // block + 1))
+    for r in range(count):
+        first, n = runs[r, 0], runs[r, 1] - runs[r, 0] + 1
+        blocks = max(1, n // block)
         for a in range(axes):
-            row = points[a]
-            head, foot, mean, tilt = 0.0, 0.0, 0.0, 0.0
-            for k in range(edge):
-                head += row[first + k]
-                foot += row[last - k]
-            way += ((foot - head) / edge) ** 2
-            for k in range(n):
-                mean += row[first + k]
-                tilt += (k - middle) * row[first + k]
-            mean /= n
-            tilt = tilt / time if n > 1 else 0.0
-            slope[r, a] = tilt * rate_hz
-            for k in range(n):
-                square += (row[first + k] - mean - tilt * (k - middle)) ** 2
-        way = np.sqrt(way)
-        path, k = 0.0, first
-        while k + end <= last:
-            path += distance(points, k, k + end)
-            k += end
+            for k in range(blocks):
+                # The last block takes what is left over.
+                start, stop = k * block, n if k == blocks - 1 else (k + 1) * block
+                total = 0.0
+                for i in range(start, stop):
+                    total += points[a, first + i]
+                means[a, k] = total / (stop - start)
+        way = distance(means, 0, blocks - 1)
+        path = 0.0
+        for k in range(1, blocks):
+            path += distance(means, k - 1, k)
+        middle = 0.5 * (blocks - 1)
+        time = blocks * (blocks * blocks - 1) / 12.0
+        square = 0.0
+        for a in range(axes):
+            mean, tilt = 0.0, 0.0
+            for k in range(blocks):
+                mean += means[a, k]
+                tilt += (k - middle) * means[a, k]
+            mean /= blocks
+            tilt = tilt / time if blocks > 1 else 0.0
+            slope[r, a] = tilt * rate_hz / block
+            for k in range(blocks):
+                square += (means[a, k] - mean - tilt * (k - middle)) ** 2
         result[r, 0] = np.log(0.1 + way)
-        result[r, 1] = min(1.5, way / max(path, 1e-3))
-        result[r, 2] = np.log(0.05 + np.sqrt(square / n))
+        result[r, 1] = way / max(path, 1e-3)
+        result[r, 2] = np.log(0.05 + np.sqrt(square / blocks))
     for r in range(count):
         own = np.sqrt((slope[r] ** 2).sum())
         for other in (r - 1, r + 1):

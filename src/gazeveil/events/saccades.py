@@ -18,6 +18,27 @@ from gazeveil.compiled import compiled
 from gazeveil.events.trace import FIXATION, PSO, SACCADE, UNDEFINED
 
 
+def noise_deg(points: NDArray[np.float64], segments: NDArray[np.int64]) -> float:
+    """Standard deviation of white noise per direction, from the median second difference, which real movement hardly touches."""
+    inside = np.zeros(points.shape[1], dtype=np.bool_)
+    for first, stop in segments:
+        inside[first + 1 : stop - 1] = True
+    if not inside[1:-1].any():
+        return 0.0
+    bend = points[:, 2:] - 2 * points[:, 1:-1] + points[:, :-2]
+    size = np.sqrt((bend[:, inside[1:-1]] ** 2).sum(axis=0))
+    # Two directions: the length of a two-dimensional normal vector has the median 1.1774; a second difference has the variance 6.
+    return float(np.median(size)) / 1.1774 / math.sqrt(6.0)
+
+
+def smoothing_samples(noise: float, rate_hz: float, least: float, speed_noise_deg_s: float) -> float:
+    """Gaussian width in samples, at least `least`, that holds the noise of the speed at `speed_noise_deg_s`.
+
+    The derivative of white noise of deviation s after a Gaussian of width w has deviation s / (2 pi^(1/4) w^(3/2)) per sample.
+    """
+    return max(least, (noise * rate_hz / (2 * math.pi**0.25 * speed_noise_deg_s)) ** (2 / 3) if noise * rate_hz > speed_noise_deg_s else 0.0)
+
+
 @compiled
 def smoothed(points: NDArray[np.float64], segments: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
     """Positions, shape (axes, n), after a Gaussian of `sigma` samples inside each segment; its ends are continued as they are."""
@@ -74,13 +95,16 @@ def mark_saccades(
     lost: NDArray[np.bool_],
     segments: NDArray[np.int64],
     peak: float,
-    onset: float,
-    offset: float,
-    least: float,
+    limits: tuple[float, float, float],
     tail: int,
     codes: NDArray[np.int8],
 ) -> None:
-    """Write FIXATION and SACCADE into the segments; `least` and `tail` are in samples, `lost` samples are never crossed."""
+    """Write FIXATION and SACCADE into the segments.
+
+    `limits` are the speed at onset and offset in deg/s and the least length in samples, `tail` is in samples; `lost` samples are
+    never crossed.
+    """
+    onset, offset, least = limits
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
         codes[first:stop] = FIXATION
@@ -108,22 +132,18 @@ def mark_saccades_and_pso(
     lost: NDArray[np.bool_],
     segments: NDArray[np.int64],
     peak: float,
-    onset: float,
-    offset: float,
-    least: float,
-    valley: float,
-    settled: float,
-    pause: int,
-    longest: int,
-    least_pso: float,
+    limits: tuple[float, float, float],
+    settling: tuple[float, float, int, int, float],
     codes: NDArray[np.int8],
 ) -> None:
-    """Write FIXATION, SACCADE and PSO into the segments.
+    """Write FIXATION, SACCADE and PSO into the segments; `settling` is (valley, settled, pause, longest, least_pso).
 
     A saccade also ends in the first dip of its speed below `valley` times its peak. From there a PSO lasts until the speed stays
     below `settled` for `pause` samples, for `longest` samples at most, unless the speed rises above half the saccade's peak, which
     is another saccade.
     """
+    onset, offset, least = limits
+    valley, settled, pause, longest, least_pso = settling
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
         codes[first:stop] = FIXATION
