@@ -33,6 +33,7 @@ class Condition(NamedTuple):
     pursuit_spread: float
     drift_deg: float  # deviation of the slow wandering of the eye
     drift_s: float  # its time constant
+    slide_share: float  # deviation of the slide after a saccade, share of the amplitude
     inhibition: float  # how much places looked at just before are avoided, 0 to 1
     landing_share: float  # scatter of landing points, share of the amplitude
     vor_gain: float  # share of head rotation that the eyes cancel
@@ -40,6 +41,9 @@ class Condition(NamedTuple):
     head_share: float  # share of a gaze shift the head makes in the end
     head_push: float  # random head acceleration, rad/s^1.5
     roll_deg: float  # deviation of head roll
+    flow_deg_s: float  # gaze that drifts with the scene as one walks: deviation of its speed per axis
+    flow_share: float  # and what every degree per second of head rotation adds to it
+    flow_s: float  # its time constant
 
 
 class Tracker(NamedTuple):
@@ -55,8 +59,14 @@ class Tracker(NamedTuple):
         Step of the reported positions; 0 for none.
     dropout_hz, dropout_s : float
         How often gaze is lost without a blink, and for how long on average.
+    lid_deg : float
+        How far gaze is dragged down by a closing lid just before and after a blink.
     head_white_deg : float
         Deviation per axis of noise in head direction.
+    frame_hz : float
+        The tracker's own rate, 0 if it is that of the recording: at half of it or less, a sample also holds a share of the one before.
+    mismatch_s : float
+        Deviation of the time between the measurements of head and of eye.
     """
 
     white_deg: float
@@ -65,17 +75,46 @@ class Tracker(NamedTuple):
     quantum_deg: float
     dropout_hz: float
     dropout_s: float
+    lid_deg: float
     head_white_deg: float = 0.0
+    frame_hz: float = 0.0
+    mismatch_s: float = 0.0
 
 
-DESK_TRACKER = Tracker(0.012, 0.02, 0.008, 0.004, 0.02, 0.06)
-HEADSET_TRACKER = Tracker(0.15, 0.20, 0.05, 0.0, 0.02, 0.08, 0.02)
+DESK_TRACKER = Tracker(0.006, 0.012, 0.008, 0.004, 0.02, 0.06, 3.0)
+HEADSET_TRACKER = Tracker(0.06, 0.18, 0.08, 0.0, 0.02, 0.08, 0.3, 0.02, 72.0, 0.009)
 
-_SCREEN = {"vor_gain": 1.0, "head_rad_s": 4.0, "head_share": 0.0, "head_push": 0.0, "roll_deg": 0.0, "drift_deg": 0.12, "drift_s": 0.35, "inhibition": 0.0}
-_SPHERE = {"vor_gain": 0.6, "head_rad_s": 4.0, "head_share": 0.8, "head_push": 2.0, "roll_deg": 6.0, "drift_deg": 0.20, "drift_s": 0.35, "inhibition": 0.0}
+_SCREEN = {
+    "vor_gain": 1.0,
+    "head_rad_s": 4.0,
+    "head_share": 0.0,
+    "head_push": 0.0,
+    "roll_deg": 0.0,
+    "flow_deg_s": 0.0,
+    "flow_share": 0.0,
+    "flow_s": 0.05,
+    "drift_deg": 0.24,
+    "drift_s": 0.25,
+    "slide_share": 0.05,
+    "inhibition": 0.0,
+}
+_SPHERE = {
+    "vor_gain": 0.8,
+    "head_rad_s": 4.5,
+    "head_share": 1.2,
+    "head_push": 1.0,
+    "roll_deg": 10.0,
+    "drift_deg": 0.20,
+    "drift_s": 0.25,
+    "slide_share": 0.03,
+    "flow_deg_s": 5.0,
+    "flow_share": 0.36,
+    "flow_s": 0.032,
+    "inhibition": 0.0,
+}
 
-_FREE_SCREEN = Condition(FREE, 0.26, 0.62, 6.0, 1.0, 0.3, 560.0, 7.0, 1.0, 0.6, 0.40, 0.5, landing_share=0.06, **_SCREEN)
-_FREE_SPHERE = Condition(FREE, 0.24, 0.60, 11.0, 1.2, 0.5, 600.0, 9.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
+_FREE_SCREEN = Condition(FREE, 0.265, 0.47, 15.0, 1.25, 0.5, 490.0, 4.3, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
+_FREE_SPHERE = Condition(FREE, 0.24, 0.60, 32.0, 0.9, 0.5, 740.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
 
 
 def condition(task: str, sphere: bool) -> Condition:

@@ -57,7 +57,7 @@ class Traits(NamedTuple):
     offset_right_deg: float  # error of calibration
     offset_down_deg: float
     horizontal: float  # preference for horizontal saccades, 0 none
-    head_factor: float  # how much the head takes part
+    head_factor: float  # how much the head takes part, and how much gaze drifts with the scene
     vor_factor: float  # of the share of head motion that the eyes cancel
 
 
@@ -72,27 +72,27 @@ class _Law(NamedTuple):
 _LAWS: dict[str, _Law] = {
     "fixation_factor": _Law(1.0, 0.16, 0.04, 0.07, True),
     "fixation_spread_factor": _Law(1.0, 0.08, 0.02, 0.05, True),
-    "amplitude_factor": _Law(1.0, 0.13, 0.03, 0.07, True),
+    "amplitude_factor": _Law(1.0, 0.16, 0.03, 0.10, True),
     "amplitude_shape_factor": _Law(1.0, 0.10, 0.02, 0.05, True),
-    "v_max_factor": _Law(1.0, 0.11, 0.02, 0.02, True),
-    "constant_factor": _Law(1.0, 0.10, 0.02, 0.02, True),
-    "skew": _Law(0.22, 0.08, 0.015, 0.02, False),
+    "v_max_factor": _Law(1.0, 0.12, 0.02, 0.07, True),
+    "constant_factor": _Law(1.0, 0.10, 0.02, 0.06, True),
+    "skew": _Law(0.36, 0.08, 0.015, 0.02, False),
     "curvature": _Law(0.01, 0.02, 0.004, 0.005, False),
     "latency_s": _Law(0.19, 0.12, 0.03, 0.03, True),
     "saccade_gain": _Law(0.94, 0.02, 0.005, 0.005, False),
-    "drift_factor": _Law(1.0, 0.22, 0.05, 0.10, True),
+    "drift_factor": _Law(1.0, 0.22, 0.05, 0.14, True),
     "tremor_deg": _Law(0.004, 0.25, 0.05, 0.05, True),
     "tremor_hz": _Law(84.0, 0.06, 0.01, 0.01, True),
     "microsaccade_hz": _Law(0.6, 0.40, 0.08, 0.10, True),
     "microsaccade_deg": _Law(0.22, 0.20, 0.04, 0.05, True),
     "pursuit_gain": _Law(0.90, 0.04, 0.01, 0.01, False),
-    "blink_hz": _Law(0.20, 0.55, 0.10, 0.20, True),
+    "blink_hz": _Law(0.15, 0.55, 0.10, 0.20, True),
     "blink_s": _Law(0.15, 0.20, 0.04, 0.05, True),
     "pso_share": _Law(0.035, 0.40, 0.05, 0.06, True),
     "pso_hz": _Law(24.0, 0.14, 0.02, 0.02, True),
     "pso_decay_s": _Law(0.014, 0.20, 0.03, 0.03, True),
     "pupil_mm": _Law(3.8, 0.14, 0.03, 0.04, True),
-    "noise_factor": _Law(1.0, 0.22, 0.06, 0.08, True),
+    "noise_factor": _Law(1.0, 0.28, 0.06, 0.12, True),
     "offset_right_deg": _Law(0.0, 0.30, 0.20, 0.10, False),
     "offset_down_deg": _Law(0.0, 0.40, 0.25, 0.12, False),
     "horizontal": _Law(0.45, 0.15, 0.03, 0.06, False),
@@ -105,7 +105,7 @@ _PER_DECADE = {"v_max_factor": -0.18, "latency_s": 0.25, "pursuit_gain": -0.22, 
 _GENDER = {"fixation_factor": -0.45, "amplitude_factor": 0.45, "blink_hz": 0.40, "pupil_mm": 0.25, "v_max_factor": 0.20, "horizontal": -0.30}
 
 # Traits outside these make no sense however unlikely the draw.
-_LIMITS = {"skew": (-0.3, 0.6), "saccade_gain": (0.8, 1.05), "pursuit_gain": (0.6, 1.05), "vor_factor": (0.5, 1.5), "horizontal": (0.0, 0.95)}
+_LIMITS = {"skew": (-0.3, 0.7), "saccade_gain": (0.8, 1.05), "pursuit_gain": (0.6, 1.05), "vor_factor": (0.5, 1.5), "horizontal": (0.0, 0.95)}
 
 
 @dataclass(frozen=True)

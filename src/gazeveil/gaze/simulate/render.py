@@ -26,28 +26,30 @@ from gazeveil.gaze.simulate.targets import moving_spot, next_word, propose, spot
 FIXATION, SACCADE, PURSUIT, BLINK, PSO, NOISE = 0, 1, 2, 3, 4, 5
 
 _FARTHEST_EYE = math.cos(38.0 * DEGREE)
-_LONGEST_HEAD_STEP_S = 0.02
+_LONGEST_HEAD_STEP_S = 0.01
 _HEAD_REST_DEG = 6.0
 _MOOD_S, _MOOD_MM, _ROLL_S = 2.0, 0.15, 1.5
+_ZEST_S, _ZEST, _HELD = 0.8, 0.75, 0.2
+_DRIFT_LAG_S, _SLIDE_S, _SCATTER = 0.06, 0.06, 0.12
 _VISIBLE_PSO_DEG = 0.1
-_LID_BEFORE_S, _LID_AFTER_S, _LID_DEG = 0.02, 0.03, 3.0
+_LID_BEFORE_S, _LID_AFTER_S = 0.02, 0.03
 _LAST_Y_DEG = float(np.nextafter(180.0, 0.0))
 
 
 @compiled
-def follow(rng: Generator, head: Triple, speed: Triple, goal: Triple, dt_s: float, condition: Condition, factor: float) -> tuple[Triple, Triple]:
+def follow(rng: Generator, head: Triple, speed: Triple, goal: Triple, dt_s: float, condition: Condition, factor: float, lively: float) -> tuple[Triple, Triple]:
     """Head direction and angular velocity (rad/s) after `dt_s` of following `goal`."""
     k = condition.head_rad_s
     cx, cy, cz = head[1] * goal[2] - head[2] * goal[1], head[2] * goal[0] - head[0] * goal[2], head[0] * goal[1] - head[1] * goal[0]
     away = math.sqrt(cx * cx + cy * cy + cz * cz) / DEGREE
     # Small gaze shifts are left to the eyes: the pull fades below a few degrees.
-    pull = k * k * factor * condition.head_share * away / (away + _HEAD_REST_DEG)
+    pull = k * k * lively * factor * condition.head_share * away / (away + _HEAD_REST_DEG)
     rx, rz = right_of(head)
     ux, uy, uz = head[1] * rz, head[2] * rx - head[0] * rz, -head[1] * rx
-    push = condition.head_push * math.sqrt(dt_s)
+    push = condition.head_push * lively * math.sqrt(dt_s)
     p, q = push * rng.standard_normal(), push * rng.standard_normal()
     # A held head also swings back to the horizon.
-    level = 0.4 * k * k * head[1] * (1.0 if condition.head_push > 0 else 0.0)
+    level = 0.05 * k * k * head[1] * (1.0 if condition.head_push > 0 else 0.0)
     keep = math.exp(-2.0 * k * dt_s)
     wx = keep * speed[0] + dt_s * (pull * cx + level * rx) + p * ux + q * rx
     wy = keep * speed[1] + dt_s * pull * cy + p * uy
@@ -163,6 +165,8 @@ def render(
     head, speed, roll = here, (0.0, 0.0, 0.0), condition.roll_deg * rng.standard_normal()
     drift = condition.drift_deg * traits.drift_factor
     drift_x, drift_y = drift * rng.standard_normal(), drift * rng.standard_normal()
+    lagged_x, lagged_y, drift_lag = drift_x, drift_y, 1.0
+    slide_right, slide_down = 0.0, 0.0
     lingering = tracker.coloured_deg * traits.noise_factor
     white = tracker.white_deg * traits.noise_factor
     colour_x, colour_y = lingering * rng.standard_normal(), lingering * rng.standard_normal()
@@ -174,6 +178,9 @@ def render(
     lost_from, lost_to = (rng.exponential(1.0) / tracker.dropout_hz if tracker.dropout_hz > 0 else 1e18), -1.0
     mood = _MOOD_MM * rng.standard_normal()
     last, last_dt = 0.0, -1.0
+    zest, lively, zest_fade, zest_fresh = _ZEST * rng.standard_normal(), 1.0, 1.0, 0.0
+    flow_x, flow_y, flow_fade, flow_fresh = 0.0, 0.0, 1.0, 0.0
+    held, before, parts = 0.0, here, 1
     slip = 1.0 - min(1.0, condition.vor_gain * traits.vor_factor)
     drift_fade, drift_fresh, colour_fade, colour_fresh, mood_fade, mood_fresh, roll_fade, roll_fresh = 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0
 
@@ -185,20 +192,30 @@ def render(
             # Steps are nearly always equal, and exponentials are most of the cost of a sample.
             last_dt = dt
             drift_fade, drift_fresh = kept(dt, condition.drift_s, drift)
+            drift_lag = math.exp(-dt / _DRIFT_LAG_S)
             colour_fade, colour_fresh = kept(dt, tracker.coloured_s, lingering)
             mood_fade, mood_fresh = kept(dt, _MOOD_S, _MOOD_MM)
             roll_fade, roll_fresh = kept(dt, _ROLL_S, condition.roll_deg)
+            zest_fade, zest_fresh = kept(dt, _ZEST_S, _ZEST)
+            parts = max(1, math.ceil(dt / _LONGEST_HEAD_STEP_S))
+            flow_fade, flow_fresh = kept(dt / parts, condition.flow_s, 1.0)
+            held = _HELD * min(1.0, max(0.0, dt * tracker.frame_hz - 1.0)) if tracker.frame_hz > 0.0 else 0.0
 
         if sphere and dt > 0.0:
-            parts = max(1, math.ceil(dt / _LONGEST_HEAD_STEP_S))
+            zest = zest * zest_fade + zest_fresh * rng.standard_normal()
+            lively = math.exp(zest)
+            part = dt / parts
             for _ in range(parts):
-                head, speed = follow(rng, head, speed, b, dt / parts, condition, traits.head_factor)
-                if slip > 0.0:
-                    part = slip * dt / parts
-                    sx, sy, sz = part * speed[0], part * speed[1], part * speed[2]
-                    b = turn(b, sx, sy, sz)
-                    if kind == SACCADE or pending:
-                        a, aim = turn(a, sx, sy, sz), turn(aim, sx, sy, sz)
+                head, speed = follow(rng, head, speed, b, part, condition, traits.head_factor, lively)
+                if kind == SACCADE or pending:
+                    a = turn(a, slip * part * speed[0], slip * part * speed[1], slip * part * speed[2])
+                    aim = turn(aim, slip * part * speed[0], slip * part * speed[1], slip * part * speed[2])
+                b = turn(b, slip * part * speed[0], slip * part * speed[1], slip * part * speed[2])
+                turning = math.sqrt(speed[0] * speed[0] + speed[1] * speed[1] + speed[2] * speed[2]) / DEGREE
+                flow_x, flow_y = flow_x * flow_fade + flow_fresh * rng.standard_normal(), flow_y * flow_fade + flow_fresh * rng.standard_normal()
+                if kind != SACCADE:
+                    scale = (condition.flow_deg_s + condition.flow_share * turning) * traits.head_factor * part
+                    b = step(b, scale * flow_x, scale * flow_y)
             roll = roll * roll_fade + roll_fresh * rng.standard_normal()
             if kind == FIXATION and t < end and head[0] * b[0] + head[1] * b[1] + head[2] * b[2] < _FARTHEST_EYE:
                 end = t
@@ -208,6 +225,8 @@ def render(
             if kind == SACCADE:
                 start = end
                 pso_start, pso_deg, pso_right, pso_down = start, traits.pso_share * min(amplitude, 12.0), to_right, to_down
+                slide = condition.slide_share * amplitude
+                slide_right, slide_down = slide * rng.standard_normal(), slide * rng.standard_normal()
                 kind, spot = FIXATION, -1
                 lasting = median * math.exp(spread * rng.standard_normal())
                 if pending:
@@ -257,16 +276,17 @@ def render(
                 continue
             gain = (1.0 if pending or condition.code == FREE else traits.saccade_gain) + condition.landing_share * rng.standard_normal()
             side = 0.5 * condition.landing_share * rng.standard_normal()
-            a = b
+            a = step(b, slide_right, slide_down)
             b = step(a, gain * far_right - side * far_down, gain * far_down + side * far_right)
-            pending = not pending and condition.code != TRACK and angle(b, aim) > 0.6 and rng.random() < 0.6
+            pending = not pending and condition.code != TRACK and angle(b, aim) > 0.6 and rng.random() < (0.1 if condition.code == FREE else 0.6)
             far_right, far_down = offset(a, b)
             amplitude = math.sqrt(far_right * far_right + far_down * far_down)
             to_right, to_down = far_right / max(amplitude, 1e-9), far_down / max(amplitude, 1e-9)
             bulge = (traits.curvature + 0.015 * rng.standard_normal()) * amplitude
             skew = min(0.9, max(-0.9, traits.skew * (0.7 + amplitude / 25.0) + 0.05 * rng.standard_normal()))
+            slide_right, slide_down = 0.0, 0.0
             kind, start = SACCADE, end
-            end = start + duration(amplitude, v_max, constant) * math.exp(0.06 * rng.standard_normal())
+            end = start + duration(amplitude, v_max, constant, skew) * math.exp(_SCATTER * rng.standard_normal())
 
         # The eye.
         move_right, move_down = 0.0, 0.0
@@ -280,22 +300,34 @@ def render(
             g = traits.pursuit_gain
             at = unit(b[0] + g * (now[0] - spot_start[0]), b[1] + g * (now[1] - spot_start[1]), b[2] + g * (now[2] - spot_start[2]))
         drift_x, drift_y = drift_x * drift_fade + drift_fresh * rng.standard_normal(), drift_y * drift_fade + drift_fresh * rng.standard_normal()
+        lagged_x, lagged_y = drift_x + drift_lag * (lagged_x - drift_x), drift_y + drift_lag * (lagged_y - drift_y)
         phase += 2 * math.pi * traits.tremor_hz * dt
         if kind == FIXATION and t > micro_start + micro_s and t - start > 0.1 and rng.random() < traits.microsaccade_hz * dt:
             micro_x, micro_y = micro_x + micro_dx, micro_y + micro_dy
             size = traits.microsaccade_deg * math.exp(0.4 * rng.standard_normal())
             # Half of them undo where the last ones went, so they do not add up.
             way = math.atan2(-micro_y, -micro_x) + (1.2 if rng.random() < 0.5 else 0.2) * rng.standard_normal()
-            micro_start, micro_s, micro_dx, micro_dy = t, duration(size, v_max, constant), size * math.cos(way), size * math.sin(way)
+            micro_start, micro_s, micro_dx, micro_dy = t, duration(size, v_max, constant, 0.2), size * math.cos(way), size * math.sin(way)
         done = share((t - micro_start) / micro_s, 0.2)
-        move_right += drift_x + micro_x + done * micro_dx + traits.tremor_deg * math.sin(phase)
-        move_down += drift_y + micro_y + done * micro_dy + traits.tremor_deg * math.cos(phase)
+        move_right += lagged_x + micro_x + done * micro_dx + traits.tremor_deg * math.sin(phase)
+        move_down += lagged_y + micro_y + done * micro_dy + traits.tremor_deg * math.cos(phase)
         since = t - pso_start
+        if kind != SACCADE and pso_start >= 0.0 and since < 6.0 * _SLIDE_S:
+            # The slide begins where the saccade ended and goes on to where it leads.
+            slid = 1.0 - math.exp(-since / _SLIDE_S)
+            move_right, move_down = move_right + slid * slide_right, move_down + slid * slide_down
+        elif kind != SACCADE:
+            move_right, move_down = move_right + slide_right, move_down + slide_down
         if kind != SACCADE and pso_deg > 0.0 and since < 6.0 * traits.pso_decay_s:
             swing = pso_deg * math.exp(-since / traits.pso_decay_s) * math.sin(2 * math.pi * traits.pso_hz * since)
             move_right, move_down = move_right + swing * pso_right, move_down + swing * pso_down
         at = step(at, move_right, move_down)
         clean[i, 0], clean[i, 1] = to_degrees(at, sphere)
+
+        if held > 0.0:
+            here = at
+            at = unit(at[0] + held * (before[0] - at[0]), at[1] + held * (before[1] - at[1]), at[2] + held * (before[2] - at[2]))
+            before = here
 
         code[i], event[i] = kind, number
         if kind == FIXATION and pso_deg > _VISIBLE_PSO_DEG and since < traits.pso_decay_s * math.log(pso_deg / _VISIBLE_PSO_DEG):
@@ -325,7 +357,13 @@ def render(
         lost = blinking or t < lost_to
         colour_x, colour_y = colour_x * colour_fade + colour_fresh * rng.standard_normal(), colour_y * colour_fade + colour_fresh * rng.standard_normal()
         noise_x, noise_y = white * rng.standard_normal(), white * rng.standard_normal()
-        seen = step(at, traits.offset_right_deg + colour_x + noise_x, traits.offset_down_deg + colour_y + noise_y + _LID_DEG * lid * lid)
+        if sphere and tracker.mismatch_s > 0.0:
+            # Head and eye are not measured at quite the same time, so gaze jumps to and fro along the head's motion.
+            late = tracker.mismatch_s * rng.standard_normal()
+            rx, rz = right_of(head)
+            noise_x += late * (speed[0] * head[1] * rz + speed[1] * (head[2] * rx - head[0] * rz) - speed[2] * head[1] * rx) / DEGREE
+            noise_y += late * (rx * speed[0] + rz * speed[2]) / DEGREE
+        seen = step(at, traits.offset_right_deg + colour_x + noise_x, traits.offset_down_deg + colour_y + noise_y + tracker.lid_deg * lid * lid)
         x, y = to_degrees(seen, sphere)
         if tracker.quantum_deg > 0.0 and not sphere:
             x, y = rounded(x, tracker.quantum_deg), rounded(y, tracker.quantum_deg)

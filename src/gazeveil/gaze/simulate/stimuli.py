@@ -121,7 +121,7 @@ def _spots(rng: Generator, task: str, space: Space) -> tuple[NDArray[np.float64]
     many = 24 if task == "search" else 10
     if sphere:
         many *= 3
-        right, down = rng.uniform(-180, 180, many), np.clip(rng.normal(4, 22, many), -70, 70)
+        right, down = rng.uniform(-180, 180, many), np.clip(rng.normal(10, 32, many), -70, 70)
         sizes = rng.uniform(4, 12, many)
     else:
         # People look at the middle of a picture more than at its edges (Tatler 2007).

@@ -21,8 +21,8 @@ from gazeveil.gaze.simulate.people import Traits
 PROPOSALS = 10
 # Attention where there is no spot at all, so that every place is looked at now and then.
 _FLOOR = 0.02
-_EYE_RANGE_DEG = 22.0
-_LATITUDE_DEG = 40.0
+_EYE_RANGE_DEG = 24.0
+_DOWN_DEG, _LATITUDE_DEG = 10.0, 70.0
 
 
 @compiled
@@ -86,7 +86,7 @@ def propose(
         at = step(here, amplitude * math.cos(direction), amplitude * math.sin(direction))
         if sphere:
             eye = angle(head, at) / _EYE_RANGE_DEG
-            up = math.asin(min(1.0, max(-1.0, at[1]))) * 180 / math.pi / _LATITUDE_DEG
+            up = (math.asin(min(1.0, max(-1.0, at[1]))) / DEGREE + _DOWN_DEG) / _LATITUDE_DEG
             weight = math.exp(-0.5 * (eye * eye + up * up)) + 1e-9
         else:
             weight = 1.0 if on_screen(at, extent[0], extent[1]) else 1e-9
