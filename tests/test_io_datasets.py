@@ -73,7 +73,7 @@ def test_360_em_has_head_eye_and_two_tiers_of_labels(tmp_path: Path) -> None:
     np.testing.assert_allclose(recording.eye_in_head_deg[0], [0, 0], atol=1e-9)
     assert recording.labels["primary_label"].tolist() == ["fixation", "saccade", "pursuit"]
     assert recording.labels["secondary_label"].tolist() == ["vor", "undefined", "head_pursuit"]
-    assert dict(cohort.people["007"]) == {"age": "31", "gender": "f"}
+    assert dict(cohort.people["007"]) == {"age": 31, "gender": "f"}
 
 
 def test_360_em_takes_one_of_its_folders_because_they_hold_the_same_recordings(tmp_path: Path) -> None:
@@ -88,9 +88,21 @@ def test_360_em_takes_one_of_its_folders_because_they_hold_the_same_recordings(t
         read(tmp_path, part="groundtruth")
 
 
-def test_360_em_files_without_a_video_folder_are_split_at_the_underscore(tmp_path: Path) -> None:
-    write(tmp_path / "ground_truth" / "train" / "P03_dancing_bear.arff", EM360)
-    assert read(tmp_path).keys == (("P03", "dancing_bear", "1", ""),)
+@pytest.mark.parametrize(
+    ("place", "person", "video"),
+    [
+        ("01_park/007_01_park", "007", "01_park"),
+        ("01_park/01_park_Ann B", "Ann B", "01_park"),
+        ("VP3/VP3_01_park", "VP3", "01_park"),
+        ("7/01_park", "7", "01_park"),
+        ("park/Ann", "Ann", "park"),
+        ("ground_truth/P03_dancing_bear", "P03", "dancing_bear"),
+        ("ground_truth/train/P03_dancing_bear", "P03", "dancing_bear"),
+    ],
+)
+def test_360_em_finds_person_and_video_in_the_path(tmp_path: Path, place: str, person: str, video: str) -> None:
+    write(tmp_path / f"{place}.arff", EM360)
+    assert read(tmp_path, format="360-em").keys == ((person, video, "1", ""),)
 
 
 # --- EyeNavGS --------------------------------------------------------------------------------------------------------------------

@@ -75,9 +75,9 @@ FORMAT = Format(
     scan,
     dataset=Dataset(
         title="cateyes examples",
-        publisher="Haase, github.com/DiGyt/cateyes",
+        publisher="Gütlin, github.com/DiGyt/cateyes",
         licence="BSD-3-Clause",
-        citation="Haase 2021, CatEyes: categorization for eye tracking",
+        citation="Gütlin 2021, CatEyes (software), version 0.0.3",
         layout="<person>.csv[.gz], <name>_events.csv beside <name>_data.csv",
     ),
 )

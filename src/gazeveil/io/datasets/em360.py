@@ -3,7 +3,8 @@
 Folders `gaze`, `ground_truth` (two files per video, labelled by hand) and `output_I-S5T_*` (labels of the published algorithm) hold
 the same recordings, so reading the top folder takes `gaze` alone; `part="ground_truth"` takes another folder, `part="all"` takes
 all, with the folder as the session. Files are `<video>/<person>_<video>.arff`: the folder is the stimulus, what stands before or
-after it in the file name the person. A file that lies in one of the folders above directly, without a video folder, is split at the
+after it in the file name the person. A folder that is named like a person (`P01`, `subject_3`, `7`) is the person instead, and the rest of
+the file name the stimulus. A file that lies in one of the folders above directly, without a video folder, is split at the
 first underscore into person and video. `participant_info.csv` gives the people's attributes: its first column is the person.
 
 Gaze (`x`, `y`) and head (`x_head`, `y_head`) are pixels of the equirectangular picture (1920 x 1080), `angle_deg_head` is the roll.
@@ -20,19 +21,22 @@ from pathlib import Path
 from gazeveil import checks
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.io.arff import is_arff, load
-from gazeveil.io.datasets.layout import folder_name, person_in_folder
+from gazeveil.io.datasets.layout import folder_name, numbers, person_in_folder
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
 from gazeveil.io.table import read_table
 
 _PARTS = re.compile(r"^(gaze|ground_truth|output_.+)$", re.IGNORECASE)
+_PERSON = re.compile(r"^(vp|p|s|sub|subj|subject|user|participant|obs|observer)?[-_ ]?\d+$", re.IGNORECASE)
 _SPLITS = frozenset({"train", "training", "test", "testing"})
 
 
 def sniff(head: Head) -> bool:
     """ARFF of the relation gaze_360, or with a head in it."""
+    if not is_arff(head):
+        return False
     text = head.text.lower()
-    return is_arff(head) and (bool(re.search(r"@relation\s+'?gaze_360", text)) or "x_head" in text)
+    return bool(re.search(r"@relation\s+'?gaze_360", text)) or "x_head" in text
 
 
 def scan(path: Path, root: Path, part: str | None = None) -> Iterable[Handle]:
@@ -55,12 +59,15 @@ def _part_of(path: Path, root: Path) -> str:
 
 
 def _names(path: Path) -> tuple[str, str]:
+    """(person, video) of a path, by the rules of the module's docstring."""
     name, folder = stem(path), folder_name(path)
-    if name.startswith(f"{folder}_") and len(name) > len(folder) + 1:
-        return name[len(folder) + 1 :], folder
     if _PARTS.match(folder) or folder.lower() in _SPLITS:
         person, _, video = name.partition("_")
         return person or name, video or name
+    if _PERSON.match(folder):
+        return folder, name.removeprefix(f"{folder}_").removesuffix(f"_{folder}")
+    if name.startswith(f"{folder}_") and len(name) > len(folder) + 1:
+        return name[len(folder) + 1 :], folder
     return person_in_folder(path)
 
 
@@ -78,10 +85,17 @@ def people(root: Path) -> Mapping[str, Attributes]:
     found: dict[str, Attributes] = {}
     rows = zip(*(table.words(n) for n in names), strict=True)
     for person, *values in rows:
-        attributes = {n.strip().lower(): v for n, v in zip(names[1:], values, strict=True) if v}
+        attributes = {n.strip().lower(): _value(v) for n, v in zip(names[1:], values, strict=True) if v}
         for alias in {person, person.zfill(2), person.zfill(3)} if person.isdigit() else {person}:
             found[alias] = attributes
     return found
+
+
+def _value(text: str) -> object:
+    found = numbers(text)
+    if found is None or len(found) != 1:
+        return text
+    return int(found[0]) if found[0].is_integer() else found[0]
 
 
 FORMAT = Format(

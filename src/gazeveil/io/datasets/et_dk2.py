@@ -187,7 +187,7 @@ FORMAT = Format(
     dataset=Dataset(
         title="ET-DK2",
         publisher="David-John, Jain et al. (University of Florida), Zenodo 4642612",
-        licence="CC BY 4.0",
+        licence="see the Zenodo record",
         citation="David-John et al. 2021, A privacy-preserving approach to streaming eye-tracking data, IEEE TVCG 27(5)",
         layout="S####.csv[.gz], img_index.csv, an AOI file",
     ),

@@ -19,8 +19,7 @@ from gazeveil.io.source import Head
 
 def sniff(head: Head) -> bool:
     """ARFF with hand labels on a flat picture."""
-    text = head.text.lower()
-    return is_arff(head) and "handlabeller" in text and "x_head" not in text
+    return is_arff(head) and "handlabeller" in head.text.lower() and "x_head" not in head.text.lower()
 
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
