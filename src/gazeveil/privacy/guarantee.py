@@ -202,7 +202,7 @@ class Guarantee:
         n = {k: shown(v) for k, v in self.numbers.items()}
         about = _UNIT_WORDS[self.unit]
         words = {
-            "k-anonymity": lambda: f"{n['k']}-anonymity for {about}",
+            "k-anonymity": lambda: f"{n['k']}-anonymity of the released record of one person",
             "plausible-deniability": lambda: f"plausible deniability with k = {n['k']} and gamma = {n['gamma']} for {about}",
             "epsilon-dp": lambda: f"differential privacy with epsilon = {n['epsilon']} for {about}",
             "epsilon-delta-dp": lambda: f"differential privacy with epsilon = {n['epsilon']} and delta = {n['delta']} for {about}",

@@ -1,0 +1,224 @@
+"""Heat maps of where people looked, with a promise about every viewer: `heatmap-laplace` and `heatmap-gaussian`.
+
+Each viewer of a stimulus gives a map whose cells add up to at most one (the cap), however long the recording is: the share of valid
+samples per cell, rounded down to multiples of 2**-12. Replacing a viewer therefore changes a stimulus's sum by at most 2 in L1 and
+sqrt(2) in L2. Integer noise is added to every cell of every map, seen or not. Clipping at zero, smoothing in visual angle and
+normalising come after and cost nothing.
+
+The budget is for everything of one person: it is shared evenly over the stimuli, whose number and names are public. Proof:
+proofs/heatmap.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen, Space
+from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.smoothing import smooth_map
+from gazeveil.privacy.exactly import exact
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian, discrete_laplace
+from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.release import Release
+
+#: Steps of a viewer's total weight.
+WEIGHT = 1 << 12
+
+_NEIGHBOURS = "everything of one person is replaced by any other recordings of the same stimuli"
+_NOT_COVERED = (
+    "which people saw which stimuli and how many they were",
+    "what is common to the viewers: a map shows where people look, that is its purpose",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """Where people looked at one stimulus.
+
+    Parameters
+    ----------
+    stimulus : str
+        Its name.
+    space : Sphere or Screen
+        What the map covers.
+    cells : array of float64, shape (rows, columns)
+        Shares of looking, first row at the top, adding up to one; all equal where noise left nothing.
+    noisy : array of float64, shape (rows, columns)
+        The noisy viewers per cell before clipping and smoothing, in viewers: unbiased, for sums over regions.
+    """
+
+    stimulus: str
+    space: Space
+    cells: NDArray[np.float64] = field(repr=False)
+    noisy: NDArray[np.float64] = field(repr=False)
+
+
+def viewer_weights(recording: Recording, rows: int, columns: int) -> NDArray[np.int64]:
+    """One viewer's map in steps of 1/4096, adding up to at most 4096; nothing valid gives zeros.
+
+    Shares are rounded down, so no viewer ever weighs more than one whatever the recording holds.
+    """
+    x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+    space = recording.space
+    if isinstance(space, Screen):
+        x, y = x + space.width_deg / 2, y + space.height_deg / 2
+    # Gaze off the screen counts at its edge: dropping it would make the weight depend on it.
+    column = np.clip(np.floor(x / space.width_deg * columns), 0, columns - 1).astype(np.int64)
+    row = np.clip(np.floor(y / space.height_deg * rows), 0, rows - 1).astype(np.int64)
+    counts = np.bincount(row * columns + column, minlength=rows * columns).astype(np.int64)
+    total = int(counts.sum())
+    return (counts * WEIGHT // total).reshape(rows, columns) if total else np.zeros((rows, columns), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Heatmap(Mechanism[Cohort]):
+    kind: ClassVar[str] = "map"
+
+    rows: int = field(default=45, kw_only=True)
+    columns: int = field(default=90, kw_only=True)
+    smooth_deg: float = field(default=3.0, kw_only=True)
+
+    def check(self) -> None:
+        """Check the size of the map and the smoothing."""
+        self.store("rows", checks.count(self.name, "rows", self.rows))
+        self.store("columns", checks.count(self.name, "columns", self.columns))
+        self.store("smooth_deg", checks.not_negative(self.name, "smooth_deg", self.smooth_deg))
+
+    def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, NDArray[np.int64]]]:
+        """Sums over viewers per stimulus."""
+        if not isinstance(cohort, Cohort):
+            checks.refuse(self.name, "data", "a Cohort", type(cohort).__name__)
+        if len(cohort) == 0:
+            raise DataError(f"{self.name} needs recordings and the cohort has none. Nothing was released.")
+        maps: dict[str, tuple[Space, NDArray[np.int64]]] = {}
+        seen: set[tuple[str, str]] = set()
+        for recording in cohort:
+            who = (recording.person, recording.stimulus)
+            if who in seen:
+                # A second map of the same viewer would double the weight that the proof bounds by one.
+                raise DataError(
+                    f"{self.name} takes one recording per person and stimulus. Person '{recording.person}' has several of '{recording.stimulus}'."
+                    " Choose one session with cohort.select or give the sessions other stimulus names. Nothing was released."
+                )
+            seen.add(who)
+            weights = viewer_weights(recording, self.rows, self.columns)
+            space, total = maps.get(recording.stimulus, (recording.space, np.zeros_like(weights)))
+            if space != recording.space:
+                raise DataError(f"Stimulus '{recording.stimulus}' was seen on different screens. One map needs one space. Nothing was released.")
+            maps[recording.stimulus] = (space, total + weights)
+        return maps
+
+    def _maps(self, sums: Mapping[str, tuple[Space, NDArray[np.int64]]], noise: NDArray[np.int64]) -> dict[str, HeatMap]:
+        result = {}
+        for (stimulus, (space, total)), drawn in zip(sums.items(), noise.reshape(len(sums), self.rows, self.columns), strict=True):
+            noisy = (total + drawn) / WEIGHT
+            cells = np.maximum(smooth_map(noisy, space, self.smooth_deg), 0.0)
+            mass = cells.sum()
+            cells = cells / mass if mass > 0 else np.full_like(cells, 1.0 / cells.size)
+            result[stimulus] = HeatMap(stimulus, space, cells, noisy)
+        return result
+
+    def _guarantee(self, definition: str, numbers: dict[str, Fraction], stimuli: int, draws: int) -> Guarantee:
+        return Guarantee(
+            definition,
+            "user",
+            _NEIGHBOURS,
+            numbers,
+            mechanism=self.title,
+            assumptions=(
+                f"the names of the {stimuli} stimuli, their screens and the size of the maps are public",
+                "each person has one recording per stimulus",
+            ),
+            not_covered=_NOT_COVERED,
+            reason="proofs/heatmap.md",
+            delta_num=draws * TAIL_DELTA,
+        )
+
+
+@dataclass(frozen=True)
+class HeatmapLaplace(_Heatmap):
+    """Heat maps with discrete Laplace noise: pure differential privacy for everything of one person.
+
+    Parameters
+    ----------
+    epsilon : number
+        Budget of one person, over all stimuli.
+    rows, columns : int
+        Size of the maps.
+    smooth_deg : float
+        Width of the smoothing, in degrees of visual angle.
+    """
+
+    name: ClassVar[str] = "heatmap-laplace"
+    paper: ClassVar[str] = "after Liu et al. 2019"
+    claims: ClassVar[Mapping[str, Claim]] = {"corrected": Claim("epsilon-dp", "user", "proved", "epsilon for all maps of a person together")}
+
+    epsilon: Fraction
+
+    def check(self) -> None:
+        """Check the budget."""
+        super().check()
+        self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
+
+    def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
+        """Maps by stimulus; see :class:`HeatMap`."""
+        sums = self._sums(data)
+        # Replacing a viewer moves at most WEIGHT steps away and WEIGHT steps in, in each of the stimuli.
+        scale = Fraction(2 * WEIGHT * len(sums)) / self.epsilon
+        count = len(sums) * self.rows * self.columns
+        noise = discrete_laplace(scale, count, Words(source(seed, self.name)))
+        guarantee = self._guarantee("epsilon-dp", {"epsilon": self.epsilon}, len(sums), count)
+        return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
+
+
+@dataclass(frozen=True)
+class HeatmapGaussian(_Heatmap):
+    """Heat maps with discrete Gaussian noise: zero-concentrated differential privacy for everything of one person.
+
+    Parameters
+    ----------
+    rho : number
+        Budget of one person, over all stimuli.
+    rows, columns : int
+        Size of the maps.
+    smooth_deg : float
+        Width of the smoothing, in degrees of visual angle.
+    """
+
+    name: ClassVar[str] = "heatmap-gaussian"
+    paper: ClassVar[str] = "after Liu et al. 2019"
+    claims: ClassVar[Mapping[str, Claim]] = {"corrected": Claim("rho-zcdp", "user", "proved", "rho for all maps of a person together")}
+
+    rho: Fraction
+
+    def check(self) -> None:
+        """Check the budget."""
+        super().check()
+        self.store("rho", exact(self.name, "rho", self.rho, above=0))
+
+    def sigma_steps(self, stimuli: int) -> int:
+        """Standard deviation in steps of 1/4096 viewer for that many maps: the smallest whole number that keeps the promise."""
+        # L2 sensitivity of all maps together: sqrt(2 * stimuli) * WEIGHT; rho = sensitivity**2 / (2 sigma**2).
+        squared = Fraction(stimuli * WEIGHT * WEIGHT) / self.rho
+        sigma = math.isqrt(math.ceil(squared) - 1) + 1 if squared > 0 else 1
+        return max(1, sigma)
+
+    def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
+        """Maps by stimulus; see :class:`HeatMap`."""
+        sums = self._sums(data)
+        count = len(sums) * self.rows * self.columns
+        noise = discrete_gaussian(self.sigma_steps(len(sums)), count, Words(source(seed, self.name)))
+        guarantee = self._guarantee("rho-zcdp", {"rho": self.rho}, len(sums), count)
+        return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
