@@ -7,14 +7,16 @@ import io
 import json
 import os
 import pickle
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gazeveil.errors import FormatError
+from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.io.registry import read
 from gazeveil.io.unpickle import read_pickle
+from test_io_datasets import SNIFFED, run
 
 NAV = "ViewIndex,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,timestep\n"
 BASE = "n,x,y,val,dP,lab,xT,yT\n"
@@ -212,3 +214,38 @@ def test_a_cut_or_odd_pickle_is_not_a_traceback(tmp_path: Path, data: bytes) -> 
     path.write_bytes(data)
     with pytest.raises(FormatError, match="not a whole pickle"):
         read_pickle(path)
+
+
+# --- damage at random --------------------------------------------------------------------------------------------------------------
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """Cut, overwritten or with something put in."""
+    kind, copy = rng.randrange(3), bytearray(data)
+    if kind == 0:
+        return data[: rng.randrange(len(data))]
+    if kind == 1:
+        copy[rng.randrange(len(copy))] = rng.randrange(256)
+        return bytes(copy)
+    at = rng.randrange(len(copy))
+    return data[:at] + rng.choice([b",", b"\n", b"nan", b'"', b"1e999", b";", b"-", b"\0", b"[", b"null"]) + data[at:]
+
+
+@pytest.mark.parametrize(("name", "file", "content"), [*SNIFFED, ("vr-saliency", "s.pck", pickle.dumps([run(1)], protocol=2))])
+@pytest.mark.filterwarnings("ignore:VR-EyeTracking")
+def test_a_damaged_file_is_read_or_refused_but_never_a_traceback(tmp_path: Path, name: str, file: str, content: str | bytes) -> None:
+    rng = random.Random(file)
+    data = content if isinstance(content, bytes) else content.encode()
+    sentences: list[tuple[str, str]] = []
+    for attempt in range(60):
+        # A new name each time, because files that hold many recordings are remembered.
+        path = tmp_path / str(attempt) / file
+        path.parent.mkdir()
+        path.write_bytes(damaged(data, rng))
+        try:
+            for recording in read(path, format=name):
+                rest = sum(v for k, v in recording.counts.items() if k != "rows")
+                assert recording.counts["rows"] == len(recording) + rest
+        except GazeveilError as error:
+            sentences.append((str(path), str(error)))
+    assert all(path in sentence for path, sentence in sentences)

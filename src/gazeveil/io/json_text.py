@@ -29,6 +29,8 @@ def _read(path: str, changed_ns: int) -> dict[str, object]:
         found = json.loads(read_text(place))
     except json.JSONDecodeError as error:
         raise FormatError(place, f"it is not whole JSON ({error.msg})", "Copy it again; it was cut or edited.", error.lineno) from error
+    except RecursionError as error:
+        raise FormatError(place, "its objects are nested too deeply", "Check that this is the file you meant.") from error
     if not isinstance(found, dict):
         raise FormatError(place, "it holds a list or a value where an object was expected", "Check that this is the file you meant.")
     return found

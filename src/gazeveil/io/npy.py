@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tokenize
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from gazeveil.io.source import Head, read_bytes
 
 _MAGIC = b"\x93NUMPY"
 
+# What NumPy raises on a header or a body that was cut or overwritten.
+_BROKEN = (ValueError, SyntaxError, TypeError, OSError, EOFError, OverflowError, MemoryError, KeyError, tokenize.TokenError)
+
 
 def header(head: Head) -> tuple[tuple[int, ...], np.dtype[np.generic]] | None:
     """(shape, dtype) of an array file, or None for any other file."""
@@ -24,7 +28,7 @@ def header(head: Head) -> tuple[tuple[int, ...], np.dtype[np.generic]] | None:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(file)
-    except (ValueError, SyntaxError, TypeError, OSError):
+    except _BROKEN:
         return None
     return shape, dtype
 
@@ -50,7 +54,7 @@ def _read(path: str, changed_ns: int) -> NDArray[np.generic]:
             array = np.load(io.BytesIO(read_bytes(place)), allow_pickle=False)
         else:
             array = np.load(place, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except _BROKEN as error:
         if "pickle" in str(error).lower() or "object" in str(error).lower():
             raise FormatError(place, "it holds pickled objects, which could run code when read", "Save plain numbers with numpy.save.") from error
         raise FormatError(place, "it is not a whole NumPy array file", "Copy it again; it was cut in transfer.") from error

@@ -89,6 +89,21 @@ _ALLOWED: dict[tuple[str, str], object] = {
 }
 
 
+# What a pickle that was cut or overwritten may raise.
+_BROKEN = (
+    pickle.UnpicklingError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
 class _Refused(pickle.UnpicklingError):
     """A name that is not on the list."""
 
@@ -121,7 +136,7 @@ def read_pickle(path: Path) -> object:
         raise FormatError(
             path, f"the pickle asks for '{error}', which could run code, and is refused", "Only read files from the publisher; save others as CSV."
         ) from error
-    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, KeyError, TypeError, ValueError, UnicodeError, OverflowError) as error:
+    except _BROKEN as error:
         raise FormatError(path, "it is not a whole pickle of plain data", "Copy it again; it was cut or is of another kind.") from error
 
 
