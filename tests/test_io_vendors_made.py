@@ -57,15 +57,19 @@ def test_a_pro_lab_export_gives_one_recording_per_participant_and_stimulus(tmp_p
     assert anna.valid.tolist() == [True, True, False]
     assert anna.t_ns.tolist() == [1_000_000, 9_333_000, 17_666_000]
     assert anna.labels["tobii"].tolist() == ["fixation", "saccade", "undefined"]
-    assert anna.pupil is not None and anna.pupil[0] == pytest.approx(3.2) and anna.pupil[1] == pytest.approx(3.1)
-    assert anna.left_deg is not None and anna.left_deg[0].tolist() == [0.0, 0.0]
+    assert anna.pupil is not None
+    assert anna.pupil[0] == pytest.approx(3.2)
+    assert anna.pupil[1] == pytest.approx(3.1)
+    assert anna.left_deg is not None
+    assert anna.left_deg[0].tolist() == [0.0, 0.0]
     np.testing.assert_allclose([anna.x_deg[1], anna.y_deg[1]], np.ravel(SCREEN.from_px([961], [541])))
     assert bert.x_deg[0] < 0
 
 
 def test_without_a_screen_the_resolution_is_read_and_the_size_is_said_to_be_assumed(tmp_path: Path) -> None:
     recording = gazeveil.read(lab(tmp_path), format="tobii-tsv")[1]
-    assert isinstance(recording.space, Screen) and recording.space.width_px == 1920
+    assert isinstance(recording.space, Screen)
+    assert recording.space.width_px == 1920
     assert recording.metadata["assumed_geometry"] is True
 
 
@@ -125,16 +129,19 @@ def test_pupil_core_uses_the_3d_point_and_knows_what_is_not_sure(tmp_path: Path)
     assert recording.x_deg[0] == pytest.approx(180 + np.degrees(np.arctan(0.1)))
     assert recording.y_deg[0] < 90  # y down in the camera, so -100 is above
     assert recording.labels["pupil-player"].tolist() == ["undefined", "undefined", "undefined", "blink", "fixation"]
-    assert recording.pupil is not None and recording.pupil[0] == pytest.approx(3.2)
+    assert recording.pupil is not None
+    assert recording.pupil[0] == pytest.approx(3.2)
     assert [m.text for m in recording.messages] == ["go"]
-    assert recording.left_deg is not None and recording.right_deg is not None
+    assert recording.left_deg is not None
+    assert recording.right_deg is not None
     assert recording.left_deg[0, 0] > recording.right_deg[0, 0]  # eye 1 is the left one, and it looks further right here
 
 
 def test_pupil_core_without_3d_says_that_its_camera_is_assumed(tmp_path: Path) -> None:
     (recording,) = gazeveil.read(core(tmp_path / "000", three_d=False), format="pupil-core")
     assert recording.metadata["assumed_geometry"] is True
-    assert recording.x_deg[0] > 180 and recording.y_deg[0] < 90
+    assert recording.x_deg[0] > 180
+    assert recording.y_deg[0] < 90
 
 
 def test_pupil_core_surface_counts_from_its_bottom_left_corner(tmp_path: Path) -> None:
@@ -143,7 +150,8 @@ def test_pupil_core_surface_counts_from_its_bottom_left_corner(tmp_path: Path) -
     write(folder / "surfaces" / "gaze_positions_on_surface_page.csv", rows)
     (recording,) = gazeveil.read(folder, format="pupil-core", surface="page", screen=SCREEN)
     assert recording.valid.tolist() == [True, False]
-    assert recording.x_deg[0] > 0 and recording.y_deg[0] < 0
+    assert recording.x_deg[0] > 0
+    assert recording.y_deg[0] < 0
     with pytest.raises(FormatError, match="no gaze on a surface 'wall'"):
         gazeveil.read(folder, format="pupil-core", surface="wall", screen=SCREEN)
 
@@ -168,8 +176,10 @@ def test_neon_labels_pupils_and_events_come_from_the_files_beside_gaze(tmp_path:
     assert recording.key == ("Wearer 1", "walk", "1", "")
     assert recording.labels["pupil-labs"].tolist() == ["fixation", "fixation", "saccade", "saccade", "blink", "undefined"]
     assert recording.valid.tolist() == [True, True, True, True, False, False]  # a blink, and glasses off
-    assert recording.x_deg[0] == 200.5 and recording.y_deg[0] == 85.5
-    assert recording.pupil is not None and recording.pupil[0] == 3.5
+    assert recording.x_deg[0] == 200.5
+    assert recording.y_deg[0] == 85.5
+    assert recording.pupil is not None
+    assert recording.pupil[0] == 3.5
     assert [m.text for m in recording.messages] == ["recording.begin"]
 
 
@@ -215,12 +225,15 @@ def test_smi_trials_messages_and_lost_samples(tmp_path: Path) -> None:
     body += "2000\tSMP\t1\t840\t525\t840\t525\t3.5\tFixation\n6000\tSMP\t1\t0.00\t0.00\t0.00\t0.00\t0\tBlink\n"
     body += "10000\tMSG\t2\t# Message: second.jpg\n14000\tSMP\t2\t900\t525\t0.00\t0.00\t3.4\tSaccade\n"
     first, second = gazeveil.read(smi(tmp_path, body), format="smi")
-    assert first.key == ("P07", "first.jpg", "1", "") and second.key == ("P07", "second.jpg", "1", "")
-    assert first.valid.tolist() == [True, False] and second.valid.tolist() == [True]
+    assert first.key == ("P07", "first.jpg", "1", "")
+    assert second.key == ("P07", "second.jpg", "1", "")
+    assert first.valid.tolist() == [True, False]
+    assert second.valid.tolist() == [True]
     assert first.x_deg[0] == first.y_deg[0] == 0.0
     assert first.space == Screen(1680, 1050, 474, 297, 700)
     assert dict(first.counts) == {"rows": 3, "messages": 1}
-    assert first.t_ns.tolist() == [2_000_000, 6_000_000] and first.rate_hz == 250
+    assert first.t_ns.tolist() == [2_000_000, 6_000_000]
+    assert first.rate_hz == 250
     assert first.labels["smi"].tolist() == ["fixation", "blink"]
     assert first.metadata["date"] == "01.02.2020 10:00:00"
 
@@ -230,7 +243,8 @@ def test_smi_of_iview_with_commas_and_without_millimetres(tmp_path: Path) -> Non
     body = "Time,Type,Trial,R POR X [px],R POR Y [px]\n1000,SMP,1,512,384\n3000,SMP,1,513,384\n"
     (recording,) = gazeveil.read(smi(tmp_path, body, header), format="smi")
     assert recording.metadata["assumed_geometry"] is True
-    assert recording.x_deg[0] == 0.0 and recording.rate_hz == 500
+    assert recording.x_deg[0] == 0.0
+    assert recording.rate_hz == 500
     assert recording.person == "raw"
 
 
@@ -259,7 +273,8 @@ def test_asc_blocks_are_trials_where_no_message_says_otherwise(tmp_path: Path) -
     with pytest.warns(UserWarning, match="screen"):
         cohort = gazeveil.read(asc(tmp_path, body), format="eyelink-asc")
     assert [(r.person, r.stimulus, len(r)) for r in cohort] == [("p1", "1", 2), ("p1", "2", 2)]
-    assert cohort[0].right_deg is not None and cohort[0].left_deg is None
+    assert cohort[0].right_deg is not None
+    assert cohort[0].left_deg is None
     assert cohort[0].valid.tolist() == [True, False]
     assert cohort[0].rate_hz == 500
     assert [m.text for m in cohort[0].messages] == ["DISPLAY_COORDS 0 0 1919 1079", "between"]
@@ -284,16 +299,21 @@ def test_asc_blocks_of_one_and_of_two_eyes_share_a_file(tmp_path: Path) -> None:
     two = "START\t200 \tLEFT\tRIGHT\tSAMPLES\nSAMPLES\tGAZE\tLEFT\tRIGHT\tRATE\t1000.00\n200\t 900\t 500\t 400\t 910\t 510\t 420\t.....\nEND\t201\n"
     body = START.format(t=100) + "100\t 960\t 540\t 400\t 0\t 0\t 40\t 40\t 1\t...\nEND\t101\n" + two
     one, both = gazeveil.read(asc(tmp_path, body), format="eyelink-asc", screen=SCREEN)
-    assert one.left_deg is not None and not np.isfinite(one.left_deg).any()
-    assert both.left_deg is not None and both.right_deg is not None
-    assert np.isfinite(both.left_deg).all() and np.isfinite(both.right_deg).all()
-    assert both.pupil is not None and both.pupil[0] == 410
+    assert one.left_deg is not None
+    assert not np.isfinite(one.left_deg).any()
+    assert both.left_deg is not None
+    assert both.right_deg is not None
+    assert np.isfinite(both.left_deg).all()
+    assert np.isfinite(both.right_deg).all()
+    assert both.pupil is not None
+    assert both.pupil[0] == 410
 
 
 def test_asc_of_samples_alone_and_of_href_angles(tmp_path: Path) -> None:
     plain = "1000\t  960.0\t  540.0\t 500.0\t...\n1001\t  961.0\t  540.0\t 500.0\t...\n"
     (recording,) = gazeveil.read(write(tmp_path / "plain.asc", plain), format="eyelink-asc", screen=SCREEN)
-    assert len(recording) == 2 and recording.rate_hz == 1000
+    assert len(recording) == 2
+    assert recording.rate_hz == 1000
     href = "START\t1 \tLEFT\tSAMPLES\nSAMPLES\tHREF\tLEFT\tRATE\t1000.00\n1\t 15000\t 0\t 400\t...\n2\t 0\t 0\t 400\t...\n"
     (recording,) = gazeveil.read(asc(tmp_path, href), format="eyelink-asc", screen=SCREEN)
     assert recording.x_deg.tolist() == pytest.approx([45.0, 0.0])
@@ -332,4 +352,5 @@ def test_gzip_is_read_as_it_is(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         (recording,) = gazeveil.read(path, format="eyelink-asc")
-    assert recording.person == "p1" and len(recording) == 1
+    assert recording.person == "p1"
+    assert len(recording) == 1

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recordings import real
 
 import gazeveil
 from gazeveil.gaze.geometry import Screen, angle_deg, rotate
 from gazeveil.gaze.recording import Recording
 from gazeveil.io import headset, registry
 from gazeveil.io.source import Head
+from recordings import real
 
 
 def lines_of(path: Path) -> list[str]:
@@ -37,7 +37,8 @@ def speed(recording: Recording) -> np.ndarray:
 
 
 def eye_distance(recording: Recording) -> float:
-    assert recording.left_deg is not None and recording.right_deg is not None
+    assert recording.left_deg is not None
+    assert recording.right_deg is not None
     left, right = (recording.space.vectors(e[:, 0], e[:, 1]) for e in (recording.left_deg, recording.right_deg))
     return float(np.nanmedian(angle_deg(left, right)))
 
@@ -108,12 +109,14 @@ def test_a_vive_helmet_pose_of_zeros_is_lost_and_not_straight_ahead() -> None:
     (recording,) = gazeveil.read(real("vendor_samples", "HTC_Vive_Pro", "TESTNA10_360VR_Fist3.csv.gz"), format="vive-pro-eye")
     assert recording.metadata["head_lost"] == len(recording) == 1664
     assert not recording.valid.any()
-    assert recording.eye_in_head_deg is not None and np.isfinite(recording.eye_in_head_deg).any()
+    assert recording.eye_in_head_deg is not None
+    assert np.isfinite(recording.eye_in_head_deg).any()
 
 
 def world_speed_while_head_turns(recording: Recording, mirror: tuple[float, float]) -> float:
     """Median gaze speed in the world while the head turns, with the eye's axes mirrored as asked."""
-    assert recording.head_deg is not None and recording.eye_in_head_deg is not None
+    assert recording.head_deg is not None
+    assert recording.eye_in_head_deg is not None
     from gazeveil.gaze.geometry import Sphere, from_tangents, head_axes
 
     eye = from_tangents(*recording.eye_in_head_deg.T) * [mirror[0], mirror[1], 1.0]
@@ -150,7 +153,8 @@ def test_head_degrees_and_eye_in_head_give_the_gaze_back() -> None:
     (recording,) = gazeveil.read(real("vendor_samples", "salient360_hmd", "rawDataStatic1.csv.gz"), format="unity-hmd")
     from gazeveil.gaze.geometry import gaze_in_world
 
-    assert recording.head_deg is not None and recording.eye_in_head_deg is not None
+    assert recording.head_deg is not None
+    assert recording.eye_in_head_deg is not None
     again = gaze_in_world(*recording.eye_in_head_deg.T, recording.head_deg)
     # The mean of the eyes is taken before or after the turn; both are the same direction.
     assert np.nanmax(angle_deg(again, recording.vectors)) < 1e-6
@@ -254,7 +258,8 @@ def test_validation_files_are_read_without_options_and_gaze_lies_on_their_target
         text = [line.split("\t") for line in lines_of(Path(item.source))]
         check_counts(recording, len(text) - 1)
         said = re.search(r"(\d+)Hz", item.source)
-        assert said is not None and recording.rate_hz == float(said[1])
+        assert said is not None
+        assert recording.rate_hz == float(said[1])
         assert recording.metadata["assumed_geometry"] is True
         assert isinstance(recording.space, Screen)
         names = text[0]
@@ -291,7 +296,8 @@ def test_eyelink_trials_lie_where_their_messages_stand_not_where_their_times_poi
 def test_eyelink_keeps_both_eyes_and_the_trackers_events() -> None:
     folder = real("vendor_samples", "eyelink_asc")
     trial, rest = gazeveil.read(folder / "pymovements_eyelink_binocular_example.asc", format="eyelink-asc")
-    assert trial.stimulus == "I902C_low" and rest.stimulus == "no-trial"
+    assert trial.stimulus == "I902C_low"
+    assert rest.stimulus == "no-trial"
     assert eye_distance(trial) < 2
     words = rest.labels["eyelink"]
     # EBLINK L 1408787 1408883, of which the first part stands before the trial.

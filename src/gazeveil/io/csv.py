@@ -31,6 +31,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from gazeveil import checks
@@ -318,7 +319,8 @@ def _lost(values: Floats, missing: tuple[float, ...]) -> Floats:
 def _times(sheet: Sheet, layout: Layout) -> NDArray[np.int64]:
     column = layout.column("t")
     assert column is not None
-    largest = np.nanmax(np.abs(sheet.table.floats(column)), initial=0.0)
+    written = sheet.table.column(column).str.strip_chars().cast(pl.Float64, strict=False).abs().max()
+    largest = written if isinstance(written, float) and np.isfinite(written) else 0.0
     too_large = largest * UNIT_NS[layout.time_unit] > 9.2e18
     if too_large and layout.time_unit != "100ns":
         raise FormatError(sheet.table.path, f"times as large as {largest:g} {layout.time_unit} are no times", f"Check time_unit='{layout.time_unit}'.")
