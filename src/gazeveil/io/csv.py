@@ -279,7 +279,7 @@ def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout)
     """One recording of the file."""
     sheet, parts = _open(path, stamp(path), layout)
     rows = parts[part] if part is not None else np.arange(len(sheet), dtype=np.int64)
-    gaze = {r: _lost(sheet.table.floats(c)[rows], layout.missing) for r in _GAZE_ROLES if (c := layout.column(r)) is not None}
+    gaze = {r: _lost(sheet.floats(c)[rows], layout.missing) for r in _GAZE_ROLES if (c := layout.column(r)) is not None}
     space, space_assumed = _space(path, layout, gaze)
     placed = {eye: _place(layout, space, gaze[f"{eye}x"], gaze[f"{eye}y"]) for eye in ("", "left_", "right_") if {f"{eye}x", f"{eye}y"} <= gaze.keys()}
     for eye in ("left_", "right_"):
@@ -306,7 +306,7 @@ def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout)
         right_deg=placed.get("right_"),
         valid=None if flag is None else sheet.flags(flag)[rows],
         pupil=_pupil(sheet, layout, rows),
-        confidence=None if confidence is None else sheet.table.floats(confidence)[rows],
+        confidence=None if confidence is None else sheet.floats(confidence)[rows],
         labels={} if label is None else {"label": _words(sheet, label)[rows]},
         metadata=metadata,
     )
@@ -324,11 +324,11 @@ def _times(sheet: Sheet, layout: Layout) -> NDArray[np.int64]:
     too_large = largest * UNIT_NS[layout.time_unit] > 9.2e18
     if too_large and layout.time_unit != "100ns":
         raise FormatError(sheet.table.path, f"times as large as {largest:g} {layout.time_unit} are no times", f"Check time_unit='{layout.time_unit}'.")
-    return sheet.table.times_ns(column, layout.time_unit, relative=too_large)
+    return sheet.times_ns(column, unit=layout.time_unit, relative=too_large)
 
 
 def _pupil(sheet: Sheet, layout: Layout, rows: NDArray[np.int64]) -> Floats | None:
-    sizes = [_lost(sheet.table.floats(c)[rows], layout.missing) for r in ("pupil", "left_pupil", "right_pupil") if (c := layout.column(r)) is not None]
+    sizes = [_lost(sheet.floats(c)[rows], layout.missing) for r in ("pupil", "left_pupil", "right_pupil") if (c := layout.column(r)) is not None]
     if not sizes:
         return None
     return sizes[0] if layout.column("pupil") is not None or len(sizes) == 1 else mean_of_eyes(sizes[0], sizes[1])

@@ -55,7 +55,7 @@ def header_keys(head: Head, comment: str = "#") -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table whose columns are found by :func:`key`."""
+    """A table whose columns are found by :func:`key`; what was read once is kept, because many recordings may lie in one file."""
 
     table: Table
 
@@ -65,6 +65,14 @@ class Sheet:
     @cached_property
     def _names(self) -> dict[str, str]:
         return {key(n): n for n in reversed(self.table.names)}
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, Sequence[str]], Floats]:
+        return {}
+
+    @cached_property
+    def _times(self) -> dict[tuple[str, str, bool], NDArray[np.int64]]:
+        return {}
 
     def name(self, *wanted: str) -> str | None:
         """The file's name of the first of these columns that is there, or None."""
@@ -84,12 +92,23 @@ class Sheet:
 
     def floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats:
         """The first of these columns as numbers."""
-        return self.table.floats(self.need(*wanted), missing)
+        asked = self.need(*wanted), tuple(missing)
+        if asked not in self._numbers:
+            self._numbers[asked] = self.table.floats(*asked)
+            self._numbers[asked].setflags(write=False)
+        return self._numbers[asked]
+
+    def times_ns(self, *wanted: str, unit: str, relative: bool = False) -> NDArray[np.int64]:
+        """The first of these columns as nanoseconds; see :meth:`gazeveil.io.table.Table.times_ns`."""
+        asked = self.need(*wanted), unit, relative
+        if asked not in self._times:
+            self._times[asked] = self.table.times_ns(*asked)
+        return self._times[asked]
 
     def maybe_floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats | None:
         """The first of these columns as numbers, None where none is there."""
         found = self.name(*wanted)
-        return None if found is None else self.table.floats(found, missing)
+        return None if found is None else self.floats(found, missing=missing)
 
     def vectors(self, pattern: str) -> Floats:
         """Three columns as (n, 3): `pattern` has `{}` where x, y and z stand."""

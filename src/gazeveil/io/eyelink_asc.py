@@ -254,6 +254,7 @@ def _labels(
     labels = {eye: np.full(len(at), "undefined", dtype=WORD) for eye in eyes}
     found = [(number, words) for number, line in other if line[:4] in ("EFIX", "ESAC", "EBLI") and len(words := line.split()) >= 4]
     starts = np.array([b.line for b in blocks])
+    in_order: dict[int, bool] = {}
     for number, words in sorted(found, key=lambda f: f[1][0] == "EBLINK"):
         eye = {"L": "left", "R": "right"}.get(words[1], eyes[0])
         if eye not in labels:
@@ -264,8 +265,10 @@ def _labels(
             raise FormatError(path, f"the {words[0]} line has no times", "Mend or remove the line.", number + 1) from None
         block = max(int(np.searchsorted(starts, number, side="right")) - 1, 0)
         low, high = np.searchsorted(block_of, [block, block + 1])
-        # An event line stands after its last sample; times alone could also mean an earlier pass over the same clock.
-        inside = (t_ns[low:high] >= onset) & (t_ns[low:high] <= offset)
+        times = t_ns[low:high]
+        if block not in in_order:
+            in_order[block] = bool((np.diff(times) >= 0).all())
+        inside = slice(*np.searchsorted(times, [onset, offset + 1])) if in_order[block] else (times >= onset) & (times <= offset)
         labels[eye][low:high][inside] = _EVENTS.get(words[0], "undefined")
     return labels
 

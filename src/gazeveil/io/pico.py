@@ -61,7 +61,7 @@ def load(path: Path, names: Names, part: tuple[str, ...]) -> Recording:
         stimulus=names.stimulus,
         session=names.session,
         task=names.task,
-        t_ns=sheet.table.times_ns(sheet.need("Timeline"), "s")[rows],
+        t_ns=sheet.times_ns("Timeline", unit="s")[rows],
         space=Sphere(),
         x_deg=gaze.x_deg,
         y_deg=gaze.y_deg,

@@ -102,7 +102,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
     """One recording; `path` is its gaze.csv."""
     sheet, parts = _open(path, stamp(path))
     rows, folder = parts[part], path.parent
-    t_ns = sheet.table.times_ns(sheet.need("timestamp [ns]"), "ns")[rows]
+    t_ns = sheet.times_ns("timestamp [ns]", unit="ns")[rows]
     metadata: dict[str, object] = {"frame": "head"}
     if sheet.has("azimuth [deg]", "elevation [deg]"):
         x, y = 180.0 + sheet.floats("azimuth [deg]")[rows], 90.0 - sheet.floats("elevation [deg]")[rows]
@@ -170,7 +170,7 @@ def _labels(sheet: Sheet, rows: NDArray[np.int64], folder: Path, part: tuple[str
             mark(words, t_ns, ends[0], ends[1], word)
         name = sheet.name(f"{word} id")
         if name is not None:
-            there = np.isfinite(sheet.table.floats(name))[rows]
+            there = np.isfinite(sheet.floats(name))[rows]
             words[there] = word
     return words
 

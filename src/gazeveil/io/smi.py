@@ -165,7 +165,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
         columns = [sheet.name(f"{letter} POR {axis} [px]") for axis in "XY"]
         if None in columns:
             continue
-        x, y = (sheet.table.floats(str(c))[rows] for c in columns)
+        x, y = (sheet.floats(str(c))[rows] for c in columns)
         lost = (x == 0) & (y == 0)
         eyes[side] = np.stack(space.from_px(np.where(lost, np.nan, x), np.where(lost, np.nan, y)), axis=1)
         info = sheet.name(f"{letter} Event Info")
@@ -191,7 +191,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
         stimulus=names.stimulus,
         session=names.session,
         task=names.task,
-        t_ns=sheet.table.times_ns(sheet.need("Time"), "us")[rows],
+        t_ns=sheet.times_ns("Time", unit="us")[rows],
         space=space,
         left_deg=eyes.get("left"),
         right_deg=eyes.get("right"),

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +78,35 @@ class Export:
 
     def floats(self, name: str | None) -> Floats | None:
         """A column as numbers, None for no column."""
-        return None if name is None else self.sheet.table.floats(name)
+        return None if name is None else self.sheet.floats(name)
+
+    @cached_property
+    def kind(self) -> NDArray[np.int8]:
+        """0 for a sample of the eye tracker, 1 for a row of another sensor, 2 for a row that only says an event."""
+        sensor = self.words("sensor")
+        if sensor is not None and any(sensor):
+            return np.array([0 if re.fullmatch(r"eye ?tracker", w, re.IGNORECASE) else (1 if w else 2) for w in sensor], dtype=np.int8)
+        events = self.words("event", "studioevent")
+        if events is None:
+            return np.zeros(len(self.sheet), dtype=np.int8)
+        written = np.zeros(len(self.sheet), dtype=np.bool_)
+        for name in self.sheet.table.names:
+            if re.match(r"(gazepoint(left|right)?[xy]|validity(left|right))$", bare(name)):
+                written |= self.sheet.table.column(name).fill_null("").str.strip_chars().ne("").to_numpy()
+        return np.where(written | ~np.array([bool(e) for e in events], dtype=np.bool_), 0, 2).astype(np.int8)
+
+    @cached_property
+    def types(self) -> NDArray[np.str_] | None:
+        """The tracker's word for each row, in ours."""
+        said = self.words("eyemovementtype", "gazeeventtype")
+        return None if said is None else np.array([_TYPES.get(w.lower(), "undefined") for w in said], dtype=WORD)
+
+    @cached_property
+    def events(self) -> list[tuple[int, str]]:
+        """Row and text of each event."""
+        said = self.words("event", "studioevent") or []
+        values = self.words("eventvalue", "studioeventdata") or [""] * len(said)
+        return [(i, f"{e} {v}".strip()) for i, (e, v) in enumerate(zip(said, values, strict=True)) if e]
 
     def words(self, *wanted: str) -> list[str] | None:
         """A column as text, None where it is not there."""
@@ -102,16 +130,14 @@ def load(path: Path, names: Names, part: tuple[str, ...], options: tuple[Screen 
     export = _open(path, stamp(path), decimal)
     rows = export.parts[part]
     t_ns = _times(export, time_unit)
-    is_sample, losses = _sample_rows(export, rows)
-    kept = rows[is_sample]
-    space, left, right, combined, metadata = _gaze(path, export, screen)
+    kind = export.kind[rows]
+    kept = rows[kind == 0]
+    space, left, right, combined, metadata = _gaze(path, stamp(path), decimal, screen)
+    mine = np.zeros(len(t_ns), dtype=np.bool_)
+    mine[rows] = True
     sizes = [export.floats(export.column(f"pupildiameter{s}", f"pupil{s}")) for s in ("left", "right")]
     there = [np.where(p > 0, p, np.nan)[kept] for p in sizes if p is not None]
     pupil = None if not there else (headset.mean_of_eyes(there[0], there[1]) if len(there) == 2 else there[0])
-    labels = {}
-    types = export.words("eyemovementtype", "gazeeventtype")
-    if types is not None:
-        labels["tobii"] = np.array([_TYPES.get(types[i].lower(), "undefined") for i in kept], dtype=WORD)
     eyes = [None if eye is None else eye[kept] for eye in (left, right)]
     single = None if combined is None or any(e is not None for e in eyes) else combined[kept]
     return assemble(
@@ -127,9 +153,9 @@ def load(path: Path, names: Names, part: tuple[str, ...], options: tuple[Screen 
         left_deg=eyes[0],
         right_deg=eyes[1],
         pupil=pupil,
-        labels=labels,
-        messages=_messages(export, rows, t_ns),
-        not_samples=losses,
+        labels={} if export.types is None else {"tobii": export.types[kept]},
+        messages=tuple(Message(int(t_ns[i]), text) for i, text in export.events if mine[i]),
+        not_samples={"other_sensors": int(np.count_nonzero(kind == 1)), "event_rows": int(np.count_nonzero(kind == 2))},
         metadata={**metadata, "pupil_unit": "mm", **({"recording": part[1]} if part[1] else {})},
     )
 
@@ -139,37 +165,9 @@ def _times(export: Export, time_unit: str | None) -> NDArray[np.int64]:
     said = " ".join(_BRACKETS.findall(name)).lower()
     unit = time_unit or next((u for w, u in (("ms", "ms"), ("us", "us"), ("µs", "us"), ("μs", "us")) if w in said.split()), None)
     if unit is None:
-        steps = np.diff(np.unique(export.sheet.table.floats(name)))
+        steps = np.diff(np.unique(export.sheet.floats(name)))
         unit = "us" if len(steps) and np.median(steps) > 200 else "ms"
-    return export.sheet.table.times_ns(name, unit)
-
-
-def _sample_rows(export: Export, rows: NDArray[np.int64]) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """Which rows are samples of the eye tracker, and how many are not, by reason."""
-    sensor = export.words("sensor")
-    if sensor is not None:
-        kinds = np.array([sensor[i].lower() for i in rows], dtype=np.str_)
-        mine = np.isin(kinds, ("eye tracker", "eyetracker"))
-        if mine.any() or (kinds != "").any():
-            return mine, {"other_sensors": int(np.count_nonzero(~mine & (kinds != ""))), "event_rows": int(np.count_nonzero(~mine & (kinds == "")))}
-    events = export.words("event", "studioevent")
-    if events is None:
-        return np.ones(len(rows), dtype=np.bool_), {}
-    said = np.array([bool(events[i]) for i in rows], dtype=np.bool_)
-    written = np.zeros(len(rows), dtype=np.bool_)
-    for name in export.sheet.table.names:
-        if re.match(r"(gazepoint(left|right)?[xy]|validity(left|right))$", bare(name)):
-            written |= np.array([bool(w) for w in export.sheet.table.words(name)], dtype=np.bool_)[rows]
-    only_event = said & ~written
-    return ~only_event, {"event_rows": int(np.count_nonzero(only_event))}
-
-
-def _messages(export: Export, rows: NDArray[np.int64], t_ns: NDArray[np.int64]) -> tuple[Message, ...]:
-    events = export.words("event", "studioevent")
-    if events is None:
-        return ()
-    values = export.words("eventvalue", "studioeventdata") or [""] * len(events)
-    return tuple(Message(int(t_ns[i]), f"{events[i]} {values[i]}".strip()) for i in rows if events[i])
+    return export.sheet.times_ns(name, unit=unit)
 
 
 def _valid(export: Export, side: str) -> NDArray[np.bool_] | None:
@@ -177,13 +175,17 @@ def _valid(export: Export, side: str) -> NDArray[np.bool_] | None:
     return None if words is None else np.array([w.lower() in ("valid", "0", "1", "0.0", "1.0") for w in words], dtype=np.bool_)
 
 
-def _gaze(path: Path, export: Export, screen: Screen | None) -> tuple[Space, Floats | None, Floats | None, Floats | None, dict[str, object]]:
-    """Space, left, right and combined gaze of all rows, and what to say about the geometry."""
+@lru_cache(maxsize=1)
+def _gaze(
+    path: Path, at: tuple[int, int], decimal: str | None, screen: Screen | None
+) -> tuple[Space, Floats | None, Floats | None, Floats | None, dict[str, object]]:
+    """Space, left, right and combined gaze of all rows, and what to say about the geometry; kept as the export is."""
+    export = _open(path, at, decimal)
     if export.column("gazedirectionleftx", bracket="HUCS") is not None:
         eyes = []
         for side in ("left", "right"):
             columns = [export.column(f"gazedirection{side}{a}", bracket="HUCS") or export.sheet.need(f"Gaze direction {side} {a}") for a in "xyz"]
-            vectors = np.stack([export.sheet.table.floats(c) for c in columns], axis=1)
+            vectors = np.stack([export.sheet.floats(c) for c in columns], axis=1)
             eyes.append(headset.unit(vectors * [-1.0, 1.0, 1.0], _valid(export, side)))
         gaze = headset.gaze(eyes[0], eyes[1])
         return Sphere(), gaze.left_deg, gaze.right_deg, None, {"frame": "head"}
@@ -218,7 +220,7 @@ def _points(export: Export, side: str) -> tuple[Floats, bool] | None:
     for bracket, norm in ((r"DACS\s*px|ADCS\s*px", False), (r"^$|^px$", False), (r"MCS\s*px", False), (r"norm", True)):
         columns = [export.column(f"gazepoint{side}{axis}", bracket=bracket) for axis in "xy"]
         if None not in columns:
-            return np.stack([export.sheet.table.floats(str(c)) for c in columns], axis=1), norm
+            return np.stack([export.sheet.floats(str(c)) for c in columns], axis=1), norm
     return None
 
 
