@@ -180,7 +180,7 @@ def make(
         shown.jumps_s,
         shown.light,
     )
-    truth = Truth(_events(code, event, t_ns), own, traits(entropy, who, s), shown, clean[:, 0].copy(), clean[:, 1].copy())
+    truth = Truth(_events(code, event, t_ns), own, traits(entropy, who, s), shown, space, clean)
     left, right = _two_eyes(rng, gaze, space, tracker, own) if binocular else (None, None)
     return Recording(
         who.name,

@@ -52,8 +52,12 @@ def step(a: Triple, right_deg: float, down_deg: float) -> Triple:
     rx, rz = right_of(a)
     # up = a x right, with right = (rx, 0, rz)
     ux, uy, uz = a[1] * rz, a[2] * rx - a[0] * rz, -a[1] * rx
-    far = math.sin(length * DEGREE) / length
-    near = math.cos(length * DEGREE)
+    way = length * DEGREE
+    if way < 0.01:
+        # Nearly all steps are tiny, and the first terms of the series are exact to 1e-10 there.
+        near, far = 1.0 - 0.5 * way * way, DEGREE * (1.0 - way * way / 6.0)
+    else:
+        near, far = math.cos(way), math.sin(way) / length
     r, u = far * right_deg, -far * down_deg
     return near * a[0] + r * rx + u * ux, near * a[1] + u * uy, near * a[2] + r * rz + u * uz
 

@@ -14,8 +14,8 @@ those on real recordings (docs/simulator.md).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -108,6 +108,11 @@ _GENDER = {"fixation_factor": -0.45, "amplitude_factor": 0.45, "blink_hz": 0.40,
 _LIMITS = {"skew": (-0.3, 0.7), "saccade_gain": (0.8, 1.05), "pursuit_gain": (0.6, 1.05), "vor_factor": (0.5, 1.5), "horizontal": (0.0, 0.95)}
 
 
+_PLACE, _PEOPLE, _SESSION, _RECORDING = (np.array([law[i] for law in (_LAWS[n] for n in Traits._fields)]) for i in range(4))
+_LOG = np.array([_LAWS[n].log for n in Traits._fields])
+_LOW, _HIGH = (np.array([_LIMITS.get(n, (-np.inf, np.inf))[i] for n in Traits._fields]) for i in range(2))
+
+
 @dataclass(frozen=True)
 class Person:
     """A simulated person.
@@ -141,6 +146,7 @@ def stream(entropy: int, *key: int) -> Generator:
     return np.random.Generator(np.random.PCG64(SeedSequence(entropy, spawn_key=key)))
 
 
+@lru_cache(maxsize=1024)
 def person(entropy: int, index: int) -> Person:
     """Person number `index` (from 0) of a seed."""
     rng = stream(entropy, PERSON, index)
@@ -156,15 +162,9 @@ def person(entropy: int, index: int) -> Person:
 
 def traits(entropy: int, who: Person, session: int = 0, rng: Generator | None = None) -> Traits:
     """Traits of a person in session number `session` (from 0), and with `rng` in one recording of it."""
-    walk = np.zeros(len(Traits._fields))
+    away = _PEOPLE * np.array(who.scores)
     for s in range(1, session + 1):
-        walk += stream(entropy, SESSION, who.index, s).standard_normal(len(walk))
-    mood = np.zeros(len(walk)) if rng is None else rng.standard_normal(len(walk))
-    values: list[float] = []
-    for i, name in enumerate(Traits._fields):
-        law = _LAWS[name]
-        away = law.people * who.scores[i] + law.session * walk[i] + law.recording * mood[i]
-        value = law.place * math.exp(away) if law.log else law.place + away
-        low, high = _LIMITS.get(name, (-math.inf, math.inf))
-        values.append(float(min(max(value, low), high)))
-    return Traits(*values)
+        away += _SESSION * stream(entropy, SESSION, who.index, s).standard_normal(len(away))
+    if rng is not None:
+        away += _RECORDING * rng.standard_normal(len(away))
+    return Traits(*np.clip(np.where(_LOG, _PLACE * np.exp(np.where(_LOG, away, 0.0)), _PLACE + away), _LOW, _HIGH).tolist())

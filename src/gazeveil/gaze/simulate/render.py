@@ -27,9 +27,9 @@ FIXATION, SACCADE, PURSUIT, BLINK, PSO, NOISE = 0, 1, 2, 3, 4, 5
 
 _FARTHEST_EYE = math.cos(38.0 * DEGREE)
 _LONGEST_HEAD_STEP_S = 0.01
-_HEAD_REST_DEG = 6.0
-_MOOD_S, _MOOD_MM, _ROLL_S = 2.0, 0.15, 1.5
-_ZEST_S, _ZEST, _HELD = 0.8, 0.75, 0.2
+_HEAD_REST_DEG, _LEVEL = 6.0, 0.05
+_MOOD_S, _MOOD_MM, _ROLL_S = 2.0, 0.15, 0.7
+_ZEST_S, _ZEST, _ZEST_STEP_S, _HELD = 0.8, 0.75, 0.02, 0.2
 _DRIFT_LAG_S, _SLIDE_S, _SCATTER = 0.06, 0.06, 0.12
 _VISIBLE_PSO_DEG = 0.1
 _LID_BEFORE_S, _LID_AFTER_S = 0.02, 0.03
@@ -37,23 +37,25 @@ _LAST_Y_DEG = float(np.nextafter(180.0, 0.0))
 
 
 @compiled
-def follow(rng: Generator, head: Triple, speed: Triple, goal: Triple, dt_s: float, condition: Condition, factor: float, lively: float) -> tuple[Triple, Triple]:
-    """Head direction and angular velocity (rad/s) after `dt_s` of following `goal`."""
-    k = condition.head_rad_s
+def follow(rng: Generator, head: Triple, speed: Triple, goal: Triple, dt_s: float, k: float, keep: float, pull: float, push: float) -> tuple[Triple, Triple]:
+    """Head direction and angular velocity (rad/s) after `dt_s` of following `goal`.
+
+    `k` is the spring's natural frequency (rad/s), `keep` the share of speed kept over `dt_s`, `pull` the strength with which gaze
+    turns the head and `push` the deviation of random acceleration (rad/s^1.5).
+    """
     cx, cy, cz = head[1] * goal[2] - head[2] * goal[1], head[2] * goal[0] - head[0] * goal[2], head[0] * goal[1] - head[1] * goal[0]
     away = math.sqrt(cx * cx + cy * cy + cz * cz) / DEGREE
     # Small gaze shifts are left to the eyes: the pull fades below a few degrees.
-    pull = k * k * lively * factor * condition.head_share * away / (away + _HEAD_REST_DEG)
+    pulled = dt_s * k * k * pull * away / (away + _HEAD_REST_DEG)
     rx, rz = right_of(head)
     ux, uy, uz = head[1] * rz, head[2] * rx - head[0] * rz, -head[1] * rx
-    push = condition.head_push * lively * math.sqrt(dt_s)
-    p, q = push * rng.standard_normal(), push * rng.standard_normal()
+    pushed = push * math.sqrt(dt_s)
+    p, q = pushed * rng.standard_normal(), pushed * rng.standard_normal()
     # A held head also swings back to the horizon.
-    level = 0.05 * k * k * head[1] * (1.0 if condition.head_push > 0 else 0.0)
-    keep = math.exp(-2.0 * k * dt_s)
-    wx = keep * speed[0] + dt_s * (pull * cx + level * rx) + p * ux + q * rx
-    wy = keep * speed[1] + dt_s * pull * cy + p * uy
-    wz = keep * speed[2] + dt_s * (pull * cz + level * rz) + p * uz + q * rz
+    q += dt_s * _LEVEL * k * k * head[1]
+    wx = keep * speed[0] + pulled * cx + p * ux + q * rx
+    wy = keep * speed[1] + pulled * cy + p * uy
+    wz = keep * speed[2] + pulled * cz + p * uz + q * rz
     return turn(head, wx * dt_s, wy * dt_s, wz * dt_s), (wx, wy, wz)
 
 
@@ -127,8 +129,10 @@ def render(
 
     Returns
     -------
-    gaze, clean : array, shape (n, 2)
-        Degrees with and without the tracker's share; NaN in `gaze` where it is lost.
+    gaze : array, shape (n, 2)
+        Degrees; NaN where gaze is lost.
+    clean : array, shape (n, 3)
+        Directions without the tracker's share.
     valid, code, event : array, shape (n,)
         What the tracker reports, what the eye does, and a running number that changes with every fixation, pursuit and saccade.
     pupil : array, shape (n,)
@@ -137,7 +141,7 @@ def render(
         Head direction with roll, and gaze in the head.
     """
     n = len(t_s)
-    gaze, clean = np.empty((n, 2)), np.empty((n, 2))
+    gaze, clean = np.empty((n, 2)), np.empty((n, 3))
     valid, code, event = np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int32)
     pupil = np.empty(n)
     many = n if sphere else 0
@@ -162,7 +166,7 @@ def render(
         end = (jumps[1] if len(jumps) > 1 else 1e9) + traits.latency_s
     pending, amplitude, to_right, to_down, bulge, skew = False, 0.0, 0.0, 0.0, 0.0, 0.0
 
-    head, speed, roll = here, (0.0, 0.0, 0.0), condition.roll_deg * rng.standard_normal()
+    head, speed, roll, roll_speed = here, (0.0, 0.0, 0.0), condition.roll_deg * rng.standard_normal(), 0.0
     drift = condition.drift_deg * traits.drift_factor
     drift_x, drift_y = drift * rng.standard_normal(), drift * rng.standard_normal()
     lagged_x, lagged_y, drift_lag = drift_x, drift_y, 1.0
@@ -173,14 +177,16 @@ def render(
     micro_start, micro_s, micro_x, micro_y, micro_dx, micro_dy = -1.0, 1.0, 0.0, 0.0, 0.0, 0.0
     pso_start, pso_deg, pso_right, pso_down = -1.0, 0.0, 0.0, 0.0
     phase = 2 * math.pi * rng.random()
+    tremor_x, tremor_y, tremor_cos, tremor_sin = traits.tremor_deg * math.cos(phase), traits.tremor_deg * math.sin(phase), 1.0, 0.0
+    light_x, light_y, light_cos, light_sin = light[0] * math.cos(light[2]), light[0] * math.sin(light[2]), 1.0, 0.0
     blink_from = rng.exponential(1.0) / traits.blink_hz
     blink_to, blink_over = blink_from + traits.blink_s * math.exp(0.3 * rng.standard_normal()), -1.0
     lost_from, lost_to = (rng.exponential(1.0) / tracker.dropout_hz if tracker.dropout_hz > 0 else 1e18), -1.0
     mood = _MOOD_MM * rng.standard_normal()
     last, last_dt = 0.0, -1.0
-    zest, lively, zest_fade, zest_fresh = _ZEST * rng.standard_normal(), 1.0, 1.0, 0.0
+    zest, lively, zest_last, zest_due = _ZEST * rng.standard_normal(), 1.0, 0.0, 0.0
     flow_x, flow_y, flow_fade, flow_fresh = 0.0, 0.0, 1.0, 0.0
-    held, before, parts = 0.0, here, 1
+    held, before, parts, head_keep, head_pull = 0.0, here, 1, 1.0, traits.head_factor * condition.head_share
     slip = 1.0 - min(1.0, condition.vor_gain * traits.vor_factor)
     drift_fade, drift_fresh, colour_fade, colour_fresh, mood_fade, mood_fresh, roll_fade, roll_fresh = 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0
 
@@ -194,19 +200,24 @@ def render(
             drift_fade, drift_fresh = kept(dt, condition.drift_s, drift)
             drift_lag = math.exp(-dt / _DRIFT_LAG_S)
             colour_fade, colour_fresh = kept(dt, tracker.coloured_s, lingering)
+            tremor_cos, tremor_sin = math.cos(2 * math.pi * traits.tremor_hz * dt), math.sin(2 * math.pi * traits.tremor_hz * dt)
+            light_cos, light_sin = math.cos(2 * math.pi * light[1] * dt), math.sin(2 * math.pi * light[1] * dt)
             mood_fade, mood_fresh = kept(dt, _MOOD_S, _MOOD_MM)
-            roll_fade, roll_fresh = kept(dt, _ROLL_S, condition.roll_deg)
-            zest_fade, zest_fresh = kept(dt, _ZEST_S, _ZEST)
+            roll_fade, roll_fresh = kept(dt, 0.5 * _ROLL_S, condition.roll_deg / _ROLL_S)
             parts = max(1, math.ceil(dt / _LONGEST_HEAD_STEP_S))
+            head_keep = math.exp(-2.0 * condition.head_rad_s * dt / parts)
             flow_fade, flow_fresh = kept(dt / parts, condition.flow_s, 1.0)
             held = _HELD * min(1.0, max(0.0, dt * tracker.frame_hz - 1.0)) if tracker.frame_hz > 0.0 else 0.0
 
         if sphere and dt > 0.0:
-            zest = zest * zest_fade + zest_fresh * rng.standard_normal()
-            lively = math.exp(zest)
+            if t >= zest_due:
+                fade, fresh = kept(t - zest_last, _ZEST_S, _ZEST)
+                zest = zest * fade + fresh * rng.standard_normal()
+                lively = math.exp(zest)
+                zest_last, zest_due = t, t + _ZEST_STEP_S
             part = dt / parts
             for _ in range(parts):
-                head, speed = follow(rng, head, speed, b, part, condition, traits.head_factor, lively)
+                head, speed = follow(rng, head, speed, b, part, condition.head_rad_s, head_keep, lively * head_pull, lively * condition.head_push)
                 if kind == SACCADE or pending:
                     a = turn(a, slip * part * speed[0], slip * part * speed[1], slip * part * speed[2])
                     aim = turn(aim, slip * part * speed[0], slip * part * speed[1], slip * part * speed[2])
@@ -216,7 +227,9 @@ def render(
                 if kind != SACCADE:
                     scale = (condition.flow_deg_s + condition.flow_share * turning) * traits.head_factor * part
                     b = step(b, scale * flow_x, scale * flow_y)
-            roll = roll * roll_fade + roll_fresh * rng.standard_normal()
+            # Roll is a damped spring too: its speed is what noise pushes.
+            roll_speed = roll_speed * roll_fade + roll_fresh * rng.standard_normal() - roll * dt / _ROLL_S**2
+            roll += roll_speed * dt
             if kind == FIXATION and t < end and head[0] * b[0] + head[1] * b[1] + head[2] * b[2] < _FARTHEST_EYE:
                 end = t
 
@@ -301,7 +314,7 @@ def render(
             at = unit(b[0] + g * (now[0] - spot_start[0]), b[1] + g * (now[1] - spot_start[1]), b[2] + g * (now[2] - spot_start[2]))
         drift_x, drift_y = drift_x * drift_fade + drift_fresh * rng.standard_normal(), drift_y * drift_fade + drift_fresh * rng.standard_normal()
         lagged_x, lagged_y = drift_x + drift_lag * (lagged_x - drift_x), drift_y + drift_lag * (lagged_y - drift_y)
-        phase += 2 * math.pi * traits.tremor_hz * dt
+        tremor_x, tremor_y = tremor_cos * tremor_x - tremor_sin * tremor_y, tremor_sin * tremor_x + tremor_cos * tremor_y
         if kind == FIXATION and t > micro_start + micro_s and t - start > 0.1 and rng.random() < traits.microsaccade_hz * dt:
             micro_x, micro_y = micro_x + micro_dx, micro_y + micro_dy
             size = traits.microsaccade_deg * math.exp(0.4 * rng.standard_normal())
@@ -309,8 +322,8 @@ def render(
             way = math.atan2(-micro_y, -micro_x) + (1.2 if rng.random() < 0.5 else 0.2) * rng.standard_normal()
             micro_start, micro_s, micro_dx, micro_dy = t, duration(size, v_max, constant, 0.2), size * math.cos(way), size * math.sin(way)
         done = share((t - micro_start) / micro_s, 0.2)
-        move_right += lagged_x + micro_x + done * micro_dx + traits.tremor_deg * math.sin(phase)
-        move_down += lagged_y + micro_y + done * micro_dy + traits.tremor_deg * math.cos(phase)
+        move_right += lagged_x + micro_x + done * micro_dx + tremor_x
+        move_down += lagged_y + micro_y + done * micro_dy + tremor_y
         since = t - pso_start
         if kind != SACCADE and pso_start >= 0.0 and since < 6.0 * _SLIDE_S:
             # The slide begins where the saccade ended and goes on to where it leads.
@@ -322,7 +335,7 @@ def render(
             swing = pso_deg * math.exp(-since / traits.pso_decay_s) * math.sin(2 * math.pi * traits.pso_hz * since)
             move_right, move_down = move_right + swing * pso_right, move_down + swing * pso_down
         at = step(at, move_right, move_down)
-        clean[i, 0], clean[i, 1] = to_degrees(at, sphere)
+        clean[i, 0], clean[i, 1], clean[i, 2] = at
 
         if held > 0.0:
             here = at
@@ -367,8 +380,9 @@ def render(
         x, y = to_degrees(seen, sphere)
         if tracker.quantum_deg > 0.0 and not sphere:
             x, y = rounded(x, tracker.quantum_deg), rounded(y, tracker.quantum_deg)
+        light_x, light_y = light_cos * light_x - light_sin * light_y, light_sin * light_x + light_cos * light_y
         mood = mood * mood_fade + mood_fresh * rng.standard_normal()
-        size = traits.pupil_mm + mood + light[0] * math.sin(2 * math.pi * light[1] * t + light[2]) + 0.004 * rng.standard_normal()
+        size = traits.pupil_mm + mood + light_y + 0.004 * rng.standard_normal()
         if sphere:
             shaken = step(head, tracker.head_white_deg * rng.standard_normal(), tracker.head_white_deg * rng.standard_normal())
             heads[i, 0], heads[i, 1] = to_degrees(shaken, True)

@@ -2,9 +2,10 @@
 
 Peak speed follows the main sequence V = v_max (1 - exp(-A / c)) (Bahill, Clark and Stark 1975). The share of the way covered after
 the share u of the time is the minimum-jerk step 10u^3 - 15u^4 + 6u^5, whose peak speed is 1.875 times the mean speed; so the duration
-is 1.875 A / V, and a little more for a skewed course. (Measured ratios of peak to mean lie between 1.65, Becker 1989, and 2; what hand labels of GazeCom call a saccade lasts
-rather longer than shorter than this.) Warping time by u + w u (1 - u) puts the peak early, as real saccades have it, the more the larger they are (van Opstal and
-van Gisbergen 1987). The path bulges sideways by a share of the amplitude (curvature).
+is 1.875 A / V, and a little more for a skewed course. (Measured ratios of peak to mean lie between 1.65, Becker 1989, and 2; what the
+hand labels of GazeCom call a saccade lasts rather longer than this.) Warping time by u + w u (1 - u) puts the peak early, as real
+saccades have it, the more the larger they are (van Opstal and van Gisbergen 1987). The path bulges sideways by a share of the
+amplitude (curvature).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ angles a Gaussian of deviation s_k.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.random import Generator
@@ -83,6 +84,7 @@ class Stimulus:
         return total
 
 
+@lru_cache(maxsize=256)
 def stimulus(entropy: int, index: int, task: str, space: Space, seconds: float, document: str | None = None) -> Stimulus:
     """Stimulus number `index` (from 0) of a seed; only the number of jumps depends on how long it is shown."""
     rng = stream(entropy, STIMULUS, TASKS.index(task), index)
@@ -92,7 +94,11 @@ def stimulus(entropy: int, index: int, task: str, space: Space, seconds: float, 
     spots, weights, sizes, motion = _spots(rng, task, space)
     words, habits = _page(rng, document or "textbook", space) if task == "reading" else (np.empty((0, 3)), np.array([0.0, 0.0, 1.0, 0.0]))
     targets, jumps = _targets(rng, task, space, seconds)
-    return Stimulus(f"{document or task}-{index + 1}", task, document or "", spots, weights, sizes, motion, words, habits, targets, jumps, light)
+    arrays = (spots, weights, sizes, motion, words, habits, targets, jumps, light)
+    for array in arrays:
+        # One stimulus is shared by the truth of many recordings.
+        array.setflags(write=False)
+    return Stimulus(f"{document or task}-{index + 1}", task, document or "", *arrays)
 
 
 def half_extent(space: Space) -> tuple[float, float]:

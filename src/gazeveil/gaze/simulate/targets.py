@@ -29,6 +29,8 @@ _DOWN_DEG, _LATITUDE_DEG = 10.0, 70.0
 def spot_at(spots: NDArray[np.float64], motion: NDArray[np.float64], k: int, t_s: float) -> Triple:
     """Direction of spot `k` at a time."""
     here = (spots[k, 0], spots[k, 1], spots[k, 2])
+    if motion[k, 0] == 0.0 and motion[k, 3] == 0.0:
+        return here
     right = motion[k, 0] * math.sin(2 * math.pi * motion[k, 1] * t_s + motion[k, 2])
     down = motion[k, 3] * math.sin(2 * math.pi * motion[k, 4] * t_s + motion[k, 5])
     return step(here, right, down)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.gaze.events import Events
+from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.simulate.people import Traits
 from gazeveil.gaze.simulate.stimuli import Stimulus
 
@@ -27,13 +28,25 @@ class Truth:
         The person's traits in this session, without what changes from recording to recording.
     stimulus : Stimulus
         What was looked at, with its attention map and targets.
-    x_deg, y_deg : array, shape (n,)
-        Gaze without the tracker's noise, error and losses.
+    space : Sphere or Screen
+        What the degrees of the recording mean.
+    vectors : array, shape (n, 3)
+        Gaze without the tracker's noise, error and losses, as unit vectors; `x_deg` and `y_deg` are its degrees.
     """
 
     events: Events
     traits: Traits
     person_traits: Traits
     stimulus: Stimulus
-    x_deg: NDArray[np.float64] = field(repr=False)
-    y_deg: NDArray[np.float64] = field(repr=False)
+    space: Space
+    vectors: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def x_deg(self) -> NDArray[np.float64]:
+        """Clean gaze, first coordinate."""
+        return self.space.degrees(self.vectors)[0]
+
+    @property
+    def y_deg(self) -> NDArray[np.float64]:
+        """Clean gaze, second coordinate."""
+        return self.space.degrees(self.vectors)[1]
