@@ -549,6 +549,15 @@ def test_every_dataset_is_described_and_stands_in_the_documentation() -> None:
         listing.entry("gazecon")
 
 
+def test_the_check_names_files_that_are_not_there(tmp_path: Path) -> None:
+    np.save(tmp_path / "trainingX.npy", np.zeros((2, 1802)))
+    report = listing.check(tmp_path, "dgaze")
+    assert report.ok
+    assert report.missing == ("trainingY.npy", "testX.npy", "testY.npy")
+    assert "not there: trainingY.npy" in str(report)
+    assert listing.check(tmp_path / "nowhere").problems[0].endswith("there is no such file or folder.")
+
+
 def test_the_check_goes_on_after_a_broken_file(tmp_path: Path) -> None:
     write(tmp_path / "a" / "u1_a.csv", NAV + "0,0,0,0,0,0,0,0,1,0.1,0,0,1,0\n")
     write(tmp_path / "a" / "u2_a.csv", NAV + "5,0,0,0,0,0,0,0,1,0.1,0,0,1,0\n")

@@ -17,6 +17,16 @@ from gazeveil.io import registry
 
 _MOST_PROBLEMS = 10
 
+#: Files with a fixed name that belong to a dataset.
+_NAMED_FILES = {
+    "360-em": ("participant_info.csv",),
+    "et-dk2": ("img_index.csv",),
+    "dgaze": ("trainingX.npy", "trainingY.npy", "testX.npy", "testY.npy"),
+    "ehtask": ("trainingX.npy", "trainingY.npy", "testX.npy", "testY.npy", "testRecordingLabel.npy"),
+    "irf": ("db_config.json",),
+    "osie": ("fixations.mat",),
+}
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -75,6 +85,8 @@ class Report:
         One sentence per recording that could not be read, at most ten.
     broken : int
         How many recordings could not be read.
+    missing : tuple of str
+        Files with a fixed name that the layout has and the folder has not; some of them are optional.
     """
 
     path: str
@@ -88,6 +100,7 @@ class Report:
     skipped: tuple[Skipped, ...] = ()
     problems: tuple[str, ...] = ()
     broken: int = 0
+    missing: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -101,6 +114,8 @@ class Report:
             lines.append(f"  {self.recordings} recordings, {self.people} people, {self.stimuli} stimuli, {what}")
         if self.layout:
             lines.append(f"  expected layout: {self.layout}")
+        if self.missing:
+            lines.append(f"  not there: {', '.join(self.missing)}")
         reasons = Counter(s.reason for s in self.skipped)
         lines += [f"  skipped {n} file{'s' if n > 1 else ''}: {reason}" for reason, n in reasons.most_common()]
         lines += [f"  problem: {p}" for p in self.problems]
@@ -159,7 +174,7 @@ def check(path: str | Path, name: str | None = None, **options: object) -> Repor
     try:
         cohort = registry.read(place, name, **options)
     except (FormatError, DataError) as error:
-        return Report(str(place), name or "unknown", layout, problems=(str(error),), broken=1)
+        return Report(str(place), name or "unknown", layout, problems=(str(error),), broken=1, missing=_missing(place, name or ""))
     found = expected or _format_of(cohort)
     problems: list[str] = []
     broken = samples = events = 0
@@ -185,7 +200,16 @@ def check(path: str | Path, name: str | None = None, **options: object) -> Repor
         skipped=cohort.skipped,
         problems=tuple(problems),
         broken=broken,
+        missing=() if found is None else _missing(place, found.format),
     )
+
+
+def _missing(place: Path, name: str) -> tuple[str, ...]:
+    """Named files that are neither under the folder nor beside it."""
+    if not place.is_dir():
+        return ()
+    there = {p.name.removesuffix(".gz") for p in (*place.rglob("*"), *place.parent.glob("*")) if p.is_file()}
+    return tuple(n for n in _NAMED_FILES.get(name, ()) if n not in there)
 
 
 def _format_of(cohort: Cohort) -> Entry | None:
