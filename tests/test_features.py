@@ -229,7 +229,7 @@ def test_a_detector_is_run_where_no_events_are_given() -> None:
             ParameterError,
             "The 'subset' parameter of event_features must be one of all, published. Got 'reading' instead.",
         ),
-        ({"data": [1, 2]}, ParameterError, "must be a Cohort or a Recording. Got [1, 2] instead."),
+        ({"cohort": [1, 2]}, ParameterError, "must be a Cohort or a Recording. Got [1, 2] instead."),
         (
             {"events": events(("fixation", 0, 99))},
             DataError,
@@ -243,7 +243,7 @@ def test_a_detector_is_run_where_no_events_are_given() -> None:
 def test_what_cannot_be_used_is_refused_in_one_sentence(changes: dict[str, object], error: type[Exception], message: str) -> None:
     x, y = walk(3, 20, SCREEN)
     with pytest.raises(error, match=re.escape(message)):
-        event_features(**{"data": recording(x, y), **changes})  # type: ignore[arg-type]
+        event_features(**{"cohort": recording(x, y), **changes})  # type: ignore[arg-type]
 
 
 def test_a_recording_without_rate_is_refused() -> None:

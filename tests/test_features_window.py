@@ -231,13 +231,13 @@ def test_the_view_of_48_leaves_the_minima_out() -> None:
         ({"step_s": -1}, "The 'step_s' parameter of window_features must be a positive finite number. Got -1 instead."),
         ({"fixation_radius_deg": "1"}, "The 'fixation_radius_deg' parameter of window_features must be a positive finite number. Got '1' instead."),
         ({"minimum": "non-zero"}, "must be one of all, nonzero. Got 'non-zero' instead. Did you mean 'nonzero'?"),
-        ({"data": None}, "The 'data' parameter of window_features must be a Cohort or a Recording. Got None instead."),
+        ({"cohort": None}, "The 'cohort' parameter of window_features must be a Cohort or a Recording. Got None instead."),
     ],
 )
 def test_what_is_not_allowed_is_refused(options: dict[str, object], message: str) -> None:
     gaze, _ = scene(1, 2, sphere=False)
     with pytest.raises(ParameterError, match=re.escape(message)):
-        window_features(**{"data": gaze, **options})  # type: ignore[arg-type]
+        window_features(**{"cohort": gaze, **options})  # type: ignore[arg-type]
 
 
 def rows(n: int, columns: int = 52) -> NDArray[np.float64]:

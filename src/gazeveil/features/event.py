@@ -35,7 +35,7 @@ _Rows: TypeAlias = list[tuple[tuple[str, str, str, str], NDArray[np.int64], NDAr
 
 
 def event_features(
-    data: Cohort | Recording,
+    cohort: Cohort | Recording,
     kind: str = "all",
     method: str = "auto",
     subset: str = "all",
@@ -46,7 +46,7 @@ def event_features(
 
     Parameters
     ----------
-    data : Cohort or Recording
+    cohort : Cohort or Recording
         A lazy cohort is read one recording at a time.
     kind : {"all", "fixation", "saccade"}
         `fixation`: 12 features; `saccade`: 46; `all`: both kinds of events in order of onset, each with the 52-entry vector.
@@ -85,12 +85,12 @@ def event_features(
     kind = checks.one_of("event_features", "kind", kind, EVENT_KINDS)
     names = SUBSETS[kind][checks.one_of("event_features", "subset", subset, SUBSETS[kind])]
     wanted = ("fixation", "saccade") if kind == "all" else (kind,)
-    rows, counts = _collect(data, {kind: wanted}, method, events, parameters)
+    rows, counts = _collect(cohort, {kind: wanted}, method, events, parameters)
     return _table(kind, names, rows[kind], counts[kind])
 
 
 def fixation_and_saccade_features(
-    data: Cohort | Recording,
+    cohort: Cohort | Recording,
     method: str = "auto",
     subset: str = "all",
     events: EventsSource | None = None,
@@ -98,13 +98,13 @@ def fixation_and_saccade_features(
 ) -> tuple[FeatureTable, FeatureTable]:
     """The table of fixations and the table of saccades from one pass over the recordings; arguments as :func:`event_features`."""
     checks.one_of("fixation_and_saccade_features", "subset", subset, SUBSETS["fixation"])
-    rows, counts = _collect(data, {"fixation": ("fixation",), "saccade": ("saccade",)}, method, events, parameters)
+    rows, counts = _collect(cohort, {"fixation": ("fixation",), "saccade": ("saccade",)}, method, events, parameters)
     fixations, saccades = (_table(k, SUBSETS[k][subset], rows[k], counts[k]) for k in ("fixation", "saccade"))
     return fixations, saccades
 
 
 def _collect(
-    data: Cohort | Recording,
+    cohort: Cohort | Recording,
     tables: Mapping[str, tuple[str, ...]],
     method: str,
     events: EventsSource | None,
@@ -113,7 +113,7 @@ def _collect(
     """Measured rows and counts of left-out events, for each table and its kinds of events."""
     rows: dict[str, _Rows] = {name: [] for name in tables}
     counts: dict[str, dict[str, int]] = {name: {"short_events": 0, "events_without_samples": 0} for name in tables}
-    for recording in recordings_of("event_features", data):
+    for recording in recordings_of("event_features", cohort):
         found = events_of(recording, method, events, parameters)
         for name, kinds in tables.items():
             picked = np.flatnonzero(np.isin(found.kind, kinds))
@@ -160,7 +160,7 @@ def recordings_of(owner: str, data: object) -> Iterable[Recording]:
     if isinstance(data, Recording):
         return (data,)
     if not isinstance(data, Cohort):
-        checks.refuse(owner, "data", "a Cohort or a Recording", data)
+        checks.refuse(owner, "cohort", "a Cohort or a Recording", data)
     return data
 
 

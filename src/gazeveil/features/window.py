@@ -32,7 +32,7 @@ from gazeveil.gaze.recording import Recording, increasing
 
 
 def window_features(
-    data: Cohort | Recording,
+    cohort: Cohort | Recording,
     window_s: float = 30.0,
     step_s: float = 0.5,
     method: str = "auto",
@@ -46,7 +46,7 @@ def window_features(
 
     Parameters
     ----------
-    data : Cohort or Recording
+    cohort : Cohort or Recording
         A lazy cohort is read one recording at a time.
     window_s, step_s : float
         Length of a window and distance between the starts of two, in seconds; MPIIDPEye has 30 and 0.5, MPIIPrivacEye 30 and 1.
@@ -85,7 +85,7 @@ def window_features(
     blocks: list[NDArray[np.float64]] = []
     units: set[str] = set()
     counts = {"short_recordings": 0, "recordings_without_pupil": 0, "events_without_samples": 0}
-    for recording in recordings_of("window_features", data):
+    for recording in recordings_of("window_features", cohort):
         found = events_of(recording, method, events, parameters)
         sampled = found.where(found.onset >= 0)
         counts["events_without_samples"] += len(found) - len(sampled)
