@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gazeveil.gaze.recording import Recording
     from gazeveil.gaze.simulate import simulate
     from gazeveil.io.registry import read
+    from gazeveil.privacy.audit.run import audit
+    from gazeveil.privacy.registry import mechanism, mechanisms
 
 __version__ = "0.1.0"
 
@@ -27,8 +29,11 @@ _HOME = {
     "Recording": "gazeveil.gaze.recording",
     "Screen": "gazeveil.gaze.geometry",
     "Sphere": "gazeveil.gaze.geometry",
+    "audit": "gazeveil.privacy.audit.run",
     "detect": "gazeveil.events",
     "event_features": "gazeveil.features",
+    "mechanism": "gazeveil.privacy.registry",
+    "mechanisms": "gazeveil.privacy.registry",
     "read": "gazeveil.io.registry",
     "simulate": "gazeveil.gaze.simulate",
     "window_features": "gazeveil.features",
@@ -42,8 +47,11 @@ __all__ = [
     "Screen",
     "Sphere",
     "__version__",
+    "audit",
     "detect",
     "event_features",
+    "mechanism",
+    "mechanisms",
     "read",
     "simulate",
     "window_features",

@@ -1,0 +1,40 @@
+"""`gazeveil audit`: try to prove a mechanism's promise false."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from gazeveil.cli.arguments import JsonOption, track, write_json
+from gazeveil.privacy.audit.planted import PLANTED
+from gazeveil.privacy.audit.run import audit, judge
+
+NAME = "audit"
+HELP = """Try to prove promises false: neighbouring inputs, many releases, a lower bound on epsilon. `planted` runs the broken mechanisms that must be caught.
+
+Example: `gazeveil audit lpa:epsilon=1 exponential-dp:epsilon=1,reading=published`"""
+
+
+def command(
+    mechanisms: Annotated[list[str], typer.Argument(help="Mechanisms as name:parameter=value,..., or the word planted.", show_default=False)],
+    trials: Annotated[int, typer.Option(help="Releases per input.")] = 100_000,
+    confidence: Annotated[float, typer.Option(help="Confidence of the statistical bound.")] = 0.999,
+    unit: Annotated[str | None, typer.Option(help="Audit at another unit than the claim's, e.g. user.", show_default=False)] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Audit mechanisms."""
+    console = Console()
+    verdicts = []
+    for name in track(mechanisms, len(mechanisms), "Auditing"):
+        if name == "planted":
+            for planted in track(PLANTED, len(PLANTED), "Planted mechanisms"):
+                verdict = judge(planted.name, planted.game(), trials, confidence)
+                console.print(f"{'caught' if verdict.refuted else 'MISSED'}: {verdict}", highlight=False)
+                verdicts.append(verdict.figures())
+        else:
+            found = audit(name, trials, confidence, unit)
+            console.print(str(found), highlight=False)
+            verdicts.append(found.figures())
+    write_json(json_file, verdicts)

@@ -1,0 +1,92 @@
+"""Games: neighbouring inputs for one mechanism, and what its outputs say about them.
+
+A game brings its own worst neighbouring pair and needs no data. `play` releases each side many times and returns statistics; `exact`
+gives the worst ratio of probabilities where it can be computed. Games register by mechanism name, so that a mechanism of a third party
+can bring its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.errors import ParameterError
+from gazeveil.privacy.mechanism import Mechanism
+
+#: `play(side, trials, seed)` -> statistics, shape (trials, statistics); side 0 or 1.
+Play: TypeAlias = Callable[[int, int, int | None], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Game:
+    """One neighbouring pair.
+
+    Parameters
+    ----------
+    unit : str
+        What the two inputs differ in.
+    claimed : float or None
+        Epsilon claimed at that unit.
+    words : str
+        The pair, in words.
+    play : callable, optional
+        Releases one side; see :data:`Play`.
+    exact : float, optional
+        The worst log ratio over reachable outputs, infinity where supports differ.
+    delta : float
+        Delta of the claim.
+    broken : str
+        For claims without epsilon: how the claim was seen broken, empty if it was not.
+    """
+
+    unit: str
+    claimed: float | None
+    words: str
+    play: Play | None = field(default=None, repr=False)
+    exact: float | None = None
+    delta: float = 0.0
+    broken: str = ""
+
+
+#: `make(mechanism, unit) -> Game`; `unit` is None for the unit of the claim.
+MakeGame: TypeAlias = Callable[[Mechanism[Any], str | None], Game]
+
+_GAMES: dict[str, MakeGame] = {}
+
+# Modules that register the games of the built-in mechanisms.
+_MODULES = ("tables", "people", "maps")
+
+
+def game(*names: str) -> Callable[[MakeGame], MakeGame]:
+    """Register a game for mechanisms by name."""
+
+    def remember(make: MakeGame) -> MakeGame:
+        for name in names:
+            _GAMES[name] = make
+        return make
+
+    return remember
+
+
+def game_of(mechanism: Mechanism[Any], unit: str | None) -> Game:
+    """The game of a mechanism.
+
+    Raises
+    ------
+    ParameterError
+        If nobody registered one.
+    """
+    for module in _MODULES:
+        import_module(f"gazeveil.privacy.audit.{module}")
+    if mechanism.name not in _GAMES:
+        raise ParameterError(
+            f"There is no audit game for mechanism '{mechanism.name}'. Register one with gazeveil.privacy.audit.games.game.",
+            name="mechanism",
+            got=mechanism.name,
+        )
+    return _GAMES[mechanism.name](mechanism, unit)

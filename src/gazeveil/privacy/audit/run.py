@@ -1,0 +1,72 @@
+"""`gazeveil.audit`: try to prove a mechanism's promise false."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gazeveil import checks
+from gazeveil.privacy.audit.bounds import epsilon_lower
+from gazeveil.privacy.audit.games import Game, game_of
+from gazeveil.privacy.audit.result import Audit
+from gazeveil.privacy.guarantee import UNITS
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.registry import mechanism as by_name
+
+# Exact losses are computed in floating point: a claim met to within this is met.
+_ROUNDING = 1e-9
+
+
+def audit(
+    mechanism: Mechanism[Any] | str,
+    trials: int = 100_000,
+    confidence: float = 0.999,
+    unit: str | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Audit:
+    """Try to prove a mechanism's promise false, on neighbouring inputs the audit brings itself.
+
+    An audit can refute; it never proves. The proof is the page in `proofs/`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or str
+        An object, or the command line's text.
+    trials : int
+        Releases per input.
+    confidence : float
+        Probability with which the statistical bound is right.
+    unit : str, optional
+        Another unit than the claim's: `unit="user"` shows what a claim about chunks is worth for a person.
+    progress : callable
+        Told what is being done.
+    """
+    count = checks.count("audit", "trials", trials, least=100)
+    sure = checks.number("audit", "confidence", confidence)
+    if not 0 < sure < 1:
+        checks.refuse("audit", "confidence", "between 0 and 1", confidence)
+    if unit is not None:
+        checks.one_of("audit", "unit", unit, UNITS)
+    chosen = by_name(mechanism) if isinstance(mechanism, str) else mechanism
+    if not isinstance(chosen, Mechanism):
+        checks.refuse("audit", "mechanism", "a mechanism or its text", mechanism)
+    return judge(str(chosen), game_of(chosen, unit), count, sure, progress)
+
+
+def judge(name: str, game: Game, trials: int, confidence: float, progress: Callable[[str], None] = lambda _: None) -> Audit:
+    """Play one game and say what it shows."""
+    if game.claimed is None:
+        words = f"{game.words} {game.broken}".strip()
+        return Audit(name, game.unit, None, None, bool(game.broken), "count", trials, confidence, detail=words)
+    statistical, words = None, game.words
+    if game.play is not None:
+        progress(f"releasing {trials:,} times each of two neighbours")
+        first, second = (game.play(side, trials, None) for side in (0, 1))
+        bound = epsilon_lower(first, second, confidence, game.delta)
+        statistical, words = bound.epsilon, f"{game.words} Event: {bound.event}."
+    exact = game.exact
+    lower = max(v for v in (statistical, exact, 0.0) if v is not None)
+    method = "exact" if exact is not None and (statistical is None or exact >= statistical) else "statistical"
+    refuted = math.isinf(lower) or lower > game.claimed * (1 + _ROUNDING) + _ROUNDING
+    return Audit(name, game.unit, game.claimed, lower, refuted, method, trials, confidence, statistical, words)

@@ -1,0 +1,203 @@
+"""The kit every mechanism passes, ours or a third party's.
+
+Run it on a mechanism object::
+
+    from gazeveil.privacy.conformance import conform
+    findings = conform(my_mechanism)
+    assert not findings, findings
+
+Each check is a function that yields sentences about what is wrong; an empty list is a pass. The kit brings its own small data for each
+kind of mechanism, so nothing has to be prepared. It looks at form and honesty; whether the noise is right is for the audit and for the
+distribution tests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gazeveil.errors import GazeveilError
+from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import KINDS, Mechanism
+from gazeveil.privacy.release import Release
+
+#: Rows per recording of the kit's tables.
+ROWS = 40
+_PEOPLE, _STIMULI = 12, 2
+
+
+def sample_data(kind: str, variant: int = 0) -> Any:
+    """Small data for a kind of mechanism; variants differ in every private value and in nothing that is public."""
+    rng = np.random.default_rng(variant)
+    if kind == "table":
+        recordings = [(f"p{i}", f"s{j}", "1", "") for i in range(_PEOPLE) for j in range(_STIMULI)]
+        keys = Keys.of_recordings(recordings, [np.arange(ROWS, dtype=np.int64)] * len(recordings))
+        values = rng.normal(0.5 + 0.2 * variant, 0.2, (len(keys), 3)).cumsum(axis=0) % 1.0
+        return FeatureTable(values, ("a", "b", "c"), keys, np.array([[0.0, 1.0], [0.0, 2.0], [-1.0, 1.0]]))
+    if kind == "people":
+        return {f"p{i}": {"age": 20 + int(rng.integers(0, 30)), "gender": "fm"[int(rng.integers(0, 2))]} for i in range(40)}
+    recordings_ = []
+    for i in range(_PEOPLE):
+        for j in range(_STIMULI):
+            x, y = 180 + rng.normal(0, 2, 300).cumsum(), 90 + np.clip(rng.normal(0, 1, 300).cumsum(), -60, 60)
+            recordings_.append(Recording(f"p{i}", f"s{j}", np.arange(300) * 10**7, np.mod(x, 360), y, space=Sphere(), rate_hz=100.0))
+    return recordings_[0] if kind == "stream" else Cohort(recordings_)
+
+
+def fingerprint(data: Any) -> str:
+    """Everything about released data that must not depend on private values: types, sizes, names, keys."""
+    if isinstance(data, FeatureTable):
+        keys = data.keys
+        rows = list(zip(keys.person.tolist(), keys.stimulus.tolist(), keys.session.tolist(), keys.task.tolist(), keys.index.tolist(), strict=True))
+        return repr((data.columns, data.values.shape, str(data.values.dtype), rows, dict(data.counts), None if data.bounds is None else data.bounds.tolist()))
+    if isinstance(data, Recording):
+        return repr((data.key, len(data), data.space, data.rate_hz, dict(data.metadata), sorted(data.labels), data.t_ns.tobytes(), data.valid.tobytes()))
+    if isinstance(data, Cohort):
+        return repr([fingerprint(r) for r in data])
+    if isinstance(data, Mapping):
+        return repr([(k, fingerprint(v)) for k, v in data.items()])
+    if dataclasses.is_dataclass(data):
+        return repr([(f.name, fingerprint(getattr(data, f.name))) for f in dataclasses.fields(data)])
+    if isinstance(data, np.ndarray):
+        return repr((data.shape, str(data.dtype)))
+    return repr((type(data).__name__, data))
+
+
+def content(data: Any) -> bytes:
+    """The released values as bytes, for comparing two releases."""
+    return pickle.dumps(data) if not isinstance(data, Cohort) else b"".join(pickle.dumps(r) for r in data)
+
+
+def _is_a_frozen_value(m: Mechanism[Any]) -> Iterator[str]:
+    if not dataclasses.is_dataclass(m) or not type(m).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        yield "it must be a frozen dataclass"
+    if m.kind not in KINDS:
+        yield f"its kind '{m.kind}' is none of {', '.join(KINDS)}"
+    if m.reading not in m.claims:
+        yield f"its reading '{m.reading}' has no claim"
+    if pickle.loads(pickle.dumps(m)) != m:
+        yield "a copy sent to another process differs from it"
+    if dataclasses.replace(m) != m:
+        yield "checking its own parameters again changes them"
+
+
+def _is_honest(m: Mechanism[Any]) -> Iterator[str]:
+    release, seeded = m.release(sample_data(m.kind)), m.release(sample_data(m.kind), seed=1)
+    for r in (release, seeded):
+        if not isinstance(r, Release) or not isinstance(r.guarantee, Guarantee):
+            yield "release must return a Release with a Guarantee"
+            return
+    claim = m.claims[m.reading]
+    g = release.guarantee
+    if (g.definition, g.status) != (claim.definition, claim.status):
+        yield f"its guarantee is {g.definition} ({g.status}), its claim {claim.definition} ({claim.status})"
+    if g.status == "proved" and g.definition != "none" and not g.reason:
+        yield "a proved guarantee must name its proof"
+    if g.status != "proved" and any(v is not None for v in (g.epsilon, g.rho, g.k)):
+        yield "a number is readable although it is not proved"
+    deterministic = content(release.data) == content(m.release(sample_data(m.kind)).data)
+    if seeded.guarantee.status == "proved" and seeded.guarantee.definition != "none" and not deterministic:
+        yield "a release with a seed must not call its guarantee proved"
+    if seeded.provenance.seeded == release.provenance.seeded and not deterministic:
+        yield "the provenance must say whether a seed was used"
+    if release.provenance.mechanism != m.name or release.provenance.reading != m.reading:
+        yield "the provenance names another mechanism"
+
+
+def _repeats_under_a_test_stream(m: Mechanism[Any]) -> Iterator[str]:
+    data = sample_data(m.kind)
+    one, two, other = (m.release(data, seed=s).data for s in (7, 7, 8))
+    if content(one) != content(two):
+        yield "the same seed must give the same release"
+    random = content(m.release(data).data) != content(m.release(data).data)
+    if random and content(one) == content(other):
+        yield "another seed must give another release"
+
+
+def _leaves_its_input_alone(m: Mechanism[Any]) -> Iterator[str]:
+    data = sample_data(m.kind)
+    before = content(data)
+    m.release(data, seed=1)
+    if content(data) != before:
+        yield "it changed the data it was given"
+
+
+def _keeps_its_shape(m: Mechanism[Any]) -> Iterator[str]:
+    # Published readings are allowed to leak; the rest may not, through sizes, keys or metadata.
+    if m.reading != "corrected" or m.claims[m.reading].definition in {"none", "k-anonymity", "plausible-deniability"}:
+        return
+    shapes = {fingerprint(m.release(sample_data(m.kind, v), seed=1).data) for v in (0, 1, 2)}
+    if len(shapes) > 1:
+        yield "sizes, keys or metadata of the release depend on private values"
+
+
+def _has_a_policy_for_missing_values(m: Mechanism[Any]) -> Iterator[str]:
+    if m.kind != "table":
+        return
+    table = sample_data("table")
+    values = table.values.copy()
+    values[::7, 1] = np.nan
+    try:
+        out = m.release(FeatureTable(values, table.columns, table.keys, table.bounds), seed=1).data
+    except GazeveilError:
+        return
+    if m.reading == "corrected" and not np.isfinite(out.values).all():
+        yield "missing values must be filled publicly or refused, not released as NaN"
+
+
+def _does_not_depend_on_the_order_of_rows(m: Mechanism[Any]) -> Iterator[str]:
+    if m.kind != "table":
+        return
+    table = sample_data("table")
+    shuffled = table.where(np.random.default_rng(3).permutation(len(table)))
+
+    def rows(data: FeatureTable) -> list[tuple[Any, ...]]:
+        k = data.keys
+        return sorted(zip(k.person.tolist(), k.stimulus.tolist(), k.session.tolist(), k.task.tolist(), k.index.tolist(), strict=True))
+
+    if rows(m.release(table, seed=1).data) != rows(m.release(shuffled, seed=1).data):
+        yield "shuffling the rows of the input changes which rows are released"
+
+
+def _refuses_in_words(m: Mechanism[Any]) -> Iterator[str]:
+    bad: list[tuple[str, Any]] = [("nothing", None), ("text", "gaze")]
+    if m.kind == "table":
+        table = sample_data("table")
+        bad.append(("an empty table", table.where(np.zeros(len(table), dtype=bool))))
+        if m.reading == "corrected" and m.claims["corrected"].definition not in {"k-anonymity", "none"}:
+            bad.append(("a table without bounds", table.with_bounds(None)))
+    for words, data in bad:
+        try:
+            m.release(data)
+        except GazeveilError as error:
+            if len(str(error)) < 20:
+                yield f"{words} is refused without saying why"
+        except Exception as error:
+            yield f"{words} gives {type(error).__name__} instead of a sentence"
+        else:
+            yield f"{words} is not refused"
+
+
+CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
+    _is_a_frozen_value,
+    _is_honest,
+    _repeats_under_a_test_stream,
+    _leaves_its_input_alone,
+    _keeps_its_shape,
+    _has_a_policy_for_missing_values,
+    _does_not_depend_on_the_order_of_rows,
+    _refuses_in_words,
+)
+
+
+def conform(mechanism: Mechanism[Any]) -> list[str]:
+    """Everything the kit finds wrong with a mechanism, as sentences; an empty list is a pass."""
+    return [f"{check.__name__.strip('_').replace('_', ' ')}: {words}" for check in CHECKS for words in check(mechanism)]
