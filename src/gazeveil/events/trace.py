@@ -48,13 +48,16 @@ class Trace:
     codes : array of int8, shape (n,)
         `BLINK` or `UNDEFINED` for samples outside the segments, `UNDEFINED` inside them: a detector writes over it.
     rate_hz : float
-        Nominal rate; NaN where the recording does not know it (then no segment has two samples).
+        Nominal rate; NaN where the recording does not know it (then there are no segments).
+    seen : array of bool, shape (n,)
+        Which samples are trusted; the others are bridged or outside the segments.
     """
 
     axes: tuple[NDArray[np.float64], ...] = field(repr=False)
     segments: NDArray[np.int64] = field(repr=False)
     codes: NDArray[np.int8] = field(repr=False)
     rate_hz: float
+    seen: NDArray[np.bool_] = field(repr=False)
 
     @classmethod
     def of(cls, recording: Recording, valid: NDArray[np.bool_] | None = None) -> Trace:
@@ -69,7 +72,11 @@ class Trace:
         axes = positions(recording)
         if holes:
             axes = tuple(_bridged(a, mask, segments) for a in axes)
-        return cls(axes, segments if known else segments[:0], codes, rate)
+        return cls(axes, segments if known else segments[:0], codes, rate, mask)
+
+    def bridge(self, channel: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Another channel of the same samples, with the gaps inside the segments bridged."""
+        return _bridged(channel, self.seen, self.segments)
 
 
 def positions(recording: Recording) -> tuple[NDArray[np.float64], ...]:
@@ -79,8 +86,8 @@ def positions(recording: Recording) -> tuple[NDArray[np.float64], ...]:
     return recording.x_deg, recording.y_deg
 
 
-def to_events(codes: NDArray[np.int8], t_ns: NDArray[np.int64], starts: NDArray[np.int64], source: str) -> Events:
-    """Runs of equal codes as events; `starts` are samples at which a new event begins whatever the codes say."""
+def to_events(codes: NDArray[np.int8], t_ns: NDArray[np.int64], starts: NDArray[np.int64], source: str, secondary: NDArray[np.str_] | None = None) -> Events:
+    """Runs of equal codes (and equal secondary words) as events; a new one also begins at each of the samples `starts`."""
     n = len(codes)
     if n == 0:
         return Events.empty(source)
@@ -88,10 +95,13 @@ def to_events(codes: NDArray[np.int8], t_ns: NDArray[np.int64], starts: NDArray[
     cut[0] = True
     np.not_equal(codes[1:], codes[:-1], out=cut[1:])
     cut[starts] = True
+    if secondary is not None:
+        cut[1:] |= secondary[1:] != secondary[:-1]
     onset = np.flatnonzero(cut)
     offset = np.append(onset[1:] - 1, n - 1)
     # Lost samples may carry times that go back; an event never ends before it starts.
-    return Events(_WORDS[codes[onset]], onset, offset, t_ns[onset], np.maximum(t_ns[offset], t_ns[onset]), source=source)
+    second = None if secondary is None else secondary[onset]
+    return Events(_WORDS[codes[onset]], onset, offset, t_ns[onset], np.maximum(t_ns[offset], t_ns[onset]), secondary=second, source=source)
 
 
 @compiled

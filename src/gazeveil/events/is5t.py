@@ -1,0 +1,162 @@
+"""I-S5T: five speed thresholds on gaze, head and eye, with two tiers of labels (Agtzidis, Startsev, Dorr 2019).
+
+Saccades, blinks and noise come from :mod:`gazeveil.events.dorr` with the thresholds for gaze in the world (150, 35, 35 deg/s). Each
+interval between them is cut into equal windows of about 100 ms. The speed of a window is the distance from its first to its last
+sample over the time between them: g of gaze in the world, h of the head, e of the eye in the head. With low = 10 deg/s and high = 65
+deg/s, both times (1 + h / 60 deg/s), because gaze is noisier while the head moves:
+
+========== ====== ====== ========= ============
+g          h      e      primary   secondary
+========== ====== ====== ========= ============
+below low  < 7    any    fixation
+below low  >= 7   >= 7   fixation  vor
+below low  >= 7   < 7    fixation
+low..high  < 7    any    pursuit
+low..high  >= 7   < 7    pursuit   head_pursuit
+low..high  >= 7   >= 7   pursuit   vor
+above high any    any    noise
+========== ====== ====== ========= ============
+
+Optokinetic nystagmus (:mod:`gazeveil.events.okn`) is added to the second tier: `okn`, or `okn+vor` where both hold. Without head data
+h is 0 and the eye is gaze itself, so the second tier can only say `okn`. The window length, the upper threshold and the table are
+inferred from the published label definitions; the paper's own code is not public in full.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.events.dorr import PUBLISHED, mark_dorr, signal_of
+from gazeveil.events.okn import mark_okn
+from gazeveil.events.saccades import distance
+from gazeveil.events.trace import FIXATION, NOISE, PURSUIT, SACCADE, UNDEFINED, to_events
+from gazeveil.gaze.events import WORD, Events
+from gazeveil.gaze.geometry import Sphere, from_tangents
+from gazeveil.gaze.recording import Recording
+
+_NONE, _VOR, _HEAD_PURSUIT, _OKN, _OKN_VOR = range(5)
+_SECONDARY = np.array(["", "vor", "head_pursuit", "okn", "okn+vor"], dtype=WORD)
+
+
+def detect_is5t(
+    recording: Recording,
+    low_deg_s: float = 10.0,
+    high_deg_s: float = 65.0,
+    head_deg_s: float = 7.0,
+    head_scale_deg_s: float = 60.0,
+    window_ms: float = 100.0,
+) -> Events:
+    """Events with primary and secondary labels.
+
+    Parameters
+    ----------
+    recording : Recording
+        With `head_deg` and `eye_in_head_deg` where they are known; it works without.
+    low_deg_s, high_deg_s : float
+        Gaze speed that separates fixation from pursuit, and pursuit from noise, while the head is still.
+    head_deg_s : float
+        Speed from which head and eye count as moving.
+    head_scale_deg_s : float
+        Head speed that doubles the thresholds for gaze.
+    window_ms : float
+        Length of the windows.
+
+    Returns
+    -------
+    Events
+        A partition; `secondary` holds the second tier.
+    """
+    low = checks.positive("detect is5t", "low_deg_s", low_deg_s)
+    high = checks.positive("detect is5t", "high_deg_s", high_deg_s)
+    if high <= low:
+        checks.refuse("detect is5t", "high_deg_s", f"above low_deg_s ({low:g})", high_deg_s)
+    turning = checks.positive("detect is5t", "head_deg_s", head_deg_s)
+    scale = checks.positive("detect is5t", "head_scale_deg_s", head_scale_deg_s)
+    window = checks.positive("detect is5t", "window_ms", window_ms)
+    trace, gaze = signal_of(recording, "E+H")
+    codes = trace.codes
+    second = np.zeros(len(recording), dtype=np.int8)
+    if len(trace.segments):
+        mark_dorr(recording, trace, gaze, PUBLISHED["E+H"])
+        head, eye = _head_and_eye(recording)
+        eye_points = gaze if eye is None else np.stack([trace.bridge(row) for row in eye])
+        head_points = np.zeros_like(gaze) if head is None else head
+        with_head = head is not None
+        limits = (low, high, turning, scale)
+        _windows(gaze, head_points, eye_points, with_head, trace.segments, trace.rate_hz, window / 1000, limits, codes, second)
+        doubtful = ~recording.valid
+        if recording.confidence is not None:
+            doubtful = doubtful | (recording.confidence < 1)
+        saccades = _runs(codes == SACCADE)
+        nystagmus = mark_okn(eye_points, saccades, trace.rate_hz, doubtful)
+        second[nystagmus] = np.where(second[nystagmus] == _VOR, _OKN_VOR, _OKN)
+    return to_events(codes, recording.t_ns, trace.segments[:, 0], "is5t", _SECONDARY[second])
+
+
+def _head_and_eye(recording: Recording) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Head and eye-in-head directions in degrees, each of shape (3, n), or None."""
+    head = eye = None
+    if recording.head_deg is not None:
+        head = np.ascontiguousarray(np.degrees(Sphere().vectors(recording.head_deg[:, 0], recording.head_deg[:, 1])).T)
+    if recording.eye_in_head_deg is not None:
+        eye = np.ascontiguousarray(np.degrees(from_tangents(recording.eye_in_head_deg[:, 0], recording.eye_in_head_deg[:, 1])).T)
+    return head, eye
+
+
+def _runs(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """First and last index of each run of True, shape (k, 2)."""
+    edges = np.diff(np.concatenate(([0], mask.astype(np.int8), [0])))
+    return np.stack((np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1), axis=1)
+
+
+@compiled
+def _windows(
+    gaze: NDArray[np.float64],
+    head: NDArray[np.float64],
+    eye: NDArray[np.float64],
+    with_head: bool,
+    segments: NDArray[np.int64],
+    rate_hz: float,
+    window_s: float,
+    limits: tuple[float, float, float, float],
+    codes: NDArray[np.int8],
+    second: NDArray[np.int8],
+) -> None:
+    low, high, turning, scale = limits
+    for s in range(len(segments)):
+        first, stop = segments[s, 0], segments[s, 1]
+        i = first
+        while i < stop:
+            if codes[i] != UNDEFINED:
+                i += 1
+                continue
+            start = i
+            while i < stop and codes[i] == UNDEFINED:
+                i += 1
+            n = i - start
+            if n < 2:
+                continue  # one sample has no speed
+            parts = max(1, min(n // 2, round(n / (window_s * rate_hz))))
+            for p in range(parts):
+                a, b = start + p * n // parts, start + (p + 1) * n // parts - 1
+                g = distance(gaze, a, b) * rate_hz / (b - a)
+                h = distance(head, a, b) * rate_hz / (b - a) if with_head else 0.0
+                if math.isnan(h):
+                    h = 0.0  # the head was lost: as if there were none
+                e = distance(eye, a, b) * rate_hz / (b - a)
+                grown = 1.0 + h / scale
+                word, tier = NOISE, _NONE
+                if g < low * grown:
+                    word = FIXATION
+                    tier = _VOR if h >= turning and e >= turning else _NONE
+                elif g <= high * grown:
+                    word = PURSUIT
+                    if h >= turning:
+                        tier = _VOR if e >= turning else _HEAD_PURSUIT
+                codes[a : b + 1] = word
+                second[a : b + 1] = tier
