@@ -1,0 +1,140 @@
+"""What the Laplace and Fourier mechanisms on tables share: the parameters, the road from table to table, and the words of their claims.
+
+A corrected release always goes the same way: rows to recordings, recordings to whole numbers of a public grid at a public length, those
+into blocks (whole recordings, or chunks), integer noise on a transform of each block, and then post-processing alone: the inverse
+transform, shrinkage towards the public midpoint, clamping to the bounds. A mechanism of the family says what happens to a block.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.features.table import FeatureTable
+from gazeveil.privacy.exactly import exact
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.tables.promise import Share, proved, refuted
+from gazeveil.privacy.tables.sequences import STEPS, Lattice, Sequences, lattice, public_bounds, rebuild, rebuild_rows, sequences
+from gazeveil.privacy.tables.spectrum import PublicSpectrum, as_spectrum
+
+#: Units that mechanisms without chunks take.
+WHOLE = ("recording-feature", "recording", "user")
+
+#: Post-processing the family offers.
+SHRINK = ("none", "wiener")
+
+S002 = "Bozkir, Gunlu, Fuhl, Schaefer, Kasneci: Differential privacy for eye tracking with temporal correlations. PLOS ONE 16(8), 2021"
+
+
+@dataclass(frozen=True)
+class NoisyTable(Mechanism[FeatureTable]):
+    """Base of the mechanisms that add noise to sequences of a table.
+
+    Subclasses have the fields `epsilon, per, length, shrink, spectrum` besides their own.
+    """
+
+    units: ClassVar[tuple[str, ...]] = WHOLE
+
+    def check(self) -> None:
+        """Check what all of the family have; epsilon becomes a Fraction."""
+        values = self.parameters()
+        self.store("epsilon", exact(self.name, "epsilon", values["epsilon"], above=0))
+        checks.one_of(self.name, "per", values["per"], self.units)
+        if values["length"] is not None:
+            self.store("length", checks.count(self.name, "length", values["length"]))
+        if values["shrink"] is not None:
+            checks.one_of(self.name, "shrink", values["shrink"], SHRINK)
+        if values["spectrum"] is not None:
+            self.store("spectrum", as_spectrum(values["spectrum"]))
+
+    def release(self, data: FeatureTable, seed: int | None = None) -> Release[FeatureTable]:
+        """Protect a table.
+
+        Raises
+        ------
+        DataError
+            For an empty table; without public bounds in a reading that is proved; with one person in `published`.
+        """
+        seqs = sequences(self.name, data)
+        if self.reading.startswith("published"):
+            guarantee = refuted(self.title, self.budget, self._parameter("per"), self.refutation(seqs))
+            return Release(rebuild_rows(seqs, self.published(seqs, seed)), guarantee, self.provenance(seed))
+        share, grid, steps, draws = self._noisy(seqs, seed)
+        values = np.clip(grid.real(steps), *public_bounds(self.name, data).T)
+        guarantee = proved(self.title, share, grid.length, self._parameter("length") is None, f"proofs/{self.name}.md", draws)
+        return Release(rebuild(seqs, values), guarantee if seed is None else guarantee.tested(), self.provenance(seed), grid.notes())
+
+    def unclamped(self, data: FeatureTable, seed: int | None = None) -> NDArray[np.float64]:
+        """What a corrected release is before it is clamped to the bounds, shape (recordings, length, features); for audits and error figures."""
+        _, grid, steps, _ = self._noisy(sequences(self.name, data), seed)
+        return grid.real(steps)
+
+    def _noisy(self, seqs: Sequences, seed: int | None) -> tuple[Share, Lattice, NDArray[np.float64], int]:
+        grid = lattice(self.name, seqs, self._parameter("length"))
+        recordings, length, features = grid.values.shape
+        size = self.block(length)
+        chunks = -(-length // size)
+        share = Share.of(self.budget, self._parameter("per"), seqs, chunks)
+        padded = np.full((recordings, chunks * size, features), STEPS // 2, dtype=np.int64)
+        padded[:, :length] = grid.values
+        # One column per block: rows of a block first, so that a transform is one matrix product.
+        blocks = padded.reshape(recordings, chunks, size, features).transpose(2, 0, 1, 3).reshape(size, -1)
+        noisy, draws = self.perturb(blocks, share.block, Words(source(seed, self.name)))
+        steps = noisy.reshape(size, recordings, chunks, features).transpose(1, 2, 0, 3).reshape(recordings, chunks * size, features)[:, :length]
+        return share, grid, steps, draws
+
+    @property
+    def budget(self) -> Fraction:
+        """Epsilon, exactly."""
+        budget: Fraction = self._parameter("epsilon")
+        return budget
+
+    @property
+    def public(self) -> PublicSpectrum:
+        """The public model of features."""
+        return as_spectrum(self._parameter("spectrum"))
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether noisy coefficients are shrunk."""
+        return self._parameter("shrink") == "wiener"
+
+    def _parameter(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def block(self, length: int) -> int:
+        """Rows of a block: the whole recording, unless the mechanism has chunks."""
+        return length
+
+    @abstractmethod
+    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> tuple[NDArray[np.float64], int]:
+        """Noisy blocks and how many samples of noise they took.
+
+        Parameters
+        ----------
+        blocks : array of int64, shape (rows, blocks)
+            Whole numbers from 0 to :data:`~gazeveil.privacy.tables.sequences.STEPS`.
+        epsilon : Fraction
+            Budget of one block.
+        words : Words
+            Random bits.
+        """
+
+    @abstractmethod
+    def published(self, seqs: Sequences, seed: int | None) -> list[NDArray[np.float64]]:
+        """The published reading: one array (rows, features) per recording."""
+
+    def refutation(self, seqs: Sequences) -> str:
+        """Why the published claim fails."""
+        return (
+            "the scale of the noise is the largest distance between two participants of the data itself, so it tells about them,"
+            f" and where all participants agree the release is exact (proofs/{self.name}.md)"
+        )
