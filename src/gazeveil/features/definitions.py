@@ -181,8 +181,10 @@ def window_definitions(window_s: float = 30.0, pupil_unit: str = "mm", minimum: 
     minimum : {"all", "nonzero"}
         Whether the rarest word is sought among all words or among those that occur.
     """
-    pupil = PUPIL_LIMIT.get(pupil_unit, PUPIL_LIMIT_OTHER)
-    pupil_word = pupil_unit if pupil_unit in PUPIL_LIMIT else "tracker unit"
+    # Readers may say which pixels: `eye-image px`.
+    last = pupil_unit.split()[-1] if pupil_unit.split() else ""
+    pupil = PUPIL_LIMIT.get(last, PUPIL_LIMIT_OTHER)
+    pupil_word = last if last in PUPIL_LIMIT else "tracker unit"
     longest_s, blink_s, amplitude, var_xy, var_pupil = 10.0, 2.0, 100.0, 9.0, (pupil / 10) ** 2
     rates = [
         ("fixation_rate", "fixations / window"),
