@@ -298,7 +298,7 @@ def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout)
         stimulus=names.stimulus,
         session=names.session,
         task=names.task,
-        t_ns=_times(sheet, layout)[rows],
+        t_ns=_times(path, stamp(path), layout)[rows],
         space=space,
         x_deg=None if both is None else both[:, 0],
         y_deg=None if both is None else both[:, 1],
@@ -316,7 +316,10 @@ def _lost(values: Floats, missing: tuple[float, ...]) -> Floats:
     return np.where(np.isin(values, missing), np.nan, values) if missing else values
 
 
-def _times(sheet: Sheet, layout: Layout) -> NDArray[np.int64]:
+@lru_cache(maxsize=1)
+def _times(path: Path, at: tuple[int, int], layout: Layout) -> NDArray[np.int64]:
+    """Times of all rows; kept as the file is."""
+    sheet, _ = _open(path, at, layout)
     column = layout.column("t")
     assert column is not None
     written = sheet.table.column(column).str.strip_chars().cast(pl.Float64, strict=False).abs().max()

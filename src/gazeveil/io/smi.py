@@ -13,9 +13,10 @@ write numbers with a comma. A point of regard of exactly (0, 0) is a lost sample
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -50,7 +51,6 @@ class Export:
 
     header: dict[str, str]
     sheet: Sheet
-    lines: NDArray[np.int64]
     messages: tuple[tuple[str, Message], ...]
     parts: dict[tuple[str, ...], NDArray[np.int64]]
 
@@ -90,41 +90,44 @@ def parse(path: Path, _stamp: tuple[int, int]) -> Export:
     if not {"time", "type"} <= wanted.keys():
         raise FormatError(path, "the columns Time and Type are missing", "Export the raw data from BeGaze as text.", start + 1)
     needed = max([i for k, i in wanted.items() if k.endswith(("porxpx", "porypx"))], default=0) + 1
-    cells: list[list[str | None]] = []
-    at: list[int] = []
-    messages: list[tuple[str, Message]] = []
     trial_at = wanted.get("trial")
-    for number, line in enumerate(lines[start + 1 :], start=start + 2):
-        if not line.strip() or line.startswith("#"):
-            continue
-        row = [c.strip() for c in line.split(separator)]
-        kind = row[wanted["type"]] if len(row) > wanted["type"] else ""
+    body = pl.Series("line", lines[start + 1 :], dtype=pl.String)
+    is_row = body.str.contains(r"^[^#]") & body.str.strip_chars().ne("")
+    is_message = is_row & body.str.contains(rf"^(?:[^{separator}]*{separator}){{{wanted['type']}}}\s*MSG\s*(?:{separator}|$)")
+    messages = []
+    for number, line in zip(is_message.arg_true(), body.filter(is_message), strict=True):
+        row = [c.strip() for c in str(line).split(separator)]
         trial = row[trial_at] if trial_at is not None and len(row) > trial_at else ""
-        if kind == "MSG":
-            text = separator.join(row[(trial_at if trial_at is not None else wanted["type"]) + 1 :]).strip()
-            messages.append((trial, Message(_time_ns(path, row[wanted["time"]], number), _MESSAGE.sub("", text))))
-            continue
-        if len(row) < needed:
-            raise FormatError(path, f"the row has {len(row)} cells, gaze needs {needed}", "The file was cut; export it again or remove the line.", number)
-        cells.append([*row[: len(names)], *[None] * (len(names) - len(row))])
-        at.append(number)
+        text = separator.join(row[(trial_at if trial_at is not None else wanted["type"]) + 1 :]).strip()
+        messages.append((trial, Message(_time_ns(path, row[wanted["time"]], int(number) + start + 2), _MESSAGE.sub("", text))))
+    is_sample = is_row & ~is_message
+    at = is_sample.arg_true().to_numpy().astype(np.int64) + start + 2
+    samples = body.filter(is_sample)
+    cells = samples.str.count_matches(separator, literal=True) + 1
+    short = (cells < needed).arg_true()
+    if len(short):
+        row_at = int(short[0])
+        problem = f"the row has {cells[row_at]} cells, gaze needs {needed}"
+        raise FormatError(path, problem, "The file was cut; export it again or remove the line.", int(at[row_at]))
     unique = [n if names.index(n) == i else f"{n} {i}" for i, n in enumerate(names)]
-    frame = pl.DataFrame(cells, schema=dict.fromkeys(unique, pl.String), orient="row")
-    if separator != ",":
+    text = separator.join(unique) + "\n" + "\n".join(samples.to_list())
+    frame = pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False, quote_char=None, truncate_ragged_lines=True)
+    frame = frame.with_columns(pl.all().str.strip_chars())
+    if separator != "," and "," in text:
         frame = frame.with_columns(pl.all().str.replace(r"^([-+]?\d*),(\d+)$", "${1}.${2}"))
-    sheet = Sheet(_Rows(path, frame, "", 1, "", tuple(at)))
-    return Export(header, sheet, np.array(at, dtype=np.int64), tuple(messages), dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus"))))
+    sheet = Sheet(_Rows(path, frame, "", 1, "", at))
+    return Export(header, sheet, tuple(messages), dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus"))))
 
 
 @dataclass(frozen=True)
 class _Rows(Table):
     """A table that knows the line of each row, because rows of messages lay between them."""
 
-    at: tuple[int, ...] = ()
+    at: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def line_of(self, row: int) -> int:
         """One-based line of the file that holds a row."""
-        return self.at[row]
+        return int(self.at[row])
 
 
 def _time_ns(path: Path, cell: str, line: int) -> int:

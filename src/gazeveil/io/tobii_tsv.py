@@ -25,6 +25,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from gazeveil import checks
@@ -80,12 +81,18 @@ class Export:
         """A column as numbers, None for no column."""
         return None if name is None else self.sheet.floats(name)
 
+    def words(self, *wanted: str) -> pl.Series | None:
+        """A column as stripped text, empty where nothing is written; None where it is not there."""
+        name = self.column(*wanted)
+        return None if name is None else self.sheet.table.column(name).fill_null("").str.strip_chars()
+
     @cached_property
     def kind(self) -> NDArray[np.int8]:
         """0 for a sample of the eye tracker, 1 for a row of another sensor, 2 for a row that only says an event."""
         sensor = self.words("sensor")
-        if sensor is not None and any(sensor):
-            return np.array([0 if re.fullmatch(r"eye ?tracker", w, re.IGNORECASE) else (1 if w else 2) for w in sensor], dtype=np.int8)
+        if sensor is not None and sensor.ne("").any():
+            mine = sensor.str.to_lowercase().is_in(["eye tracker", "eyetracker"]).to_numpy()
+            return np.where(mine, 0, np.where(sensor.ne("").to_numpy(), 1, 2)).astype(np.int8)
         events = self.words("event", "studioevent")
         if events is None:
             return np.zeros(len(self.sheet), dtype=np.int8)
@@ -93,25 +100,21 @@ class Export:
         for name in self.sheet.table.names:
             if re.match(r"(gazepoint(left|right)?[xy]|validity(left|right))$", bare(name)):
                 written |= self.sheet.table.column(name).fill_null("").str.strip_chars().ne("").to_numpy()
-        return np.where(written | ~np.array([bool(e) for e in events], dtype=np.bool_), 0, 2).astype(np.int8)
+        return np.where(written | events.eq("").to_numpy(), 0, 2).astype(np.int8)
 
     @cached_property
     def types(self) -> NDArray[np.str_] | None:
         """The tracker's word for each row, in ours."""
         said = self.words("eyemovementtype", "gazeeventtype")
-        return None if said is None else np.array([_TYPES.get(w.lower(), "undefined") for w in said], dtype=WORD)
+        return None if said is None else said.str.to_lowercase().replace_strict(_TYPES, default="undefined").to_numpy().astype(WORD)
 
     @cached_property
     def events(self) -> list[tuple[int, str]]:
         """Row and text of each event."""
-        said = self.words("event", "studioevent") or []
-        values = self.words("eventvalue", "studioeventdata") or [""] * len(said)
-        return [(i, f"{e} {v}".strip()) for i, (e, v) in enumerate(zip(said, values, strict=True)) if e]
-
-    def words(self, *wanted: str) -> list[str] | None:
-        """A column as text, None where it is not there."""
-        name = self.column(*wanted)
-        return None if name is None else self.sheet.table.words(name)
+        said, values = self.words("event", "studioevent"), self.words("eventvalue", "studioeventdata")
+        if said is None:
+            return []
+        return [(i, f"{said[i]} {values[i] if values is not None else ''}".strip()) for i in said.ne("").arg_true().to_list()]
 
 
 @lru_cache(maxsize=1)
@@ -136,7 +139,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], options: tuple[Screen 
     mine = np.zeros(len(t_ns), dtype=np.bool_)
     mine[rows] = True
     sizes = [export.floats(export.column(f"pupildiameter{s}", f"pupil{s}")) for s in ("left", "right")]
-    there = [np.where(p > 0, p, np.nan)[kept] for p in sizes if p is not None]
+    there = [np.where(p[kept] > 0, p[kept], np.nan) for p in sizes if p is not None]
     pupil = None if not there else (headset.mean_of_eyes(there[0], there[1]) if len(there) == 2 else there[0])
     eyes = [None if eye is None else eye[kept] for eye in (left, right)]
     single = None if combined is None or any(e is not None for e in eyes) else combined[kept]
@@ -172,7 +175,7 @@ def _times(export: Export, time_unit: str | None) -> NDArray[np.int64]:
 
 def _valid(export: Export, side: str) -> NDArray[np.bool_] | None:
     words = export.words(f"validity{side}")
-    return None if words is None else np.array([w.lower() in ("valid", "0", "1", "0.0", "1.0") for w in words], dtype=np.bool_)
+    return None if words is None else words.str.to_lowercase().is_in(["valid", "0", "1", "0.0", "1.0"]).to_numpy()
 
 
 @lru_cache(maxsize=1)
@@ -228,7 +231,7 @@ def _screen(export: Export, found: Mapping[str, tuple[Floats, bool] | None]) -> 
     """Resolution from the export; millimetres from columns that have them, else assumed."""
     width, height = (_first(export.floats(export.column(f"recordingresolution{d}"))) for d in ("width", "height"))
     both = export.words("recordingresolution")
-    size = re.match(r"(\d+)\s*x\s*(\d+)", next((w for w in both or [] if w), ""))
+    size = re.match(r"(\d+)\s*x\s*(\d+)", "" if both is None or both.ne("").sum() == 0 else str(both.filter(both.ne(""))[0]))
     if size is not None:
         width, height = float(size[1]), float(size[2])
     width, height = width or 1920.0, height or 1080.0
