@@ -85,10 +85,15 @@ def sequences(owner: str, table: FeatureTable) -> Sequences:
     if len(table) == 0 or not table.columns:
         raise DataError(f"{owner} needs a table with rows and features. Got {len(table)} rows and {len(table.columns)} features. Nothing was released.")
     k = table.keys
+    # Rows of a recording usually stand together: only the first row of each run is looked up.
+    changes = np.zeros(len(table), dtype=np.bool_)
+    changes[0] = True
+    for column in (k.person, k.stimulus, k.session, k.task):
+        changes[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(changes)
     places: dict[RecordingKey, int] = {}
-    codes = np.empty(len(table), dtype=np.int64)
-    for row, key in enumerate(zip(k.person.tolist(), k.stimulus.tolist(), k.session.tolist(), k.task.tolist(), strict=True)):
-        codes[row] = places.setdefault(key, len(places))
+    runs = zip(*(c[first].tolist() for c in (k.person, k.stimulus, k.session, k.task)), strict=True)
+    codes = np.repeat([places.setdefault(key, len(places)) for key in runs], np.diff(np.append(first, len(table)))).astype(np.int64)
     order = np.lexsort((np.arange(len(table)), k.index, codes))
     starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=len(places))))).astype(np.int64)
     return Sequences(tuple(places), starts, order.astype(np.int64), table)
