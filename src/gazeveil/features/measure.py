@@ -74,7 +74,8 @@ def _select(v: NDArray[np.float64], n: int, k: int) -> float:
     """The k-th smallest of v[:n] (from 0), which is reordered so that smaller ones stand before it."""
     lo, hi = 0, n - 1
     while lo < hi:
-        pivot = v[(lo + hi) // 2]
+        a, b, c = v[lo], v[(lo + hi) // 2], v[hi]
+        pivot = max(min(a, b), min(max(a, b), c))  # the middle of three splits more evenly
         i, j = lo, hi
         while i <= j:
             while v[i] < pivot:
