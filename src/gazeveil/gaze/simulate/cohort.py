@@ -156,7 +156,8 @@ def make(
     who = person(entropy, i)
     shown = stimulus(entropy, j, task, space, seconds, document)
     rng = stream(entropy, RECORDING, i, j, s, TASKS.index(task))
-    own = traits(entropy, who, s, rng)
+    how = condition(task, isinstance(space, Sphere))
+    own = traits(entropy, who, s, rng, how.individual)
     n = max(1, round(seconds * rate_hz))
     t_ns = np.round(np.arange(n) * (1e9 / rate_hz)).astype(np.int64)
     if jitter_ms > 0:
@@ -166,7 +167,7 @@ def make(
         rng,
         t_ns / 1e9,
         own,
-        condition(task, sphere),
+        how,
         tracker,
         sphere,
         half_extent(space),
@@ -180,7 +181,7 @@ def make(
         shown.jumps_s,
         shown.light,
     )
-    truth = Truth(_events(code, event, t_ns), own, traits(entropy, who, s), shown, space, clean)
+    truth = Truth(_events(code, event, t_ns), own, traits(entropy, who, s, individual=how.individual), shown, space, clean)
     left, right = _two_eyes(rng, gaze, space, tracker, own) if binocular else (None, None)
     return Recording(
         who.name,

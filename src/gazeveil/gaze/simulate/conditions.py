@@ -19,6 +19,7 @@ DOCUMENTS = ("comic", "newspaper", "textbook")
 class Condition(NamedTuple):
     """How people look in one task on one kind of space; every value is that of the median person."""
 
+    individual: float  # how far people are apart
     code: int  # how the next target is found: FREE, READ, JUMP or TRACK
     fixation_s: float  # median fixation duration
     fixation_spread: float  # deviation of log duration
@@ -95,7 +96,7 @@ _SCREEN = {
     "flow_s": 0.05,
     "drift_deg": 0.24,
     "drift_s": 0.25,
-    "slide_share": 0.05,
+    "slide_share": 0.04,
     "inhibition": 0.0,
 }
 _SPHERE = {
@@ -113,8 +114,8 @@ _SPHERE = {
     "inhibition": 0.0,
 }
 
-_FREE_SCREEN = Condition(FREE, 0.265, 0.47, 15.0, 1.25, 0.5, 490.0, 4.3, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
-_FREE_SPHERE = Condition(FREE, 0.24, 0.60, 32.0, 0.9, 0.5, 740.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
+_FREE_SCREEN = Condition(1.2, FREE, 0.265, 0.47, 15.0, 1.25, 0.5, 490.0, 4.3, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
+_FREE_SPHERE = Condition(0.7, FREE, 0.24, 0.60, 32.0, 0.9, 0.5, 740.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
 
 
 def condition(task: str, sphere: bool) -> Condition:

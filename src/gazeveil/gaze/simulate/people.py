@@ -54,6 +54,8 @@ class Traits(NamedTuple):
     pso_decay_s: float
     pupil_mm: float
     noise_factor: float  # how well trackers see these eyes
+    vertical_factor: float  # vertical drift and noise against horizontal
+    slide_share: float  # slide on after a saccade (back if negative), share of the amplitude
     offset_right_deg: float  # error of calibration
     offset_down_deg: float
     horizontal: float  # preference for horizontal saccades, 0 none
@@ -74,10 +76,10 @@ _LAWS: dict[str, _Law] = {
     "fixation_spread_factor": _Law(1.0, 0.08, 0.02, 0.05, True),
     "amplitude_factor": _Law(1.0, 0.16, 0.03, 0.10, True),
     "amplitude_shape_factor": _Law(1.0, 0.10, 0.02, 0.05, True),
-    "v_max_factor": _Law(1.0, 0.12, 0.02, 0.07, True),
+    "v_max_factor": _Law(1.0, 0.13, 0.02, 0.06, True),
     "constant_factor": _Law(1.0, 0.10, 0.02, 0.06, True),
-    "skew": _Law(0.36, 0.08, 0.015, 0.02, False),
-    "curvature": _Law(0.01, 0.02, 0.004, 0.005, False),
+    "skew": _Law(0.36, 0.11, 0.015, 0.02, False),
+    "curvature": _Law(0.01, 0.03, 0.004, 0.005, False),
     "latency_s": _Law(0.19, 0.12, 0.03, 0.03, True),
     "saccade_gain": _Law(0.94, 0.02, 0.005, 0.005, False),
     "drift_factor": _Law(1.0, 0.22, 0.05, 0.14, True),
@@ -88,14 +90,16 @@ _LAWS: dict[str, _Law] = {
     "pursuit_gain": _Law(0.90, 0.04, 0.01, 0.01, False),
     "blink_hz": _Law(0.15, 0.55, 0.10, 0.20, True),
     "blink_s": _Law(0.15, 0.20, 0.04, 0.05, True),
-    "pso_share": _Law(0.035, 0.40, 0.05, 0.06, True),
+    "pso_share": _Law(0.035, 0.50, 0.05, 0.06, True),
     "pso_hz": _Law(24.0, 0.14, 0.02, 0.02, True),
     "pso_decay_s": _Law(0.014, 0.20, 0.03, 0.03, True),
     "pupil_mm": _Law(3.8, 0.14, 0.03, 0.04, True),
-    "noise_factor": _Law(1.0, 0.28, 0.06, 0.12, True),
+    "noise_factor": _Law(1.0, 0.30, 0.06, 0.10, True),
+    "vertical_factor": _Law(1.1, 0.22, 0.03, 0.06, True),
+    "slide_share": _Law(0.01, 0.025, 0.004, 0.005, False),
     "offset_right_deg": _Law(0.0, 0.30, 0.20, 0.10, False),
     "offset_down_deg": _Law(0.0, 0.40, 0.25, 0.12, False),
-    "horizontal": _Law(0.45, 0.15, 0.03, 0.06, False),
+    "horizontal": _Law(0.45, 0.20, 0.03, 0.06, False),
     "head_factor": _Law(1.0, 0.22, 0.05, 0.10, True),
     "vor_factor": _Law(1.0, 0.05, 0.01, 0.03, True),
 }
@@ -160,11 +164,15 @@ def person(entropy: int, index: int) -> Person:
     return Person(index, f"p{index + 1}", age, gender, tuple(scores.values()))
 
 
-def traits(entropy: int, who: Person, session: int = 0, rng: Generator | None = None) -> Traits:
-    """Traits of a person in session number `session` (from 0), and with `rng` in one recording of it."""
-    away = _PEOPLE * np.array(who.scores)
+def traits(entropy: int, who: Person, session: int = 0, rng: Generator | None = None, individual: float = 1.0) -> Traits:
+    """Traits of a person in session number `session` (from 0), and with `rng` in one recording of it.
+
+    `individual` scales how far people are apart: what they do in a headset differs less from person to person than what they do
+    with the head on a chin rest, and more from recording to recording.
+    """
+    away = individual * _PEOPLE * np.array(who.scores)
     for s in range(1, session + 1):
-        away += _SESSION * stream(entropy, SESSION, who.index, s).standard_normal(len(away))
+        away += individual * _SESSION * stream(entropy, SESSION, who.index, s).standard_normal(len(away))
     if rng is not None:
-        away += _RECORDING * rng.standard_normal(len(away))
+        away += _RECORDING / np.sqrt(individual) * rng.standard_normal(len(away))
     return Traits(*np.clip(np.where(_LOG, _PLACE * np.exp(np.where(_LOG, away, 0.0)), _PLACE + away), _LOW, _HIGH).tolist())

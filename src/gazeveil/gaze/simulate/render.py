@@ -172,6 +172,7 @@ def render(
     lagged_x, lagged_y, drift_lag = drift_x, drift_y, 1.0
     slide_right, slide_down = 0.0, 0.0
     lingering = tracker.coloured_deg * traits.noise_factor
+    tall = math.sqrt(traits.vertical_factor)
     white = tracker.white_deg * traits.noise_factor
     colour_x, colour_y = lingering * rng.standard_normal(), lingering * rng.standard_normal()
     micro_start, micro_s, micro_x, micro_y, micro_dx, micro_dy = -1.0, 1.0, 0.0, 0.0, 0.0, 0.0
@@ -239,7 +240,8 @@ def render(
                 start = end
                 pso_start, pso_deg, pso_right, pso_down = start, traits.pso_share * min(amplitude, 12.0), to_right, to_down
                 slide = condition.slide_share * amplitude
-                slide_right, slide_down = slide * rng.standard_normal(), slide * rng.standard_normal()
+                own = traits.slide_share * amplitude
+                slide_right, slide_down = own * to_right + slide * rng.standard_normal(), own * to_down + slide * rng.standard_normal()
                 kind, spot = FIXATION, -1
                 lasting = median * math.exp(spread * rng.standard_normal())
                 if pending:
@@ -322,8 +324,8 @@ def render(
             way = math.atan2(-micro_y, -micro_x) + (1.2 if rng.random() < 0.5 else 0.2) * rng.standard_normal()
             micro_start, micro_s, micro_dx, micro_dy = t, duration(size, v_max, constant, 0.2), size * math.cos(way), size * math.sin(way)
         done = share((t - micro_start) / micro_s, 0.2)
-        move_right += lagged_x + micro_x + done * micro_dx + tremor_x
-        move_down += lagged_y + micro_y + done * micro_dy + tremor_y
+        move_right += lagged_x / tall + micro_x + done * micro_dx + tremor_x
+        move_down += lagged_y * tall + micro_y + done * micro_dy + tremor_y
         since = t - pso_start
         if kind != SACCADE and pso_start >= 0.0 and since < 6.0 * _SLIDE_S:
             # The slide begins where the saccade ended and goes on to where it leads.
@@ -369,14 +371,14 @@ def render(
             lost_from = lost_to + rng.exponential(1.0) / tracker.dropout_hz
         lost = blinking or t < lost_to
         colour_x, colour_y = colour_x * colour_fade + colour_fresh * rng.standard_normal(), colour_y * colour_fade + colour_fresh * rng.standard_normal()
-        noise_x, noise_y = white * rng.standard_normal(), white * rng.standard_normal()
+        noise_x, noise_y = white / tall * rng.standard_normal(), white * tall * rng.standard_normal()
         if sphere and tracker.mismatch_s > 0.0:
             # Head and eye are not measured at quite the same time, so gaze jumps to and fro along the head's motion.
             late = tracker.mismatch_s * rng.standard_normal()
             rx, rz = right_of(head)
             noise_x += late * (speed[0] * head[1] * rz + speed[1] * (head[2] * rx - head[0] * rz) - speed[2] * head[1] * rx) / DEGREE
             noise_y += late * (rx * speed[0] + rz * speed[2]) / DEGREE
-        seen = step(at, traits.offset_right_deg + colour_x + noise_x, traits.offset_down_deg + colour_y + noise_y + tracker.lid_deg * lid * lid)
+        seen = step(at, traits.offset_right_deg + colour_x / tall + noise_x, traits.offset_down_deg + colour_y * tall + noise_y + tracker.lid_deg * lid * lid)
         x, y = to_degrees(seen, sphere)
         if tracker.quantum_deg > 0.0 and not sphere:
             x, y = rounded(x, tracker.quantum_deg), rounded(y, tracker.quantum_deg)
