@@ -299,8 +299,9 @@ def test_asc_blocks_of_one_and_of_two_eyes_share_a_file(tmp_path: Path) -> None:
     two = "START\t200 \tLEFT\tRIGHT\tSAMPLES\nSAMPLES\tGAZE\tLEFT\tRIGHT\tRATE\t1000.00\n200\t 900\t 500\t 400\t 910\t 510\t 420\t.....\nEND\t201\n"
     body = START.format(t=100) + "100\t 960\t 540\t 400\t 0\t 0\t 40\t 40\t 1\t...\nEND\t101\n" + two
     one, both = gazeveil.read(asc(tmp_path, body), format="eyelink-asc", screen=SCREEN)
-    assert one.left_deg is not None
-    assert not np.isfinite(one.left_deg).any()
+    assert one.left_deg is None
+    assert set(one.labels) == {"eyelink"}
+    assert set(both.labels) == {"eyelink", "eyelink_right"}
     assert both.left_deg is not None
     assert both.right_deg is not None
     assert np.isfinite(both.left_deg).all()
@@ -317,6 +318,36 @@ def test_asc_of_samples_alone_and_of_href_angles(tmp_path: Path) -> None:
     href = "START\t1 \tLEFT\tSAMPLES\nSAMPLES\tHREF\tLEFT\tRATE\t1000.00\n1\t 15000\t 0\t 400\t...\n2\t 0\t 0\t 400\t...\n"
     (recording,) = gazeveil.read(asc(tmp_path, href), format="eyelink-asc", screen=SCREEN)
     assert recording.x_deg.tolist() == pytest.approx([45.0, 0.0])
+
+
+def test_asc_files_of_one_name_in_folders_side_by_side_are_told_apart_by_the_folder(tmp_path: Path) -> None:
+    body = START.format(t=100) + "100\t 960\t 540\t 400\t 0\t 0\t 40\t 40\t 1\t...\n"
+    for person in ("anna", "bert"):
+        asc(tmp_path, body, f"{person}/run.asc")
+    asc(tmp_path, body, "bert/other.asc")
+    cohort = gazeveil.read(tmp_path, format="eyelink-asc", screen=SCREEN)
+    assert [k[:2] for k in cohort.keys] == [("anna", "run"), ("other", "other"), ("bert", "run")]
+
+
+def test_asc_messages_keep_their_words_in_latin_1(tmp_path: Path) -> None:
+    body = START.format(t=100) + "100\t 960\t 540\t 400\t 0\t 0\t 40\t 40\t 1\t...\nMSG\t101 Größe\n"
+    path = tmp_path / "l.asc"
+    path.write_bytes(body.encode("latin-1"))
+    (recording,) = gazeveil.read(path, format="eyelink-asc", screen=SCREEN)
+    assert recording.messages[-1].text == "Größe"
+
+
+def test_glasses3_names_come_from_the_recording_unit_where_it_wrote_them(tmp_path: Path) -> None:
+    eye = {"gazedirection": [0.1, 0.0, 0.99], "pupildiameter": 3.0}
+    line = json.dumps({"type": "gaze", "timestamp": 0.01, "data": {"eyeleft": eye, "eyeright": {}}})
+    write(tmp_path / "study" / "anna" / "rec1" / "gazedata", line + "\n")
+    (recording,) = gazeveil.read(tmp_path, format="tobii-glasses3")
+    assert recording.key[:2] == ("anna", "rec1")
+    assert recording.valid.tolist() == [True]  # one eye is enough
+    assert recording.x_deg[0] < 180  # Tobii's x points left
+    write(tmp_path / "study" / "anna" / "rec1" / "meta" / "participant", '{"name": "P 01"}')
+    write(tmp_path / "study" / "anna" / "rec1" / "recording.g3", '{"name": "Walk", "uuid": "1"}')
+    assert gazeveil.read(tmp_path, format="tobii-glasses3").keys[0][:2] == ("P 01", "Walk")
 
 
 def test_an_edf_file_is_told_its_converter(tmp_path: Path) -> None:

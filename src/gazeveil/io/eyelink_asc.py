@@ -6,7 +6,8 @@
   messages may carry times from before or after. Sample rows in no trial are a recording of their own, with the stimulus
   :data:`NO_TRIAL`; so the rows of all recordings add up to the sample lines of the file. A trial name that comes again gets the next
   session number. Trials without samples are named in `metadata["empty_trials"]`.
-* The person is the file name, unless `person=` or `pattern=` says otherwise.
+* The person is the file name (the folder, where folders side by side hold files of one name), unless `person=` or `pattern=` says
+  otherwise.
 * Columns follow the `SAMPLES` line of each block: time, then x, y, pupil of each eye; what comes after (velocity, resolution, input,
   flags) is not read. `.` is a lost value, a pupil of 0 too. HREF samples are angles already; raw PUPIL samples are refused.
 * `EFIX`, `ESACC` and `EBLINK` become `labels["eyelink"]` (of the right eye of two: `labels["eyelink_right"]`); an eye in a blink is lost.
@@ -22,7 +23,8 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import pairwise
+from glob import escape
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +43,7 @@ from gazeveil.io.eyelink_geometry import HREF_DISTANCE, from_messages
 from gazeveil.io.headset import mean_of_eyes
 from gazeveil.io.naming import OPTIONS, Names, given
 from gazeveil.io.registry import Format
-from gazeveil.io.source import Head, read_text
+from gazeveil.io.source import Head, read_text, stem
 
 #: Stimulus of the samples that no trial claims.
 NO_TRIAL = "no-trial"
@@ -69,6 +71,7 @@ class Parsed:
 
     t_ns: NDArray[np.int64]
     eyes: dict[str, Floats]
+    recorded: dict[str, NDArray[np.bool_]]
     labels: dict[str, NDArray[np.str_]]
     rate_hz: Floats
     href: NDArray[np.bool_]
@@ -123,8 +126,8 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     other = [(int(n), str(t)) for n, t in zip((~is_sample).arg_true(), lines.filter(~is_sample), strict=True) if t]
     blocks = _blocks(path, other)
     block_of = np.maximum(np.searchsorted([b.line for b in blocks], at, side="right") - 1, 0)
-    t_ns, eyes, found = _samples(path, lines.gather(at), at, blocks, block_of)
-    labels = _labels(path, other, at, t_ns, block_of, blocks, found)
+    t_ns, eyes, recorded = _samples(path, lines.gather(at), at, blocks, block_of)
+    labels = _labels(path, other, at, t_ns, block_of, blocks, list(eyes))
     for eye, words in labels.items():
         eyes[eye][words == "blink"] = np.nan
     messages = [(n, *m) for n, t in other if (m := _message(t)) is not None]
@@ -142,6 +145,7 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     return Parsed(
         t_ns,
         eyes,
+        recorded,
         labels,
         np.array([b.rate_hz for b in blocks])[block_of],
         np.array([b.kind == "HREF" for b in blocks])[block_of],
@@ -196,11 +200,12 @@ def _blocks(path: Path, other: list[tuple[int, str]]) -> list[_Block]:
 
 def _samples(
     path: Path, lines: pl.Series, at: NDArray[np.int64], blocks: list[_Block], block_of: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], dict[str, Floats], list[str]]:
-    """Times, and (x, y, pupil) of each eye, of all sample lines; and the eyes that were recorded."""
+) -> tuple[NDArray[np.int64], dict[str, Floats], dict[str, NDArray[np.bool_]]]:
+    """Times, (x, y, pupil) of each eye, and where each eye was recorded, of all sample lines."""
     n = len(at)
     t_ns = np.zeros(n, dtype=np.int64)
     eyes: dict[str, Floats] = {}
+    recorded: dict[str, NDArray[np.bool_]] = {}
     layouts = {(b.left, b.right, b.known) for b in (blocks[i] for i in np.unique(block_of))}
     for layout in sorted(layouts):
         mine = np.flatnonzero(np.array([(b.left, b.right, b.known) == layout for b in blocks])[block_of])
@@ -215,11 +220,13 @@ def _samples(
         for k, eye in enumerate(names):
             whole = eyes.setdefault(eye, np.full((n, 3), np.nan))
             whole[mine] = columns[1 + 3 * k : 4 + 3 * k].T
+            recorded.setdefault(eye, np.zeros(n, dtype=np.bool_))[mine] = True
     for values in eyes.values():
         values[values[:, 2] == 0] = np.nan
     if not eyes:
-        eyes["left"] = np.empty((0, 3))
-    return t_ns, eyes, list(eyes)
+        eyes["left"], recorded["left"] = np.empty((0, 3)), np.empty(0, dtype=np.bool_)
+    order = [e for e in ("left", "right") if e in eyes]
+    return t_ns, {e: eyes[e] for e in order}, recorded
 
 
 def _columns(path: Path, text: pl.Series, at: NDArray[np.int64], wanted: int) -> Floats:
@@ -280,7 +287,7 @@ def _cut(at: NDArray[np.int64], messages: list[tuple[int, int, str]], blocks: li
     for number, _, text in messages:
         found = pattern.search(text)
         if found is not None:
-            marks.append((number, (found[1] if found.groups() else found[0]).strip() or "trial"))
+            marks.append((number, ((found[1] if found.groups() else None) or found[0]).strip() or "trial"))
         elif trials is None and _TRIAL_RESULT.match(text):
             marks.append((number, None))
     by_message = any(name is not None for _, name in marks)
@@ -327,18 +334,21 @@ def load(path: Path, names: Names, index: int, screen: Screen | None, trials: st
     geometry = from_messages(parsed.texts, screen)
     rows = trial.rows
     sides: dict[str, Floats] = {}
-    for eye, values in parsed.eyes.items():
+    # Blocks of one eye and of both may share a file; an eye that this trial never recorded is no channel of it.
+    mine = [eye for eye in parsed.eyes if parsed.recorded[eye][rows].any()] or list(parsed.eyes)
+    for eye in mine:
+        values = parsed.eyes[eye]
         x, y = values[rows, 0], values[rows, 1]
         px = geometry.screen.from_px(x - geometry.left_px, y - geometry.top_px)
         href = parsed.href[rows]
         angles = [np.where(href, np.degrees(np.arctan(v / HREF_DISTANCE)), p) for v, p in zip((x, y), px, strict=True)]
         sides[eye] = np.stack(angles, axis=1)
     rates = parsed.rate_hz[rows]
-    sizes = [v[rows, 2] for v in parsed.eyes.values()]
+    sizes = [parsed.eyes[eye][rows, 2] for eye in mine]
     metadata: dict[str, object] = {**parsed.metadata, "geometry": geometry.source}
     if geometry.source == "assumed":
         metadata["assumed_geometry"] = True
-    labels = {"eyelink" if i == 0 else f"eyelink_{eye}": words[rows] for i, (eye, words) in enumerate(parsed.labels.items())}
+    labels = {"eyelink" if i == 0 else f"eyelink_{eye}": parsed.labels[eye][rows] for i, eye in enumerate(mine)}
     return assemble(
         path,
         person=names.person,
@@ -371,13 +381,19 @@ def scan(path: Path, root: Path, screen: Screen | None = None, trials: str | Non
     if from_messages(parsed.texts, screen).source == "assumed":
         warnings.warn("EyeLink ASC without screen size and calibration: a 531 mm wide screen at 700 mm is assumed. Give screen=Screen(...).", stacklevel=2)
     handles = []
+    place = {"person": _person(path, root), "stimulus": stem(path)}
     for index, trial in enumerate(parsed.trials):
-        # The file is the person, wherever it lies; its folder says nothing that the format defines.
-        names = said.names(path, path.parent, stimulus=trial.name)
+        names = said.names(path, root, place, stimulus=trial.name)
         if trial.session > 1:
             names = Names(names.person, names.stimulus, f"{trial.session}" if names.session == "1" else f"{names.session}.{trial.session}", names.task)
         handles.append(Handle(names.person, names.stimulus, partial(load, path, names, index, screen, trials), names.session, names.task, str(path)))
     return handles
+
+
+def _person(path: Path, root: Path) -> str:
+    """The file name; or the folder, where folders beside it hold files of the same name."""
+    alike = path.parent != root and len(list(islice(path.parent.parent.glob(f"*/{escape(path.name)}"), 2))) > 1
+    return path.parent.name if alike else stem(path)
 
 
 FORMAT = Format("eyelink-asc", "EyeLink ASC (edf2asc text)", sniff, scan, frozenset({"screen", "trials"}) | OPTIONS)

@@ -5,7 +5,8 @@ A gaze line holds `timestamp` (s) and `data`: `gaze2d` (fraction of the scene pi
 left, y up, z forward (gaze3d x is negative where gaze2d lies right of the middle); x is mirrored here.
 
 There is no head pose, so the head is the world: a `Sphere` around it, `metadata["frame"] = "head"`. Lines of `eventdata` become
-messages. `imudata` is not read; `metadata["not_read"]` says so.
+messages. `imudata` is not read; `metadata["not_read"]` says so. The person is the name in `meta/participant` and the stimulus the name in
+`recording.g3` where these lie there, else the folder above and the folder itself.
 """
 
 from __future__ import annotations
@@ -118,6 +119,18 @@ def _messages(folder: Path) -> tuple[Message, ...]:
     return tuple(Message(_ns(line), f"{line.get('type', 'event')} {json.dumps(line.get('data', {}))}") for _, line in _lines(place))
 
 
+def _name_in(path: Path) -> str | None:
+    """The `name` of a JSON file of the recording unit, None where it says none."""
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise FormatError(path, f"it is not JSON ({error.msg})", "Copy the recording again, or remove this file.", error.lineno) from error
+    name = found.get("name") if isinstance(found, dict) else None
+    return name if isinstance(name, str) and name.strip() else None
+
+
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per folder: its name is the stimulus, the folder above it the person."""
     place = path if path.is_file() else find_file(path, "gazedata", "gazedata.json")
@@ -125,7 +138,8 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
         raise FormatError(path, "there is no gazedata file in this folder", "Point to the folder of one Glasses 3 recording.")
     folder = place.parent
     above = folder.parent.name if folder != root and folder.parent != root else ""
-    names = given(**options).names(folder, root, {"person": above or folder.name, "stimulus": folder.name})
+    words = {"person": _name_in(folder / "meta" / "participant"), "stimulus": _name_in(folder / "recording.g3")}
+    names = given(**options).names(folder, root, {"person": above or folder.name, "stimulus": folder.name}, **words)
     return [Handle(names.person, names.stimulus, partial(load, place, names), names.session, names.task, str(place))]
 
 
