@@ -198,6 +198,25 @@ def test_neon_and_invisible_are_told_apart_and_each_reads_the_other(tmp_path: Pa
     assert registry.get("pupil-neon").sniff_folder(folder)  # type: ignore[misc]  # by the width of the picture
 
 
+# --- Unity ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_later_unity_log_with_other_names_is_the_same_gaze(tmp_path: Path) -> None:
+    columns = ["ETtimestamp", "UnityTimeStamp", *(f"cameraRotation.{a}" for a in "xyzw")]
+    columns += [f"{side}GazeDirection.{a}" for side in ("left", "right") for a in "xyz"] + ["valC", "valL", "valR"]
+    half = np.sqrt(0.5)  # a head turned 90 degrees to the right about the vertical
+    rows = [f"{1000 + 8 * i},{5 + 8 * i},0,{half},0,{half},0,0.1,1,0,0.1,1,True,True,{i > 0}" for i in range(3)]
+    path = write(tmp_path / "log.csv", "\n".join([",".join(columns), *rows]) + "\n")
+    (recording,) = gazeveil.read(path, format="unity-hmd")
+    assert recording.t_ns.tolist() == [1_000_000_000, 1_008_000_000, 1_016_000_000]
+    np.testing.assert_allclose(recording.x_deg, 270.0)
+    np.testing.assert_allclose(recording.y_deg, 90 - np.degrees(np.arctan(0.1)))
+    assert recording.right_deg is not None
+    assert np.isnan(recording.right_deg[0]).all()
+    assert recording.head_deg is not None
+    np.testing.assert_allclose(recording.head_deg[0], [270, 90, 0], atol=1e-9)
+
+
 # --- SMI ------------------------------------------------------------------------------------------------------------------------
 
 SMI_HEADER = """## [BeGaze]

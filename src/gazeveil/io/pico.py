@@ -2,7 +2,7 @@
 
 Columns used: `User Name`, `Video Name`, `Timeline` (seconds), `Head Rotation. x/y/z` (Unity Euler degrees), `Combine Eye Gaze
 Vector. x/y/z` (in the head: x right, y up, z forward), `Eye Left/Right Blinking`, `Left/Right Eye Pose Status`. A gaze vector of
-length zero is a lost sample, not straight ahead; so is one with both eyes blinking. Every user and video of a file is one
+length zero is a lost sample, not straight ahead; so is one with both eyes blinking, or with a pose status of 0 for both. Every user and video of a file is one
 recording.
 """
 
@@ -51,6 +51,8 @@ def load(path: Path, names: Names, part: tuple[str, ...]) -> Recording:
         shut = (sheet.flags("Eye Left Blinking") & sheet.flags("Eye Right Blinking"))[rows]
         direction[shut] = np.nan
         labels["pico"] = np.where(shut, "blink", "undefined").astype(WORD)
+    if sheet.has("Left Eye Pose Status", "Right Eye Pose Status"):
+        direction[(sheet.floats("Left Eye Pose Status")[rows] == 0) & (sheet.floats("Right Eye Pose Status")[rows] == 0)] = np.nan
     rotation = None
     if sheet.has("Head Rotation. x", "Head Rotation. y", "Head Rotation. z"):
         rotation = headset.unity_euler(*(sheet.floats(f"Head Rotation. {axis}")[rows] for axis in "xyz"))

@@ -8,6 +8,8 @@ Two layouts, columns by name:
 * static stimuli: `OcutimeStamp` (us), `UnityTimeStamp` (ms), `cameraRotation.x/y/z/w`, `leftEyeDirection.*`,
   `rightEyeDirection.*`, `valL`, `valR`. Their `meanGazeDirection` is in another frame (it points at the floor) and is not used.
 
+Later versions of that program call the clock `ETtimestamp` (ms) and the eyes `leftGazeDirection.*`, `rightGazeDirection.*`.
+
 Directions are in the head, x right, y up, z forward, and quaternions turn head into world as they stand: of all mirrors and
 inverses this choice alone keeps the gaze still while the head turns. The unit of the tracker's clock is checked against Unity's.
 """
@@ -28,20 +30,21 @@ from gazeveil.gaze.geometry import Floats, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io import headset
 from gazeveil.io.assemble import assemble
-from gazeveil.io.delimited import Sheet, find_separator, header_keys, open_sheet
+from gazeveil.io.delimited import Sheet, find_separator, header_keys, key, open_sheet
 from gazeveil.io.naming import OPTIONS, Names, given
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
 
 _GLUED = re.compile(r"(?<=[0-9A-Za-z])(?=(?:True|False)[,;\t])")
-_LEFT = ("leftGazeDir.{}", "leftEyeDirection.{}")
-_RIGHT = ("rightGazeDir.{}", "rightEyeDirection.{}")
+_LEFT = ("leftGazeDir.{}", "leftEyeDirection.{}", "leftGazeDirection.{}")
+_RIGHT = ("rightGazeDir.{}", "rightEyeDirection.{}", "rightGazeDirection.{}")
+_CLOCKS = {"oculoTS": "ns", "OcutimeStamp": "us", "ETtimestamp": "ms"}
 
 
 def sniff(head: Head) -> bool:
     """By the tracker's clock and the eyes' directions in the header."""
     keys = header_keys(head)
-    return {"oculots", "leftgazedirx"} <= keys or {"ocutimestamp", "lefteyedirectionx"} <= keys
+    return bool(keys & {key(c) for c in _CLOCKS}) and bool(keys & {key(p.format("x")) for p in _LEFT})
 
 
 def _open(path: Path) -> tuple[Sheet, bool]:
@@ -105,8 +108,8 @@ def _rotation(sheet: Sheet) -> Floats | None:
 
 def _clock(sheet: Sheet) -> tuple[str, str]:
     """The tracker's time column and its unit, by name and by the span of Unity's milliseconds."""
-    name = sheet.need("oculoTS", "OcutimeStamp")
-    unit = "ns" if sheet.has("oculoTS") else "us"
+    said = next((c for c in _CLOCKS if sheet.has(c)), "oculoTS")
+    name, unit = sheet.need(said), _CLOCKS[said]
     unity = sheet.maybe_floats("unityTS", "UnityTimeStamp")
     ticks = sheet.floats(name)
     if unity is not None and len(sheet) > 1 and np.ptp(unity) > 500:
