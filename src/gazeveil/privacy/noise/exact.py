@@ -1,16 +1,20 @@
-"""Exact integer noise after Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020), compiled.
+"""Exact integer noise: discrete Laplace and Gaussian after Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy"
+(2020), compiled and sparing with random bits.
 
-Every probability is a quotient of integers or exp of minus one, realised with uniform integers alone: no floating point touches a
-sample. All integers stay below 2**63 by the limits checked here:
+No floating point touches a sample. Every probability is a quotient of integers or a power of exp(-1/4), realised from uniform bits:
 
-* a uniform integer below m uses one 64-bit word and rejects the last, incomplete block of size m: no modulo bias;
+* a uniform integer below m is the high part of word times m, and the words that would make the blocks unequal are rejected (Lemire 2019);
+* a geometric number with ratio exp(-1/4) comes from one word W, read as the first bits of a uniform real: it is the number of thresholds
+  1 - exp(-j/4) that the real is not below. The thresholds are known to 1087 bits; where W ties with one, the next words decide;
 * Bernoulli(exp(-a/b)) with a <= b draws Bernoulli(a/(b k)) for k = 1, 2, ... as "1 in k and a in b", so the product b k is never formed;
-* discrete Laplace with scale t/s, P(x) proportional to exp(-|x| s/t), with t <= 2**40 and s <= 2**20: a value is t*v + u with v geometric;
-  v beyond 2**20 (probability below exp(-2**20)) starts the draw again;
-* discrete Gaussian with whole sigma <= 2**20 by rejection from discrete Laplace of scale sigma, accepting with
-  exp(-(|y| - sigma)**2 / (2 sigma**2)); |y| beyond 2**31 (probability below exp(-2**11)) is rejected.
+* discrete Laplace with scale t/s, P(x) proportional to exp(-|x| s/t): u uniform below t, kept with probability exp(-u/(4t)), v geometric,
+  size (u + t v) // (4s), a sign, and minus zero starts again;
+* discrete Gaussian with whole sigma by rejection from discrete Laplace of scale sigma, accepting with
+  exp(-(|y| - sigma)**2 / (2 sigma**2)).
 
-The two cut tails have probabilities far below 2**-1000 and are charged as :data:`TAIL_DELTA` per draw.
+Limits that keep every integer below 2**64: t <= 2**40, s <= 2**20, sigma <= 2**20. v beyond 2**20 starts the draw again (probability
+below exp(-2**18)), |y| from 2**31 on is rejected (below exp(-2**11)), and a real that ties with a threshold for 1087 bits counts as not
+below it (below 64 * 2**-1087): together under :data:`TAIL_DELTA` per draw. Proof: proofs/noise-exact.md.
 """
 
 from __future__ import annotations
@@ -21,8 +25,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil import checks
 from gazeveil.checks import refuse
 from gazeveil.compiled import compiled
+from gazeveil.privacy.noise import reals
 from gazeveil.privacy.noise.rng import WordArray, Words
 
 MOST_T = 1 << 40
@@ -32,36 +38,128 @@ MOST_SIGMA = 1 << 20
 #: Bound on the probability that a cut tail touches one draw; far above the true figure, far below anything that matters.
 TAIL_DELTA = Fraction(1, 1 << 1000)
 
-_OUT_OF_WORDS = -1
+_STEPS = 64  # thresholds; beyond the last the geometric law, which has no memory, starts afresh from there
+_LIMBS = 17  # 63 bits, then 16 words
+_NARROW = 1 << 26  # below it two uniform integers share one word
+_MOST_V = 1 << 20  # blocks of t: keeps u + t v below 2**61
+
+
+def thresholds() -> tuple[WordArray, NDArray[np.int64]]:
+    """The thresholds 1 - exp(-j/4), j = 1 to 64, and where to begin looking.
+
+    Returns
+    -------
+    limbs : array of uint64, shape (64, 17)
+        Binary digits after the point: 63 in the first column, 64 in each further one.
+    guide : array of int64, shape (256,)
+        How many thresholds are at most b / 256.
+    """
+    bits = 63 + 64 * (_LIMBS - 1)
+    work = bits + 64
+    limbs = np.empty((_STEPS, _LIMBS), dtype=np.uint64)
+    guide = np.zeros(256, dtype=np.int64)
+    quarter = reals.exp_minus(Fraction(1, 4), work)
+    power = 1 << work
+    for j in range(_STEPS):
+        power = (power * quarter) >> work
+        value = (1 << work) - power
+        # Each product adds an error of less than 5 units: the digits are sure if that cannot carry out of the 64 guard bits.
+        assert (value - 512) >> 64 == (value + 512) >> 64
+        digits = value >> 64
+        for column in range(_LIMBS - 1, 0, -1):
+            limbs[j, column] = digits & ((1 << 64) - 1)
+            digits >>= 64
+        limbs[j, 0] = digits
+        guide[(digits >> 55) + 1 :] += 1
+    return limbs, guide
+
+
+# Constants of the compiled code. As arguments they would be counted at every call, which costs more than a draw.
+_DIGITS, _GUIDE = thresholds()
+_FIRST = _DIGITS[:, 0].copy()
+
+
+@compiled
+def _high(a: np.uint64, b: np.uint64) -> np.uint64:
+    """The upper 64 bits of the product."""
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a0, a1, b0, b1 = a & low, a >> half, b & low, b >> half
+    middle = a1 * b0 + ((a0 * b0) >> half)
+    other = a0 * b1 + (middle & low)
+    return a1 * b1 + (middle >> half) + (other >> half)
 
 
 @compiled
 def _below(m: np.uint64, words: WordArray, position: int) -> tuple[np.uint64, int]:
     """A uniform integer in [0, m) and the position after it; position -1 when the words ran out."""
-    top = np.uint64(0xFFFFFFFFFFFFFFFF)
-    # 2**64 mod m words at the top form the incomplete block.
-    incomplete = (top % m + np.uint64(1)) % m
-    limit = top - incomplete
     while True:
         if position >= len(words):
             return np.uint64(0), -1
         word = words[position]
         position += 1
-        if word <= limit:
-            return word % m, position
+        low = word * m
+        # only where low < m can the word be one of the 2**64 mod m that make the blocks unequal
+        if low >= m or low >= (np.uint64(0) - m) % m:
+            return _high(word, m), position
 
 
 @compiled
-def _bernoulli_exp_fraction(a: np.uint64, b: np.uint64, words: WordArray, position: int) -> tuple[bool, int]:
-    """Bernoulli(exp(-a/b)) for 0 <= a <= b: the number of successes of Bernoulli(a/(b k)), k = 1, 2, ... is even."""
-    k = np.uint64(1)
+def _tie(j: int, words: WordArray, position: int) -> tuple[bool, int]:
+    """Whether the real whose first 63 bits tie with threshold j is not below it, by the next words."""
+    for i in range(1, _LIMBS):
+        if position >= len(words):
+            return False, -1
+        word = words[position]
+        position += 1
+        if word != _DIGITS[j, i]:
+            return word > _DIGITS[j, i], position
+    return True, position
+
+
+@compiled
+def _geometric(words: WordArray, position: int) -> tuple[np.uint64, np.uint64, int]:
+    """A geometric number with ratio exp(-1/4), a fair bit, and the position after them."""
+    total = np.uint64(0)
     while True:
-        if k > np.uint64(1):
-            drawn, position = _below(k, words, position)
+        if position >= len(words):
+            return total, total, -1
+        word = words[position]
+        position += 1
+        first = word >> np.uint64(1)
+        j = _GUIDE[word >> np.uint64(56)]
+        while j < _STEPS and first > _FIRST[j]:
+            j += 1
+        if j < _STEPS and first == _FIRST[j]:
+            reached, position = _tie(j, words, position)
             if position < 0:
-                return False, -1
-            if drawn != np.uint64(0):
-                break
+                return total, total, -1
+            j += 1 if reached else 0
+        total += np.uint64(j)
+        if j < _STEPS or total > np.uint64(_MOST_V):
+            return total, word & np.uint64(1), position
+
+
+@compiled
+def _bernoulli_exp(a: np.uint64, b: np.uint64, words: WordArray, position: int) -> tuple[bool, int]:
+    """Bernoulli(exp(-a/b)) for 0 <= a <= b: the number of successes of Bernoulli(a/(b k)), k = 1, 2, ... is even."""
+    drawn, position = _below(b, words, position)
+    if position < 0:
+        return False, -1
+    if drawn >= a:
+        return True, position
+    return _bernoulli_exp_after(a, b, words, position)
+
+
+@compiled
+def _bernoulli_exp_after(a: np.uint64, b: np.uint64, words: WordArray, position: int) -> tuple[bool, int]:
+    """The same when k = 1 was a success already."""
+    k = np.uint64(2)
+    while True:
+        drawn, position = _below(k, words, position)
+        if position < 0:
+            return False, -1
+        if drawn != np.uint64(0):
+            break
         drawn, position = _below(b, words, position)
         if position < 0:
             return False, -1
@@ -72,61 +170,56 @@ def _bernoulli_exp_fraction(a: np.uint64, b: np.uint64, words: WordArray, positi
 
 
 @compiled
-def _bernoulli_exp(a: np.uint64, b: np.uint64, words: WordArray, position: int) -> tuple[bool, int]:
-    """Bernoulli(exp(-a/b)) for any a >= 0: exp(-1) as often as b fits into a, then the rest."""
-    one = np.uint64(1)
-    while a > b:
-        kept, position = _bernoulli_exp_fraction(one, one, words, position)
-        if position < 0:
-            return False, -1
-        if not kept:
-            return False, position
-        a -= b
-    return _bernoulli_exp_fraction(a, b, words, position)
-
-
-@compiled
-def _laplace_one(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[np.int64, int]:
-    one, zero = np.uint64(1), np.uint64(0)
+def _size(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[np.uint64, np.uint64, int]:
+    """A number n >= 0 with P(n) proportional to exp(-n s/t), a fair bit, and the position after them."""
+    low, half, zero = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(0)
+    t4 = t << np.uint64(2)
+    narrow = t < np.uint64(_NARROW)
     while True:
-        u, position = _below(t, words, position)
-        if position < 0:
-            return np.int64(0), -1
-        kept, position = _bernoulli_exp_fraction(u, t, words, position)
-        if position < 0:
-            return np.int64(0), -1
-        if not kept:
-            continue
-        v = zero
-        while True:
-            more, position = _bernoulli_exp_fraction(one, one, words, position)
+        # u in [0, t) and `drawn` in [0, 4t), both uniform
+        if narrow:
+            if position >= len(words):
+                return zero, zero, -1
+            word = words[position]
+            position += 1
+            a, b = (word & low) * t, (word >> half) * t4
+            if ((a & low) < t and (a & low) < (low + np.uint64(1)) % t) or ((b & low) < t4 and (b & low) < (low + np.uint64(1)) % t4):
+                continue
+            u, drawn = a >> half, b >> half
+        else:
+            if position + 1 >= len(words):
+                return zero, zero, -1
+            word, other = words[position], words[position + 1]
+            position += 2
+            if (word * t < t and word * t < (zero - t) % t) or (other * t4 < t4 and other * t4 < (zero - t4) % t4):
+                continue
+            u, drawn = _high(word, t), _high(other, t4)
+        if drawn < u:
+            kept, position = _bernoulli_exp_after(u, t4, words, position)
             if position < 0:
-                return np.int64(0), -1
-            if not more:
-                break
-            v += one
-            if v > np.uint64(1 << 20):
-                break
-        if v > np.uint64(1 << 20):
-            continue
-        size = (u + t * v) // s
-        if position >= len(words):
-            return np.int64(0), -1
-        negative = words[position] & one
-        position += 1
-        if negative == one and size == zero:
-            continue
-        value = np.int64(size)
-        return (-value if negative == one else value), position
+                return zero, zero, -1
+            if not kept:
+                continue
+        v, bit, position = _geometric(words, position)
+        if position < 0:
+            return zero, zero, -1
+        if v <= np.uint64(_MOST_V):
+            return (u + t * v) // (s << np.uint64(2)), bit, position
 
 
 @compiled
 def _laplace(t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
+    after = position
     while done < len(out):
-        value, after = _laplace_one(t, s, words, position)
+        size, negative, after = _size(t, s, words, after)
         if after < 0:
             return done, position
-        out[done] = value
+        if negative == np.uint64(0):
+            out[done] = np.int64(size)
+        elif size > np.uint64(0):
+            out[done] = -np.int64(size)
+        else:
+            continue
         done += 1
         position = after
     return done, position
@@ -134,25 +227,32 @@ def _laplace(t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, word
 
 @compiled
 def _gaussian(sigma: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
-    one = np.uint64(1)
+    one, four, zero = np.uint64(1), np.uint64(4), np.uint64(0)
+    b = np.uint64(2) * sigma * sigma
+    after = position
     while done < len(out):
-        after = position
-        while True:
-            value, after = _laplace_one(sigma, one, words, after)
+        size, negative, after = _size(sigma, one, words, after)
+        if after < 0:
+            return done, position
+        if size >= np.uint64(1 << 31) or (size == zero and negative == one):
+            continue
+        gap = size - sigma if size > sigma else sigma - size
+        a4 = four * gap * gap
+        quarters = a4 // b
+        if quarters > zero:
+            # exp(-quarters/4) is the probability that a geometric number reaches it
+            v, _, after = _geometric(words, after)
             if after < 0:
                 return done, position
-            size = np.uint64(abs(value))
-            if size >= np.uint64(1 << 31):
+            if v < quarters:
                 continue
-            gap = size - sigma if size > sigma else sigma - size
-            kept, after = _bernoulli_exp(gap * gap, np.uint64(2) * sigma * sigma, words, after)
-            if after < 0:
-                return done, position
-            if kept:
-                break
-        out[done] = value
-        done += 1
-        position = after
+        kept, after = _bernoulli_exp(a4 - quarters * b, four * b, words, after)
+        if after < 0:
+            return done, position
+        if kept:
+            out[done] = -np.int64(size) if negative == one else np.int64(size)
+            done += 1
+            position = after
     return done, position
 
 
@@ -201,7 +301,7 @@ def discrete_laplace(scale: Fraction, count: int, words: Words) -> NDArray[np.in
         Random bits.
     """
     t, s = laplace_scale(scale)
-    return words.run(_LaplaceKernel(t, s), count, 12)
+    return words.run(_LaplaceKernel(t, s), checks.count("discrete_laplace", "count", count, least=0), 3)
 
 
 def discrete_gaussian(sigma: int, count: int, words: Words) -> NDArray[np.int64]:
@@ -218,4 +318,4 @@ def discrete_gaussian(sigma: int, count: int, words: Words) -> NDArray[np.int64]
     """
     if isinstance(sigma, bool) or not isinstance(sigma, int) or not 1 <= sigma <= MOST_SIGMA:
         refuse("discrete_gaussian", "sigma", "a whole number of grid steps from 1 to 2**20", sigma, "Choose another grid.")
-    return words.run(_GaussianKernel(sigma), count, 26)
+    return words.run(_GaussianKernel(sigma), checks.count("discrete_gaussian", "count", count, least=0), 6)

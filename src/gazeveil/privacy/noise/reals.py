@@ -42,7 +42,7 @@ def log(value: int, bits: int) -> int:
 
 @lru_cache(maxsize=8)
 def _log2(work: int) -> int:
-    """ln 2 * 2**work = 2 atanh(1/3), summed with 16 more bits."""
+    """Ln 2 * 2**work = 2 atanh(1/3), summed with 16 more bits."""
     total, power, k = 0, (1 << (work + 16)) // 3, 1
     while power:
         total += power // k
@@ -83,7 +83,7 @@ def pi(bits: int) -> int:
 
 
 def cos_sin_of_turn(turn: int, bits: int) -> tuple[int, int]:
-    """cos and sin of 2 pi turn / 2**bits, times 2**bits, for 0 <= turn < 2**bits."""
+    """Cos and sin of 2 pi turn / 2**bits, times 2**bits, for 0 <= turn < 2**bits."""
     work = bits + GUARD
     quarter, rest = divmod(turn << 2, 1 << bits)
     angle = (rest << GUARD) * pi(work) >> (work + 1)
