@@ -135,7 +135,7 @@ def detect_auto(recording: Recording, parameters: AutoParameters = DEFAULTS, pur
     trace, points, codes = _stages(recording, parameters)
     if pursuit and len(trace.segments):
         mark_pursuit(points, trace.rate_hz, codes)
-    return to_events(codes, recording.t_ns, trace.segments[:, 0], "auto")
+    return to_events(codes, recording.t_ns, trace.cuts, "auto")
 
 
 def _stages(recording: Recording, p: AutoParameters) -> tuple[Trace, NDArray[np.float64], NDArray[np.int8]]:

@@ -90,7 +90,7 @@ def detect_dorr(
     if len(trace.segments):
         mark_dorr(recording, trace, points, limits)
         _fixations(points, trace.segments, trace.rate_hz, trace.codes)
-    return to_events(trace.codes, recording.t_ns, trace.segments[:, 0], f"dorr:{signal}")
+    return to_events(trace.codes, recording.t_ns, trace.cuts, f"dorr:{signal}")
 
 
 def signal_of(recording: Recording, signal: str) -> tuple[Trace, NDArray[np.float64]]:
@@ -138,7 +138,8 @@ def mark_two_thresholds(
     least, most = _MIN_S * rate_hz - 1e-6, _MAX_S * rate_hz
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
-        rise, inside = -1, False  # where the speed last rose above slow; whether it then exceeded fast
+        # Where the speed last rose above slow, whether it then exceeded fast, and whether it was below slow since the last saccade.
+        rise, inside, armed = -1, False, True
         total = 0.0
         for i in range(first + 1, stop + 1):
             # One step past the end closes a saccade that is still open.
@@ -153,12 +154,14 @@ def mark_two_thresholds(
                 if over or speed < offset or length >= most or total / (length + 1) < slow:
                     if length >= least:
                         codes[rise:i] = SACCADE
-                    inside = False
+                    inside, armed = False, False
                     rise = -1
             if not inside:
-                if over or speed < slow or speed > _FASTEST_DEG_S:
+                if over or speed < slow:
+                    rise, armed = -1, True
+                elif speed > _FASTEST_DEG_S:
                     rise = -1
-                else:
+                elif armed:
                     if rise < 0:
                         rise, total = i, 0.0
                     total += speed

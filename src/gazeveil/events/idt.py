@@ -61,7 +61,7 @@ def detect_idt(recording: Recording, dispersion: str = "range", threshold_deg: f
             points = _vectors(recording, trace)
             chord = 2 * math.sin(math.radians(min(threshold, 180.0)) / 2)
             _by_pairs(points, trace.segments, chord, least, trace.codes)
-    return to_events(trace.codes, recording.t_ns, trace.segments[:, 0], f"idt:{form}")
+    return to_events(trace.codes, recording.t_ns, trace.cuts, f"idt:{form}")
 
 
 def _plane(recording: Recording, trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:

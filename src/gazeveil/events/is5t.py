@@ -95,7 +95,7 @@ def detect_is5t(
         saccades = _runs(codes == SACCADE)
         nystagmus = mark_okn(eye_points, saccades, trace.rate_hz, doubtful)
         second[nystagmus] = np.where(second[nystagmus] == _VOR, _OKN_VOR, _OKN)
-    return to_events(codes, recording.t_ns, trace.segments[:, 0], "is5t", _SECONDARY[second])
+    return to_events(codes, recording.t_ns, trace.cuts, "is5t", _SECONDARY[second])
 
 
 def _head_and_eye(recording: Recording) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:

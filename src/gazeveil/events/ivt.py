@@ -81,7 +81,7 @@ def detect_ivt(
         limit = (threshold / rate) ** 2
         # A run of k samples lasts k / rate; rounding must not turn 3 samples of 4 ms into less than 12 ms.
         _label(squared, limit, trace.segments, shortest * rate / 1000 - 1e-6, least_saccade * rate / 1000 - 1e-6, trace.codes)
-    return to_events(trace.codes, recording.t_ns, trace.segments[:, 0], f"ivt:{setting}")
+    return to_events(trace.codes, recording.t_ns, trace.cuts, f"ivt:{setting}")
 
 
 def squared_steps(trace: Trace, smooth: bool) -> NDArray[np.float64]:

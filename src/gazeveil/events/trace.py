@@ -74,6 +74,11 @@ class Trace:
             axes = tuple(_bridged(a, mask, segments) for a in axes)
         return cls(axes, segments if known else segments[:0], codes, rate, mask)
 
+    @property
+    def cuts(self) -> NDArray[np.int64]:
+        """Samples before which rows are missing: an event never goes across."""
+        return self.segments[1:, 0][self.segments[1:, 0] == self.segments[:-1, 1]]
+
     def bridge(self, channel: NDArray[np.float64]) -> NDArray[np.float64]:
         """Another channel of the same samples, with the gaps inside the segments bridged."""
         return _bridged(channel, self.seen, self.segments)
@@ -86,15 +91,15 @@ def positions(recording: Recording) -> tuple[NDArray[np.float64], ...]:
     return recording.x_deg, recording.y_deg
 
 
-def to_events(codes: NDArray[np.int8], t_ns: NDArray[np.int64], starts: NDArray[np.int64], source: str, secondary: NDArray[np.str_] | None = None) -> Events:
-    """Runs of equal codes (and equal secondary words) as events; a new one also begins at each of the samples `starts`."""
+def to_events(codes: NDArray[np.int8], t_ns: NDArray[np.int64], cuts: NDArray[np.int64], source: str, secondary: NDArray[np.str_] | None = None) -> Events:
+    """Runs of equal codes (and equal secondary words) as events; a new one also begins at each of the samples `cuts`."""
     n = len(codes)
     if n == 0:
         return Events.empty(source)
     cut = np.empty(n, dtype=np.bool_)
     cut[0] = True
     np.not_equal(codes[1:], codes[:-1], out=cut[1:])
-    cut[starts] = True
+    cut[cuts] = True
     if secondary is not None:
         cut[1:] |= secondary[1:] != secondary[:-1]
     onset = np.flatnonzero(cut)
