@@ -348,6 +348,22 @@ def test_asc_files_of_one_name_in_folders_side_by_side_are_told_apart_by_the_fol
     assert [k[:2] for k in cohort.keys] == [("anna", "run"), ("other", "other"), ("bert", "run")]
 
 
+def test_asc_without_samples_gives_its_events_by_trial(tmp_path: Path) -> None:
+    body = "MSG\t1 TRIALID one\nSTART\t1 \tLEFT\tEVENTS\nEFIX L   1\t101\t100\t 960\t 540\t 300\nESACC L  102\t120\t18\t1\t1\t2\t2\t1\t99\n"
+    body += "END\t130\nMSG\t200 TRIALID two\nSTART\t200 \tLEFT\tEVENTS\nEFIX L   210\t301\t91\t 100\t 540\t 300\nEBLINK L 302\t400\t98\nEND\t500\n"
+    one, two = gazeveil.read(asc(tmp_path, body), format="eyelink-asc", screen=SCREEN)
+    assert (one.stimulus, two.stimulus) == ("one", "two")
+    assert len(one) == 0
+    assert dict(one.counts) == {"rows": 2, "events": 2}
+    assert one.events is not None
+    assert one.events.kind.tolist() == ["fixation", "saccade"]
+    assert one.events.x_deg is not None
+    assert one.events.x_deg[0] == 0.0
+    assert one.events.onset_ns.tolist() == [1_000_000, 102_000_000]
+    assert two.events is not None
+    assert two.events.kind.tolist() == ["fixation", "blink"]
+
+
 def test_asc_messages_keep_their_words_in_latin_1(tmp_path: Path) -> None:
     body = START.format(t=100) + "100\t 960\t 540\t 400\t 0\t 0\t 40\t 40\t 1\t...\nMSG\t101 Größe\n"
     path = tmp_path / "l.asc"

@@ -3,14 +3,15 @@
 * One file with many trials gives one recording per trial. A trial begins at a `TRIALID` message (which may stand before `START` or
   in the middle of a block) and ends at the next one or at `TRIAL_RESULT`; without `TRIALID`, every `START` block is a trial. Other
   messages by `trials=`, a regular expression whose first group names the stimulus. A message belongs where its line stands, because
-  messages may carry times from before or after. Sample rows in no trial are a recording of their own, with the stimulus
-  :data:`NO_TRIAL`; so the rows of all recordings add up to the sample lines of the file. A trial name that comes again gets the next
-  session number. Trials without samples are named in `metadata["empty_trials"]`.
+  messages may carry times from before or after. Sample rows in no trial are a recording of their own, with the stimulus `no-trial`;
+  so the rows of all recordings add up to the sample lines of the file. A trial name that comes again gets the next session number.
+  Trials without samples are named in `metadata["empty_trials"]`.
 * The person is the file name (the folder, where folders side by side hold files of one name), unless `person=` or `pattern=` says
   otherwise.
 * Columns follow the `SAMPLES` line of each block: time, then x, y, pupil of each eye; what comes after (velocity, resolution, input,
   flags) is not read. `.` is a lost value, a pupil of 0 too. HREF samples are angles already; raw PUPIL samples are refused.
 * `EFIX`, `ESACC` and `EBLINK` become `labels["eyelink"]` (of the right eye of two: `labels["eyelink_right"]`); an eye in a blink is lost.
+  A file converted without samples gives recordings of events only (of the first eye).
 * The screen in pixels comes from `GAZE_COORDS` or `DISPLAY_COORDS`, the rest from `screen=`, or from the calibration, or from an
   assumption with a warning and `metadata["assumed_geometry"]` (see :mod:`gazeveil.io.eyelink_geometry`).
 """
@@ -34,35 +35,20 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Floats, Screen
-from gazeveil.gaze.recording import Message, Recording
+from gazeveil.gaze.recording import Recording
 from gazeveil.io.assemble import assemble
 from gazeveil.io.delimited import stamp
+from gazeveil.io.eyelink_events import EventLine, as_events, event_lines, words_of
 from gazeveil.io.eyelink_geometry import HREF_DISTANCE, from_messages
+from gazeveil.io.eyelink_trials import Trial, cut_trials
 from gazeveil.io.headset import mean_of_eyes
 from gazeveil.io.naming import OPTIONS, Names, given
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text, stem
 
-#: Stimulus of the samples that no trial claims.
-NO_TRIAL = "no-trial"
-
-_TRIALID = re.compile(r"^(?:-?\d+\s+)?TRIALID\b[\s:]*(.*)$")
-_TRIAL_RESULT = re.compile(r"^(?:-?\d+\s+)?TRIAL_RESULT\b")
 _MESSAGE = re.compile(r"^MSG\s+(\d+(?:\.\d+)?)\s?(.*)$")
-_EVENTS = {"EFIX": "fixation", "ESACC": "saccade", "EBLINK": "blink"}
 _HEADER = {"DATE": "date", "SERIAL NUMBER": "serial_number", "CAMERA": "camera", "RECORDED BY": "recorded_by", "CONVERTED FROM": "converted_from"}
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A stretch of samples and messages with one name."""
-
-    name: str
-    rows: NDArray[np.int64]
-    messages: tuple[Message, ...]
-    session: int = 1
 
 
 @dataclass(frozen=True)
@@ -78,6 +64,7 @@ class Parsed:
     trials: tuple[Trial, ...]
     texts: list[str]
     metadata: dict[str, object]
+    events: tuple[EventLine, ...]
 
 
 @dataclass(frozen=True)
@@ -127,7 +114,9 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     blocks = _blocks(path, other)
     block_of = np.maximum(np.searchsorted([b.line for b in blocks], at, side="right") - 1, 0)
     t_ns, eyes, recorded = _samples(path, lines.gather(at), at, blocks, block_of)
-    labels = _labels(path, other, at, t_ns, block_of, blocks, list(eyes))
+    events = event_lines(path, other)
+    starts = np.array([b.line for b in blocks])
+    labels = words_of(events, list(eyes), t_ns, block_of, starts)
     for eye, words in labels.items():
         eyes[eye][words == "blink"] = np.nan
     messages = [(n, *m) for n, t in other if (m := _message(t)) is not None]
@@ -135,7 +124,11 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     size = next((t.split()[1].lower() for _, t in other if t.startswith("PUPIL") and len(t.split()) > 1), None)
     if size is not None:
         metadata["pupil_unit"] = size
-    cut, empty = _cut(at, messages, blocks, trials)
+    # Converted without samples (edf2asc -e), the events are what there is, cut into trials as samples would be.
+    alone = () if len(at) else tuple(e for e in events if e.eye == events[0].eye)
+    if alone and len(alone) < len(events):
+        metadata["events_of_other_eye"] = len(events) - len(alone)
+    cut, empty = cut_trials(at if len(at) else np.array([e.line for e in alone], dtype=np.int64), messages, starts, trials)
     if empty:
         metadata["empty_trials"] = tuple(empty)
     outside = len(messages) - sum(len(t.messages) for t in cut)
@@ -152,6 +145,7 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
         cut,
         [text for _, _, text in messages],
         metadata,
+        alone,
     )
 
 
@@ -248,91 +242,13 @@ def _columns(path: Path, text: pl.Series, at: NDArray[np.int64], wanted: int) ->
     return result
 
 
-def _labels(
-    path: Path,
-    other: list[tuple[int, str]],
-    at: NDArray[np.int64],
-    t_ns: NDArray[np.int64],
-    block_of: NDArray[np.int64],
-    blocks: list[_Block],
-    eyes: list[str],
-) -> dict[str, NDArray[np.str_]]:
-    """One word per sample and eye from the tracker's own events; blinks last, because saccades enclose them."""
-    labels = {eye: np.full(len(at), "undefined", dtype=WORD) for eye in eyes}
-    found = [(number, words) for number, line in other if line[:4] in ("EFIX", "ESAC", "EBLI") and len(words := line.split()) >= 4]
-    starts = np.array([b.line for b in blocks])
-    in_order: dict[int, bool] = {}
-    for number, words in sorted(found, key=lambda f: f[1][0] == "EBLINK"):
-        eye = {"L": "left", "R": "right"}.get(words[1], eyes[0])
-        if eye not in labels:
-            continue
-        try:
-            onset, offset = round(float(words[2]) * 1e6), round(float(words[3]) * 1e6)
-        except ValueError:
-            raise FormatError(path, f"the {words[0]} line has no times", "Mend or remove the line.", number + 1) from None
-        block = max(int(np.searchsorted(starts, number, side="right")) - 1, 0)
-        low, high = np.searchsorted(block_of, [block, block + 1])
-        times = t_ns[low:high]
-        if block not in in_order:
-            in_order[block] = bool((np.diff(times) >= 0).all())
-        inside = slice(*np.searchsorted(times, [onset, offset + 1])) if in_order[block] else (times >= onset) & (times <= offset)
-        labels[eye][low:high][inside] = _EVENTS.get(words[0], "undefined")
-    return labels
-
-
-def _cut(at: NDArray[np.int64], messages: list[tuple[int, int, str]], blocks: list[_Block], trials: str | None) -> tuple[tuple[Trial, ...], list[str]]:
-    """Trials with samples, and the names of those without."""
-    marks: list[tuple[int, str | None]] = []  # line, and the trial that begins there (None: one ends)
-    pattern = re.compile(trials) if trials is not None else _TRIALID
-    for number, _, text in messages:
-        found = pattern.search(text)
-        if found is not None:
-            marks.append((number, ((found[1] if found.groups() else None) or found[0]).strip() or "trial"))
-        elif trials is None and _TRIAL_RESULT.match(text):
-            marks.append((number, None))
-    by_message = any(name is not None for _, name in marks)
-    if not by_message:
-        marks = [(-1 if i == 0 else b.line, f"{i + 1}" if len(blocks) > 1 else "") for i, b in enumerate(blocks)]
-    lines = np.array([m[0] for m in marks])
-    mark_of = np.searchsorted(lines, at, side="right") - 1
-    message_of = np.searchsorted(lines, [m[0] for m in messages], side="right") - 1
-    sent = [Message(t, text) for _, t, text in messages]
-    rows_by_mark: dict[int, NDArray[np.int64]] = {}
-    if len(at):
-        order = np.argsort(mark_of, kind="stable")
-        values, first = np.unique(mark_of[order], return_index=True)
-        rows_by_mark = {int(v): r for v, r in zip(values, np.split(order, first[1:]), strict=True)}
-    result, empty, seen = [], [], dict[str, int]()
-    loose: list[NDArray[np.int64]] = [rows_by_mark[-1]] if -1 in rows_by_mark else []
-    trial_messages: dict[int, list[Message]] = {}
-    owner = np.maximum.accumulate([i if m[1] is not None else -1 for i, m in enumerate(marks)]) if marks else np.empty(0, dtype=np.int64)
-    outside: list[Message] = []
-    for message, k in zip(sent, message_of, strict=True):
-        # What is sent after a trial's end (its result, its variables) still speaks of that trial.
-        mine = int(owner[k]) if k >= 0 else -1
-        (trial_messages.setdefault(mine, []) if mine >= 0 else outside).append(message)
-    for i, (_, name) in enumerate(marks):
-        rows = rows_by_mark.get(i)
-        if name is None:
-            loose += [rows] if rows is not None else []
-        elif rows is None:
-            empty.append(name)
-        else:
-            seen[name] = seen.get(name, 0) + 1
-            result.append(Trial(name, rows, tuple(trial_messages.get(i, ())), seen[name]))
-    if loose:
-        result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), tuple(outside)))
-    if not result:
-        result.append(Trial("", np.empty(0, dtype=np.int64), tuple(sent)))
-    return tuple(result), empty
-
-
 def load(path: Path, names: Names, index: int, screen: Screen | None, trials: str | None) -> Recording:
     """Trial number `index` of a file."""
     parsed = parse(path, stamp(path), trials)
     trial = parsed.trials[index]
     geometry = from_messages(parsed.texts, screen)
-    rows = trial.rows
+    rows = trial.rows if not parsed.events else np.empty(0, dtype=np.int64)
+    events = None if not parsed.events else as_events([parsed.events[i] for i in trial.rows], geometry)
     sides: dict[str, Floats] = {}
     # Blocks of one eye and of both may share a file; an eye that this trial never recorded is no channel of it.
     mine = [eye for eye in parsed.eyes if parsed.recorded[eye][rows].any()] or list(parsed.eyes)
@@ -362,7 +278,9 @@ def load(path: Path, names: Names, index: int, screen: Screen | None, trials: st
         rate_hz=float(rates[0]) if len(rates) and np.isfinite(rates[0]) else None,
         pupil=sizes[0] if len(sizes) == 1 else mean_of_eyes(sizes[0], sizes[1]),
         labels=labels,
+        events=events,
         messages=trial.messages,
+        not_samples={"events": len(trial.rows) if parsed.events else 0},
         metadata=metadata,
     )
 
