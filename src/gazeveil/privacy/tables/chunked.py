@@ -1,0 +1,209 @@
+"""`cfpa` and `dcfpa`: the Fourier perturbation algorithm on chunks, of values or of their differences.
+
+S002 (Bozkir et al., PLOS ONE 2021): the sequence is cut into chunks of 32, 64 or 128 values. `cfpa` runs FPA on each. `dcfpa` runs it on
+
+    d_1 = X_1,   d_t = X_t - X_{t-1}    (inside a chunk)
+
+and sums the noisy differences up again; the first value is noised like the others.
+
+* `published`: sensitivities over pairs of participants, the best k of the data, the last chunk as short as it is; epsilon is claimed for the
+  complete signal "by parallel composition". Refuted: a neighbour changes all chunks of the signal, so C chunks lose C epsilon, and the
+  sensitivities come from the data.
+* `corrected`: public bounds, public length, the last chunk filled up with the public midpoint, public k, integer noise. Epsilon is the
+  recording-feature's and each chunk gets epsilon / C; with `per="chunk"` each chunk gets epsilon and the promise is about one chunk.
+
+Differences of values from a range R have the public sensitivity R sqrt(4 n - 3), twice that of the values, and the running sum spreads
+the noise: with public bounds `dcfpa` is far worse than `cfpa`. Its published advantage came from data-dependent sensitivities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.privacy.exactly import Number, shown
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.noise.rng import Words
+from gazeveil.privacy.tables.closed_forms import sum_noise
+from gazeveil.privacy.tables.family import S002, NoisyTable
+from gazeveil.privacy.tables.fourier import bin_weights, bins, coordinates, fourier_rows, noisy_spectrum, public_k
+from gazeveil.privacy.tables.fourier_published import plan
+from gazeveil.privacy.tables.promise import Share
+from gazeveil.privacy.tables.published import generator
+from gazeveil.privacy.tables.sequences import PER, STEPS, Sequences
+from gazeveil.privacy.tables.spectrum import PublicSpectrum, Reals
+
+
+@dataclass(frozen=True)
+class _Chunked(NoisyTable):
+    """What `cfpa` and `dcfpa` share."""
+
+    kind: ClassVar[str] = "table"
+    paper: ClassVar[str] = S002
+    units: ClassVar[tuple[str, ...]] = PER
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {
+            "corrected": Claim("epsilon-dp", "recording-feature", "proved", "each of C chunks gets epsilon / C; per=chunk makes the chunk the unit"),
+            "published": Claim("epsilon-dp", "recording-feature", "refuted", "C chunks lose C epsilon; sensitivities come from the data"),
+        }
+    )
+
+    epsilon: Number
+    chunk: int
+    k: int | None = None
+    per: str = "recording-feature"
+    length: int | None = None
+    shrink: str | None = None
+    spectrum: PublicSpectrum | str | None = None
+
+    def check(self) -> None:
+        """Check chunk and k besides what the family has."""
+        super().check()
+        self.store("chunk", checks.count(self.name, "chunk", self.chunk, least=2))
+        if self.k is not None:
+            self.store("k", bins(self.name, checks.count(self.name, "k", self.k), self.chunk))
+
+    def block(self, length: int) -> int:
+        """Rows of a chunk; the last one is filled up."""
+        return self.chunk
+
+    def published(self, seqs: Sequences, seed: int | None) -> list[Reals]:
+        """Floating-point noise with the sensitivities and the best k of the data, the full budget for every chunk."""
+        epsilon = float(Share.of(self.budget, self.per, seqs).block)
+        work = plan(self.name, seqs, epsilon, self.chunk, self.k, difference=self.name == "dcfpa")
+        return work.recordings(work.draw(generator(seed, self.name, self.reading)))
+
+    def refutation(self, seqs: Sequences) -> str:
+        """Why the published claim fails, with what the chunks add up to."""
+        chunks = -(-int(seqs.lengths.max()) // self.chunk)
+        if self.per == "chunk":
+            return f"the sensitivities, k and the length come from the data (proofs/{self.name}.md)"
+        return (
+            f"a neighbour changes every chunk of the signal, so the {chunks} chunks of the longest recording add up to {shown(chunks * self.budget)};"
+            f" besides, the sensitivities, k and the length come from the data (proofs/{self.name}.md)"
+        )
+
+
+@dataclass(frozen=True)
+class CFPA(_Chunked):
+    """Laplace noise on the first Fourier coefficients of chunks.
+
+    Parameters
+    ----------
+    epsilon : number
+        Budget at the unit `per`.
+    chunk : int
+        Rows of a chunk, at least 2; the paper has 32, 64 and 128.
+    k : int, optional
+        Bins to release of each chunk, from 1 to chunk // 2 + 1. None takes the public rule (`corrected`) or the data-optimal ones (`published`).
+    per : {"chunk", "recording-feature", "recording", "user"}
+        What the budget is for; it is shared evenly by the chunks of the unit.
+    length : int, optional
+        The public length every recording is padded (with the public midpoint) or trimmed to; None takes the longest recording's.
+    shrink : {"none", "wiener"}, optional
+        Shrink the noisy coefficients by their public variances.
+    spectrum : PublicSpectrum or str, optional
+        What is publicly assumed about features: for the public k and for shrinking.
+    """
+
+    name: ClassVar[str] = "cfpa"
+
+    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> tuple[Reals, int]:
+        """FPA on each chunk."""
+        n = len(blocks)
+        k = public_k(n, float(epsilon), self.public, self.shrinks) if self.k is None else self.k
+        noisy, scale = noisy_spectrum(self.name, blocks - STEPS // 2, k, n * STEPS**2, n * STEPS, epsilon, words)
+        if self.shrinks:
+            noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
+        return _back(noisy, n) + STEPS / 2, coordinates(n, k) * blocks.shape[1]
+
+
+@dataclass(frozen=True)
+class DCFPA(_Chunked):
+    """Laplace noise on the first Fourier coefficients of the differences inside chunks, summed up again.
+
+    Parameters are those of :class:`CFPA`. With `shrink="wiener"` the whole linear estimate of the chunk from its noisy coefficients is taken,
+    because the coefficients of differences are correlated (the first value is in all of them).
+    """
+
+    name: ClassVar[str] = "dcfpa"
+
+    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> tuple[Reals, int]:
+        """FPA on the differences of each chunk, then their running sum."""
+        n = len(blocks)
+        k = public_difference_k(n, float(epsilon), self.public, self.shrinks) if self.k is None else self.k
+        differences = np.diff(blocks, axis=0, prepend=STEPS // 2)
+        noisy, scale = noisy_spectrum(self.name, differences, k, (4 * n - 3) * STEPS**2, (2 * n - 1) * STEPS, epsilon, words)
+        if self.shrinks:
+            flat = np.concatenate((noisy.real, noisy.imag[1 : coordinates(n, k) - k + 1]))
+            out = difference_filter(n, k, scale / STEPS, self.public) @ flat
+        else:
+            out = np.cumsum(_back(noisy, n), axis=0)
+        return out + STEPS / 2, coordinates(n, k) * blocks.shape[1]
+
+
+def _back(noisy: NDArray[np.complex128], n: int) -> Reals:
+    full = np.zeros((n // 2 + 1, noisy.shape[1]), dtype=np.complex128)
+    full[: len(noisy)] = noisy
+    out: Reals = np.fft.irfft(full, n, axis=0)
+    return out
+
+
+def _difference_rows(n: int, k: int) -> Reals:
+    """Coefficients of the differences as a matrix on the values: row r times (I - shift)."""
+    rows = fourier_rows(n, k)
+    out = rows.copy()
+    out[:, :-1] -= rows[:, 1:]
+    return out
+
+
+def difference_filter(n: int, k: int, scale: float, spectrum: PublicSpectrum) -> Reals:
+    """The linear estimate of a chunk from its noisy difference coefficients that is best under the public model, shape (n, coordinates)."""
+    rows = _difference_rows(n, k)
+    joint = spectrum.covariance(n) @ rows.T
+    out: Reals = np.linalg.solve(rows @ joint + 2.0 * scale**2 * np.eye(len(rows)), joint.T).T
+    return out
+
+
+@lru_cache(maxsize=256)
+def public_difference_k(n: int, epsilon: float, spectrum: PublicSpectrum, shrink: bool) -> int:
+    """The number of bins `dcfpa` releases where nobody gives one: least expected error under the public model, a function of public things alone."""
+    many = n // 2 + 1
+    covariance = spectrum.covariance(n)
+    scale2 = n * (4 * n - 3) / epsilon**2  # times k: the squared scale of the noise, for range 1
+    if shrink:
+        tried = sorted({min(many, round(1.15**i) + min(i, 8)) for i in range(80)} | {1})
+        left = [_left(covariance, _difference_rows(n, k), 2.0 * scale2 * k) for k in tried]
+        return tried[int(np.argmin(left))]
+    rows = _difference_rows(n, many)
+    sums = np.cumsum(_synthesis(n), axis=0)
+    together = (rows @ covariance @ rows.T) * (sums.T @ sums)
+    errors = [_dropped(together, many, n, k) + scale2 * k * float(np.sum(sum_noise(n)[:k])) for k in range(1, many + 1)]
+    return int(np.argmin(errors)) + 1
+
+
+def _left(covariance: Reals, rows: Reals, noise: float) -> float:
+    joint = covariance @ rows.T
+    return -float(np.sum(joint * np.linalg.solve(rows @ joint + noise * np.eye(len(rows)), joint.T).T))
+
+
+def _synthesis(n: int) -> Reals:
+    """Columns that turn the real coordinates of the half spectrum back into the signal, shape (n, n)."""
+    many = n // 2 + 1
+    rows = fourier_rows(n, many)
+    weight = np.full(len(rows), 2.0 / n)
+    weight[[0, many - 1] if n % 2 == 0 else [0]] = 1.0 / n
+    return (rows * weight[:, None]).T
+
+
+def _dropped(together: Reals, many: int, n: int, k: int) -> float:
+    gone = np.concatenate((np.arange(k, many), np.arange(many + k - 1, n)))
+    return float(together[np.ix_(gone, gone)].sum())

@@ -1,0 +1,184 @@
+"""The published readings of `fpa`, `cfpa` and `dcfpa`, prepared once and drawn as often as wanted.
+
+Everything that does not change between two draws is computed once: the spectra of all blocks, the sensitivity of each feature and chunk over
+pairs of participants, and the k with the least expected error for each document, chunk and feature (S002 seeks it with 100 noisy runs; the
+closed forms give it at once). Blocks of the same length are one array, so a draw is a few batched operations. The last chunk of a recording is
+as short as it is, with its own n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.privacy.tables.closed_forms import dcfpa_error, fpa_error, fpa_real_error
+from gazeveil.privacy.tables.published import Document, documents, everything, largest_distance
+from gazeveil.privacy.tables.sequences import Sequences
+from gazeveil.privacy.tables.spectrum import Reals
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """All blocks of one length.
+
+    Parameters
+    ----------
+    n : int
+        Rows of a block.
+    recording, start : array of int64, shape (blocks,)
+        Where each block lies.
+    kept : array of complex128, shape (blocks, features, n // 2 + 1)
+        Spectra with bins from k on set to 0.
+    places : array of int64
+        Flat indices of the kept bins.
+    real_scale, imaginary_scale : array of float64
+        Scale of the noise at these places.
+    delta_2 : array of float64, shape (blocks, features)
+        Sensitivities.
+    k : array of int64, shape (blocks, features)
+        Bins kept.
+    difference : bool
+        Whether blocks are differences that have to be summed up.
+    """
+
+    n: int
+    recording: NDArray[np.int64]
+    start: NDArray[np.int64]
+    kept: NDArray[np.complex128]
+    places: NDArray[np.int64]
+    real_scale: Reals
+    imaginary_scale: Reals
+    delta_2: Reals
+    k: NDArray[np.int64]
+    difference: bool
+
+    def draw(self, rng: np.random.Generator) -> Reals:
+        """Noisy blocks, shape (blocks, features, n)."""
+        noisy = self.kept.copy()
+        flat = noisy.reshape(-1)
+        real = rng.laplace(size=len(self.places)) * self.real_scale
+        imaginary = rng.laplace(size=len(self.places)) * self.imaginary_scale
+        flat[self.places] += real + 1j * imaginary
+        out: Reals = np.fft.irfft(noisy, self.n, axis=-1)
+        return np.cumsum(out, axis=-1, out=out) if self.difference else out
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All blocks of a table."""
+
+    batches: tuple[Batch, ...]
+    lengths: NDArray[np.int64]
+    features: int
+
+    def draw(self, rng: np.random.Generator) -> list[Reals]:
+        """One noisy release, batch by batch."""
+        return [batch.draw(rng) for batch in self.batches]
+
+    def recordings(self, drawn: list[Reals]) -> list[Reals]:
+        """The blocks put together: one array (rows, features) per recording."""
+        out = [np.empty((int(length), self.features)) for length in self.lengths]
+        for batch, blocks in zip(self.batches, drawn, strict=True):
+            for recording, start, block in zip(batch.recording.tolist(), batch.start.tolist(), blocks, strict=True):
+                out[recording][start : start + batch.n] = block.T
+        return out
+
+
+@dataclass
+class _Blocks:
+    """Blocks of one length while they are collected."""
+
+    values: list[Reals]
+    delta_2: list[Reals]
+    cell: list[int]
+    recording: list[int]
+    start: list[int]
+
+
+def plan(owner: str, seqs: Sequences, epsilon: float, chunk: int | None, k: int | None, difference: bool = False, real_only: bool = False) -> Plan:
+    """Prepare a published release.
+
+    Parameters
+    ----------
+    owner : str
+        For messages.
+    seqs : Sequences
+        The recordings.
+    epsilon : float
+        Claimed budget of a block.
+    chunk : int, optional
+        Rows of a chunk; None for whole recordings.
+    k : int, optional
+        Bins to keep (all that a shorter block has); None seeks the best.
+    difference : bool
+        Differences inside chunks, as `dcfpa` has them.
+    real_only : bool
+        The reading `published-real`.
+    """
+    docs = documents(owner, seqs)
+    pooled = _prepared(everything(seqs, docs), chunk, difference) if any(d.people < 2 for d in docs) else None
+    found: dict[int, _Blocks] = {}
+    cells: dict[tuple[int, int, int], int] = {}
+    for number, doc in enumerate(docs):
+        values = _prepared(doc, chunk, difference)
+        delta_2 = largest_distance(values if pooled is None or doc.people > 1 else pooled, 2, chunk)
+        size = values.shape[2] if chunk is None else chunk
+        for place, (recording, length) in enumerate(zip(doc.recordings.tolist(), doc.lengths.tolist(), strict=True)):
+            for c, start in enumerate(range(0, length, size)):
+                n = min(size, length - start)
+                blocks = found.setdefault(n, _Blocks([], [], [], [], []))
+                blocks.values.append(values[place, :, start : start + n])
+                blocks.delta_2.append(delta_2[:, c])
+                blocks.cell.append(cells.setdefault((number, c, n), len(cells)))
+                blocks.recording.append(recording)
+                blocks.start.append(start)
+    batches = tuple(_batch(n, blocks, epsilon, k, difference, real_only) for n, blocks in found.items())
+    return Plan(batches, seqs.lengths, len(seqs.table.columns))
+
+
+def _prepared(doc: Document, chunk: int | None, difference: bool) -> Reals:
+    if not difference:
+        return doc.values
+    out = doc.values.copy()
+    out[:, :, 1:] -= doc.values[:, :, :-1]
+    size = out.shape[2] if chunk is None else chunk
+    out[:, :, ::size] = doc.values[:, :, ::size]
+    # The fall to 0 after the end of a shorter sequence is no difference of that sequence.
+    ended = np.arange(out.shape[2]) >= doc.lengths[:, None]
+    return np.where(ended[:, None, :], 0.0, out)
+
+
+def _batch(n: int, blocks: _Blocks, epsilon: float, k: int | None, difference: bool, real_only: bool) -> Batch:
+    spectra = np.fft.rfft(np.stack(blocks.values), axis=-1)
+    delta_2 = np.stack(blocks.delta_2)
+    many = spectra.shape[-1]
+    cell = np.unique(np.array(blocks.cell), return_inverse=True)[1]
+    if k is None:
+        errors = _errors(difference, real_only)(spectra, n, delta_2, epsilon)
+        together = np.zeros((int(cell.max()) + 1, *errors.shape[1:]))
+        np.add.at(together, cell, errors)
+        best = np.argmin(together, axis=-1)[cell] + 1
+    else:
+        best = np.full(delta_2.shape, min(k, many), dtype=np.int64)
+    bin_number = np.arange(many)
+    keep = bin_number < best[..., None]
+    places = np.flatnonzero(keep)
+    scale = (np.sqrt(n * best) * delta_2 / epsilon)[..., None]
+    alone = (bin_number == 0) | (2 * bin_number == n)
+    gain = np.where(alone, 1.0, 0.5) if real_only else np.ones(many)
+    imaginary = np.where(alone, 0.0, 0.0 if real_only else 1.0)
+    real_scale = np.broadcast_to(scale * gain, keep.shape).reshape(-1)[places]
+    imaginary_scale = np.broadcast_to(scale * imaginary, keep.shape).reshape(-1)[places]
+    kept = np.where(keep, spectra * gain, 0)
+    where = (np.array(blocks.recording, dtype=np.int64), np.array(blocks.start, dtype=np.int64))
+    return Batch(n, *where, kept, places, real_scale, imaginary_scale, delta_2, best, difference)
+
+
+def _errors(difference: bool, real_only: bool) -> Callable[[NDArray[np.complex128], int, Reals, float], Reals]:
+    if difference:
+        return dcfpa_error
+    law = fpa_real_error if real_only else fpa_error
+    return lambda spectra, n, delta_2, epsilon: law(spectra.real**2 + spectra.imag**2, n, delta_2, epsilon)
