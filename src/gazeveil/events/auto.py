@@ -132,13 +132,13 @@ def detect_auto(recording: Recording, parameters: AutoParameters = DEFAULTS, pur
         checks.refuse("detect auto", "parameters", "an AutoParameters", parameters)
     if not isinstance(pursuit, bool):
         checks.refuse("detect auto", "pursuit", "True or False", pursuit)
-    trace, points, codes = _stages(recording, parameters)
+    trace, points, codes = stages(recording, parameters)
     if pursuit and len(trace.segments):
         mark_pursuit(points, trace.rate_hz, codes)
     return to_events(codes, recording.t_ns, trace.cuts, "auto")
 
 
-def _stages(recording: Recording, p: AutoParameters) -> tuple[Trace, NDArray[np.float64], NDArray[np.int8]]:
+def stages(recording: Recording, p: AutoParameters) -> tuple[Trace, NDArray[np.float64], NDArray[np.int8]]:
     """All stages but pursuit: the trace, the smoothed positions and the codes."""
     seen = recording.valid & ~corner_coded(recording)
     trace = Trace.of(recording, seen)
