@@ -1,7 +1,7 @@
-"""Exact integer noise: discrete Laplace and Gaussian after Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy"
-(2020), compiled and sparing with random bits.
+"""Exact integer noise, discrete Laplace and Gaussian, compiled and sparing with random bits.
 
-No floating point touches a sample. Every probability is a quotient of integers or a power of exp(-1/4), realised from uniform bits:
+After Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020). No floating point touches a sample. Every
+probability is a quotient of integers or a power of exp(-1/4), realised from uniform bits:
 
 * a uniform integer below m is the high part of word times m, and the words that would make the blocks unequal are rejected (Lemire 2019);
 * a geometric number with ratio exp(-1/4) comes from one word W, read as the first bits of a uniform real: it is the number of thresholds
@@ -141,18 +141,27 @@ def _geometric(words: WordArray, position: int) -> tuple[np.uint64, np.uint64, i
 
 @compiled
 def _bernoulli_exp(a: np.uint64, b: np.uint64, words: WordArray, position: int) -> tuple[bool, int]:
-    """Bernoulli(exp(-a/b)) for 0 <= a <= b: the number of successes of Bernoulli(a/(b k)), k = 1, 2, ... is even."""
+    """Bernoulli(exp(-a/b)) for a, b < 2**62: exp(-q) for the whole part q of a/b, then the rest."""
+    whole = a // b
+    if whole > np.uint64(0):
+        # A geometric number with ratio exp(-1/4) reaches 4 q with probability exp(-q).
+        v, _, position = _geometric(words, position)
+        if position < 0:
+            return False, -1
+        if v >> np.uint64(2) < whole:
+            return False, position
+    rest = a - whole * b
     drawn, position = _below(b, words, position)
     if position < 0:
         return False, -1
-    if drawn >= a:
+    if drawn >= rest:
         return True, position
-    return _bernoulli_exp_after(a, b, words, position)
+    return _bernoulli_exp_after(rest, b, words, position)
 
 
 @compiled
 def _bernoulli_exp_after(a: np.uint64, b: np.uint64, words: WordArray, position: int) -> tuple[bool, int]:
-    """The same when k = 1 was a success already."""
+    """Bernoulli(exp(-a/b)), a <= b, where Bernoulli(a/b) succeeded: the number of successes of Bernoulli(a/(b k)), k = 1, 2, ... is even."""
     k = np.uint64(2)
     while True:
         drawn, position = _below(k, words, position)
@@ -208,18 +217,25 @@ def _size(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[
 
 
 @compiled
+def _laplace_one(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[np.int64, int]:
+    """A discrete Laplace number of scale t/s and the position after it."""
+    while True:
+        size, negative, position = _size(t, s, words, position)
+        if position < 0:
+            return np.int64(0), -1
+        if negative == np.uint64(0):
+            return np.int64(size), position
+        if size > np.uint64(0):
+            return -np.int64(size), position
+
+
+@compiled
 def _laplace(t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
-    after = position
     while done < len(out):
-        size, negative, after = _size(t, s, words, after)
+        value, after = _laplace_one(t, s, words, position)
         if after < 0:
             return done, position
-        if negative == np.uint64(0):
-            out[done] = np.int64(size)
-        elif size > np.uint64(0):
-            out[done] = -np.int64(size)
-        else:
-            continue
+        out[done] = value
         done += 1
         position = after
     return done, position
@@ -227,30 +243,21 @@ def _laplace(t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, word
 
 @compiled
 def _gaussian(sigma: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
-    one, four, zero = np.uint64(1), np.uint64(4), np.uint64(0)
     b = np.uint64(2) * sigma * sigma
     after = position
     while done < len(out):
-        size, negative, after = _size(sigma, one, words, after)
+        value, after = _laplace_one(sigma, np.uint64(1), words, after)
         if after < 0:
             return done, position
-        if size >= np.uint64(1 << 31) or (size == zero and negative == one):
+        size = np.uint64(abs(value))
+        if size >= np.uint64(1 << 31):
             continue
         gap = size - sigma if size > sigma else sigma - size
-        a4 = four * gap * gap
-        quarters = a4 // b
-        if quarters > zero:
-            # exp(-quarters/4) is the probability that a geometric number reaches it
-            v, _, after = _geometric(words, after)
-            if after < 0:
-                return done, position
-            if v < quarters:
-                continue
-        kept, after = _bernoulli_exp(a4 - quarters * b, four * b, words, after)
+        kept, after = _bernoulli_exp(gap * gap, b, words, after)
         if after < 0:
             return done, position
         if kept:
-            out[done] = -np.int64(size) if negative == one else np.int64(size)
+            out[done] = value
             done += 1
             position = after
     return done, position

@@ -6,5 +6,6 @@ Each sampler has a companion that bounds what finite arithmetic costs, as `delta
 from __future__ import annotations
 
 from gazeveil.privacy.noise.knorm import knorm, knorm_delta
+from gazeveil.privacy.noise.planar import planar_delta, planar_laplace
 
-__all__ = ["knorm", "knorm_delta"]
+__all__ = ["knorm", "knorm_delta", "planar_delta", "planar_laplace"]
