@@ -31,9 +31,10 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.privacy.exactly import Number, shown
 from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.noise.exact import TAIL_DELTA
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.tables.closed_forms import sum_noise
-from gazeveil.privacy.tables.family import S002, NoisyTable
+from gazeveil.privacy.tables.family import S002, Noisy, NoisyTable
 from gazeveil.privacy.tables.fourier import bin_weights, bins, coordinates, fourier_rows, noisy_spectrum, public_k
 from gazeveil.privacy.tables.fourier_published import plan
 from gazeveil.privacy.tables.promise import Share
@@ -116,14 +117,14 @@ class CFPA(_Chunked):
 
     name: ClassVar[str] = "cfpa"
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> tuple[Reals, int]:
+    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """FPA on each chunk."""
         n = len(blocks)
         k = public_k(n, float(epsilon), self.public, self.shrinks) if self.k is None else self.k
         noisy, scale = noisy_spectrum(self.name, blocks - STEPS // 2, k, n * STEPS**2, n * STEPS, epsilon, words)
         if self.shrinks:
             noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
-        return _back(noisy, n) + STEPS / 2, coordinates(n, k) * blocks.shape[1]
+        return Noisy(_back(noisy, n) + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class DCFPA(_Chunked):
 
     name: ClassVar[str] = "dcfpa"
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> tuple[Reals, int]:
+    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """FPA on the differences of each chunk, then their running sum."""
         n = len(blocks)
         k = public_difference_k(n, float(epsilon), self.public, self.shrinks) if self.k is None else self.k
@@ -147,7 +148,7 @@ class DCFPA(_Chunked):
             out = difference_filter(n, k, scale / STEPS, self.public) @ flat
         else:
             out = np.cumsum(_back(noisy, n), axis=0)
-        return out + STEPS / 2, coordinates(n, k) * blocks.shape[1]
+        return Noisy(out + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
 
 
 def _back(noisy: NDArray[np.complex128], n: int) -> Reals:
@@ -169,8 +170,7 @@ def difference_filter(n: int, k: int, scale: float, spectrum: PublicSpectrum) ->
     """The linear estimate of a chunk from its noisy difference coefficients that is best under the public model, shape (n, coordinates)."""
     rows = _difference_rows(n, k)
     joint = spectrum.covariance(n) @ rows.T
-    out: Reals = np.linalg.solve(rows @ joint + 2.0 * scale**2 * np.eye(len(rows)), joint.T).T
-    return out
+    return np.asarray(np.linalg.solve(rows @ joint + 2.0 * scale**2 * np.eye(len(rows)), joint.T).T, dtype=np.float64)
 
 
 @lru_cache(maxsize=256)

@@ -34,6 +34,25 @@ SHRINK = ("none", "wiener")
 S002 = "Bozkir, Gunlu, Fuhl, Schaefer, Kasneci: Differential privacy for eye tracking with temporal correlations. PLOS ONE 16(8), 2021"
 
 
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """Blocks with noise.
+
+    Parameters
+    ----------
+    values : array of float64, shape (rows, blocks)
+        In grid steps.
+    delta_num : Fraction
+        What the finite arithmetic of all draws costs.
+    assumptions : tuple of str
+        What the sampler assumes.
+    """
+
+    values: NDArray[np.float64]
+    delta_num: Fraction
+    assumptions: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class NoisyTable(Mechanism[FeatureTable]):
     """Base of the mechanisms that add noise to sequences of a table.
@@ -67,9 +86,10 @@ class NoisyTable(Mechanism[FeatureTable]):
         if self.reading.startswith("published"):
             guarantee = refuted(self.title, self.budget, self._parameter("per"), self.refutation(seqs))
             return Release(rebuild_rows(seqs, self.published(seqs, seed)), guarantee, self.provenance(seed))
-        share, grid, steps, draws = self._noisy(seqs, seed)
+        share, grid, steps, noisy = self._noisy(seqs, seed)
         values = np.clip(grid.real(steps), *public_bounds(self.name, data).T)
-        guarantee = proved(self.title, share, grid.length, self._parameter("length") is None, f"proofs/{self.name}.md", draws)
+        assumed = self._parameter("length") is None
+        guarantee = proved(self.title, share, grid.length, assumed, f"proofs/{self.name}.md", noisy.delta_num, noisy.assumptions)
         return Release(rebuild(seqs, values), guarantee if seed is None else guarantee.tested(), self.provenance(seed), grid.notes())
 
     def unclamped(self, data: FeatureTable, seed: int | None = None) -> NDArray[np.float64]:
@@ -77,7 +97,7 @@ class NoisyTable(Mechanism[FeatureTable]):
         _, grid, steps, _ = self._noisy(sequences(self.name, data), seed)
         return grid.real(steps)
 
-    def _noisy(self, seqs: Sequences, seed: int | None) -> tuple[Share, Lattice, NDArray[np.float64], int]:
+    def _noisy(self, seqs: Sequences, seed: int | None) -> tuple[Share, Lattice, NDArray[np.float64], Noisy]:
         grid = lattice(self.name, seqs, self._parameter("length"))
         recordings, length, features = grid.values.shape
         size = self.block(length)
@@ -87,9 +107,9 @@ class NoisyTable(Mechanism[FeatureTable]):
         padded[:, :length] = grid.values
         # One column per block: rows of a block first, so that a transform is one matrix product.
         blocks = padded.reshape(recordings, chunks, size, features).transpose(2, 0, 1, 3).reshape(size, -1)
-        noisy, draws = self.perturb(blocks, share.block, Words(source(seed, self.name)))
-        steps = noisy.reshape(size, recordings, chunks, features).transpose(1, 2, 0, 3).reshape(recordings, chunks * size, features)[:, :length]
-        return share, grid, steps, draws
+        noisy = self.perturb(blocks, share.block, Words(source(seed, self.name)))
+        steps = noisy.values.reshape(size, recordings, chunks, features).transpose(1, 2, 0, 3).reshape(recordings, chunks * size, features)[:, :length]
+        return share, grid, steps, noisy
 
     @property
     def budget(self) -> Fraction:
@@ -115,8 +135,8 @@ class NoisyTable(Mechanism[FeatureTable]):
         return length
 
     @abstractmethod
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> tuple[NDArray[np.float64], int]:
-        """Noisy blocks and how many samples of noise they took.
+    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
+        """Noise on every block.
 
         Parameters
         ----------
@@ -128,9 +148,9 @@ class NoisyTable(Mechanism[FeatureTable]):
             Random bits.
         """
 
-    @abstractmethod
     def published(self, seqs: Sequences, seed: int | None) -> list[NDArray[np.float64]]:
-        """The published reading: one array (rows, features) per recording."""
+        """The published reading, where there is one: one array (rows, features) per recording."""
+        checks.refuse(self.name, "reading", "one that its class defines", self.reading)
 
     def refutation(self, seqs: Sequences) -> str:
         """Why the published claim fails."""

@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace
+from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.tables.closed_forms import fpa_error, halves, optimal_k, shrunk_fpa_error
-from gazeveil.privacy.tables.family import S002, NoisyTable
+from gazeveil.privacy.tables.family import S002, Noisy, NoisyTable
 from gazeveil.privacy.tables.fourier_published import plan
 from gazeveil.privacy.tables.promise import Share
 from gazeveil.privacy.tables.published import generator
@@ -90,7 +90,7 @@ class FPA(NoisyTable):
         if self.k is not None:
             self.store("k", checks.count(self.name, "k", self.k))
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> tuple[Reals, int]:
+    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """Integer noise on the half spectrum about the public midpoint, then back."""
         n = len(blocks)
         k = public_k(n, float(epsilon), self.public, self.shrinks) if self.k is None else bins(self.name, self.k, n)
@@ -99,7 +99,7 @@ class FPA(NoisyTable):
             noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
         full = np.zeros((n // 2 + 1, blocks.shape[1]), dtype=np.complex128)
         full[:k] = noisy
-        return np.fft.irfft(full, n, axis=0) + STEPS / 2, coordinates(n, k) * blocks.shape[1]
+        return Noisy(np.fft.irfft(full, n, axis=0) + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
 
     def published(self, seqs: Sequences, seed: int | None) -> list[Reals]:
         """Floating-point noise with the sensitivity and the best k of the data."""

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace
+from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.rng import Words
-from gazeveil.privacy.tables.family import S002, NoisyTable
+from gazeveil.privacy.tables.family import S002, Noisy, NoisyTable
 from gazeveil.privacy.tables.promise import Share
 from gazeveil.privacy.tables.published import documents, everything, generator, largest_distance
 from gazeveil.privacy.tables.sequences import STEPS, Sequences
@@ -74,7 +74,7 @@ class LPA(NoisyTable):
     shrink: str | None = None
     spectrum: PublicSpectrum | str | None = None
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> tuple[NDArray[np.float64], int]:
+    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """Discrete Laplace noise on every value; with Wiener shrinkage in the cosine transform, where white noise stays white."""
         n = len(blocks)
         coarse = coarsening(n, epsilon)
@@ -85,7 +85,7 @@ class LPA(NoisyTable):
         if self.shrinks:
             weights = wiener(self.public.cosine(n), 2.0 * (float(scale) * (1 << coarse) / STEPS) ** 2)
             values = idct(dct(values - STEPS / 2, axis=0) * weights[:, None], axis=0) + STEPS / 2
-        return values, blocks.size
+        return Noisy(values, blocks.size * TAIL_DELTA)
 
     def published(self, seqs: Sequences, seed: int | None) -> list[NDArray[np.float64]]:
         """Laplace noise in floating point, scaled by the largest distance between two participants."""

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.noise.exact import TAIL_DELTA
 from gazeveil.privacy.tables.sequences import TABLE_NOT_COVERED, Sequences, per_feature_epsilon, user_epsilon
 
 #: What is replaced between neighbours, per unit.
@@ -62,7 +61,7 @@ class Share:
         return user_epsilon(self.block, self.features, self.recordings, self.chunks)
 
 
-def proved(title: str, share: Share, length: int, assumed: bool, proof: str, draws: int, delta_num: Fraction = Fraction(0)) -> Guarantee:
+def proved(title: str, share: Share, length: int, assumed: bool, proof: str, delta_num: Fraction, more: tuple[str, ...] = ()) -> Guarantee:
     """The guarantee of a corrected reading.
 
     Parameters
@@ -77,10 +76,10 @@ def proved(title: str, share: Share, length: int, assumed: bool, proof: str, dra
         Whether the length was taken from the longest recording.
     proof : str
         The proof page.
-    draws : int
-        Samples of noise; the cut tails of the samplers are charged for each of them.
     delta_num : Fraction
-        Further numerical error.
+        Numerical error of all samples of noise.
+    more : tuple of str
+        Further assumptions.
     """
     origin = " (it was taken from the longest recording)" if assumed else ""
     return Guarantee(
@@ -94,11 +93,12 @@ def proved(title: str, share: Share, length: int, assumed: bool, proof: str, dra
             "the bounds of the features are public and were not taken from this data",
             f"the length of {length} rows is public{origin}",
             "how many recordings each person has is public",
+            *more,
         ),
         TABLE_NOT_COVERED,
         "proved",
         proof,
-        draws * TAIL_DELTA + delta_num,
+        delta_num,
     )
 
 
