@@ -2,7 +2,7 @@
 
     python benchmarks/ksame_attack.py [--json FILE] [--repetitions 50]
 
-The model: 20 people have a trait of 12 numbers, standard normal; each of their recordings is the trait plus normal noise of 0.35. The
+The model: 20 people have a trait of 12 numbers, standard normal; each of their recordings is the trait plus normal noise of 0.3. The
 attacker averages the release over tasks, one average per name, and gives a new raw recording of each person the nearest name; names that are equally near
 are chosen among at random. Every figure is over repetitions x people guesses. `published` must exceed 1/k where there are many tasks and
 `corrected` must not, within three standard errors.
@@ -20,7 +20,7 @@ import numpy as np
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.tables.ksame import KSameSelect
 
-PEOPLE, TRAITS, NOISE = 20, 12, 0.35
+PEOPLE, TRAITS, NOISE = 20, 12, 0.3
 
 
 def cohort(tasks: int, rng: np.random.Generator) -> tuple[FeatureTable, np.ndarray]:
