@@ -1,0 +1,101 @@
+"""Protecting every recording of a cohort, one file at a time.
+
+A release is one thing: looking at it twice must not draw new noise, because two noisy copies say more than one. Recordings in memory are
+protected at once. Recordings that are still files are protected each time they are loaded, with noise from a key that was drawn from the
+operating system when the release was made and never leaves the process: pickling such a release is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.noise.rng import Source, WordArray
+from gazeveil.privacy.stream.supply import Bits, SeededBits, derived_seed
+
+if TYPE_CHECKING:
+    from gazeveil.privacy.stream.session import StreamMechanism
+
+
+class KeyedSource:
+    """AES-256 in counter mode under a key derived from a secret: the same words each time, which only who holds the secret can tell."""
+
+    secure = True
+
+    def __init__(self, secret: Secret, *keys: str | int) -> None:
+        text = "\x1f".join(f"{type(k).__name__}:{k}" for k in keys)
+        key = hashlib.blake2b(text.encode(), key=secret.key, digest_size=32).digest()
+        self._stream: CipherContext = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+
+    def take(self, count: int) -> WordArray:
+        """The next words."""
+        return np.frombuffer(bytearray(self._stream.update(bytes(8 * count))), dtype=np.uint64)
+
+
+class Secret:
+    """The key of one release; it cannot be pickled, so it cannot be published by accident."""
+
+    def __init__(self) -> None:
+        self.key = os.urandom(64)
+
+    def __reduce__(self) -> NoReturn:
+        raise DataError("A protected cohort over files holds the secret key of its noise and cannot be sent elsewhere. Write it, or load it first.")
+
+
+class KeyedBits:
+    """Noise of one recording of a release.
+
+    Parameters
+    ----------
+    secret : Secret
+        The key of the release.
+    *keys : str
+        Which recording.
+    """
+
+    def __init__(self, secret: Secret, *keys: str) -> None:
+        self.secret, self.keys = secret, keys
+
+    def sources(self, streams: int, *keys: str | int) -> list[Source]:
+        """One keyed source."""
+        return [KeyedSource(self.secret, *self.keys, *keys)]
+
+
+def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None, kept: tuple[str, ...]) -> tuple[Cohort, list[Guarantee]]:
+    """The protected cohort, and the promises of its streams.
+
+    The attributes of people stay: they are no part of any stream, and the guarantee says so.
+    """
+    secret = Secret() if seed is None else None
+    items: list[Recording | Handle] = []
+    promises: list[Guarantee] = []
+    for item in cohort.items:
+        bits: Bits = KeyedBits(secret, *item.key) if secret is not None else SeededBits((derived_seed(seed or 0, *item.key),))
+        if isinstance(item, Recording):
+            out, rate_hz = mechanism.protected(item, bits, kept)
+            items.append(out)
+            promises.append(mechanism.promise(rate_hz, item.space))
+        else:
+            load: Callable[[], Recording] = partial(_load, mechanism, item.load, bits, kept)
+            items.append(Handle(item.person, item.stimulus, load, item.session, item.task))
+            if mechanism.rate_matters or not promises:
+                recording = item.load()  # a promise that depends on the rate needs every rate, so the files are read once for it
+                promises.append(mechanism.promise(recording.rate_hz, recording.space))
+    if not promises:
+        raise DataError("This cohort has no recordings. Nothing was released.")
+    about = [g.with_not_covered("the attributes of people", "who saw what") for g in promises]
+    return Cohort(items, cohort.people, name=cohort.name), about
+
+
+def _load(mechanism: StreamMechanism, load: Callable[[], Recording], bits: Bits, kept: tuple[str, ...]) -> Recording:
+    return mechanism.protected(load(), bits, kept)[0]

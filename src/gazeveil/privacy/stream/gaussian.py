@@ -1,0 +1,230 @@
+"""`gaussian`: independent Gaussian noise on every sample.
+
+S001 (David-John et al., "A privacy-preserving approach to streaming eye-tracking data", IEEE TVCG 2021):
+
+    X' = X + N(0, sigma**2),   Y' = Y + N(0, sigma**2),   T' = T,  E' = E,
+
+with sigma in degrees, up to 10 in the paper, and no formal promise.
+
+* `published`: floating-point noise; times and labels pass unchanged.
+* `corrected`: positions are rounded to a public grid of 2**-10 degrees (finer for a small sigma) and get integer discrete Gaussian noise.
+  That is rho-zCDP: for one sample moved by at most r, rho = (r/g + sqrt 2)**2 / (2 (sigma/g)**2) with the grid step g (the sqrt 2 is what
+  rounding may add), and w times that for a window of w samples. Proof: proofs/gaussian.md.
+
+Both bring the result back into the space: on a sphere x goes round at 360 and y is reflected at the poles; on a screen angles stop
+short of 90 degrees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.guarantee import Guarantee, no_promise
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA, discrete_gaussian
+from gazeveil.privacy.noise.rng import ASSUMPTION
+from gazeveil.privacy.stream.session import S001, Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.supply import Bits, Integers, Normals, Supply
+
+#: Coarsest grid: 2**10 steps to a degree, finer than trackers resolve.
+GRID_BITS = 10
+_FINEST_BITS = 30
+_LEAST_STEPS = 64  # steps of the grid in one sigma, so that rounding costs next to nothing
+_SQRT_8 = Fraction(2829, 1000)  # rounded up
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The public grid and the noise on it, both known from sigma alone.
+
+    Parameters
+    ----------
+    bits : int
+        2**bits steps to a degree.
+    sigma_steps : int
+        Noise in steps of the grid, rounded up.
+    """
+
+    bits: int
+    sigma_steps: int
+
+    @classmethod
+    def of(cls, sigma_deg: Fraction) -> Lattice:
+        """The coarsest grid with at least 64 steps in sigma, not coarser than 2**-10 degrees."""
+        bits = GRID_BITS
+        while sigma_deg * (1 << bits) < _LEAST_STEPS and bits < _FINEST_BITS:
+            bits += 1
+        return cls(bits, max(1, math.ceil(sigma_deg * (1 << bits))))
+
+    def rho(self, r_deg: Fraction) -> Fraction:
+        """zCDP of one noisy position that moves by at most `r_deg` degrees.
+
+        Rounding adds at most one step to the move along each axis, so its square is at most (R + sqrt 2)**2 with R = r in steps.
+        """
+        steps = r_deg * (1 << self.bits)
+        return (steps * steps + _SQRT_8 * steps + 2) / (2 * self.sigma_steps * self.sigma_steps)
+
+
+@dataclass(frozen=True)
+class Gaussian(StreamMechanism):
+    """Gaussian noise on every sample.
+
+    Parameters
+    ----------
+    sigma_deg : number
+        Standard deviation of the noise along each axis, in degrees; at most 1024.
+    r_deg : number
+        How far a sample may move for the promise to hold: along x and y together, in degrees of the space.
+    w : int
+        Samples of the window that the promise is about; 1 makes it a promise about one sample.
+
+    Examples
+    --------
+    >>> Gaussian(10, r_deg=1, w=60).promise(60.0, Sphere()).numbers["w_samples"]
+    Fraction(60, 1)
+    """
+
+    name: ClassVar[str] = "gaussian"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = S001
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {
+            "corrected": Claim("rho-zcdp", "window", "proved", "integer Gaussian noise on a public grid"),
+            "published": Claim("none", "user", "proved", "floating-point noise; the paper promises nothing"),
+        }
+    )
+    rate_matters: ClassVar[bool] = False
+
+    sigma_deg: Number
+    r_deg: Number = 1
+    w: int = 60
+
+    def check(self) -> None:
+        """Store exact numbers."""
+        sigma = exact(self.name, "sigma_deg", self.sigma_deg, above=0)
+        if sigma > MOST_SIGMA >> GRID_BITS or sigma < Fraction(1, 1 << _FINEST_BITS):
+            checks.refuse(self.name, "sigma_deg", f"from 2**-{_FINEST_BITS} to {MOST_SIGMA >> GRID_BITS} degrees", self.sigma_deg)
+        self.store("sigma_deg", sigma)
+        self.store("r_deg", exact(self.name, "r_deg", self.r_deg, above=0))
+        self.store("w", checks.count(self.name, "w", self.w))
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """zCDP of one window."""
+        if self.reading == "published":
+            return no_promise(
+                self.title, "its paper claims none, and noise in floating point can give the true value away", ("anything that is constant over many samples",)
+            )
+        r, sample = Fraction(self.r_deg), Lattice.of(Fraction(self.sigma_deg)).rho(Fraction(self.r_deg))
+        return window_guarantee(self.title, r, self.w, {"rho": self.w * sample, "rho_sample": sample}, 2 * self.w * TAIL_DELTA, "proofs/gaussian.md")
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """Noise in floating point or in whole steps."""
+        sources = bits.sources(streams, self.name, self.reading)
+        if self.reading == "published":
+            return _FloatStage(float(self.sigma_deg), space, Supply([Normals(s) for s in sources], streams))  # type: ignore[arg-type]
+        lattice = Lattice.of(Fraction(self.sigma_deg))
+        return _LatticeStage(lattice.bits, space, Supply([Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams))
+
+
+def window_guarantee(title: str, r_deg: Fraction, w: int, rho: Mapping[str, Fraction], delta_num: Fraction, proof: str) -> Guarantee:
+    """The sentence of a zCDP promise about one window of a stream whose samples move by at most r."""
+    what = "one sample is" if w == 1 else f"any of {w} samples in a row are"
+    return Guarantee(
+        "rho-zcdp",
+        "sample" if w == 1 else "window",
+        f"{what} moved by at most r degrees along x and y together (x goes round on a sphere), times and losses being the same",
+        {**rho, "w_samples": Fraction(w), "r_deg": r_deg},
+        mechanism=title,
+        assumptions=(f"r = {float(r_deg):g} degrees is as far as an attacker's guesses about a sample lie apart", ASSUMPTION),
+        not_covered=("what stays the same for longer than the window, which noise that is drawn anew lets everybody average",),
+        reason=proof,
+        delta_num=delta_num,
+    )
+
+
+class _FloatStage(Stage):
+    def __init__(self, sigma_deg: float, space: Space, supply: Supply) -> None:
+        self.sigma_deg, self.sphere, self.supply = sigma_deg, isinstance(space, Sphere), supply
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        noise = self.supply.take(2 * x_deg.shape[1])
+        _add_float(x_deg, y_deg, noise, self.sigma_deg, self.sphere)
+        return t_ns, x_deg, y_deg, valid
+
+
+class _LatticeStage(Stage):
+    def __init__(self, bits: int, space: Space, supply: Supply) -> None:
+        self.bits, self.sphere, self.supply = bits, isinstance(space, Sphere), supply
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        noise = self.supply.take(2 * x_deg.shape[1])
+        _add_lattice(x_deg, y_deg, valid, noise, self.bits, self.sphere)
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def fold(k: np.int64, size: np.int64) -> np.int64:
+    """Whole steps reflected at both ends into [0, size)."""
+    k %= 2 * size
+    return k if k < size else 2 * size - 1 - k
+
+
+@compiled
+def stop(k: np.int64, size: np.int64) -> np.int64:
+    """Whole steps that stay within (-size, size)."""
+    return min(max(k, 1 - size), size - 1)
+
+
+@compiled
+def _add_lattice(x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], noise: NDArray[np.int64], bits: int, sphere: bool) -> None:
+    """Round to the grid, add whole steps, come back into the space; the noise is overwritten."""
+    scale = float(np.int64(1) << bits)
+    step = 1.0 / scale
+    quarter = np.int64(90) << bits
+    for s in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            if valid[s, i]:
+                a = np.int64(np.rint(x[s, i] * scale)) + noise[s, 2 * i]
+                b = np.int64(np.rint(y[s, i] * scale)) + noise[s, 2 * i + 1]
+                if sphere:
+                    a, b = a % (4 * quarter), fold(b, 2 * quarter)
+                else:
+                    a, b = stop(a, quarter), stop(b, quarter)
+                x[s, i], y[s, i] = a * step, b * step
+            noise[s, 2 * i] = 0
+            noise[s, 2 * i + 1] = 0
+
+
+@compiled
+def _add_float(x: NDArray[np.float64], y: NDArray[np.float64], noise: NDArray[np.float64], sigma: float, sphere: bool) -> None:
+    """Add normals and come back into the space; NaN stays NaN; the noise is overwritten."""
+    below_180, below_90 = 179.99999999999997, 89.99999999999999
+    for s in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            a, b = x[s, i] + sigma * noise[s, 2 * i], y[s, i] + sigma * noise[s, 2 * i + 1]
+            if sphere:
+                if a < 0.0 or a >= 360.0:
+                    a -= 360.0 * np.floor(a / 360.0)
+                    if a < 0.0 or a >= 360.0:
+                        a = 0.0
+                if b < 0.0 or b >= 180.0:
+                    b = abs(b - 360.0 * np.floor((b + 180.0) / 360.0))
+                    b = min(b, below_180)
+            else:
+                a, b = min(max(a, -below_90), below_90), min(max(b, -below_90), below_90)
+            x[s, i], y[s, i] = a, b
+            noise[s, 2 * i] = 0.0
+            noise[s, 2 * i + 1] = 0.0

@@ -1,0 +1,417 @@
+"""What every stream mechanism shares: opening a session, pushing samples, and releasing whole recordings through the same session.
+
+A session has a front and one or more stages. The front looks at every sample before a mechanism sees it and marks as lost what is not
+plain gaze: a sample that the tracker calls invalid, NaN or infinity, a place outside the space, a time that does not come after the last
+good one. A lost sample leaves the session as NaN and not valid, whatever it held. After a clock that was set back call `reset()`.
+
+Times. `published` passes the tracker's times on, as the paper does. Otherwise the released times lie on the regular grid of the nominal
+rate, beginning at the time of the first sample: the n-th sample is at n / rate. Where good samples come more than two steps later than
+that, the grid skips to the nearest step, so that pauses of a tracker do not shift everything after them.
+
+One code runs a single sample, a block and many streams, so that all of them give the same bits. Every sample uses up its noise, lost or
+not, so the noise of a sample depends on its number alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.stream.supply import Bits, SeededBits, SystemBits, derived_seed
+
+#: t_ns, x_deg, y_deg, valid.
+Samples: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
+
+S001 = 'S001: David-John et al., "A privacy-preserving approach to streaming eye-tracking data", IEEE TVCG 2021'
+
+#: Parts of a recording that a release leaves out unless `keep` names them, in words.
+KEEPABLE = {
+    "t_ns": "the tracker's own times",
+    "labels": "the labels of samples",
+    "events": "the events that came with the recording",
+    "head_deg": "the head's direction",
+    "eye_in_head_deg": "the eye's direction in the head",
+    "left_deg": "the left eye's gaze",
+    "right_deg": "the right eye's gaze",
+    "pupil": "the pupil size",
+    "confidence": "the tracker's confidence",
+    "messages": "the experiment's messages",
+    "metadata": "the metadata",
+}
+
+#: What no stream mechanism hides.
+NEVER_COVERED = ("how long the stream is and when it begins", "which samples are lost", "pauses of the tracker of more than two samples")
+
+_NUMBERS = (float, int, np.floating, np.integer)
+_WHOLE = (int, np.integer)
+
+
+class Stage(ABC):
+    """The working state of one mechanism for all streams of a session."""
+
+    @abstractmethod
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        """What is released now.
+
+        Parameters
+        ----------
+        t_ns, x_deg, y_deg, valid : arrays of shape (streams, n)
+            Samples that passed the front: where `valid` is False, x and y are NaN. They may be changed in place and returned.
+        """
+
+    def reset(self) -> None:
+        """Forget the past; noise goes on and never repeats."""
+
+
+@dataclass(frozen=True)
+class StreamMechanism(Mechanism[Any]):
+    """Base of the mechanisms on streams: subclasses say what they promise (:meth:`promise`) and how they work (:meth:`stage`)."""
+
+    #: Whether the promise depends on the rate or the space; if not, a cohort of files need not be read for it.
+    rate_matters: ClassVar[bool] = True
+
+    @abstractmethod
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """The working state for `streams` streams; noise comes from `bits`."""
+
+    @abstractmethod
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """What a stream of that rate in that space is promised, known before any sample is seen."""
+
+    @property
+    def stride(self) -> int:
+        """Every how many samples one is released; 1 where each is."""
+        return 1
+
+    @property
+    def native(self) -> bool:
+        """Whether the tracker's own times and labels pass through."""
+        return self.reading.startswith("published")
+
+    def open(self, rate_hz: float, space: Space | None = None, seed: int | None = None) -> Session:
+        """A session for one stream.
+
+        Parameters
+        ----------
+        rate_hz : float
+            Nominal samples per second.
+        space : Sphere or Screen
+            What the degrees mean; a Sphere by default.
+        seed : int, optional
+            A test stream instead of the operating system's randomness: repeatable, and only `claimed`.
+
+        Raises
+        ------
+        ParameterError
+            For a rate that is not a positive finite number, or another space.
+        """
+        return Session(self, rate_hz, Sphere() if space is None else space, None if seed is None else (seed,))
+
+    def open_many(self, count: int, rate_hz: float, space: Space | None = None, seed: int | None = None) -> Session:
+        """A session for many streams that go in step: each push takes one sample (or one block) of every stream.
+
+        Stream i gives what `open(rate_hz, space, seed=derived_seed(seed, "stream", i))` gives. Without a seed all streams draw from the
+        operating system.
+        """
+        n = checks.count(f"{self.name}.open_many", "count", count)
+        seeds = None if seed is None else tuple(derived_seed(seed, "stream", i) for i in range(n))
+        return Session(self, rate_hz, Sphere() if space is None else space, seeds, streams=n)
+
+    def release(self, data: Any, seed: int | None = None, keep: Iterable[str] = ()) -> Release[Any]:
+        """Protect a recording, or every recording of a cohort as a stream of its own.
+
+        Parameters
+        ----------
+        data : Recording or Cohort
+            A cohort gives a cohort; recordings that are not loaded yet are protected when they are loaded, with the same noise each time.
+        seed : int, optional
+            A test stream. A recording of a cohort gets `derived_seed(seed, person, stimulus, session, task)`.
+        keep : names of :data:`KEEPABLE`
+            Parts of the recording to pass on as they are; the guarantee then says that it does not cover them.
+
+        Raises
+        ------
+        ParameterError
+            For data of another kind or an unknown name in `keep`.
+        DataError
+            For a recording whose rate is not known.
+        """
+        kept = _keep(self.name, keep)
+        if isinstance(data, Recording):
+            out = self.protected(data, None if seed is None else SeededBits((seed,)), kept)
+            promises = [self.promise(out[1], data.space)]
+            result: Recording | Cohort = out[0]
+        elif isinstance(data, Cohort):
+            from gazeveil.privacy.stream.cohorts import protect_cohort
+
+            result, promises = protect_cohort(self, data, seed, kept)
+        else:
+            checks.refuse(self.name, "data", "a Recording or a Cohort", data)
+        guarantee = weakest(promises)
+        if self.native:
+            guarantee = guarantee.with_not_covered("the tracker's own times", "the labels of samples")
+        else:
+            guarantee = guarantee.with_not_covered(*NEVER_COVERED)
+        guarantee = guarantee.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in kept))
+        return Release(result, guarantee if seed is None else guarantee.tested(), self.provenance(seed))
+
+    def protected(self, recording: Recording, bits: Bits | None, kept: tuple[str, ...]) -> tuple[Recording, float]:
+        """A protected copy of one recording, and the rate it was read at."""
+        if np.isnan(recording.rate_hz):
+            raise DataError(f"The rate of {recording.title} is not known. Say it: recording.with_(rate_hz=...).")
+        session = Session(self, recording.rate_hz, recording.space, bits=bits)
+        t, x, y, valid = session.push(recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
+        keep = {*kept, *(("t_ns", "labels") if self.native else ())}
+        every = slice(None, None, self.stride)
+        parts: dict[str, Any] = {
+            n: getattr(recording, n)[every] for n in keep if n not in ("labels", "events", "messages", "metadata") and getattr(recording, n) is not None
+        }
+        if "labels" in keep:
+            parts["labels"] = {k: v[every] for k, v in recording.labels.items()}
+        parts |= {n: getattr(recording, n) for n in ("events", "messages", "metadata") if n in keep}
+        if "events" in keep and self.stride != 1:
+            raise DataError(f"{self.name} leaves samples out, so events that count samples cannot be kept. Detect them again in the release.")
+        out = Recording(
+            recording.person,
+            recording.stimulus,
+            **{"t_ns": t, **parts},
+            x_deg=x,
+            y_deg=y,
+            valid=valid,
+            space=recording.space,
+            rate_hz=recording.rate_hz / self.stride,
+            session=recording.session,
+            task=recording.task,
+        )
+        return out, recording.rate_hz
+
+
+def _keep(owner: str, keep: Iterable[str]) -> tuple[str, ...]:
+    names = (keep,) if isinstance(keep, str) else tuple(keep)
+    for name in names:
+        checks.one_of(owner, "keep", name, KEEPABLE)
+    return tuple(dict.fromkeys(names))
+
+
+def weakest(promises: Iterable[Guarantee]) -> Guarantee:
+    """The promise that holds for every stream: the one with the largest numbers; of different kinds none is larger, so all are named."""
+    several = list(dict.fromkeys(_Hashed(g) for g in promises))
+    found = [h.guarantee for h in several]
+    largest = max(found, key=lambda g: [g.numbers[k] for k in sorted(g.numbers)])
+    return largest.with_not_covered(*(c for g in found for c in g.not_covered))
+
+
+class _Hashed:
+    """A guarantee that can be a key of a dict."""
+
+    def __init__(self, guarantee: Guarantee) -> None:
+        self.guarantee = guarantee
+        self.text = str(guarantee)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashed) and other.text == self.text
+
+
+class Session:
+    """A stream, or many in step, under protection; made by :meth:`StreamMechanism.open`.
+
+    Push from one thread or from several: a lock makes pushes follow one another. A session can be pickled; the copy has the same past and
+    draws noise of its own.
+    """
+
+    def __init__(
+        self,
+        mechanism: StreamMechanism,
+        rate_hz: float,
+        space: Space,
+        seeds: tuple[int, ...] | None = None,
+        streams: int | None = None,
+        bits: Bits | None = None,
+    ) -> None:
+        self.mechanism = mechanism
+        self.rate_hz = checks.positive(mechanism.name, "rate_hz", rate_hz)
+        if not isinstance(space, Sphere | Screen):
+            checks.refuse(mechanism.name, "space", "a Sphere or a Screen", space)
+        self.space = space
+        self.streams = streams
+        self.seeded = seeds is not None or isinstance(bits, SeededBits)
+        rows = streams or 1
+        if bits is None:
+            bits = SystemBits() if seeds is None else SeededBits(seeds)
+        self._stage = mechanism.stage(self.rate_hz, space, rows, bits)
+        self._period_ns = 1e9 / self.rate_hz
+        self._sphere = isinstance(space, Sphere)
+        self._native = mechanism.native
+        self._clock = np.zeros((rows, 4), dtype=np.int64)
+        self._scratch()
+
+    def _scratch(self) -> None:
+        self._lock = threading.Lock()
+        self._one = (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1), dtype=np.bool_))
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_one")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._scratch()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the whole stream promises, whatever is pushed."""
+        promise = self.mechanism.promise(self.rate_hz, self.space)
+        promise = promise.with_not_covered(*(("the tracker's own times",) if self._native else NEVER_COVERED))
+        return promise.tested() if self.seeded else promise
+
+    def reset(self) -> None:
+        """Begin a new stream: the past and the clock are forgotten, the noise goes on and never repeats."""
+        with self._lock:
+            self._clock[...] = 0
+            self._stage.reset()
+
+    def push(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True) -> Samples:
+        """Protect what the tracker just gave.
+
+        Parameters
+        ----------
+        t_ns : int or array of int64
+            Time in nanoseconds, from any origin.
+        x_deg, y_deg : float or array of float64
+            Degrees of the session's space.
+        valid : bool or array of bool
+            False where there is no gaze.
+
+        Returns
+        -------
+        t_ns, x_deg, y_deg, valid : arrays
+            What is released now: of shape (n,), maybe fewer than went in or none; for many streams of shape (streams, n).
+
+        Raises
+        ------
+        ParameterError
+            For arrays of another type or of unequal shape; nothing is released then.
+        """
+        if (
+            self.streams is None
+            and isinstance(t_ns, _WHOLE)
+            and isinstance(x_deg, _NUMBERS)
+            and isinstance(y_deg, _NUMBERS)
+            and isinstance(valid, bool | np.bool_)
+            and -(2**63) <= t_ns < 2**63
+        ):
+            with self._lock:
+                t, x, y, ok = self._one
+                t[0, 0], x[0, 0], y[0, 0], ok[0, 0] = t_ns, x_deg, y_deg, valid
+                try:
+                    t, x, y, ok = self._run(t, x, y, ok)
+                finally:
+                    for array in self._one[1:3]:
+                        array[0, 0] = 0.0
+            return t[0], x[0], y[0], ok[0]
+        given = self._arrays(t_ns, x_deg, y_deg, valid)
+        with self._lock:
+            t, x, y, ok = self._run(*given)
+        return (t, x, y, ok) if self.streams is not None else (t[0], x[0], y[0], ok[0])
+
+    def _run(self, t: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        return self._stage.run(*_accept(t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock))
+
+    def _arrays(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:
+        """The samples as (streams, n) arrays."""
+        owner = f"{self.mechanism.name}.push"
+        try:
+            t, x, y, v = np.asarray(t_ns), np.asarray(x_deg), np.asarray(y_deg), np.asarray(valid)
+        except (TypeError, ValueError):
+            checks.refuse(owner, "samples", "numbers or arrays of equal shape", (t_ns, x_deg, y_deg, valid))
+        for name, array, kinds, allowed in (
+            ("t_ns", t, "iu", "whole nanoseconds"),
+            ("x_deg", x, "fiu", "degrees"),
+            ("y_deg", y, "fiu", "degrees"),
+            ("valid", v, "b", "truth values"),
+        ):
+            if array.dtype.kind not in kinds and not (array.size == 0 and array.dtype.kind == "f"):
+                checks.refuse(owner, name, allowed, array.dtype.name)
+        if t.dtype == np.uint64 and t.size and t.max() >= 2**63:
+            checks.refuse(owner, "t_ns", "below 2**63", int(t.max()))
+        shape = x.shape
+        if v.ndim == 0:
+            v = np.broadcast_to(v, shape)
+        if t.ndim == 0 and self.streams is not None:
+            t = np.broadcast_to(t, shape)
+        if not t.shape == y.shape == v.shape == shape:
+            checks.refuse(owner, "samples", "numbers or arrays of equal shape", (t.shape, x.shape, y.shape, v.shape))
+        if self.streams is None:
+            fits, wanted = len(shape) <= 1, "numbers, or arrays of one dimension"
+        else:
+            fits, wanted = len(shape) in (1, 2) and shape[0] == self.streams, f"of shape ({self.streams},) or ({self.streams}, n)"
+        if not fits:
+            checks.refuse(owner, "samples", wanted, shape)
+        rows = (self.streams or 1, -1) if x.size else (self.streams or 1, 0)
+        whole = [np.ascontiguousarray(a.reshape(rows), dtype=d) for a, d in ((t, np.int64), (x, np.float64), (y, np.float64), (v, np.bool_))]
+        return cast("Samples", tuple(whole))
+
+
+@compiled
+def _accept(
+    t_ns: NDArray[np.int64],
+    x_deg: NDArray[np.float64],
+    y_deg: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    sphere: bool,
+    native: bool,
+    period_ns: float,
+    clock: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """The front: fresh arrays in which what is not plain gaze is lost, and times as they are released.
+
+    `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time of the last good one, step of the grid.
+    """
+    streams, n = x_deg.shape
+    t_out = np.empty((streams, n), dtype=np.int64)
+    x_out, y_out = np.empty((streams, n)), np.empty((streams, n))
+    ok_out = np.empty((streams, n), dtype=np.bool_)
+    x_low, x_high, y_low, y_high = (0.0, 360.0, 0.0, 180.0) if sphere else (-90.0, 90.0, -90.0, 90.0)
+    for s in range(streams):
+        begun, origin, last, step = clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3]
+        for i in range(n):
+            t, x, y = t_ns[s, i], x_deg[s, i], y_deg[s, i]
+            # NaN fails every comparison, and so is outside.
+            ok = valid[s, i] and x >= x_low and x < x_high and y >= y_low and y < y_high and (sphere or (x > x_low and y > y_low))
+            ok = ok and (begun < 2 or t > last)
+            if begun == 0:
+                # a clock near the end of 64 bits could not be counted on from
+                begun, origin, step = 1, (t if -4.0e18 < t < 4.0e18 else np.int64(0)), 0
+            else:
+                step += 1
+                if ok:
+                    due = (float(t) - float(origin)) / period_ns
+                    if due - step > 2.0 and due * period_ns + abs(float(origin)) < 4.0e18:
+                        step = np.int64(np.rint(due))
+            if ok:
+                begun, last = 3, t
+                x_out[s, i], y_out[s, i] = x, y
+            else:
+                x_out[s, i], y_out[s, i] = np.nan, np.nan
+            ok_out[s, i] = ok
+            t_out[s, i] = t if native else origin + np.int64(np.rint(step * period_ns))
+        clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3] = begun, origin, last, step
+    return t_out, x_out, y_out, ok_out
