@@ -12,12 +12,15 @@ from rich.table import Table
 
 from gazeveil import checks
 from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, options, read_cohort, track, write_json
+from gazeveil.errors import DataError
 from gazeveil.features import FeatureTable, event_features, window_features
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.features_file import write_table
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.registry import get, mechanism, mechanisms
 
 NAME = "features"
-HELP = """Compute features of fixations, of saccades or of windows.
+HELP = """Compute features of fixations, of saccades or of windows, and protect them if a mechanism is named.
 
 Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`"""
 
@@ -31,6 +34,11 @@ def command(
     parameters: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="E.g. subset=reading, window_s=10.", show_default=False)
     ] = None,
+    protect: Annotated[
+        str | None,
+        typer.Option("--mechanism", metavar="NAME:PARAMETER=VALUE,...", help="Release a protected table instead, e.g. lpa:epsilon=1.", show_default=False),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="For tests: repeatable noise that protects nobody.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the table, .parquet or .csv.", show_default=False)] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -41,11 +49,31 @@ def command(
     parts = [_features(cohort[i : i + 1], kind, given) for i in track(range(len(cohort)), len(cohort), "Computing features")]
     table = FeatureTable.concat(parts)
     console = Console()
+    if len(table) == 0:
+        raise DataError(f"No recording gives a row: {_why(table)}. For windows, choose a smaller window_s with --parameter window_s=5.")
+    promise: dict[str, object] = {}
+    if protect is not None:
+        release = _table_mechanism(protect).release(table, seed)
+        table = release.data
+        promise = {"guarantee": release.guarantee.figures(), "provenance": release.provenance.figures()}
+        console.print(str(release.guarantee), highlight=False)
     console.print(_table(table, f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings"))
     if out is not None:
         write_table(table, out)
         console.print(f"Features: {out}")
-    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table)})
+    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table), **promise})
+
+
+def _table_mechanism(text: str) -> Mechanism[FeatureTable]:
+    found = mechanism(text)
+    if found.kind != "table":
+        known = ", ".join(n for n in mechanisms() if get(n).kind == "table")
+        checks.refuse("features", "--mechanism", f"a mechanism on tables ({known})", text)
+    return found
+
+
+def _why(table: FeatureTable) -> str:
+    return "; ".join(f"{reason} ({n})" for reason, n in table.counts.items() if n) or "there are no events"
 
 
 def _features(cohort: Cohort, kind: str, given: dict[str, object]) -> FeatureTable:

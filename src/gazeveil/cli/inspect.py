@@ -81,13 +81,13 @@ def _overview(summary: CohortSummary) -> Table:
 
 def _rows(summary: CohortSummary, rows: int) -> Table:
     title = f"Recordings ({min(rows, len(summary.recordings))} of {len(summary.recordings)})"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     # What is the same everywhere needs no column; a terminal has 80 of them.
     keys = [n for n in ("person", "stimulus", "session", "task") if n in ("person", "stimulus") or len({getattr(r, n) for r in summary.recordings}) > 1]
     for name in keys:
-        table.add_column(name, overflow="ellipsis", no_wrap=True)
+        table.add_column(name, overflow="ellipsis", no_wrap=True, max_width=14)
     for name in ("Hz", "samples", "s", "lost %", "x deg", "y deg"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=max(4, len(name)))
     for r in summary.recordings[:rows]:
         x_range, y_range = (f"{a:.0f}..{b:.0f}" if a <= b else "-" for a, b in ((r.x_min_deg, r.x_max_deg), (r.y_min_deg, r.y_max_deg)))
         rate = "-" if math.isnan(r.rate_hz) else f"{r.rate_hz:.4g}"

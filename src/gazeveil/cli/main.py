@@ -10,12 +10,11 @@ import sys
 import warnings
 from typing import Annotated
 
-import click
 import typer
 from rich.console import Console
 
 from gazeveil import __version__
-from gazeveil.cli import datasets, demo, events, features, inspect, simulate
+from gazeveil.cli import audit, datasets, demo, events, features, inspect, mechanisms, simulate
 from gazeveil.errors import GazeveilError
 
 app = typer.Typer(
@@ -27,8 +26,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for verb in (demo, inspect, simulate, datasets, events, features):
+for verb in (demo, inspect, simulate, datasets, events, features, mechanisms, audit):
     app.command(verb.NAME, help=verb.HELP)(verb.command)
+
+
+# Newer typer carries its own copy of click: the base of its errors is found from one of them, not imported.
+_USAGE: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
 def _version(shown: bool) -> None:
@@ -58,12 +61,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(code if isinstance(code, int) else 0)
     except GazeveilError as error:
         _say(str(error))
-    except click.exceptions.ClickException as error:
-        _say(error.format_message() + " See --help.")
-    except click.exceptions.Abort:
-        _say("Stopped.")
-        sys.exit(130)
-    except KeyboardInterrupt:
+    except _USAGE as error:
+        words = error.format_message() if hasattr(error, "format_message") else str(error)
+        _say(words.rstrip(".") + ". See --help.")
+    except (typer.Abort, KeyboardInterrupt):
         _say("Stopped.")
         sys.exit(130)
     except BrokenPipeError:

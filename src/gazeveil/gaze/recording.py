@@ -289,9 +289,9 @@ def estimate_rate_hz(t_ns: ArrayLike, valid: ArrayLike | None = None) -> float:
     if len(steps) == 0:
         return float("nan")
     median = float(np.median(steps))
-    rate, mean = 1e9 / median, 1e9 / float(np.mean(steps[np.abs(steps - median) <= 0.4 * median]))
-    if abs(mean / rate - 1) < 0.15:
-        rate = mean
+    rate, near = 1e9 / median, steps[np.abs(steps - median) <= 0.4 * median]
+    if len(near) and abs(1e9 / near.mean() / rate - 1) < 0.15:
+        rate = 1e9 / float(near.mean())
     nearest = min(_KNOWN_RATES_HZ, key=lambda known: abs(rate / known - 1))
     return float(nearest) if abs(rate / nearest - 1) < 0.015 else rate
 

@@ -172,13 +172,20 @@ class HeatmapLaplace(_Heatmap):
         super().check()
         self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
 
+    def scale_steps(self, stimuli: int) -> Fraction:
+        """Scale of the noise in steps of 1/4096 viewer for that many maps."""
+        # Replacing a viewer moves at most WEIGHT steps away and WEIGHT steps in, in each of the stimuli.
+        return Fraction(2 * WEIGHT * stimuli) / self.epsilon
+
+    def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
+        """Noise of `count` cells of that many maps."""
+        return discrete_laplace(self.scale_steps(stimuli), count, words)
+
     def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
         """Maps by stimulus; see :class:`HeatMap`."""
         sums = self._sums(data)
-        # Replacing a viewer moves at most WEIGHT steps away and WEIGHT steps in, in each of the stimuli.
-        scale = Fraction(2 * WEIGHT * len(sums)) / self.epsilon
         count = len(sums) * self.rows * self.columns
-        noise = discrete_laplace(scale, count, Words(source(seed, self.name)))
+        noise = self.noise(len(sums), count, Words(source(seed, self.name)))
         guarantee = self._guarantee("epsilon-dp", {"epsilon": self.epsilon}, len(sums), count)
         return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
 
@@ -215,10 +222,14 @@ class HeatmapGaussian(_Heatmap):
         sigma = math.isqrt(math.ceil(squared) - 1) + 1 if squared > 0 else 1
         return max(1, sigma)
 
+    def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
+        """Noise of `count` cells of that many maps."""
+        return discrete_gaussian(self.sigma_steps(stimuli), count, words)
+
     def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
         """Maps by stimulus; see :class:`HeatMap`."""
         sums = self._sums(data)
         count = len(sums) * self.rows * self.columns
-        noise = discrete_gaussian(self.sigma_steps(len(sums)), count, Words(source(seed, self.name)))
+        noise = self.noise(len(sums), count, Words(source(seed, self.name)))
         guarantee = self._guarantee("rho-zcdp", {"rho": self.rho}, len(sums), count)
         return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))

@@ -1,0 +1,47 @@
+"""Games for heat maps: one viewer who looks at one cell against one who looks at another."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.accounting import epsilon_of_gaussian
+from gazeveil.privacy.audit.games import Game, game
+from gazeveil.privacy.maps.heatmap import WEIGHT, HeatmapGaussian, HeatmapLaplace, viewer_weights
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.noise.exact import laplace_scale
+from gazeveil.privacy.noise.rng import Words, source
+
+_DELTA = Fraction(1, 10**6)
+_WORDS = "One stimulus, one viewer: all gaze in the left half of a map of two cells, against all in the right half."
+
+
+def _play(mechanism: HeatmapLaplace | HeatmapGaussian, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    x = np.full(4, 90.0 + 180.0 * side)
+    weights = viewer_weights(Recording("p", "s", np.arange(4) * 10**7, x, np.full(4, 90.0), space=Sphere(), rate_hz=100.0), 1, 2)
+    cells = (weights + mechanism.noise(1, 2 * trials, Words(source(seed, "audit"))).reshape(trials, 2)) / WEIGHT
+    # Between 0 and 1 the likelihood ratio of Laplace noise is linear, outside it is constant.
+    clipped = np.clip(cells, 0.0, 1.0)
+    return np.stack((clipped[:, 0] - clipped[:, 1], cells[:, 0] - cells[:, 1]), axis=1)
+
+
+@game("heatmap-laplace")
+def heatmap_laplace(mechanism: Mechanism[Any], unit: str | None) -> Game:
+    """Pure differential privacy of all maps of a person; the exact loss is the L1 distance over the scale of the noise."""
+    assert isinstance(mechanism, HeatmapLaplace)
+    t, s = laplace_scale(mechanism.scale_steps(1))
+    return Game("user", float(mechanism.epsilon), _WORDS, lambda side, n, seed: _play(mechanism, side, n, seed), exact=float(Fraction(2 * WEIGHT * s, t)))
+
+
+@game("heatmap-gaussian")
+def heatmap_gaussian(mechanism: Mechanism[Any], unit: str | None) -> Game:
+    """Zero-concentrated differential privacy, judged as (epsilon, delta) at delta = 1e-6."""
+    assert isinstance(mechanism, HeatmapGaussian)
+    claimed = float(epsilon_of_gaussian(mechanism.rho, _DELTA))
+    words = f"{_WORDS} rho = {mechanism.rho} is judged as epsilon at delta = 1e-6."
+    return Game("user", claimed, words, lambda s, n, seed: _play(mechanism, s, n, seed), delta=float(_DELTA))
