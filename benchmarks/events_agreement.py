@@ -101,6 +101,7 @@ OURS: dict[str, Detector] = {
     "gazeveil ivt s003": ours("ivt", setting="s003"),
     "gazeveil idt": ours("idt"),
     "gazeveil dorr": ours("dorr"),
+    "gazeveil dorr larsson": ours("dorr", between="larsson"),
     "gazeveil is5t": ours("is5t"),
     "gazeveil online": ours("online"),
 }

@@ -177,6 +177,7 @@ REFUSED = [
     ("idt", {"dispersion": "box"}, "must be one of pairwise, range"),
     ("idt", {"threshold_deg": float("nan")}, "must be a positive finite number"),
     ("dorr", {"signal": "E-H"}, "must be one of E+H, FOV"),
+    ("dorr", {"between": "nothing"}, "must be one of dorr, larsson"),
     ("dorr", {"onset_fast_deg_s": 20.0}, "must be at least onset_slow_deg_s (35)"),
     ("is5t", {"high_deg_s": 5.0}, "must be above low_deg_s (10)"),
     ("online", {"peak_deg_s": 10.0}, "must be at least onset_deg_s and offset_deg_s"),
@@ -341,6 +342,26 @@ def test_low_confidence_takes_the_saccades_beside_it_into_the_blink() -> None:
     events = detect(on_screen(path, confidence=confidence), "dorr")
     assert "saccade" not in kinds(events)
     assert kinds(events).count("blink") == 1
+
+
+def test_larssons_stage_tells_pursuit_from_fixation_on_screen_and_sphere() -> None:
+    drift = np.arange(250) * 0.03 + jitter(250, 0.005)
+    still = jitter(250, 0.02)
+    for r, word in ((on_screen(drift), "pursuit"), (on_screen(still, y=jitter(250, 0.02, 1)), "fixation")):
+        assert kinds(detect(r, "dorr", between="larsson")) == [word]
+        lon, lat = Sphere().degrees(SCREEN.vectors(r.x_deg, r.y_deg))
+        assert kinds(detect(on_sphere(lon + 180.0, lat), "dorr", between="larsson")) == [word]
+
+
+def test_larssons_stage_settles_what_lies_between_by_its_range() -> None:
+    for way_deg, word in ((0.9, "fixation"), (1.3, "pursuit"), (2.5, "pursuit")):  # below 1.1, below 1.9, above both
+        run = np.linspace(0.0, way_deg, 100)
+        assert kinds(detect(on_screen(run), "dorr", between="larsson")) == [word]
+
+
+def test_larssons_stage_takes_recordings_of_any_length() -> None:
+    for n in range(1, 40):
+        assert_partition(detect(on_screen(jitter(n), 120.0), "dorr", between="larsson"), n)
 
 
 def test_fov_needs_the_eye_in_the_head() -> None:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
+from gazeveil.events.larsson import mark_larsson
 from gazeveil.events.saccades import distance
 from gazeveil.events.trace import BLINK, BLINK_S, FIXATION, NOISE, SACCADE, UNDEFINED, Trace, to_events
 from gazeveil.gaze.events import Events
@@ -53,6 +54,7 @@ PUBLISHED = {"E+H": TwoThresholds(150.0, 35.0, 35.0), "FOV": TwoThresholds(160.0
 def detect_dorr(
     recording: Recording,
     signal: str = "E+H",
+    between: str = "dorr",
     onset_fast_deg_s: float | None = None,
     onset_slow_deg_s: float | None = None,
     offset_deg_s: float | None = None,
@@ -65,13 +67,16 @@ def detect_dorr(
         Any space and rate.
     signal : {"E+H", "FOV"}
         Gaze in the world, or the eye in the head with its own thresholds; the latter needs `eye_in_head_deg`.
+    between : {"dorr", "larsson"}
+        What judges the intervals between saccades: the fixation test above, or :mod:`gazeveil.events.larsson`, which also finds
+        pursuit.
     onset_fast_deg_s, onset_slow_deg_s, offset_deg_s : float, optional
         Replace the published thresholds of the signal.
 
     Returns
     -------
     Events
-        `saccade`, `fixation`, `blink`, `noise` and `undefined`: a partition of the recording.
+        `saccade`, `fixation`, `blink`, `noise`, `undefined` and, with `between="larsson"`, `pursuit`: a partition of the recording.
 
     Raises
     ------
@@ -79,6 +84,7 @@ def detect_dorr(
         For `signal="FOV"` without eye-in-head data.
     """
     published = PUBLISHED[checks.one_of("detect dorr", "signal", signal, PUBLISHED)]
+    stage = checks.one_of("detect dorr", "between", between, ("dorr", "larsson"))
     limits = TwoThresholds(
         published.onset_fast if onset_fast_deg_s is None else checks.positive("detect dorr", "onset_fast_deg_s", onset_fast_deg_s),
         published.onset_slow if onset_slow_deg_s is None else checks.positive("detect dorr", "onset_slow_deg_s", onset_slow_deg_s),
@@ -89,7 +95,10 @@ def detect_dorr(
     trace, points = signal_of(recording, signal)
     if len(trace.segments):
         mark_dorr(recording, trace, points, limits)
-        _fixations(points, trace.segments, trace.rate_hz, trace.codes)
+        if stage == "dorr":
+            _fixations(points, trace.segments, trace.rate_hz, trace.codes)
+        else:
+            mark_larsson(points, trace.segments, trace.rate_hz, trace.codes)
     return to_events(trace.codes, recording.t_ns, trace.cuts, f"dorr:{signal}")
 
 
