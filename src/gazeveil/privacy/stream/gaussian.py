@@ -70,7 +70,7 @@ class Lattice:
         return cls(bits, max(1, math.ceil(sigma_deg * (1 << bits))))
 
     def rho(self, r_deg: Fraction) -> Fraction:
-        """zCDP of one noisy position that moves by at most `r_deg` degrees.
+        """The zCDP of one noisy position that moves by at most `r_deg` degrees.
 
         Rounding adds at most one step to the move along each axis, so its square is at most (R + sqrt 2)**2 with R = r in steps.
         """
@@ -122,7 +122,7 @@ class Gaussian(StreamMechanism):
         self.store("w", checks.count(self.name, "w", self.w))
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """zCDP of one window."""
+        """The zCDP of one window."""
         if self.reading == "published":
             return no_promise(
                 self.title, "its paper claims none, and noise in floating point can give the true value away", ("anything that is constant over many samples",)
@@ -134,7 +134,7 @@ class Gaussian(StreamMechanism):
         """Noise in floating point or in whole steps."""
         sources = bits.sources(streams, self.name, self.reading)
         if self.reading == "published":
-            return _FloatStage(float(self.sigma_deg), space, Supply([Normals(s) for s in sources], streams))  # type: ignore[arg-type]
+            return _FloatStage(float(self.sigma_deg), space, Supply([Normals(s) for s in sources], streams))
         lattice = Lattice.of(Fraction(self.sigma_deg))
         return _LatticeStage(lattice.bits, space, Supply([Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams))
 

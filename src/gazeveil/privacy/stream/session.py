@@ -71,10 +71,11 @@ class Stage(ABC):
         Parameters
         ----------
         t_ns, x_deg, y_deg, valid : arrays of shape (streams, n)
-            Samples that passed the front: where `valid` is False, x and y are NaN. They may be changed in place and returned.
+            Samples that passed the front: where `valid` is False, x and y are NaN. They are lent for this call: they may be changed in
+            place and returned, but not kept.
         """
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027 - a stage without a past has nothing to forget
         """Forget the past; noise goes on and never repeats."""
 
 
@@ -322,18 +323,19 @@ class Session:
                 t, x, y, ok = self._one
                 t[0, 0], x[0, 0], y[0, 0], ok[0, 0] = t_ns, x_deg, y_deg, valid
                 try:
-                    t, x, y, ok = self._run(t, x, y, ok)
+                    a, b, c, d = self._run(t, x, y, ok)
+                    # flatten copies: the arrays of the session itself never leave it
+                    return a.flatten(), b.flatten(), c.flatten(), d.flatten()
                 finally:
-                    for array in self._one[1:3]:
-                        array[0, 0] = 0.0
-            return t[0], x[0], y[0], ok[0]
+                    x[0, 0] = y[0, 0] = 0.0
         given = self._arrays(t_ns, x_deg, y_deg, valid)
         with self._lock:
             t, x, y, ok = self._run(*given)
         return (t, x, y, ok) if self.streams is not None else (t[0], x[0], y[0], ok[0])
 
     def _run(self, t: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
-        return self._stage.run(*_accept(t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock))
+        _accept(t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock)
+        return self._stage.run(t, x, y, valid)
 
     def _arrays(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:
         """The samples as (streams, n) arrays."""
@@ -366,7 +368,7 @@ class Session:
         if not fits:
             checks.refuse(owner, "samples", wanted, shape)
         rows = (self.streams or 1, -1) if x.size else (self.streams or 1, 0)
-        whole = [np.ascontiguousarray(a.reshape(rows), dtype=d) for a, d in ((t, np.int64), (x, np.float64), (y, np.float64), (v, np.bool_))]
+        whole = [np.array(a.reshape(rows), dtype=d, order="C") for a, d in ((t, np.int64), (x, np.float64), (y, np.float64), (v, np.bool_))]
         return cast("Samples", tuple(whole))
 
 
@@ -380,19 +382,15 @@ def _accept(
     native: bool,
     period_ns: float,
     clock: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """The front: fresh arrays in which what is not plain gaze is lost, and times as they are released.
+) -> None:
+    """The front, in place: what is not plain gaze becomes lost, and times become those that are released.
 
     `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time of the last good one, step of the grid.
     """
-    streams, n = x_deg.shape
-    t_out = np.empty((streams, n), dtype=np.int64)
-    x_out, y_out = np.empty((streams, n)), np.empty((streams, n))
-    ok_out = np.empty((streams, n), dtype=np.bool_)
     x_low, x_high, y_low, y_high = (0.0, 360.0, 0.0, 180.0) if sphere else (-90.0, 90.0, -90.0, 90.0)
-    for s in range(streams):
+    for s in range(x_deg.shape[0]):
         begun, origin, last, step = clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3]
-        for i in range(n):
+        for i in range(x_deg.shape[1]):
             t, x, y = t_ns[s, i], x_deg[s, i], y_deg[s, i]
             # NaN fails every comparison, and so is outside.
             ok = valid[s, i] and x >= x_low and x < x_high and y >= y_low and y < y_high and (sphere or (x > x_low and y > y_low))
@@ -408,10 +406,9 @@ def _accept(
                         step = np.int64(np.rint(due))
             if ok:
                 begun, last = 3, t
-                x_out[s, i], y_out[s, i] = x, y
             else:
-                x_out[s, i], y_out[s, i] = np.nan, np.nan
-            ok_out[s, i] = ok
-            t_out[s, i] = t if native else origin + np.int64(np.rint(step * period_ns))
+                x_deg[s, i], y_deg[s, i] = np.nan, np.nan
+            valid[s, i] = ok
+            if not native:
+                t_ns[s, i] = origin + np.int64(np.rint(step * period_ns))
         clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3] = begun, origin, last, step
-    return t_out, x_out, y_out, ok_out
