@@ -111,9 +111,12 @@ def simulate(
         tracker = HEADSET_TRACKER if isinstance(space, Sphere) else DESK_TRACKER
     elif not isinstance(tracker, Tracker):
         checks.refuse("simulate", "tracker", "a Tracker", tracker)
-    tracker = tracker._replace(
-        **{n: getattr(tracker, n) * noise for n in ("white_deg", "coloured_deg", "head_white_deg")}, quantum_deg=tracker.quantum_deg if noise else 0.0
-    )
+    if not all(np.isfinite(v) and v >= 0 for v in tracker) or tracker.coloured_s == 0:
+        checks.refuse("simulate", "tracker", "a Tracker of finite numbers, none below 0 and coloured_s above 0", tracker)
+    # Plain floats: another type would compile the whole loop anew.
+    tracker = Tracker(*(float(v) for v in tracker))
+    scaled = {n: getattr(tracker, n) * noise for n in ("white_deg", "coloured_deg", "head_white_deg", "mismatch_s")}
+    tracker = tracker._replace(**scaled, quantum_deg=tracker.quantum_deg if noise else 0.0)
     names = [stimulus_name(task, document, j) for j in range(stimuli)]
     handles = [
         Handle(

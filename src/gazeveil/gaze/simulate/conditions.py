@@ -34,7 +34,8 @@ class Condition(NamedTuple):
     pursuit_spread: float
     drift_deg: float  # deviation of the slow wandering of the eye
     drift_s: float  # its time constant
-    slide_share: float  # deviation of the slide after a saccade, share of the amplitude
+    slide_on: float  # how far gaze goes on after a saccade, share of the amplitude: the head is still turning
+    slide_share: float  # and how much that varies
     inhibition: float  # how much places looked at just before are avoided, 0 to 1
     landing_share: float  # scatter of landing points, share of the amplitude
     vor_gain: float  # share of head rotation that the eyes cancel
@@ -83,7 +84,7 @@ class Tracker(NamedTuple):
 
 
 DESK_TRACKER = Tracker(0.006, 0.012, 0.008, 0.004, 0.02, 0.06, 3.0)
-HEADSET_TRACKER = Tracker(0.06, 0.18, 0.08, 0.0, 0.02, 0.08, 0.3, 0.02, 72.0, 0.009)
+HEADSET_TRACKER = Tracker(0.06, 0.18, 0.08, 0.0, 0.02, 0.08, 0.3, 0.02, 72.0, 0.012)
 
 _SCREEN = {
     "vor_gain": 1.0,
@@ -96,17 +97,19 @@ _SCREEN = {
     "flow_s": 0.05,
     "drift_deg": 0.24,
     "drift_s": 0.25,
+    "slide_on": 0.0,
     "slide_share": 0.04,
     "inhibition": 0.0,
 }
 _SPHERE = {
-    "vor_gain": 0.8,
+    "vor_gain": 0.86,
     "head_rad_s": 4.5,
     "head_share": 1.2,
     "head_push": 1.0,
     "roll_deg": 10.0,
     "drift_deg": 0.20,
     "drift_s": 0.25,
+    "slide_on": 0.13,
     "slide_share": 0.03,
     "flow_deg_s": 5.0,
     "flow_share": 0.36,
@@ -114,8 +117,8 @@ _SPHERE = {
     "inhibition": 0.0,
 }
 
-_FREE_SCREEN = Condition(1.2, FREE, 0.265, 0.47, 15.0, 1.25, 0.5, 490.0, 4.3, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
-_FREE_SPHERE = Condition(0.7, FREE, 0.24, 0.60, 32.0, 0.9, 0.5, 740.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
+_FREE_SCREEN = Condition(1.2, FREE, 0.265, 0.47, 15.0, 1.2, 0.5, 515.0, 4.8, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
+_FREE_SPHERE = Condition(0.76, FREE, 0.24, 0.56, 29.0, 0.9, 0.5, 840.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
 
 
 def condition(task: str, sphere: bool) -> Condition:

@@ -29,7 +29,7 @@ _FARTHEST_EYE = math.cos(38.0 * DEGREE)
 _LONGEST_HEAD_STEP_S = 0.01
 _HEAD_REST_DEG, _LEVEL = 6.0, 0.05
 _MOOD_S, _MOOD_MM, _ROLL_S = 2.0, 0.15, 0.7
-_ZEST_S, _ZEST, _ZEST_STEP_S, _HELD = 0.8, 0.75, 0.02, 0.2
+_ZEST_S, _ZEST, _ZEST_STEP_S, _HELD = 0.8, 0.75, 0.02, 0.25
 _DRIFT_LAG_S, _SLIDE_S, _SCATTER = 0.06, 0.06, 0.12
 _VISIBLE_PSO_DEG = 0.1
 _LID_BEFORE_S, _LID_AFTER_S = 0.02, 0.03
@@ -240,7 +240,7 @@ def render(
                 start = end
                 pso_start, pso_deg, pso_right, pso_down = start, traits.pso_share * min(amplitude, 12.0), to_right, to_down
                 slide = condition.slide_share * amplitude
-                own = traits.slide_share * amplitude
+                own = (condition.slide_on + traits.slide_share) * amplitude
                 slide_right, slide_down = own * to_right + slide * rng.standard_normal(), own * to_down + slide * rng.standard_normal()
                 kind, spot = FIXATION, -1
                 lasting = median * math.exp(spread * rng.standard_normal())
