@@ -59,6 +59,7 @@ NEVER_COVERED = ("how long the stream is and when it begins", "which samples are
 
 _NUMBERS = (float, int, np.floating, np.integer)
 _WHOLE = (int, np.integer)
+_TRUTH = (bool, np.bool_)
 
 
 class Stage(ABC):
@@ -266,11 +267,12 @@ class Session:
 
     def _scratch(self) -> None:
         self._lock = threading.Lock()
-        self._one = (np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1), dtype=np.bool_))
+        self._flat = (np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.bool_))
+        self._one = cast("Samples", tuple(a.reshape(1, 1) for a in self._flat))
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_one")}
+            return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_one", "_flat")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -316,18 +318,21 @@ class Session:
             and isinstance(t_ns, _WHOLE)
             and isinstance(x_deg, _NUMBERS)
             and isinstance(y_deg, _NUMBERS)
-            and isinstance(valid, bool | np.bool_)
+            and isinstance(valid, _TRUTH)
             and -(2**63) <= t_ns < 2**63
         ):
             with self._lock:
                 t, x, y, ok = self._one
                 t[0, 0], x[0, 0], y[0, 0], ok[0, 0] = t_ns, x_deg, y_deg, valid
-                try:
-                    a, b, c, d = self._run(t, x, y, ok)
-                    # flatten copies: the arrays of the session itself never leave it
-                    return a.flatten(), b.flatten(), c.flatten(), d.flatten()
-                finally:
-                    x[0, 0] = y[0, 0] = 0.0
+                result = self._run(t, x, y, ok)
+                # The arrays of the session itself never leave it; copies of their flat twins do.
+                a, b, c, d = self._flat
+                return (
+                    a.copy() if result[0] is t else result[0][0].copy(),
+                    b.copy() if result[1] is x else result[1][0].copy(),
+                    c.copy() if result[2] is y else result[2][0].copy(),
+                    d.copy() if result[3] is ok else result[3][0].copy(),
+                )
         given = self._arrays(t_ns, x_deg, y_deg, valid)
         with self._lock:
             t, x, y, ok = self._run(*given)
