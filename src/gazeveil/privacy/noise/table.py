@@ -67,8 +67,20 @@ def _pair_up(weights: WordArray, capacity: np.uint64, keep: WordArray, alias: ND
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
-    """Alias table of one law: outcomes 0 to n - 1, `n` for escape."""
+class AliasTable:
+    """One law on the outcomes 0 to n - 1.
+
+    Parameters
+    ----------
+    bits : int
+        There are 2**bits columns of 2**(63 - bits) slots.
+    keep, alias : arrays, shape (2**bits,)
+        Column i is outcome i in its first `keep[i]` slots, `alias[i]` in the others; outcome n is "escape".
+    fraction : array of uint64, shape (n,)
+        What each outcome owns of the slots nobody owns, in 2**-64 of a slot.
+    escapes : int
+        Slots nobody owns.
+    """
 
     bits: int
     keep: WordArray
@@ -76,9 +88,14 @@ class _Law:
     fraction: WordArray
     escapes: int
 
+    @property
+    def arguments(self) -> tuple[int, WordArray, NDArray[np.int64], WordArray, np.uint64]:
+        """The table as :func:`look_up` takes it."""
+        return 63 - self.bits, self.keep, self.alias, self.fraction, np.uint64(self.escapes)
 
-def _law(weights: Sequence[int]) -> _Law:
-    """The table of outcomes 0 to n - 1 with probabilities proportional to the weights."""
+
+def alias_table(weights: Sequence[int]) -> AliasTable:
+    """The table of outcomes 0 to n - 1 with probabilities proportional to the weights, each right to 2**-127."""
     total = sum(weights)
     shares = [(w << 127) // total for w in weights]
     whole = [s >> 64 for s in shares]
@@ -89,7 +106,7 @@ def _law(weights: Sequence[int]) -> _Law:
     slots[len(weights)] = escapes
     keep, alias = np.empty_like(slots), np.empty(len(slots), dtype=np.int64)
     _pair_up(slots, np.uint64(1 << (63 - bits)), keep, alias)
-    return _Law(bits, keep, alias, np.array([s & ((1 << 64) - 1) for s in shares], dtype=np.uint64), escapes)
+    return AliasTable(bits, keep, alias, np.array([s & ((1 << 64) - 1) for s in shares], dtype=np.uint64), escapes)
 
 
 @compiled
@@ -108,6 +125,24 @@ def _escape(fraction: WordArray, escapes: np.uint64, words: WordArray, position:
         if high > slot or (high == slot and low > word):
             return np.int64(x), position + 1
     return np.int64(0), position + 1
+
+
+@compiled
+def look_up(
+    shift: int, keep: WordArray, alias: NDArray[np.int64], fraction: WordArray, escapes: np.uint64, words: WordArray, position: int
+) -> tuple[int, np.uint64, int]:
+    """An outcome, a fair bit and the position after them; position -1 when the words ran out."""
+    if position >= len(words):
+        return 0, np.uint64(0), -1
+    word = words[position]
+    position += 1
+    slot = word >> np.uint64(1)
+    x = np.int64(slot >> np.uint64(shift))
+    if slot & ((np.uint64(1) << np.uint64(shift)) - np.uint64(1)) >= keep[x]:
+        x = alias[x]
+    if x == len(fraction):
+        x, position = _escape(fraction, escapes, words, position)
+    return int(x), word & np.uint64(1), position
 
 
 @compiled
@@ -184,7 +219,7 @@ class NoiseTable:
     delta_num = TABLE_DELTA
 
     def __init__(self, laws: Sequence[Sequence[int]], places: Sequence[int], tail: int = -1) -> None:
-        made = [_law(weights) for weights in laws]
+        made = [alias_table(weights) for weights in laws]
         self._arrays = (
             np.array([63 - law.bits for law in made], dtype=np.int64),
             np.cumsum([0, *(len(law.keep) for law in made[:-1])]).astype(np.int64),
