@@ -227,7 +227,9 @@ class Guarantee:
         if epsilon is None or self.definition == "geo-indistinguishability":
             return ""
         factor = f"at most {_factor(epsilon)}" if epsilon <= 20 else "e to the power of epsilon, which is so large that it limits next to nothing"
-        return f" Changing that much of the data changes the probability of any outcome by a factor of {factor}."
+        # A mechanism that averages over groups keeps k-anonymity besides; it says so by giving k as well.
+        besides = f" Besides, at least {shown(k)} people share every released record." if k is not None else ""
+        return f" Changing that much of the data changes the probability of any outcome by a factor of {factor}." + besides
 
     def _tail(self) -> str:
         text = ""
