@@ -252,6 +252,12 @@ def published_cdf(x: NDArray[np.float64], epsilon: Number, delta: float, t_max: 
         return 0.5 * (-np.expm1(-np.exp(u - c)) + np.exp(-np.exp(-u - c)))
 
 
+def published_log_density(x: NDArray[np.float64], epsilon: Number, delta: float, t_max: int) -> NDArray[np.float64]:
+    """Logarithm of the density of the published noise, up to a constant."""
+    b, c = _law(epsilon, delta, t_max)
+    return _log_density(np.asarray(x, dtype=np.float64) / b, c)
+
+
 def published_loss(epsilon: Number, delta: float = 1.0, t_max: int = 100, values: int = 1) -> float:
     """The true privacy loss of the published noise: the largest log ratio of two densities whose centres differ by at most delta.
 
