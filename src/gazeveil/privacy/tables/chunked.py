@@ -34,8 +34,8 @@ from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import TAIL_DELTA
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.tables.closed_forms import sum_noise
-from gazeveil.privacy.tables.family import S002, Noisy, NoisyTable
-from gazeveil.privacy.tables.fourier import bin_weights, bins, coordinates, fourier_rows, noisy_spectrum, public_k
+from gazeveil.privacy.tables.family import S002, Estimator, Noisy, NoisyTable
+from gazeveil.privacy.tables.fourier import bin_weights, bins, coordinates, fourier_estimator, fourier_rows, noisy_spectrum, public_k, synthesis
 from gazeveil.privacy.tables.fourier_published import plan
 from gazeveil.privacy.tables.promise import Share
 from gazeveil.privacy.tables.published import generator
@@ -120,11 +120,19 @@ class CFPA(_Chunked):
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """FPA on each chunk."""
         n = len(blocks)
-        k = public_k(n, float(epsilon), self.public, self.shrinks) if self.k is None else self.k
+        k = self.bins(float(epsilon))
         noisy, scale = noisy_spectrum(self.name, blocks - STEPS // 2, k, n * STEPS**2, n * STEPS, epsilon, words)
         if self.shrinks:
             noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
         return Noisy(_back(noisy, n) + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
+
+    def bins(self, epsilon: float) -> int:
+        """The bins released of a chunk: k, or the public rule's."""
+        return public_k(self.chunk, epsilon, self.public, self.shrinks) if self.k is None else self.k
+
+    def estimator(self, n: int, epsilon: float) -> Estimator:
+        """The first bins, shrunk or not."""
+        return fourier_estimator(n, self.bins(epsilon), epsilon, self.public if self.shrinks else None)
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,7 @@ class DCFPA(_Chunked):
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """FPA on the differences of each chunk, then their running sum."""
         n = len(blocks)
-        k = public_difference_k(n, float(epsilon), self.public, self.shrinks) if self.k is None else self.k
+        k = self.bins(float(epsilon))
         differences = np.diff(blocks, axis=0, prepend=STEPS // 2)
         noisy, scale = noisy_spectrum(self.name, differences, k, (4 * n - 3) * STEPS**2, (2 * n - 1) * STEPS, epsilon, words)
         if self.shrinks:
@@ -149,6 +157,17 @@ class DCFPA(_Chunked):
         else:
             out = np.cumsum(_back(noisy, n), axis=0)
         return Noisy(out + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
+
+    def bins(self, epsilon: float) -> int:
+        """The bins released of a chunk of differences: k, or the public rule's."""
+        return public_difference_k(self.chunk, epsilon, self.public, self.shrinks) if self.k is None else self.k
+
+    def estimator(self, n: int, epsilon: float) -> Estimator:
+        """The running sum of the first bins, or the best linear estimate from them."""
+        k = self.bins(epsilon)
+        scale = np.sqrt(n * k * (4 * n - 3)) / epsilon
+        back = difference_filter(n, k, scale, self.public) if self.shrinks else np.cumsum(synthesis(n, k), axis=0)
+        return Estimator.of(back, _difference_rows(n, k), 2.0 * scale**2)
 
 
 def _back(noisy: NDArray[np.complex128], n: int) -> Reals:
@@ -184,7 +203,7 @@ def public_difference_k(n: int, epsilon: float, spectrum: PublicSpectrum, shrink
         left = [_left(covariance, _difference_rows(n, k), 2.0 * scale2 * k) for k in tried]
         return tried[int(np.argmin(left))]
     rows = _difference_rows(n, many)
-    sums = np.cumsum(_synthesis(n), axis=0)
+    sums = np.cumsum(synthesis(n, many), axis=0)
     together = (rows @ covariance @ rows.T) * (sums.T @ sums)
     errors = [_dropped(together, many, n, k) + scale2 * k * float(np.sum(sum_noise(n)[:k])) for k in range(1, many + 1)]
     return int(np.argmin(errors)) + 1
@@ -193,15 +212,6 @@ def public_difference_k(n: int, epsilon: float, spectrum: PublicSpectrum, shrink
 def _left(covariance: Reals, rows: Reals, noise: float) -> float:
     joint = covariance @ rows.T
     return -float(np.sum(joint * np.linalg.solve(rows @ joint + noise * np.eye(len(rows)), joint.T).T))
-
-
-def _synthesis(n: int) -> Reals:
-    """Columns that turn the real coordinates of the half spectrum back into the signal, shape (n, n)."""
-    many = n // 2 + 1
-    rows = fourier_rows(n, many)
-    weight = np.full(len(rows), 2.0 / n)
-    weight[[0, many - 1] if n % 2 == 0 else [0]] = 1.0 / n
-    return (rows * weight[:, None]).T
 
 
 def _dropped(together: Reals, many: int, n: int, k: int) -> float:

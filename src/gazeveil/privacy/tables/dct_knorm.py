@@ -42,7 +42,7 @@ from gazeveil.privacy.noise.knorm import ASSUMPTION
 from gazeveil.privacy.noise.knorm import MOST_DIMENSION as MOST_ROUND
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.noise.shells import LEAST_EPSILON, MOST_DIMENSION, best_gamma, most_sensitivity, shell_noise, shells
-from gazeveil.privacy.tables.family import Noisy, NoisyTable
+from gazeveil.privacy.tables.family import Estimator, Noisy, NoisyTable
 from gazeveil.privacy.tables.sequences import STEPS
 from gazeveil.privacy.tables.spectrum import PublicSpectrum, Reals, idct, wiener
 from gazeveil.privacy.tables.whole import coefficients, grid_l2
@@ -141,6 +141,14 @@ class DCTKNorm(NoisyTable):
                 got=self.profile,
             )
         return design(n, float(epsilon), self.public, self.shrinks, self.D, self.profile)
+
+    def estimator(self, n: int, epsilon: float) -> Estimator:
+        """The chosen coefficients, shrunk or not."""
+        plan = self.design(n, Fraction(epsilon))
+        places = np.array(plan.places)
+        rows = cosine_rows(n, places)
+        weights = wiener(self.public.cosine(n)[places], n * plan.variance) if self.shrinks else np.ones(len(places))
+        return Estimator.of(rows.T * weights, rows, n * plan.variance)
 
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """Integer noise on the chosen coefficients about the public midpoint, shrinkage, then back."""

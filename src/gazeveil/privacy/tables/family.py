@@ -53,6 +53,27 @@ class Noisy:
     assumptions: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """A linear mechanism in closed form, for range 1 about the midpoint.
+
+    Parameters
+    ----------
+    mean : array of float64, shape (n, n)
+        The expected release is this matrix times the block.
+    noise : array of float64, shape (n,)
+        Variance of each released value.
+    """
+
+    mean: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, back: NDArray[np.float64], rows: NDArray[np.float64], variance: float) -> Estimator:
+        """From coefficients `rows @ block` with noise of one variance, turned back by `back`."""
+        return cls(back @ rows, variance * np.sum(back**2, axis=1))
+
+
 @dataclass(frozen=True)
 class NoisyTable(Mechanism[FeatureTable]):
     """Base of the mechanisms that add noise to sequences of a table.
@@ -96,6 +117,25 @@ class NoisyTable(Mechanism[FeatureTable]):
         """What a corrected release is before it is clamped to the bounds, shape (recordings, length, features); for audits and error figures."""
         _, grid, steps, _ = self._noisy(sequences(self.name, data), seed)
         return grid.real(steps)
+
+    def expected_error(self, data: FeatureTable) -> NDArray[np.float64]:
+        """Expected mean squared error of a corrected release per feature, in units of the squared range, before clamping (which only lowers it).
+
+        Closed form, no draws; from the data, so for studies and never for publication. Padding does not count.
+        """
+        seqs = sequences(self.name, data)
+        grid = lattice(self.name, seqs, self._parameter("length"))
+        recordings, length, features = grid.values.shape
+        size = self.block(length)
+        chunks = -(-length // size)
+        shape = self.estimator(size, float(Share.of(self.budget, self._parameter("per"), seqs, chunks).block))
+        padded = np.zeros((recordings, chunks * size, features))
+        padded[:, :length] = grid.values / STEPS - 0.5
+        blocks = padded.reshape(recordings * chunks, size, features)
+        bias = np.einsum("ts,bsf->btf", shape.mean - np.eye(size), blocks, optimize=True)
+        wrong = (bias**2 + shape.noise[:, None]).reshape(recordings, chunks * size, features)
+        real = np.arange(chunks * size) < np.minimum(seqs.lengths, length)[:, None]
+        return wrong[real].mean(axis=0)
 
     def _noisy(self, seqs: Sequences, seed: int | None) -> tuple[Share, Lattice, NDArray[np.float64], Noisy]:
         grid = lattice(self.name, seqs, self._parameter("length"))
@@ -147,6 +187,10 @@ class NoisyTable(Mechanism[FeatureTable]):
         words : Words
             Random bits.
         """
+
+    @abstractmethod
+    def estimator(self, n: int, epsilon: float) -> Estimator:
+        """What becomes of a block of n values on average, and the noise it gets, before clamping."""
 
     def published(self, seqs: Sequences, seed: int | None) -> list[NDArray[np.float64]]:
         """The published reading, where there is one: one array (rows, features) per recording."""

@@ -37,7 +37,7 @@ from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.tables.closed_forms import fpa_error, halves, optimal_k, shrunk_fpa_error
-from gazeveil.privacy.tables.family import S002, Noisy, NoisyTable
+from gazeveil.privacy.tables.family import S002, Estimator, Noisy, NoisyTable
 from gazeveil.privacy.tables.fourier_published import plan
 from gazeveil.privacy.tables.promise import Share
 from gazeveil.privacy.tables.published import generator
@@ -93,13 +93,21 @@ class FPA(NoisyTable):
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """Integer noise on the half spectrum about the public midpoint, then back."""
         n = len(blocks)
-        k = public_k(n, float(epsilon), self.public, self.shrinks) if self.k is None else bins(self.name, self.k, n)
+        k = self.bins(n, float(epsilon))
         noisy, scale = noisy_spectrum(self.name, blocks - STEPS // 2, k, n * STEPS**2, n * STEPS, epsilon, words)
         if self.shrinks:
             noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
         full = np.zeros((n // 2 + 1, blocks.shape[1]), dtype=np.complex128)
         full[:k] = noisy
         return Noisy(np.fft.irfft(full, n, axis=0) + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
+
+    def bins(self, n: int, epsilon: float) -> int:
+        """The bins released of a block: k, or the public rule's."""
+        return public_k(n, epsilon, self.public, self.shrinks) if self.k is None else bins(self.name, self.k, n)
+
+    def estimator(self, n: int, epsilon: float) -> Estimator:
+        """The first bins, shrunk or not."""
+        return fourier_estimator(n, self.bins(n, epsilon), epsilon, self.public if self.shrinks else None)
 
     def published(self, seqs: Sequences, seed: int | None) -> list[Reals]:
         """Floating-point noise with the sensitivity and the best k of the data."""
@@ -172,6 +180,24 @@ def bin_weights(energy: Reals, n: int, scale: float) -> Reals:
     """Wiener weights of the first bins for expected |F_j|**2 and Laplace noise of the given scale on both parts."""
     omega, _ = halves(n)
     return wiener(energy / omega[: len(energy)], 2.0 * scale**2)
+
+
+def synthesis(n: int, k: int) -> Reals:
+    """Columns that turn the real coordinates of k bins back into a signal, shape (n, coordinates)."""
+    rows = fourier_rows(n, k)
+    weight = np.full(len(rows), 2.0 / n)
+    weight[[0, k - 1] if n % 2 == 0 and k == n // 2 + 1 else [0]] = 1.0 / n
+    return (rows * weight[:, None]).T
+
+
+def fourier_estimator(n: int, k: int, epsilon: float, spectrum: PublicSpectrum | None) -> Estimator:
+    """FPA of a block in closed form; shrunk where a spectrum is given."""
+    scale = n * np.sqrt(k) / epsilon
+    back = synthesis(n, k)
+    if spectrum is not None:
+        weights = bin_weights(spectrum.fourier(n)[:k], n, scale)
+        back = back * np.concatenate((weights, weights[1 : coordinates(n, k) - k + 1]))
+    return Estimator.of(back, fourier_rows(n, k), 2.0 * scale**2)
 
 
 @lru_cache(maxsize=256)

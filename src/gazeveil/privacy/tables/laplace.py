@@ -28,7 +28,7 @@ from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.rng import Words
-from gazeveil.privacy.tables.family import S002, Noisy, NoisyTable
+from gazeveil.privacy.tables.family import S002, Estimator, Noisy, NoisyTable
 from gazeveil.privacy.tables.promise import Share
 from gazeveil.privacy.tables.published import documents, everything, generator, largest_distance
 from gazeveil.privacy.tables.sequences import STEPS, Sequences
@@ -86,6 +86,13 @@ class LPA(NoisyTable):
             weights = wiener(self.public.cosine(n), 2.0 * (float(scale) * (1 << coarse) / STEPS) ** 2)
             values = idct(dct(values - STEPS / 2, axis=0) * weights[:, None], axis=0) + STEPS / 2
         return Noisy(values, blocks.size * TAIL_DELTA)
+
+    def estimator(self, n: int, epsilon: float) -> Estimator:
+        """The identity, or the Wiener filter."""
+        variance = 2.0 * (n / epsilon) ** 2
+        cosines = dct(np.eye(n), axis=0)
+        back = cosines.T * wiener(self.public.cosine(n), variance) @ cosines if self.shrinks else np.eye(n)
+        return Estimator.of(back, np.eye(n), variance)
 
     def published(self, seqs: Sequences, seed: int | None) -> list[NDArray[np.float64]]:
         """Laplace noise in floating point, scaled by the largest distance between two participants."""
