@@ -465,6 +465,28 @@ def test_a_lid_that_drags_gaze_down_is_part_of_the_blink() -> None:
     assert events.offset[1] >= 234
 
 
+def test_a_short_loss_is_a_blink_only_if_the_lid_moved() -> None:
+    valid = np.ones(500, dtype=bool)
+    valid[200:208] = False  # 32 ms
+    assert kinds(detect(on_screen(jitter(500), y=jitter(500, seed=1), valid=valid))) == ["fixation"]
+    dragged = jitter(500, seed=1)
+    dragged[195:200], dragged[208:213] = ramp(0, 3, 5), ramp(3, 0, 5)
+    assert kinds(detect(on_screen(jitter(500), y=dragged, valid=valid))) == ["fixation", "blink", "fixation"]
+
+
+def test_a_blink_does_not_swallow_saccades_without_end() -> None:
+    """Saccades every 60 ms for two seconds after a loss: only those near it belong to the blink."""
+    hops = np.concatenate([step_path(250.0, tuple(6.0 * (k % 2) for k in range(30)), 40.0, 20.0)])
+    path = np.concatenate([np.zeros(100), hops])
+    valid = np.ones(len(path), dtype=bool)
+    valid[60:95] = False
+    r = on_screen(path, valid=valid)
+    words = detect(r).words(len(path))
+    assert (words[60:95] == "blink").all()
+    assert np.count_nonzero(words[200:] == "saccade") > 50
+    assert "saccade" not in detect(r, parameters=replace(DEFAULTS, flank_ms=1e6)).words(len(path))[200:]
+
+
 def test_the_corner_of_the_screen_means_no_eye() -> None:
     x, y = jitter(500), jitter(500, seed=1)
     corner = SCREEN.from_px([0.0], [0.0])

@@ -6,7 +6,8 @@ screen); it grows over the saccades near it. Three further rules: trackers that 
 recognised; saccades that follow one another at once and end near where they began are a blink that was never lost; and a saccade
 that covers its whole way within one sample, at a rate at which it could not, is a tracker jump.
 
-A dropout of a few samples is no blink: it is bridged (see :mod:`gazeveil.events.trace`).
+A dropout of a few samples is no blink: it is bridged (see :mod:`gazeveil.events.trace`). A somewhat longer one is a blink only if the
+lid moved, that is, if bridging it makes a saccade.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from gazeveil.events.trace import BLINK, FIXATION, NOISE, PSO, SACCADE
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 
-#: Core codes: gaze, eye lost, beside the screen.
-GAZE, LOST, BESIDE = range(3)
+#: Core codes: gaze, eye lost, beside the screen, and a short loss that may be either blink or dropout.
+GAZE, LOST, BESIDE, SHORT = range(4)
 
 
 def corner_coded(recording: Recording) -> NDArray[np.bool_]:
@@ -43,9 +44,16 @@ def beside_screen(recording: Recording, margin_deg: float) -> NDArray[np.bool_]:
 
 @compiled
 def mark_cores(
-    points: NDArray[np.float64], valid: NDArray[np.bool_], beside: NDArray[np.bool_], rate_hz: float, fastest: float, interval_s: float, dropout: float
+    points: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    beside: NDArray[np.bool_],
+    rate_hz: float,
+    fastest: float,
+    interval_s: float,
+    dropout: float,
+    short: float,
 ) -> NDArray[np.int8]:
-    """Core codes per sample; lost runs of at most `dropout` samples stay GAZE.
+    """Core codes per sample; lost runs of at most `dropout` samples stay GAZE, those of at most `short` become SHORT.
 
     Speed above `fastest` over `interval_s` (at least one step) is impossible: the samples at both ends of it are LOST.
     """
@@ -58,7 +66,7 @@ def mark_cores(
             start = i
         elif not gone and start >= 0:
             if i - start > dropout:
-                cores[start:i] = LOST
+                cores[start:i] = SHORT if i - start <= short else LOST
             start = -1
         if i < n and valid[i] and beside[i]:
             cores[i] = BESIDE
@@ -69,6 +77,24 @@ def mark_cores(
         if valid[i] and valid[j] and distance(points, j, i) > limit:
             cores[j : i + 1] = LOST
     return cores
+
+
+@compiled
+def settle_short(codes: NDArray[np.int8], reach: int, cores: NDArray[np.int8]) -> None:
+    """SHORT runs with a saccade in them or within `reach` samples become LOST, the others GAZE."""
+    n, i = len(cores), 0
+    while i < n:
+        if cores[i] != SHORT:
+            i += 1
+            continue
+        start = i
+        while i < n and cores[i] == SHORT:
+            i += 1
+        word = GAZE
+        for k in range(max(0, start - reach), min(n, i + reach)):
+            if codes[k] == SACCADE:
+                word = LOST
+        cores[start:i] = word
 
 
 @compiled
@@ -124,12 +150,13 @@ def mark_returns(points: NDArray[np.float64], gap: int, share: float, least_deg:
 
 @compiled
 def grow_artefacts(
-    cores: NDArray[np.int8], join: int, near_lost: int, near_beside: int, head: int, tail: int, longest_blink: float, codes: NDArray[np.int8]
+    cores: NDArray[np.int8], join: int, near_lost: int, near_beside: int, flank: int, head: int, tail: int, longest_blink: float, codes: NDArray[np.int8]
 ) -> None:
     """Cores at most `join` samples apart become one artefact, which takes in the saccades near it, again and again.
 
-    `near_lost` and `near_beside` are the reach in samples; `head` and `tail` samples are added around those that hold a LOST core.
-    An artefact with a LOST core of at most `longest_blink` samples is a BLINK, any other NOISE.
+    `near_lost` and `near_beside` are the reach in samples; what begins more than `flank` samples from the core is left alone. `head` and
+    `tail` samples are added around those that hold a LOST core. An artefact with a LOST core of at most `longest_blink` samples is a
+    BLINK, any other NOISE.
     """
     n = len(codes)
     i = 0
@@ -145,7 +172,7 @@ def grow_artefacts(
                 lost = lost or cores[j] == LOST
             j += 1
         reach = near_lost if lost else near_beside
-        first, last = _absorb(codes, first, last, reach)
+        first, last = _absorb(codes, first, last, reach, flank)
         if lost:
             first = max(0, first - head)
             last = min(n - 1, last + tail)
@@ -155,20 +182,25 @@ def grow_artefacts(
 
 
 @compiled
-def _absorb(codes: NDArray[np.int8], first: int, last: int, reach: int) -> tuple[int, int]:
+def _absorb(codes: NDArray[np.int8], first: int, last: int, reach: int, flank: int) -> tuple[int, int]:
     n = len(codes)
+    least, most = first - flank, last + flank
     k, calm = first - 1, 0
-    while k >= 0 and calm <= reach:
+    while k >= 0 and calm <= reach and (k >= least or calm == 0):
         if codes[k] == FIXATION:
             calm += 1
-        else:
+        elif k >= least or codes[k] == codes[k + 1]:
             first, calm = k, 0
+        else:
+            break
         k -= 1
     k, calm = last + 1, 0
-    while k < n and calm <= reach:
+    while k < n and calm <= reach and (k <= most or calm == 0):
         if codes[k] == FIXATION:
             calm += 1
-        else:
+        elif k <= most or codes[k] == codes[k - 1]:
             last, calm = k, 0
+        else:
+            break
         k += 1
     return first, last

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.events.artefacts import LOST, beside_screen, corner_coded, grow_artefacts, mark_cores, mark_jumps, mark_returns
+from gazeveil.events.artefacts import LOST, beside_screen, corner_coded, grow_artefacts, mark_cores, mark_jumps, mark_returns, settle_short
 from gazeveil.events.pursuit import mark_pursuit
 from gazeveil.events.saccades import close_short_fixations, mark_saccades, mark_saccades_and_pso, noise_deg, smoothed, smoothing_samples, speeds
 from gazeveil.events.trace import BLINK_S, Trace, to_events
@@ -58,10 +58,14 @@ class AutoParameters:
         Gaze further off the screen than this is noise.
     dropout_ms : float
         Lost runs up to this long are no blink: they are bridged.
+    short_loss_ms, near_short_ms : float
+        Lost runs up to `short_loss_ms` are a blink only if there is a saccade within `near_short_ms`.
     join_ms : float
         Artefacts closer than this are one.
     near_lost_ms, near_beside_ms : float
         An artefact takes in saccades this near to it.
+    flank_ms : float
+        No saccade that begins further than this from the core is taken in.
     head_ms, blink_tail_ms : float
         Added before and after a blink.
     return_gap_ms, return_share, return_deg, return_ms : float
@@ -90,9 +94,12 @@ class AutoParameters:
     fastest_deg_s: float = 1800.0
     beside_deg: float = 0.5
     dropout_ms: float = 10.0
+    short_loss_ms: float = 40.0
+    near_short_ms: float = 20.0
     join_ms: float = 150.0
     near_lost_ms: float = 70.0
     near_beside_ms: float = 40.0
+    flank_ms: float = 150.0
     head_ms: float = 4.0
     blink_tail_ms: float = 24.0
     return_gap_ms: float = 24.0
@@ -151,7 +158,7 @@ def stages(recording: Recording, p: AutoParameters) -> tuple[Trace, NDArray[np.f
     noise = noise_deg(raw, trace.segments)
     # The tracker's own jitter is not a jump, however large it is.
     fastest = max(p.fastest_deg_s, 8 * noise / max(0.004, 1 / rate))
-    cores = mark_cores(raw, seen, beside, rate, fastest, 0.004, p.dropout_ms * per_ms)
+    cores = mark_cores(raw, seen, beside, rate, fastest, 0.004, p.dropout_ms * per_ms, p.short_loss_ms * per_ms)
     width = smoothing_samples(noise, rate, p.smooth_ms * per_ms, p.speed_noise_deg_s)
     points = smoothed(raw, trace.segments, width)
     fine = rate >= p.pso_from_hz
@@ -163,6 +170,7 @@ def stages(recording: Recording, p: AutoParameters) -> tuple[Trace, NDArray[np.f
         mark_saccades_and_pso(speed, cores == LOST, trace.segments, p.fine_peak_deg_s, limits, settling, codes)
     else:
         mark_saccades(speed, cores == LOST, trace.segments, p.peak_deg_s, limits, round(p.tail_ms * per_ms), codes)
+    settle_short(codes, round(p.near_short_ms * per_ms), cores)
     if rate >= 200:
         mark_jumps(raw, p.jump_share, p.jump_deg, codes)
     mark_returns(points, round(p.return_gap_ms * per_ms), p.return_share, p.return_deg, p.return_ms * per_ms, codes)
@@ -171,6 +179,7 @@ def stages(recording: Recording, p: AutoParameters) -> tuple[Trace, NDArray[np.f
         round(p.join_ms * per_ms),
         round(p.near_lost_ms * per_ms),
         round(p.near_beside_ms * per_ms),
+        round(p.flank_ms * per_ms),
         round(p.head_ms * per_ms),
         round(p.blink_tail_ms * per_ms),
         BLINK_S * rate,
