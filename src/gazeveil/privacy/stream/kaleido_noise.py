@@ -31,7 +31,7 @@ ASSUMPTION = "the platform's log, sqrt, sin, cos, exp and atan2 are within two u
 #: Scale in radians from which arc lengths are proposed uniformly.
 WIDE_RAD = 2.0
 
-#: What a sampler answers: the position after it, or one of these.
+#: What a sampler answers: the position after it, this, or `UNSETTLED - where` with the position of the try that doubles cannot settle.
 NEEDS_WORDS, UNSETTLED = -1, -2
 
 _TWO_PI = 2.0 * math.pi
@@ -45,7 +45,7 @@ def test_passes(distance: float, distance_error: float, threshold: float, scale:
         return False, NEEDS_WORDS
     word = words[position]
     if word < _LEAST_WORD:
-        return False, UNSETTLED
+        return False, UNSETTLED - position
     uniform = (np.float64(word >> np.uint64(1)) + 0.5) * 2.0**-63
     e = -math.log(uniform)
     eta = scale * e if word & np.uint64(1) else -scale * e
@@ -53,7 +53,7 @@ def test_passes(distance: float, distance_error: float, threshold: float, scale:
     # cut-off and rounding of the uniform, the logarithm, the threshold and the sums; doubled because the bound is itself rounded
     bound = 2.0 * (scale * (2.0**-62 / uniform + e * 2.0**-51 + 2.0**-52) + distance_error + (abs(threshold) + abs(eta) + distance) * 2.0**-51)
     if not abs(margin) > bound:
-        return False, UNSETTLED
+        return False, UNSETTLED - position
     return margin > 0.0, position + 1
 
 
@@ -65,7 +65,7 @@ def screen_noise(scale: float, words: WordArray, position: int) -> tuple[np.int6
         return zero, zero, NEEDS_WORDS
     one, two = words[position], words[position + 1]
     if one < _LEAST_WORD or two < _LEAST_WORD:
-        return zero, zero, UNSETTLED
+        return zero, zero, UNSETTLED - position
     u1, u2 = (np.float64(one) + 0.5) * 2.0**-64, (np.float64(two) + 0.5) * 2.0**-64
     e = -math.log(u1 * u2)
     e_error = 2.0**-64 / u1 + 2.0**-64 / u2 + e * 2.0**-51 + 2.0**-51
@@ -75,7 +75,7 @@ def screen_noise(scale: float, words: WordArray, position: int) -> tuple[np.int6
     bound = 2.0 * (scale * e_error + rho * 2.0**-48)
     nx, ny = np.rint(zx), np.rint(zy)
     if not (bound < 0.25 and abs(zx - nx) < 0.5 - bound and abs(zy - ny) < 0.5 - bound):
-        return zero, zero, UNSETTLED
+        return zero, zero, UNSETTLED - position
     return np.int64(nx), np.int64(ny), position + 3
 
 
@@ -106,7 +106,7 @@ def sphere_noise(v: NDArray[np.float64], scale_rad: float, step: float, words: W
             return zero, zero, NEEDS_WORDS
         one, keep = words[position], (np.float64(words[position + 1]) + 0.5) * 2.0**-64
         if one < _LEAST_WORD:
-            return zero, zero, UNSETTLED
+            return zero, zero, UNSETTLED - position
         u1 = (np.float64(one) + 0.5) * 2.0**-64
         if wide:
             rho = math.pi * u1
@@ -116,20 +116,20 @@ def sphere_noise(v: NDArray[np.float64], scale_rad: float, step: float, words: W
         else:
             two = words[position + 3]
             if two < _LEAST_WORD:
-                return zero, zero, UNSETTLED
+                return zero, zero, UNSETTLED - position
             u2 = (np.float64(two) + 0.5) * 2.0**-64
             e = -math.log(u1 * u2)
             rho = scale_rad * e
             rho_error = scale_rad * (2.0**-64 / u1 + 2.0**-64 / u2 + e * 2.0**-51 + 2.0**-51)
             if abs(rho - math.pi) < 2.0 * rho_error + 2.0**-50:
-                return zero, zero, UNSETTLED
+                return zero, zero, UNSETTLED - position
             if rho > math.pi:
                 position += need
                 continue
             sin_rho = math.sin(rho)
             gap, gap_error = sin_rho - rho * keep, 2.0 * rho_error + 2.0**-48
         if abs(gap) < 2.0 * gap_error:
-            return zero, zero, UNSETTLED
+            return zero, zero, UNSETTLED - position
         if gap < 0.0:
             position += need
             continue
@@ -143,12 +143,12 @@ def sphere_noise(v: NDArray[np.float64], scale_rad: float, step: float, words: W
         flat = math.sqrt(x * x + z * z)
         v_error = 4.0 * rho_error + 2.0**-45
         if flat < 2.0**-20:
-            return zero, zero, UNSETTLED
+            return zero, zero, UNSETTLED - position
         at_x = (math.atan2(x, z) * (180.0 / math.pi) + 180.0) / step
         at_y = math.atan2(flat, y) * (180.0 / math.pi) / step
         nx, ny = np.rint(at_x), np.rint(at_y)
         bound_y = 2.0 * (v_error * 60.0 + 2.0**-43) / step
         bound_x = 2.0 * (v_error * 60.0 / flat + 2.0**-43) / step
         if not (bound_x < 0.25 and bound_y < 0.25 and abs(at_x - nx) < 0.5 - bound_x and abs(at_y - ny) < 0.5 - bound_y):
-            return zero, zero, UNSETTLED
+            return zero, zero, UNSETTLED - position
         return np.int64(nx), np.int64(ny), position + need

@@ -1,0 +1,231 @@
+"""`kaleido`, `kaleido-reserve`, `kaleido-uniform`: (epsilon, w, r)-differential privacy for a stream of gaze.
+
+S004, section 2.3, after Li et al., "Kaleido: Real-Time Privacy Control for Eye-Tracking Systems", USENIX Security 2021. Every t_skip
+the sample is compared with what was published last:
+
+    n_test = ceil(w / t_skip),  epsilon_test = epsilon / (h n_test),  E = epsilon - epsilon / h
+    repeat      if |g - g'_last| <= l_thresh + Lap(r / epsilon_test)
+    publish     else, g' = g + PL(r / epsilon_i), density of PL(b) proportional to exp(-|z| / b)
+
+* `kaleido` takes epsilon_i = (E - what the last w - 1 samples spent) / 2. `published` is the pseudocode to the letter
+  (:mod:`gazeveil.privacy.stream.kaleido_published`); `corrected` scales the test's noise by r, sums over the window and counts by sample.
+* `kaleido-reserve`: half of E gives each of the n_test slots E / (2 n_test), the other half is halved as above.
+* `kaleido-uniform`: no test. A public rule takes n slots of a window and publishes at each with epsilon / n.
+
+Places are points of a public lattice; on a screen the distance is that of the two angles in the plane, on a sphere it is the arc length,
+and noise goes by arc length and bearing with density proportional to exp(-arc / b) by area. Proofs: proofs/kaleido.md,
+proofs/kaleido-reserve.md, proofs/kaleido-uniform.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import ClassVar
+
+from gazeveil import checks
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
+from gazeveil.privacy.stream.kaleido_noise import ASSUMPTION
+from gazeveil.privacy.stream.kaleido_published import LetterStage
+from gazeveil.privacy.stream.kaleido_stage import AFTER, LatticeStage, Plan, plan
+from gazeveil.privacy.stream.kaleido_step import HALVING, RESERVE, UNIFORM
+from gazeveil.privacy.stream.session import Stage, StreamMechanism
+from gazeveil.privacy.stream.supply import Bits
+
+S004 = (
+    'S004: David-John, Butler and Jain, "Privacy-preserving datasets of eye-tracking samples with applications in XR", supplement, 2023,'
+    ' after Li et al., "Kaleido", USENIX Security 2021'
+)
+
+#: Longest window and smallest r that whole numbers of 64 bits are planned for.
+MOST_W = 1 << 20
+LEAST_R_DEG = Fraction(1, 1 << 10)
+
+#: Numerical error of one window: each of its draws is off by less than 2**-400.
+_DELTA = Fraction(1, 1 << 370)
+
+#: Public model of gaze behind the choice of slots: mean squared displacement after t seconds, MOVE_DEG2 (1 - exp(-t / MOVE_S)).
+#: Three saccades a second of about seven degrees, in a field of about eight degrees around a centre.
+MOVE_DEG2, MOVE_S = 128.0, 0.8
+
+_CORRECTED = Claim("epsilon-w-r-dp", "window", "proved", "lattice noise, budgets of a window counted by sample")
+_REFUTED = (
+    "the test's noise Lap(1/epsilon_test) leaves out r, so that a window's tests lose r epsilon / h (r in degrees) instead of epsilon / h, tests are"
+    " counted by time stamps, and the noise is floating point"
+)
+
+
+@dataclass(frozen=True)
+class Kaleido(StreamMechanism):
+    """Kaleido with the paper's rule: each publication takes half of what the window has left.
+
+    Parameters
+    ----------
+    epsilon : number
+        Budget of any w samples in a row.
+    w : int
+        Samples of a window.
+    r_deg : number
+        How far each sample of the window may move, in degrees.
+    h : number
+        1/h of the budget goes to the tests; above 1.
+    t_skip_ms : number
+        Time between tests; whole samples, at least one.
+    l_thresh_deg : number
+        Gaze closer than this to the last publication should repeat it.
+    after : str
+        What is done to a published point, at no cost: `clamp` to the screen's edges, `snap` to whole multiples of `snap_deg` besides,
+        `posterior-mean` under a public normal prior around the middle (a quarter of the screen's width and height; on a sphere 20 degrees
+        around the horizon), or `none`. The next test compares with the result.
+    snap_deg : number
+        Grid of `snap`.
+
+    Examples
+    --------
+    >>> str(Kaleido(1, 50, 2).promise(100.0, Sphere())).split(" (neighbours")[0]
+    'kaleido (corrected) promises (epsilon, w, r)-differential privacy with epsilon = 1, w = 50 samples and r = 2 degrees'
+    """
+
+    name: ClassVar[str] = "kaleido"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = S004
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {"corrected": _CORRECTED, "published": Claim("epsilon-w-r-dp", "window", "refuted", "the pseudocode to the letter")}
+    )
+    rule: ClassVar[int] = HALVING
+    rate_matters: ClassVar[bool] = False
+
+    epsilon: Number
+    w: int
+    r_deg: Number
+    h: Number = 2
+    t_skip_ms: Number = 50
+    l_thresh_deg: Number = 1
+    after: str = "clamp"
+    snap_deg: Number = 1
+
+    def check(self) -> None:
+        """Store exact numbers."""
+        self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
+        self.store("w", checks.count(self.name, "w", self.w))
+        self.store("r_deg", exact(self.name, "r_deg", self.r_deg, least=LEAST_R_DEG))
+        self.store("h", exact(self.name, "h", self.h, above=1))
+        self.store("t_skip_ms", exact(self.name, "t_skip_ms", self.t_skip_ms, least=0))
+        self.store("l_thresh_deg", exact(self.name, "l_thresh_deg", self.l_thresh_deg, least=0))
+        self.store("snap_deg", exact(self.name, "snap_deg", self.snap_deg, above=0))
+        checks.one_of(self.name, "after", self.after, AFTER)
+        for name, most in (("w", MOST_W), ("epsilon", 1 << 10), ("r_deg", 360), ("l_thresh_deg", 360), ("h", 1 << 20), ("snap_deg", 90), ("t_skip_ms", 10**9)):
+            if getattr(self, name) > most:
+                checks.refuse(self.name, name, f"at most {most}", getattr(self, name))
+        if Fraction(self.epsilon) < Fraction(1, 1 << 20):
+            checks.refuse(self.name, "epsilon", "at least 2**-20", self.epsilon, "Less than that publishes nothing but noise.")
+
+    def skip(self, rate_hz: float) -> int:
+        """Samples from one test to the next."""
+        return max(1, math.floor(Fraction(self.t_skip_ms) * Fraction(repr(float(rate_hz))) / 1000))
+
+    def plan(self, rate_hz: float, space: Space) -> Plan:
+        """Everything the steps need to know, from public numbers alone."""
+        skip = self.skip(rate_hz)
+        return plan(
+            self.rule, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg), Fraction(self.h), skip, math.ceil(Fraction(self.w, skip)),
+            Fraction(self.l_thresh_deg), self.after, Fraction(self.snap_deg),
+        )  # fmt: skip
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """(epsilon, w, r)-DP of every window of w samples."""
+        sphere = isinstance(space, Sphere)
+        moved = "along a great circle" if sphere else "in the plane of the two angles of the screen"
+        numbers = {"epsilon": Fraction(self.epsilon), "w_samples": Fraction(self.w), "r_deg": Fraction(self.r_deg)}
+        neighbours = f"any of w samples in a row are moved by at most r degrees {moved}, times and losses being the same"
+        missed = ("windows beyond one: the loss of a session grows with its length", "gaze that moves by more than r: the loss grows as the distance over r")
+        if self.reading == "published":
+            return Guarantee("epsilon-w-r-dp", "window", neighbours, numbers, {}, self.title, (), missed, "refuted", _REFUTED)
+        return Guarantee(
+            "epsilon-w-r-dp",
+            "window",
+            neighbours,
+            numbers,
+            mechanism=self.title,
+            assumptions=(BITS_ASSUMPTION, ASSUMPTION, "the rate is public"),
+            not_covered=missed,
+            reason=f"proofs/{self.name}.md",
+            delta_num=_DELTA,
+        )
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """The paper's loop, or the one on the lattice."""
+        sources = bits.sources(streams, self.name, self.reading)
+        if self.reading == "published":
+            return LetterStage(
+                space, float(self.epsilon), self.w, float(self.r_deg), float(self.h), int(Fraction(self.t_skip_ms) * 10**6), self.skip(rate_hz),
+                float(self.l_thresh_deg), streams, sources,
+            )  # fmt: skip
+        return LatticeStage(self.plan(rate_hz, space), streams, sources)
+
+
+@dataclass(frozen=True)
+class KaleidoReserve(Kaleido):
+    """Kaleido whose budget never runs dry: half of E is reserved in equal parts for the n_test slots of a window, half is adaptive."""
+
+    name: ClassVar[str] = "kaleido-reserve"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
+    rule: ClassVar[int] = RESERVE
+
+
+@dataclass(frozen=True)
+class KaleidoUniform(Kaleido):
+    """Kaleido without tests: a publication at each of n slots of a window, with epsilon / n.
+
+    Tests cost budget and answer little where r n_test h / epsilon is larger than the threshold, which is so at every setting the papers use.
+    The number of slots balances the noise, whose mean square is 6 (r n / epsilon)**2, against the age of what is shown under a public model of
+    gaze (:data:`MOVE_DEG2`). Since there is no test, `h` and `l_thresh_deg` are without effect; they stay so that the family takes the same
+    parameters.
+
+    Parameters
+    ----------
+    slots : int, optional
+        Slots of a window, instead of the public rule; at most ceil(w / t_skip).
+    """
+
+    name: ClassVar[str] = "kaleido-uniform"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
+    rule: ClassVar[int] = UNIFORM
+
+    slots: int | None = None
+
+    def check(self) -> None:
+        """Store exact numbers."""
+        super().check()
+        if self.slots is not None:
+            self.store("slots", checks.count(self.name, "slots", self.slots))
+
+    def plan(self, rate_hz: float, space: Space) -> Plan:
+        """Slots by the public rule: from 1 to n_test, the number with the least expected squared error."""
+        least = self.skip(rate_hz)
+        most = math.ceil(Fraction(self.w, least))
+        if self.slots is not None:
+            if self.slots > most:
+                checks.refuse(self.name, "slots", f"at most ceil(w / t_skip) = {most}", self.slots)
+            chosen = self.slots
+        else:
+            noise = 6.0 * (float(self.r_deg) / float(self.epsilon)) ** 2
+
+            def error(n: int) -> float:
+                age = math.ceil(self.w / n) / rate_hz / MOVE_S
+                # mean over the age of a slot of 1 - exp(-age); noise beyond the field says no more than the field
+                return min(noise * n * n, 100.0 * MOVE_DEG2) + MOVE_DEG2 * (1.0 - (1.0 - math.exp(-age)) / age)
+
+            chosen = min(range(1, most + 1), key=error)
+        skip = max(least, math.ceil(Fraction(self.w, chosen)))
+        return plan(
+            self.rule, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg), None, skip, math.ceil(Fraction(self.w, skip)), Fraction(0),
+            self.after, Fraction(self.snap_deg),
+        )  # fmt: skip
