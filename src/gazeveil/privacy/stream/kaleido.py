@@ -9,8 +9,8 @@ the sample is compared with what was published last:
 
 * `kaleido` takes epsilon_i = (E - what the last w - 1 samples spent) / 2. `published` is the pseudocode to the letter
   (:mod:`gazeveil.privacy.stream.kaleido_published`); `corrected` scales the test's noise by r, sums over the window and counts by sample.
-* `kaleido-reserve`: half of E gives each of the n_test slots E / (2 n_test), the other half is halved as above.
-* `kaleido-uniform`: no test. A public rule takes n slots of a window and publishes at each with epsilon / n.
+* `kaleido-reserve`: n slots of a window by a public rule; half of E gives each of them E / (2 n), the other half is halved as above.
+* `kaleido-uniform`: the same slots and no test; a publication at each with epsilon / n.
 
 Places are points of a public lattice; on a screen the distance is that of the two angles in the plane, on a sphere it is the arc length,
 and noise goes by arc length and bearing with density proportional to exp(-arc / b) by area. Proofs: proofs/kaleido.md,
@@ -133,9 +133,11 @@ class Kaleido(StreamMechanism):
 
     def plan(self, rate_hz: float, space: Space) -> Plan:
         """Everything the steps need to know, from public numbers alone."""
-        skip = self.skip(rate_hz)
+        return self._plan(space, Fraction(self.h), self.skip(rate_hz))
+
+    def _plan(self, space: Space, h: Fraction | None, skip: int) -> Plan:
         return plan(
-            self.rule, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg), Fraction(self.h), skip, math.ceil(Fraction(self.w, skip)),
+            self.rule, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg), h, skip, math.ceil(Fraction(self.w, skip)),
             Fraction(self.l_thresh_deg), self.after, Fraction(self.snap_deg),
         )  # fmt: skip
 
@@ -172,32 +174,8 @@ class Kaleido(StreamMechanism):
 
 
 @dataclass(frozen=True)
-class KaleidoReserve(Kaleido):
-    """Kaleido whose budget never runs dry: half of E is reserved in equal parts for the n_test slots of a window, half is adaptive."""
-
-    name: ClassVar[str] = "kaleido-reserve"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
-    rule: ClassVar[int] = RESERVE
-
-
-@dataclass(frozen=True)
-class KaleidoUniform(Kaleido):
-    """Kaleido without tests: a publication at each of n slots of a window, with epsilon / n.
-
-    Tests cost budget and answer little where r n_test h / epsilon is larger than the threshold, which is so at every setting the papers use.
-    The number of slots balances the noise, whose mean square is 6 (r n / epsilon)**2, against the age of what is shown under a public model of
-    gaze (:data:`MOVE_DEG2`). Since there is no test, `h` and `l_thresh_deg` are without effect; they stay so that the family takes the same
-    parameters.
-
-    Parameters
-    ----------
-    slots : int, optional
-        Slots of a window, instead of the public rule; at most ceil(w / t_skip).
-    """
-
-    name: ClassVar[str] = "kaleido-uniform"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
-    rule: ClassVar[int] = UNIFORM
+class _Slotted(Kaleido):
+    """Kaleido in n slots of a window instead of ceil(w / t_skip): a public rule says how many."""
 
     slots: int | None = None
 
@@ -207,25 +185,63 @@ class KaleidoUniform(Kaleido):
         if self.slots is not None:
             self.store("slots", checks.count(self.name, "slots", self.slots))
 
-    def plan(self, rate_hz: float, space: Space) -> Plan:
-        """Slots by the public rule: from 1 to n_test, the number with the least expected squared error."""
+    def _skip_of_slots(self, rate_hz: float, publish: Fraction) -> int:
+        """Samples of a slot: as many slots as asked for, or the number with the least expected squared error.
+
+        The noise of a publication with publish / n has mean square 6 (r n / publish)**2; what is shown is on average half a slot old.
+        """
         least = self.skip(rate_hz)
         most = math.ceil(Fraction(self.w, least))
-        if self.slots is not None:
-            if self.slots > most:
-                checks.refuse(self.name, "slots", f"at most ceil(w / t_skip) = {most}", self.slots)
-            chosen = self.slots
-        else:
-            noise = 6.0 * (float(self.r_deg) / float(self.epsilon)) ** 2
+        if self.slots is not None and self.slots > most:
+            checks.refuse(self.name, "slots", f"at most ceil(w / t_skip) = {most}", self.slots)
+        noise = 6.0 * float(Fraction(self.r_deg) / publish) ** 2
 
-            def error(n: int) -> float:
-                age = math.ceil(self.w / n) / rate_hz / MOVE_S
-                # mean over the age of a slot of 1 - exp(-age); noise beyond the field says no more than the field
-                return min(noise * n * n, 100.0 * MOVE_DEG2) + MOVE_DEG2 * (1.0 - (1.0 - math.exp(-age)) / age)
+        def error(n: int) -> float:
+            age = math.ceil(self.w / n) / rate_hz / MOVE_S
+            return noise * n * n + MOVE_DEG2 * (1.0 - (1.0 - math.exp(-age)) / age)
 
-            chosen = min(range(1, most + 1), key=error)
-        skip = max(least, math.ceil(Fraction(self.w, chosen)))
-        return plan(
-            self.rule, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg), None, skip, math.ceil(Fraction(self.w, skip)), Fraction(0),
-            self.after, Fraction(self.snap_deg),
-        )  # fmt: skip
+        chosen = self.slots or min(range(1, most + 1), key=error)
+        return max(least, math.ceil(Fraction(self.w, chosen)))
+
+
+@dataclass(frozen=True)
+class KaleidoReserve(_Slotted):
+    """Kaleido whose budget never runs dry: half of E is reserved in equal parts for the n slots of a window, half is adaptive.
+
+    Parameters
+    ----------
+    slots : int, optional
+        Slots of a window, instead of the public rule (:data:`MOVE_DEG2`); at most ceil(w / t_skip). The tests of few slots have little noise.
+    """
+
+    name: ClassVar[str] = "kaleido-reserve"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
+    rule: ClassVar[int] = RESERVE
+
+    def plan(self, rate_hz: float, space: Space) -> Plan:
+        """The rule of the reserve on the chosen slots."""
+        epsilon, h = Fraction(self.epsilon), Fraction(self.h)
+        skip = self._skip_of_slots(rate_hz, epsilon - epsilon / h)
+        return self._plan(space, h, skip)
+
+
+@dataclass(frozen=True)
+class KaleidoUniform(_Slotted):
+    """Kaleido without tests: a publication at each of n slots of a window, with epsilon / n.
+
+    Tests cost budget and answer little where r n_test h / epsilon is larger than the threshold, which is so at every setting the papers use.
+    Since there is no test, `h` and `l_thresh_deg` are without effect; they stay so that the family takes the same parameters.
+
+    Parameters
+    ----------
+    slots : int, optional
+        Slots of a window, instead of the public rule (:data:`MOVE_DEG2`); at most ceil(w / t_skip).
+    """
+
+    name: ClassVar[str] = "kaleido-uniform"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
+    rule: ClassVar[int] = UNIFORM
+
+    def plan(self, rate_hz: float, space: Space) -> Plan:
+        """Equal shares and no test on the chosen slots."""
+        return self._plan(space, None, self._skip_of_slots(rate_hz, Fraction(self.epsilon)))
