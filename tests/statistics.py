@@ -79,3 +79,37 @@ def discrete_laplace_cdf(t: float) -> Cdf:
         return np.where(whole < 0, a ** (-whole) / (1 + a), 1 - a ** (whole + 1) / (1 + a))
 
     return cdf
+
+
+def fits(counts: ArrayLike, probabilities: ArrayLike, alpha: float = ALPHA) -> bool:
+    """Whether counts of cells look like draws with these probabilities: chi-square, rare cells put together."""
+    from scipy.stats import chi2
+
+    seen, p = np.asarray(counts, dtype=np.float64).ravel(), np.asarray(probabilities, dtype=np.float64).ravel()
+    assert len(seen) == len(p), "a count and a probability for every cell"
+    assert abs(p.sum() - 1) < 1e-9, "probabilities must sum to 1: add a cell for the rest"
+    expected = p * seen.sum()
+    common = expected >= 10
+    seen, expected = np.append(seen[common], seen[~common].sum()), np.append(expected[common], expected[~common].sum())
+    if expected[-1] < 10:  # too few for a cell of their own
+        seen = np.append(seen[:-2], seen[-2] + seen[-1])
+        expected = np.append(expected[:-2], expected[-2] + expected[-1])
+    return bool(chi2.sf(((seen - expected) ** 2 / expected).sum(), len(seen) - 1) > alpha)
+
+
+def assert_pmf(counts: ArrayLike, law: Callable[[float], ArrayLike], alpha: float = ALPHA, control: float = 0.05) -> None:
+    """Assert that counts of cells fit `law(1)` and neither `law(1 + control)` nor `law(1 - control)`.
+
+    Parameters
+    ----------
+    counts : array of int
+        How often each cell was drawn; the last cell may be "anything else".
+    law : callable
+        `law(scale)`: probabilities of the cells with the noise made `scale` times as large.
+    alpha, control : float
+        As for :func:`assert_distribution`.
+    """
+    assert np.sum(counts) >= LEAST, f"{np.sum(counts)} samples are too few to reject the controls"
+    assert fits(counts, law(1.0), alpha), "the counts do not fit their law"
+    for scale in (1 - control, 1 + control):
+        assert not fits(counts, law(scale), alpha), f"a law with {scale:g} times the noise was not rejected"

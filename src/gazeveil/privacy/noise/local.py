@@ -311,7 +311,7 @@ class OLH(FrequencyOracle):
     def _draw(self, truth: NDArray[np.int64], words: Words) -> NDArray[np.generic]:
         g = self.field
         limits = np.tile([*([g] * self._digits), _denominator(self.odds, g)], len(truth))
-        drawn = uniform_below(limits, words).reshape(len(truth), -1)
+        drawn = uniform_below(limits, words).reshape(len(truth), self._digits + 1)
         hashed = (drawn[:, :-1] * self._written(truth)).sum(axis=1) % g
         return np.column_stack((drawn[:, :-1], _settle(hashed, self.odds, drawn[:, -1])))
 
