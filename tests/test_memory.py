@@ -14,13 +14,16 @@ from gazeveil.io.parquet import write_recording
 SAMPLES = 100_000_000
 LIMIT_BYTES = 1_000_000_000
 
+# VmHWM is the peak of this program alone; ru_maxrss would start at the size of the process that launched it.
 MEASURE = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from gazeveil.cli.main import main
 try:
     main(["inspect", sys.argv[1], "--rows", "1"])
 except SystemExit as stopped:
-    print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "code", stopped.code)
+    peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]
+    print("peak", int(peak) * 1024, "code", stopped.code)
 """
 
 

@@ -5,6 +5,7 @@ Summaries add up over pieces of recordings, so a cohort of any size is inspected
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -162,8 +163,7 @@ def summarise(cohort: Cohort, progress: Callable[[Iterable[Recording | Handle]],
         if losses:
             gone = np.concatenate(losses)
             edges = np.linspace(0, len(gone), _LOSS_BINS + 1).astype(np.int64)
-            sums = np.concatenate(([0], np.cumsum(gone, dtype=np.int64)))
-            lost += sums[edges[1:]] - sums[edges[:-1]]
+            lost += [np.count_nonzero(gone[a:b]) for a, b in itertools.pairwise(edges.tolist())]
             total += np.diff(edges)
         rows.append(row)
     spans = max(maps, default=(360.0, 180.0))
