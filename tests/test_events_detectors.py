@@ -509,7 +509,7 @@ def test_a_noisy_tracker_is_smoothed_until_its_fixations_stay_whole() -> None:
     x = step_path(250.0, (0.0, 10.0, -5.0, 6.0), 500.0)
     r = on_screen(x + jitter(len(x), 0.3), y=jitter(len(x), 0.3, 1))
     assert kinds(detect(r)).count("saccade") == 3
-    assert kinds(detect(r, parameters=replace(DEFAULTS, speed_noise_deg_s=1e9))).count("fixation") != 4
+    assert kinds(detect(r, parameters=replace(DEFAULTS, noise_share=1e9))).count("fixation") != 4
 
 
 def test_detected_events_can_be_pickled() -> None:

@@ -34,8 +34,8 @@ class AutoParameters:
     ----------
     smooth_ms : float
         Standard deviation of the Gaussian over positions, for a quiet tracker.
-    speed_noise_deg_s : float
-        A noisy recording is smoothed more, until its sample noise adds no more than this to the speed.
+    noise_share : float
+        A noisy recording is smoothed more, until its sample noise adds no more than this share of a saccade's least peak to the speed.
     interval_ms, fine_interval_ms : float
         Interval over which speed is measured below and from `pso_from_hz`.
     peak_deg_s, fine_peak_deg_s : float
@@ -75,7 +75,7 @@ class AutoParameters:
     """
 
     smooth_ms: float = 1.4
-    speed_noise_deg_s: float = 6.0
+    noise_share: float = 0.18
     interval_ms: float = 9.0
     fine_interval_ms: float = 5.0
     peak_deg_s: float = 73.0
@@ -159,17 +159,18 @@ def stages(recording: Recording, p: AutoParameters) -> tuple[Trace, NDArray[np.f
     # The tracker's own jitter is not a jump, however large it is.
     fastest = max(p.fastest_deg_s, 8 * noise / max(0.004, 1 / rate))
     cores = mark_cores(raw, seen, beside, rate, fastest, 0.004, p.dropout_ms * per_ms, p.short_loss_ms * per_ms)
-    width = smoothing_samples(noise, rate, p.smooth_ms * per_ms, p.speed_noise_deg_s)
-    points = smoothed(raw, trace.segments, width)
     fine = rate >= p.pso_from_hz
+    peak = p.fine_peak_deg_s if fine else p.peak_deg_s
+    width = smoothing_samples(noise, rate, p.smooth_ms * per_ms, max(1e-9, p.noise_share * peak))
+    points = smoothed(raw, trace.segments, width)
     speed = speeds(points, trace.segments, rate, (p.fine_interval_ms if fine else p.interval_ms) / 1000)
     limits = (p.onset_deg_s, p.offset_deg_s, p.min_saccade_ms * per_ms)
     if fine:
         pause, longest = round(p.pause_ms * per_ms), round(p.max_pso_ms * per_ms)
         settling = (p.valley_share, p.settled_deg_s, pause, longest, p.min_pso_ms * per_ms)
-        mark_saccades_and_pso(speed, cores == LOST, trace.segments, p.fine_peak_deg_s, limits, settling, codes)
+        mark_saccades_and_pso(speed, cores == LOST, trace.segments, peak, limits, settling, codes)
     else:
-        mark_saccades(speed, cores == LOST, trace.segments, p.peak_deg_s, limits, round(p.tail_ms * per_ms), codes)
+        mark_saccades(speed, cores == LOST, trace.segments, peak, limits, round(p.tail_ms * per_ms), codes)
     settle_short(codes, round(p.near_short_ms * per_ms), cores)
     if rate >= 200:
         mark_jumps(raw, p.jump_share, p.jump_deg, codes)
