@@ -14,6 +14,14 @@ from gazeveil.privacy.mechanism import KINDS, Mechanism
 
 #: Built-in mechanisms: name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
+    "gaussian": ("stream.gaussian", "Gaussian"),
+    "gaussian-fixation": ("stream.gaussian_fixation", "GaussianFixation"),
+    "temporal": ("stream.downsample", "Temporal"),
+    "spatial": ("stream.downsample", "Spatial"),
+    "spatial-equal-area": ("stream.downsample", "SpatialEqualArea"),
+    "smoothing": ("stream.smooth", "Smoothing"),
+    "kalman": ("stream.smooth", "Kalman"),
+    "chain": ("stream.chain", "Chain"),
     "k-same-select": ("tables.ksame", "KSameSelect"),
     "marginals": ("tables.marginals", "Marginals"),
     "exponential-dp": ("tables.exponential", "ExponentialDP"),
@@ -26,6 +34,9 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "heatmap-gaussian": ("maps.heatmap", "HeatmapGaussian"),
     "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),
     "demographics": ("people.demographics", "Demographics"),
+    "kaleido": ("stream.kaleido", "Kaleido"),
+    "kaleido-reserve": ("stream.kaleido", "KaleidoReserve"),
+    "kaleido-uniform": ("stream.kaleido", "KaleidoUniform"),
 }
 
 _REGISTERED: dict[str, type[Mechanism[Any]]] = {}

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
@@ -129,6 +129,10 @@ class Gaussian(StreamMechanism):
             )
         r, sample = Fraction(self.r_deg), Lattice.of(Fraction(self.sigma_deg)).rho(Fraction(self.r_deg))
         return window_guarantee(self.title, r, self.w, {"rho": self.w * sample, "rho_sample": sample}, 2 * self.w * TAIL_DELTA, "proofs/gaussian.md")
+
+    def promise_for(self, w: int, r_deg: Fraction, rate_hz: float, space: Space) -> Guarantee | None:
+        """The noise does not depend on w and r, so every window can be told."""
+        return None if self.reading == "published" else replace(self, w=w, r_deg=r_deg).promise(rate_hz, space)
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Noise in floating point or in whole steps."""

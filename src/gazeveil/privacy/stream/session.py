@@ -18,6 +18,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
@@ -104,6 +105,22 @@ class StreamMechanism(Mechanism[Any]):
     def native(self) -> bool:
         """Whether the tracker's own times and labels pass through."""
         return self.reading.startswith("published")
+
+    def moved(self, w: int, r_deg: Fraction) -> tuple[int, Fraction] | None:
+        """How a change travels through a stage that comes before the noise.
+
+        If any of `w` samples in a row move by at most `r_deg`, then at most so many released samples in a row move by at most so much; None
+        where there is no such bound.
+        """
+        return None
+
+    def promise_for(self, w: int, r_deg: Fraction, rate_hz: float, space: Space) -> Guarantee | None:
+        """The promise about windows of `w` samples that move by at most `r_deg`; None where it cannot be told from the parameters."""
+        mine = self.promise(rate_hz, space)
+        bounds = mine.numbers.get("w_samples"), mine.numbers.get("r_deg")
+        if bounds[0] is None or bounds[1] is None:
+            return None
+        return mine if w <= bounds[0] and r_deg <= bounds[1] else None
 
     def open(self, rate_hz: float, space: Space | None = None, seed: int | None = None) -> Session:
         """A session for one stream.

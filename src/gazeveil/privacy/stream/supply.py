@@ -181,3 +181,61 @@ class Supply:
         left[...] = 0
         self._ready, self._next = (whole, count) if whole.shape[1] > count else (whole[:, :0], 0)
         return whole[:, :count]
+
+
+class PerBlock:
+    """Noise for public blocks of ticks: the same few values during one block, fresh ones in the next.
+
+    Parameters
+    ----------
+    supply : Supply
+        Where the values come from.
+    length : int
+        Ticks in one block.
+    values : int
+        Values of each stream in one block.
+    """
+
+    def __init__(self, supply: Supply, length: int, values: int) -> None:
+        self.supply, self.length, self.values = supply, length, values
+        self.tick = 0
+        self._current: NDArray[Any] | None = None
+        self._process = _process()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self.supply.secure:
+            state["_current"] = None  # the copy draws its own
+        else:
+            state["_current"] = None if self._current is None else self._current.copy()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._process = _process()
+
+    def restart(self) -> None:
+        """Begin a new block with fresh noise."""
+        self.tick, self._current = 0, None
+
+    def advance(self, ticks: int) -> tuple[int, NDArray[Any]]:
+        """Noise for the next ticks.
+
+        Returns
+        -------
+        offset : int
+            How many ticks of the first block have passed: tick i belongs to block (offset + i) // length.
+        noise : array, shape (streams, blocks * values)
+            Values of the blocks, in order.
+        """
+        if self._process != _process() and self.supply.secure:
+            self._current, self._process = None, _process()
+        offset = self.tick % self.length
+        blocks = (offset + ticks - 1) // self.length + 1
+        if offset and self._current is not None:
+            noise = self._current if blocks == 1 else np.concatenate((self._current, self.supply.take((blocks - 1) * self.values)), axis=1)
+        else:
+            noise = self.supply.take(blocks * self.values).copy()
+        self._current = noise[:, (blocks - 1) * self.values :]
+        self.tick += ticks
+        return offset, noise

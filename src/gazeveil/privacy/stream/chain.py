@@ -1,0 +1,215 @@
+"""`chain`: mechanisms one after the other, with the account of what they promise together.
+
+The rules, from the first stage to the last:
+
+1. What comes after the first stage that promises something is post-processing and costs nothing, noise included.
+2. A stage before it changes what "moved by at most r" means: :meth:`StreamMechanism.moved` says by how much, and the promise of the noise
+   is taken at that. Where there is no such bound (a filter spreads one sample over many) the chain promises nothing.
+3. A chain without a promising stage promises nothing.
+
+Streams that are made side by side from the same gaze add up; that is :func:`side_by_side`.
+
+On the command line stages are written `chain:stages=gaussian(sigma_deg=5;w=30)+temporal(K=3)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import ParameterError
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.accounting import compose
+from gazeveil.privacy.guarantee import Guarantee, no_promise
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.noise.rng import Source
+from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.supply import Bits
+
+_MOST_STAGES = 16
+_ANY_RATE_HZ = 100.0
+
+
+class Stages(tuple[StreamMechanism, ...]):
+    """Mechanisms in order, printed as the command line writes them."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "+".join(_written(m) for m in self)
+
+
+def _written(mechanism: StreamMechanism) -> str:
+    pairs = [f"{k}={v}" for k, v in mechanism.parameters().items() if v is not None]
+    return f"{mechanism.name}({';'.join([*pairs, f'reading={mechanism.reading}'])})"
+
+
+def parse_stages(text: str) -> Stages:
+    """Stages as the command line writes them.
+
+    Examples
+    --------
+    >>> str(parse_stages("temporal(K=3)+spatial(L=64)"))
+    'temporal(K=3;hold=False;reading=corrected)+spatial(L=64;steps=table;reading=corrected)'
+    """
+    from gazeveil.privacy.registry import mechanism
+
+    found: list[Any] = []
+    for part in text.split("+"):
+        name, bracket, rest = part.strip().partition("(")
+        if bracket and not rest.endswith(")"):
+            checks.refuse("chain", "stages", "written name(parameter=value;...)+name(...)", text)
+        found.append(mechanism(f"{name}:{rest[:-1].replace(';', ',')}" if bracket else f"{name}:"))
+    return Stages(found)
+
+
+@dataclass(frozen=True)
+class Chain(StreamMechanism):
+    """Stream mechanisms one after the other.
+
+    Parameters
+    ----------
+    stages : sequence of StreamMechanism, or str
+        In the order samples pass them.
+
+    Examples
+    --------
+    >>> Chain("gaussian(sigma_deg=10)+temporal(K=3)").promise(60.0, Sphere()).definition
+    'rho-zcdp'
+    """
+
+    name: ClassVar[str] = "chain"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = "Composition of stream mechanisms"
+    claims: ClassVar[Mapping[str, Claim]] = {"corrected": Claim("none", "user", "proved", "what its stages promise together")}
+
+    stages: Any
+
+    def check(self) -> None:
+        """Stages that fit together; the claim is theirs."""
+        given = self.stages
+        try:
+            stages = parse_stages(given) if isinstance(given, str) else Stages(given)
+        except TypeError:
+            checks.refuse(self.name, "stages", "stream mechanisms, or their text", given)
+        if not 1 <= len(stages) <= _MOST_STAGES:
+            checks.refuse(self.name, "stages", f"1 to {_MOST_STAGES} stages", given)
+        for stage in stages:
+            if not isinstance(stage, StreamMechanism):
+                checks.refuse(self.name, "stages", "stream mechanisms", stage, "Mechanisms on tables and cohorts cannot run inside a stream.")
+        self.store("stages", stages)
+        promise = self.promise(_ANY_RATE_HZ, Sphere())
+        self.store("claims", {"corrected": Claim(promise.definition, promise.unit, promise.status, promise.reason)})
+
+    @property
+    def stride(self) -> int:
+        """Product over the stages."""
+        product = 1
+        for stage in self.stages:
+            product *= stage.stride
+        return product
+
+    @property
+    def native(self) -> bool:
+        """Times pass only where every stage passes them."""
+        return all(stage.native for stage in self.stages)
+
+    def moved(self, w: int, r_deg: Fraction) -> tuple[int, Fraction] | None:
+        """Through all stages."""
+        change: tuple[int, Fraction] | None = (w, r_deg)
+        for stage in self.stages:
+            change = None if change is None else stage.moved(*change)
+        return change
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """By the rules of the module."""
+        rate = checks.positive(self.name, "rate_hz", rate_hz)
+        before: list[StreamMechanism] = []
+        for stage in self.stages:
+            mine = stage.promise(rate, space)
+            if mine.definition != "none" and mine.status == "proved":
+                return self._behind(before, stage, mine, rate, space)
+            before.append(stage)
+            rate /= stage.stride
+        left_out = tuple(dict.fromkeys(c for s in self.stages for c in s.promise(rate_hz, space).not_covered))
+        return no_promise(self.title, "none of its stages promises anything", left_out)
+
+    def _behind(self, before: list[StreamMechanism], stage: StreamMechanism, mine: Guarantee, rate_hz: float, space: Space) -> Guarantee:
+        if not before:
+            return replace(mine, mechanism=self.title, reason=f"{mine.reason}; what follows is post-processing")
+        w, r = mine.numbers.get("w_samples"), mine.numbers.get("r_deg")
+        change: tuple[int, Fraction] | None = None if w is None or r is None else (int(w), r)
+        for earlier in before:
+            change = None if change is None else earlier.moved(*change)
+        found = None if change is None else stage.promise_for(*change, rate_hz, space)
+        if found is None:
+            names = ", ".join(e.name for e in before)
+            return no_promise(self.title, f"{stage.name} promises something about what it is given, but how far {names} spreads a change is not bounded")
+        assert w is not None and r is not None  # noqa: PT018 - one condition, known from above
+        # The promise is about the gaze that went in, so its window and r are those of the stage as the user wrote it.
+        return replace(
+            found,
+            unit=mine.unit,
+            neighbours=mine.neighbours,
+            numbers={**found.numbers, "w_samples": w, "r_deg": r},
+            mechanism=self.title,
+            assumptions=mine.assumptions,
+            reason=f"{found.reason}, for the change that the stages before it let through; what follows is post-processing",
+        )
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """The stages, each with randomness of its own and at the rate it is given."""
+        made = []
+        for number, stage in enumerate(self.stages):
+            made.append(stage.stage(rate_hz, space, streams, _Numbered(bits, number)))
+            rate_hz /= stage.stride
+        return _Row(made)
+
+
+class _Numbered:
+    """The randomness of one stage."""
+
+    def __init__(self, bits: Bits, number: int) -> None:
+        self.bits, self.number = bits, number
+
+    def sources(self, streams: int, *keys: str | int) -> list[Source]:
+        """Sources that no other stage gets."""
+        return self.bits.sources(streams, "chain", self.number, *keys)
+
+
+class _Row(Stage):
+    def __init__(self, stages: list[Stage]) -> None:
+        self.stages = stages
+
+    def reset(self) -> None:
+        for stage in self.stages:
+            stage.reset()
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        samples: Samples = (t_ns, x_deg, y_deg, valid)
+        for stage in self.stages:
+            samples = stage.run(*samples)
+        return samples
+
+
+def side_by_side(mechanisms: Iterable[StreamMechanism], rate_hz: float, space: Space | None = None) -> Guarantee:
+    """What several streams promise together that are made from the same gaze: their numbers add up.
+
+    Raises
+    ------
+    BudgetError
+        Where one of them promises nothing, or they promise things about different windows.
+    ParameterError
+        For anything but stream mechanisms.
+    """
+    several = list(mechanisms)
+    for mechanism in several:
+        if not isinstance(mechanism, StreamMechanism):
+            raise ParameterError(f"Only stream mechanisms run side by side. Got {type(mechanism).__name__}.", name="mechanisms", got=mechanism)
+    return compose([m.promise(rate_hz, Sphere() if space is None else space) for m in several])

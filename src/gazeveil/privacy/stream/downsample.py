@@ -1,0 +1,319 @@
+"""`temporal`, `spatial` and `spatial-equal-area`: fewer samples, or fewer places.
+
+S001 (David-John et al., IEEE TVCG 2021). They add no noise, so none of them promises anything: they are obfuscation, to be judged by
+attacks.
+
+* `temporal`: of samples 1, 2, ... those numbered K p + 1 are released. The paper lets p run to G / K, which names a sample after the last
+  one where K divides G; there is none to release. With `hold` the last released place is repeated, so that the rate stays.
+* `spatial`: x <- floor(x / dx) dx and y likewise. The grid is 3840 x 2160 over 360 x 180 degrees, made L times coarser: N = 3840 / L
+  columns and M = 2160 / L rows, not always whole numbers, so the last cell of a row or column may be short. The paper's table of variables
+  has dx = 360 / N and dy = 180 / M (`steps="table"`), its prose dx = 180 / M and dy = 360 / N (`steps="prose"`). `published` gives the
+  cell's corner, `corrected` its centre, which is right on average.
+* `spatial-equal-area`: cells near the poles of an equirectangular grid are slivers. Here each row has as many columns as keep cells about
+  square, and the rows' edges are moved so that every cell has the same area exactly. On a screen cells are equal in millimetres.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.guarantee import Guarantee, no_promise
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.stream.session import S001, Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.supply import Bits
+
+_MOST_K = 1_000_000
+_MOST_L = 2160
+_BELOW_90 = 89.99999999999999
+
+_CLAIMS = MappingProxyType(
+    {
+        "corrected": Claim("none", "user", "proved", "no noise, so no promise; times on the nominal grid, no labels"),
+        "published": Claim("none", "user", "proved", "no noise, so no promise; times and labels pass"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Temporal(StreamMechanism):
+    """Every K-th sample.
+
+    Parameters
+    ----------
+    K : int
+        The rate is divided by this.
+    hold : bool
+        Repeat the last released place instead of leaving samples out.
+    """
+
+    name: ClassVar[str] = "temporal"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = S001
+    claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
+    rate_matters: ClassVar[bool] = False
+
+    K: int
+    hold: bool = False
+
+    def check(self) -> None:
+        """A whole number and a truth value."""
+        self.store("K", checks.count(self.name, "K", self.K))
+        if self.K > _MOST_K:
+            checks.refuse(self.name, "K", f"at most {_MOST_K}", self.K)
+        if not isinstance(self.hold, bool):
+            checks.refuse(self.name, "hold", "True or False", self.hold)
+
+    @property
+    def stride(self) -> int:
+        """K where samples are left out."""
+        return 1 if self.hold else self.K
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """None."""
+        return no_promise(self.title, "leaving samples out is not random, so the samples that stay are as they were", ("every sample that stays",))
+
+    def moved(self, w: int, r_deg: Fraction) -> tuple[int, Fraction]:
+        """A window of w samples holds at most ceil(w / K) released ones; held, each of them K times."""
+        some = -(-w // self.K)
+        return (some * self.K if self.hold else some), r_deg
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """A counter, and the held place."""
+        return _Hold(self.K, streams) if self.hold else _Drop(self.K, streams)
+
+
+class _Drop(Stage):
+    def __init__(self, every: int, streams: int) -> None:
+        self.every, self.phase = every, 0
+        self.none: Samples = (np.empty((streams, 0), dtype=np.int64), np.empty((streams, 0)), np.empty((streams, 0)), np.empty((streams, 0), dtype=np.bool_))
+
+    def reset(self) -> None:
+        self.phase = 0
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        n = x_deg.shape[1]
+        first = -self.phase % self.every
+        self.phase = (self.phase + n) % self.every
+        if first >= n:
+            return self.none
+        if n == 1 or self.every == 1:
+            return t_ns, x_deg, y_deg, valid
+        kept = slice(first, None, self.every)
+        return t_ns[:, kept].copy(), x_deg[:, kept].copy(), y_deg[:, kept].copy(), valid[:, kept].copy()
+
+
+class _Hold(Stage):
+    def __init__(self, every: int, streams: int) -> None:
+        self.every, self.phase = every, 0
+        self.held = np.full((streams, 2), np.nan)
+
+    def reset(self) -> None:
+        self.phase = 0
+        self.held[...] = np.nan
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        _hold(x_deg, y_deg, valid, self.held, self.phase, self.every)
+        self.phase = (self.phase + x_deg.shape[1]) % self.every
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def _hold(x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], held: NDArray[np.float64], phase: int, every: int) -> None:
+    for s in range(x.shape[0]):
+        a, b = held[s, 0], held[s, 1]
+        for i in range(x.shape[1]):
+            if (phase + i) % every == 0:
+                a, b = x[s, i], y[s, i]
+            x[s, i], y[s, i], valid[s, i] = a, b, not np.isnan(a)
+        held[s, 0], held[s, 1] = a, b
+
+
+@dataclass(frozen=True)
+class Spatial(StreamMechanism):
+    """Places on a coarse grid.
+
+    Parameters
+    ----------
+    L : int
+        How many times coarser than 3840 x 2160 over the sphere; 64 makes steps of 6 by 5.33 degrees.
+    steps : {"table", "prose"}
+        Which of the paper's two statements of the step sizes.
+    """
+
+    name: ClassVar[str] = "spatial"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = S001
+    claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
+    rate_matters: ClassVar[bool] = False
+
+    L: int
+    steps: str = "table"
+
+    def check(self) -> None:
+        """A whole number and a word."""
+        self.store("L", checks.count(self.name, "L", self.L))
+        if self.L > _MOST_L:
+            checks.refuse(self.name, "L", f"at most {_MOST_L}", self.L)
+        checks.one_of(self.name, "steps", self.steps, ("table", "prose"))
+
+    @property
+    def steps_deg(self) -> tuple[Fraction, Fraction]:
+        """Step along x and along y, in degrees."""
+        across, down = Fraction(360 * self.L, 3840), Fraction(180 * self.L, 2160)
+        return (across, down) if self.steps == "table" else (down, across)
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """None."""
+        return no_promise(self.title, "rounding is not random: the cell of every sample is told", ("the cell of every sample, and when it changes",))
+
+    def moved(self, w: int, r_deg: Fraction) -> tuple[int, Fraction]:
+        """Rounding may add one step along each axis."""
+        across, down = self.steps_deg
+        return w, r_deg + across + down
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """Two step sizes."""
+        across, down = self.steps_deg
+        return _Snap(float(across), float(down), isinstance(space, Sphere), self.reading != "published")
+
+
+class _Snap(Stage):
+    def __init__(self, across_deg: float, down_deg: float, sphere: bool, centre: bool) -> None:
+        self.across_deg, self.down_deg, self.sphere, self.centre = across_deg, down_deg, sphere, centre
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        if self.sphere:
+            _snap(x_deg, self.across_deg, 0.0, 360.0, self.centre)
+            _snap(y_deg, self.down_deg, 0.0, 180.0, self.centre)
+        else:
+            _snap(x_deg, self.across_deg, -_BELOW_90, _BELOW_90, self.centre)
+            _snap(y_deg, self.down_deg, -_BELOW_90, _BELOW_90, self.centre)
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def _cell(value: float, step: float) -> float:
+    """The whole number k with k step <= value < (k + 1) step, as products of doubles have it: a corner stays its own corner."""
+    k = np.floor(value / step)
+    if k * step > value:
+        k -= 1.0
+    elif (k + 1.0) * step <= value:
+        k += 1.0
+    return k
+
+
+@compiled
+def _snap(values: NDArray[np.float64], step: float, low: float, high: float, centre: bool) -> None:
+    """Corner or centre of the cell, cut to the space; NaN stays NaN."""
+    for s in range(values.shape[0]):
+        for i in range(values.shape[1]):
+            k = _cell(values[s, i], step)
+            corner = max(k * step, low) if not np.isnan(k) else np.nan
+            values[s, i] = 0.5 * (corner + min((k + 1.0) * step, high)) if centre else corner
+
+
+@dataclass(frozen=True)
+class SpatialEqualArea(StreamMechanism):
+    """Places on a grid whose cells all have the same area.
+
+    Parameters
+    ----------
+    L : int
+        As in `spatial`: cells at the equator are about as large as those of the same L there.
+    """
+
+    name: ClassVar[str] = "spatial-equal-area"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = "After S001, with cells of equal area"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CLAIMS["corrected"]})
+    rate_matters: ClassVar[bool] = False
+
+    L: int
+
+    def check(self) -> None:
+        """A whole number."""
+        self.store("L", checks.count(self.name, "L", self.L))
+        if self.L > _MOST_L:
+            checks.refuse(self.name, "L", f"at most {_MOST_L}", self.L)
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """None."""
+        return no_promise(self.title, "rounding is not random: the cell of every sample is told", ("the cell of every sample, and when it changes",))
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """Edges of the rows and columns in each."""
+        if isinstance(space, Sphere):
+            return _EqualArea(*equal_area_rows(self.L))
+        return _EqualMillimetres(math.tan(math.radians(self.L * 360 / 3840)), math.tan(math.radians(self.L * 180 / 2160)))
+
+
+def equal_area_rows(L: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # noqa: N803 - the paper's letter
+    """Rows of a sphere cut into cells of equal area.
+
+    Returns
+    -------
+    edges_deg : array of float64, shape (rows + 1,)
+        Where rows begin and end, from 0 at the zenith to 180.
+    columns : array of int64, shape (rows,)
+        Cells in each row. The cap between the zenith and an edge y has the share (1 - cos y) / 2 of the sphere, which must be the share of
+        the cells above that edge.
+    """
+    across, down = 360 * L / 3840, 180 * L / 2160
+    rows = max(1, math.ceil(180 / down))
+    middle = (np.arange(rows) + 0.5) * math.pi / rows
+    columns = np.maximum(1, np.rint(360 / across * np.sin(middle))).astype(np.int64)
+    above = np.concatenate(([0], np.cumsum(columns))) / columns.sum()
+    return np.degrees(np.arccos(1 - 2 * above)), columns
+
+
+class _EqualArea(Stage):
+    def __init__(self, edges_deg: NDArray[np.float64], columns: NDArray[np.int64]) -> None:
+        self.edges_deg, self.columns = edges_deg, columns
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        _equal_area(x_deg, y_deg, valid, self.edges_deg, self.columns)
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def _equal_area(x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], edges: NDArray[np.float64], columns: NDArray[np.int64]) -> None:
+    rows = len(columns)
+    for s in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            if not valid[s, i]:
+                continue
+            row = min(max(np.searchsorted(edges, y[s, i], side="right") - 1, 0), rows - 1)
+            width = 360.0 / columns[row]
+            column = min(np.floor(x[s, i] / width), columns[row] - 1.0)
+            x[s, i] = (column + 0.5) * width
+            y[s, i] = 0.5 * (edges[row] + edges[row + 1])
+
+
+class _EqualMillimetres(Stage):
+    def __init__(self, across: float, down: float) -> None:
+        self.across, self.down = across, down
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        _snap_tangent(x_deg, self.across)
+        _snap_tangent(y_deg, self.down)
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def _snap_tangent(values: NDArray[np.float64], step: float) -> None:
+    """Centre of the cell in units of the eye's distance; NaN stays NaN."""
+    for s in range(values.shape[0]):
+        for i in range(values.shape[1]):
+            k = np.floor(np.tan(np.radians(values[s, i])) / step)
+            values[s, i] = np.degrees(np.arctan((k + 0.5) * step))

@@ -1,0 +1,213 @@
+"""`gaussian-fixation`: one noisy place for each fixation, released again and again until gaze has moved on.
+
+Independent noise on every sample is averaged away: the mean of n samples of a fixation has an error of sigma / sqrt(n). Here the place of a
+fixation is released once with noise, and that release is repeated, so averaging gains nothing and a fixation of any length costs what one
+sample costs. Nothing of how the eye moves within a fixation is released.
+
+A new place is released
+
+* `changes="detected"`: when gaze has stayed within `near_deg` of one place for `least_s`, and that place is more than `apart_deg` away from
+  the one released last. The moments of change follow the fixations; they are *not* protected, and the promise is for streams that change
+  at the same moments.
+* `changes="clock"`: at the first good sample of every slot of `slot_s`, whatever gaze does. Then nothing but the places depends on gaze, and
+  the promise holds without that condition; a long fixation shows several independent draws.
+
+The place that is released is the newest sample alone, rounded to the public grid, plus integer Gaussian noise; so one release costs the
+rho of one sample of `gaussian`. Proof: proofs/gaussian-fixation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.errors import ParameterError
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian
+from gazeveil.privacy.stream.gaussian import Gaussian, Lattice, fold, stop, window_guarantee
+from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.supply import Bits, Integers, PerBlock, Supply
+
+
+@dataclass(frozen=True)
+class GaussianFixation(StreamMechanism):
+    """One noisy place per fixation.
+
+    Parameters
+    ----------
+    sigma_deg : number
+        Standard deviation of the noise along each axis, in degrees.
+    r_deg : number
+        How far a sample may move for the promise to hold, in degrees.
+    w : int
+        Samples of the window that the promise is about.
+    changes : {"detected", "clock"}
+        When a new place is released.
+    near_deg, apart_deg, least_s : float
+        Detection: how close samples stay in a fixation, how far a new fixation is from the last place, and how long gaze must stay.
+    slot_s : float
+        Clock: seconds between releases.
+    """
+
+    name: ClassVar[str] = "gaussian-fixation"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = "After S001, with one draw per fixation"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {"corrected": Claim("rho-zcdp", "window", "proved", "one draw per fixation; the moments of change are public or on a clock")}
+    )
+
+    sigma_deg: Number
+    r_deg: Number = 1
+    w: int = 60
+    changes: str = "detected"
+    near_deg: float = 1.0
+    apart_deg: float = 1.5
+    least_s: float = 0.06
+    slot_s: float = 0.25
+
+    def check(self) -> None:
+        """Store exact numbers where the promise uses them."""
+        try:
+            plain = Gaussian(self.sigma_deg, self.r_deg, self.w)
+        except ParameterError as error:
+            raise ParameterError(str(error).replace("of gaussian must", f"of {self.name} must"), name=error.name, got=error.got) from None
+        for name in ("sigma_deg", "r_deg", "w"):
+            self.store(name, getattr(plain, name))
+        checks.one_of(self.name, "changes", self.changes, ("detected", "clock"))
+        for name in ("near_deg", "apart_deg", "least_s", "slot_s"):
+            self.store(name, checks.positive(self.name, name, getattr(self, name)))
+        if self.apart_deg < self.near_deg:
+            # else one fixation could be released twice
+            checks.refuse(self.name, "apart_deg", f"at least near_deg = {self.near_deg:g}", self.apart_deg)
+
+    def ticks(self, rate_hz: float) -> int:
+        """Samples between two releases, at least."""
+        return max(1, round((self.least_s if self.changes == "detected" else self.slot_s) * rate_hz))
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """The zCDP of the releases that fall into one window."""
+        rate = checks.positive(self.name, "rate_hz", rate_hz)
+        one = Lattice.of(exact(self.name, "sigma_deg", self.sigma_deg)).rho(Fraction(self.r_deg))
+        gap = self.ticks(rate)
+        # Detected releases are at least `gap` samples apart. Slots are too, but the first good sample of a slot may be late in it.
+        releases = 1 + (self.w - 1) // gap if self.changes == "detected" else 1 + (self.w + gap - 2) // gap
+        promise = window_guarantee(
+            self.title,
+            Fraction(self.r_deg),
+            self.w,
+            {"rho": releases * one, "rho_fixation": one},
+            2 * releases * TAIL_DELTA,
+            "proofs/gaussian-fixation.md",
+        )
+        if self.changes == "clock":
+            return promise
+        return replace(
+            promise,
+            neighbours=promise.neighbours + ", and new places being released at the same moments",
+            not_covered=("when new places are released, which is when fixations begin", "what stays the same for longer than the window"),
+        )
+
+    def promise_for(self, w: int, r_deg: Fraction, rate_hz: float, space: Space) -> Guarantee | None:
+        """The noise does not depend on w and r, so every window can be told."""
+        return replace(self, w=w, r_deg=r_deg).promise(rate_hz, space)
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """The place released last, and a candidate for the next."""
+        lattice = Lattice.of(exact(self.name, "sigma_deg", self.sigma_deg))
+        gap = self.ticks(rate_hz)
+        sources = bits.sources(streams, self.name, self.reading)
+        supply = Supply([Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams)
+        detection = (self.near_deg, self.apart_deg, self.changes == "detected")
+        return _Memo(lattice.bits, isinstance(space, Sphere), gap, detection, streams, PerBlock(supply, gap, 2))
+
+
+class _Memo(Stage):
+    def __init__(self, bits: int, sphere: bool, gap: int, detection: tuple[float, float, bool], streams: int, noise: PerBlock) -> None:
+        self.bits, self.sphere, self.gap, self.detection, self.noise = bits, sphere, gap, detection, noise
+        # Per stream: true place of the last release, candidate's place, samples it has lasted (-1: nothing was released yet).
+        self.places = np.zeros((streams, 5))
+        self.released = np.zeros((streams, 2))
+        self.reset()
+
+    def reset(self) -> None:
+        self.places[...] = 0.0
+        self.places[:, 4] = -1.0
+        self.noise.restart()
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        if x_deg.shape[1]:
+            offset, noise = self.noise.advance(x_deg.shape[1])
+            _memoise(x_deg, y_deg, valid, noise, offset, self.gap, self.bits, self.sphere, *self.detection, self.places, self.released)
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def _apart(x0: float, y0: float, x1: float, y1: float, sphere: bool) -> float:
+    """Distance in degrees, good for near places; columns of a sphere narrow towards its poles."""
+    dx, dy = x1 - x0, y1 - y0
+    if sphere:
+        dx -= 360.0 * np.rint(dx / 360.0)
+        dx *= math.sin(0.5 * (y0 + y1) * (math.pi / 180.0))
+    return math.sqrt(dx * dx + dy * dy)
+
+
+@compiled
+def _memoise(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    noise: NDArray[np.int64],
+    offset: int,
+    gap: int,
+    bits: int,
+    sphere: bool,
+    near: float,
+    apart: float,
+    detected: bool,
+    places: NDArray[np.float64],
+    released: NDArray[np.float64],
+) -> None:
+    scale = float(np.int64(1) << bits)
+    step = 1.0 / scale
+    quarter = np.int64(90) << bits
+    for s in range(x.shape[0]):
+        p = places[s]
+        for i in range(x.shape[1]):
+            if not detected and (offset + i) % gap == 0:
+                p[4] = -1.0
+            if not valid[s, i]:
+                continue
+            a, b = x[s, i], y[s, i]
+            new = p[4] < 0.0
+            if new:
+                p[2], p[3], p[4] = a, b, 0.0
+            elif detected:
+                if _apart(p[2], p[3], a, b, sphere) <= near:
+                    p[4] += 1.0
+                else:
+                    p[2], p[3], p[4] = a, b, 0.0
+                new = p[4] >= gap and _apart(p[0], p[1], p[2], p[3], sphere) > apart
+            if new:
+                p[0], p[1] = a, b
+                block = 2 * ((offset + i) // gap)
+                u = np.int64(np.rint(a * scale)) + noise[s, block]
+                v = np.int64(np.rint(b * scale)) + noise[s, block + 1]
+                if sphere:
+                    u, v = u % (4 * quarter), fold(v, 2 * quarter)
+                else:
+                    u, v = stop(u, quarter), stop(v, quarter)
+                released[s, 0], released[s, 1] = u * step, v * step
+            x[s, i], y[s, i] = released[s, 0], released[s, 1]

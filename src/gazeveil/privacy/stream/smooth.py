@@ -1,0 +1,301 @@
+"""`smoothing` and `kalman`: the light defences of newer work, which blur gaze in time. They add no noise and promise nothing.
+
+* `smoothing` (Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual reality", IEEE TVCG 2024): two
+  weighted means one after the other, over the last `first` and then the last `second` samples; the newest of n samples weighs n, the
+  oldest 1.  `published` averages the two angles and fills the buffers with straight ahead before the first sample, as the authors'
+  program does, so a trace begins far off and jumps through the whole range where x passes 0. `corrected` averages directions on a sphere
+  and takes only samples there have been.
+* `kalman` (after Raju and Komogortsev 2025, arXiv 2511.09846, "an extremely lightweight Kalman filter"): a Kalman filter with the state
+  position and velocity, white-noise acceleration and noisy positions, over directions on a sphere and over angles on a screen.
+
+Weighted sums run in whole numbers (directions in steps of 2**-36, angles in steps of 2**-30 degrees), so each sample costs the same
+whatever the window and nothing drifts: with S the sum and T the weighted sum of the last n values, a new value v gives
+T' = T - S + n v and S' = S + v - oldest.
+
+A single sample is not smoothed by anything, so nothing is released before the second good sample in the window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.guarantee import Guarantee, no_promise
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.supply import Bits
+
+MOST_WINDOW = 4096
+_CORRECTED = Claim("none", "user", "proved", "no noise, so no promise")
+_NOT_COVERED = ("where people look and for how long", "movements slower than the filter")
+
+
+@dataclass(frozen=True)
+class Smoothing(StreamMechanism):
+    """Two linearly weighted means in a row.
+
+    Parameters
+    ----------
+    first, second : int
+        Samples of the two windows, 1 to 4096; the authors use 10 and 50.
+    """
+
+    name: ClassVar[str] = "smoothing"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = (
+        'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual reality: robustness and user experience", IEEE TVCG 2024'
+    )
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {"corrected": _CORRECTED, "published": Claim("none", "user", "proved", "no noise, so no promise; times and labels pass")}
+    )
+    rate_matters: ClassVar[bool] = False
+
+    first: int = 10
+    second: int = 50
+
+    def check(self) -> None:
+        """Two window lengths."""
+        for name in ("first", "second"):
+            size = checks.count(self.name, name, getattr(self, name))
+            if size > MOST_WINDOW:
+                checks.refuse(self.name, name, f"at most {MOST_WINDOW} samples", size)
+            self.store(name, size)
+        if self.first == self.second == 1:
+            checks.refuse(self.name, "second", "above 1 where first is 1: windows of one sample release gaze as it is", self.second)
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """None."""
+        return no_promise(self.title, "a moving mean is not random, and who knows its weights can undo it", _NOT_COVERED)
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """Two ring buffers."""
+        return _Weighted(self.first, self.second, streams, isinstance(space, Sphere), self.reading == "published")
+
+
+class _Weighted(Stage):
+    def __init__(self, first: int, second: int, streams: int, sphere: bool, published: bool) -> None:
+        self.sphere, self.published = sphere, published
+        # The last component counts samples: 1 where there was one. Rows 0 and 1 of `sums` are the plain and the weighted sum.
+        parts = 4 if sphere and not published else 3
+        self.rings = (np.zeros((streams, first, parts), dtype=np.int64), np.zeros((streams, second, parts), dtype=np.int64))
+        self.sums = (np.zeros((streams, 2, parts), dtype=np.int64), np.zeros((streams, 2, parts), dtype=np.int64))
+        self.ticks = np.zeros(streams, dtype=np.int64)
+        self.reset()
+
+    def reset(self) -> None:
+        self.ticks[:] = 0
+        for ring, sums in zip(self.rings, self.sums, strict=True):
+            ring[...] = 0
+            if self.published:
+                ring[..., 0], ring[..., 1], ring[..., 2] = (180 << 30 if self.sphere else 0), (90 << 30 if self.sphere else 0), 1
+            n = ring.shape[1]
+            sums[:, 0, :] = ring[:, 0, :] * n
+            sums[:, 1, :] = ring[:, 0, :] * (n * (n + 1) // 2)
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        if self.published or not self.sphere:
+            _smooth_angles(x_deg, y_deg, valid, *self.rings, *self.sums, self.ticks, self.sphere, self.published)
+        else:
+            _smooth_directions(x_deg, y_deg, valid, *self.rings, *self.sums, self.ticks)
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def _put(ring: NDArray[np.int64], sums: NDArray[np.int64], tick: int, value: NDArray[np.int64]) -> None:
+    """One more value into a window of one stream."""
+    n = ring.shape[0]
+    at = tick % n
+    for c in range(len(value)):
+        sums[1, c] += n * value[c] - sums[0, c]
+        sums[0, c] += value[c] - ring[at, c]
+        ring[at, c] = value[c]
+
+
+@compiled
+def _smooth_angles(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    ring1: NDArray[np.int64],
+    ring2: NDArray[np.int64],
+    sums1: NDArray[np.int64],
+    sums2: NDArray[np.int64],
+    ticks: NDArray[np.int64],
+    sphere: bool,
+    published: bool,
+) -> None:
+    value = np.zeros(3, dtype=np.int64)
+    scale = float(1 << 30)
+    for s in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            ok = valid[s, i]
+            if published and not ok:
+                continue  # the authors' program knows no losses: a lost sample passes it by
+            value[0], value[1], value[2] = (np.int64(np.rint(x[s, i] * scale)), np.int64(np.rint(y[s, i] * scale)), 1) if ok else (0, 0, 0)
+            _put(ring1[s], sums1[s], ticks[s], value)
+            weight = float(sums1[s, 1, 2])
+            if ok:
+                value[0] = np.int64(np.rint(sums1[s, 1, 0] / weight))
+                value[1] = np.int64(np.rint(sums1[s, 1, 1] / weight))
+            _put(ring2[s], sums2[s], ticks[s], value)
+            ticks[s] += 1
+            if ok and (sums1[s, 0, 2] > 1 or sums2[s, 0, 2] > 1):
+                weight = float(sums2[s, 1, 2]) * scale
+                x[s, i], y[s, i] = sums2[s, 1, 0] / weight, sums2[s, 1, 1] / weight
+                if sphere:
+                    # a mean of places below 360 may round to it
+                    x[s, i], y[s, i] = min(x[s, i], 359.99999999999994), min(y[s, i], 179.99999999999997)
+            else:
+                x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
+
+
+@compiled
+def _smooth_directions(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    ring1: NDArray[np.int64],
+    ring2: NDArray[np.int64],
+    sums1: NDArray[np.int64],
+    sums2: NDArray[np.int64],
+    ticks: NDArray[np.int64],
+) -> None:
+    value = np.zeros(4, dtype=np.int64)
+    scale, radian = float(1 << 36), math.pi / 180.0
+    for s in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            ok = valid[s, i]
+            value[:] = 0
+            if ok:
+                lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
+                flat = math.cos(lat) * scale
+                value[0], value[1] = np.int64(np.rint(flat * math.sin(lon))), np.int64(np.rint(scale * math.sin(lat)))
+                value[2], value[3] = np.int64(np.rint(flat * math.cos(lon))), 1
+            _put(ring1[s], sums1[s], ticks[s], value)
+            if ok:
+                weight = float(sums1[s, 1, 3])
+                for c in range(3):
+                    value[c] = np.int64(np.rint(sums1[s, 1, c] / weight))
+            _put(ring2[s], sums2[s], ticks[s], value)
+            ticks[s] += 1
+            a, b, c_ = float(sums2[s, 1, 0]), float(sums2[s, 1, 1]), float(sums2[s, 1, 2])
+            if ok and (sums1[s, 0, 3] > 1 or sums2[s, 0, 3] > 1) and (a != 0.0 or b != 0.0 or c_ != 0.0):
+                x[s, i], y[s, i] = _degrees(a, b, c_)
+            else:
+                x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
+
+
+@compiled
+def _degrees(right: float, up: float, ahead: float) -> tuple[float, float]:
+    """Equirectangular degrees of a direction that is not zero."""
+    x = math.atan2(right, ahead) * (180.0 / math.pi) + 180.0
+    if x >= 360.0 or x < 0.0:
+        x = 0.0
+    y = 90.0 - math.atan2(up, math.hypot(right, ahead)) * (180.0 / math.pi)
+    return x, min(max(y, 0.0), 179.99999999999997)
+
+
+@dataclass(frozen=True)
+class Kalman(StreamMechanism):
+    """A Kalman filter with a velocity.
+
+    Parameters
+    ----------
+    noise_deg : number
+        Standard deviation assumed of the tracker's noise; a larger one smooths more.
+    acceleration_deg_s2 : number
+        Standard deviation assumed of the eye's acceleration, in degrees per second squared; a smaller one smooths more.
+    """
+
+    name: ClassVar[str] = "kalman"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = 'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques validated via offline simulation", 2025'
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
+    rate_matters: ClassVar[bool] = False
+
+    noise_deg: float = 1.0
+    acceleration_deg_s2: float = 2000.0
+
+    def check(self) -> None:
+        """Two positive numbers."""
+        for name in ("noise_deg", "acceleration_deg_s2"):
+            self.store(name, checks.positive(self.name, name, getattr(self, name)))
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        """None."""
+        return no_promise(self.title, "a filter is not random, and who knows it can undo it", _NOT_COVERED)
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        """Position, velocity and their covariance."""
+        return _Filter(self.noise_deg, self.acceleration_deg_s2, rate_hz, streams, isinstance(space, Sphere))
+
+
+class _Filter(Stage):
+    def __init__(self, noise_deg: float, acceleration_deg_s2: float, rate_hz: float, streams: int, sphere: bool) -> None:
+        unit = math.radians(1.0) if sphere else 1.0
+        self.sphere = sphere
+        self.law = np.array([1.0 / rate_hz, (noise_deg * unit) ** 2, (acceleration_deg_s2 * unit) ** 2])
+        # Per stream: three positions, three velocities, covariance (pp, pv, vv), and how many good samples there were.
+        self.state = np.zeros((streams, 10))
+
+    def reset(self) -> None:
+        self.state[...] = 0
+
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        _filter(x_deg, y_deg, valid, self.state, self.law, self.sphere)
+        return t_ns, x_deg, y_deg, valid
+
+
+@compiled
+def _filter(
+    x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], state: NDArray[np.float64], law: NDArray[np.float64], sphere: bool
+) -> None:
+    dt, r, q = law[0], law[1], law[2]
+    radian = math.pi / 180.0
+    for s in range(x.shape[0]):
+        z = state[s]
+        for i in range(x.shape[1]):
+            if z[9] > 0.0:
+                for c in range(3):
+                    z[c] += dt * z[3 + c]
+                z[6] += dt * (2.0 * z[7] + dt * z[8]) + q * dt**4 / 4.0
+                z[7] += dt * z[8] + q * dt**3 / 2.0
+                z[8] += q * dt**2
+            if not valid[s, i]:
+                continue
+            if sphere:
+                lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
+                a, b, c_ = math.cos(lat) * math.sin(lon), math.sin(lat), math.cos(lat) * math.cos(lon)
+            else:
+                a, b, c_ = x[s, i], y[s, i], 0.0
+            if z[9] == 0.0:
+                z[0], z[1], z[2], z[3], z[4], z[5] = a, b, c_, 0.0, 0.0, 0.0
+                # the first velocity may be anything an eye does in one step of time
+                z[6], z[7], z[8], z[9] = r, 0.0, 2.0 * r / dt**2, 1.0
+                x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
+                continue
+            gain, drift = z[6] / (z[6] + r), z[7] / (z[6] + r)
+            for c in range(3):
+                miss = (a if c == 0 else b if c == 1 else c_) - z[c]
+                z[c] += gain * miss
+                z[3 + c] += drift * miss
+            z[8] -= drift * z[7]
+            z[7] *= 1.0 - gain
+            z[6] *= 1.0 - gain
+            if sphere:
+                size = math.sqrt(z[0] ** 2 + z[1] ** 2 + z[2] ** 2)
+                if size < 1e-9:
+                    x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
+                    continue
+                x[s, i], y[s, i] = _degrees(z[0], z[1], z[2])
+            else:
+                x[s, i], y[s, i] = min(max(z[0], -89.99999999999999), 89.99999999999999), min(max(z[1], -89.99999999999999), 89.99999999999999)
