@@ -39,8 +39,11 @@ Arrays = dict[str, NDArray[np.float64]]
 def simulated_like(real: gazeveil.Recording, person: int, stimulus: int) -> gazeveil.Recording:
     """The simulator's answer to a real recording: as long, as fast, in the same space."""
     task = "free-viewing" if isinstance(real.space, gazeveil.Sphere) else "video"
-    seconds = len(real) / real.rate_hz
-    return gazeveil.simulate(person + 1, stimulus + 1, seconds, real.rate_hz, task, real.space, seed=SEED)[-1]
+    # The Quest Pro drops to half its frame rate for single frames, up to every second one; the twin has as many late frames.
+    seconds = max(real.duration_s + 1 / real.rate_hz, len(real) / real.rate_hz)
+    late = min(0.9, seconds * real.rate_hz / len(real) - 1)
+    late = late if late > 0.01 else 0.0
+    return gazeveil.simulate(person + 1, stimulus + 1, seconds, real.rate_hz, task, real.space, seed=SEED, late=late)[-1]
 
 
 def pairs(cohort: gazeveil.Cohort) -> tuple[list[gazeveil.Recording], list[gazeveil.Recording]]:

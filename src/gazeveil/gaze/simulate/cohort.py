@@ -38,6 +38,7 @@ def simulate(
     tracker: Tracker | None = None,
     noise: float = 1.0,
     jitter_ms: float = 0.0,
+    late: float = 0.0,
     binocular: bool = False,
 ) -> Cohort:
     """Recordings of simulated people looking at simulated stimuli.
@@ -48,7 +49,7 @@ def simulate(
         How many; everybody looks at everything. Person and stimulus number i are the same however many others there are, and a
         person is the same in every task of one seed.
     seconds : float
-        Length of each recording; it has max(1, round(seconds * rate_hz)) samples.
+        Length of each recording; it has max(1, round(seconds * rate_hz)) samples, fewer where frames come `late`.
     rate_hz : float
         Samples per second.
     task : str
@@ -67,6 +68,8 @@ def simulate(
         Factor of all the tracker's noise; 0 for a perfect tracker that still loses gaze.
     jitter_ms : float
         Deviation of the sample times from the regular ones; times still increase.
+    late : float
+        Probability that a frame comes late, so that the time of one sample passes without one: headsets do this under load.
     binocular : bool
         Whether to fill `left_deg` and `right_deg` too.
 
@@ -94,6 +97,9 @@ def simulate(
     task = checks.one_of("simulate", "task", task, TASKS)
     sessions = checks.count("simulate", "sessions", sessions)
     noise, jitter_ms = checks.not_negative("simulate", "noise", noise), checks.not_negative("simulate", "jitter_ms", jitter_ms)
+    late = checks.not_negative("simulate", "late", late)
+    if late > 0.9:
+        checks.refuse("simulate", "late", "a number from 0 to 0.9", late)
     if space is None:
         space = DEFAULT_SCREEN if task in ("reading", "random-saccade") else Sphere()
     elif not isinstance(space, Sphere | Screen):
@@ -122,7 +128,7 @@ def simulate(
         Handle(
             f"p{i + 1}",
             names[j],
-            partial(make, entropy, i, j, s, seconds, rate_hz, task, space, document, tracker, jitter_ms, binocular),
+            partial(make, entropy, i, j, s, seconds, rate_hz, task, space, document, tracker, jitter_ms, late, binocular),
             session=str(s + 1),
             task=task,
             source="simulated",
@@ -153,6 +159,7 @@ def make(
     document: str | None,
     tracker: Tracker,
     jitter_ms: float,
+    late: float,
     binocular: bool,
 ) -> Recording:
     """The recording of person `i` at stimulus `j` in session `s` (all from 0): it depends on nothing but these parameters."""
@@ -162,9 +169,13 @@ def make(
     how = condition(task, isinstance(space, Sphere))
     own = traits(entropy, who, s, rng, how.individual)
     n = max(1, round(seconds * rate_hz))
-    t_ns = np.round(np.arange(n) * (1e9 / rate_hz)).astype(np.int64)
+    ticks = np.arange(n)
+    if late > 0:
+        ticks = np.concatenate(([0], np.cumsum(1 + (rng.random(n - 1) < late))))
+        ticks = ticks[ticks < n]
+    t_ns = np.round(ticks * (1e9 / rate_hz)).astype(np.int64)
     if jitter_ms > 0:
-        t_ns = _jittered(rng.standard_normal(n), t_ns, jitter_ms, rate_hz)
+        t_ns = _jittered(rng.standard_normal(len(t_ns)), t_ns, jitter_ms, rate_hz)
     sphere = isinstance(space, Sphere)
     gaze, clean, valid, code, event, pupil, head, eye = render(
         rng,

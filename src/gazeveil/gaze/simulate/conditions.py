@@ -84,7 +84,7 @@ class Tracker(NamedTuple):
 
 
 DESK_TRACKER = Tracker(0.006, 0.012, 0.008, 0.004, 0.02, 0.06, 3.0)
-HEADSET_TRACKER = Tracker(0.06, 0.18, 0.08, 0.0, 0.02, 0.08, 0.3, 0.02, 72.0, 0.012)
+HEADSET_TRACKER = Tracker(0.06, 0.12, 0.08, 0.0, 0.02, 0.08, 0.3, 0.02, 72.0, 0.012)
 
 _SCREEN = {
     "vor_gain": 1.0,
@@ -102,23 +102,23 @@ _SCREEN = {
     "inhibition": 0.0,
 }
 _SPHERE = {
-    "vor_gain": 0.86,
+    "vor_gain": 0.88,
     "head_rad_s": 4.5,
     "head_share": 1.2,
     "head_push": 1.0,
     "roll_deg": 10.0,
     "drift_deg": 0.20,
     "drift_s": 0.25,
-    "slide_on": 0.13,
+    "slide_on": 0.12,
     "slide_share": 0.03,
     "flow_deg_s": 5.0,
-    "flow_share": 0.36,
+    "flow_share": 0.37,
     "flow_s": 0.032,
     "inhibition": 0.0,
 }
 
 _FREE_SCREEN = Condition(1.2, FREE, 0.265, 0.47, 15.0, 1.2, 0.5, 515.0, 4.8, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
-_FREE_SPHERE = Condition(0.76, FREE, 0.24, 0.56, 29.0, 0.9, 0.5, 840.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
+_FREE_SPHERE = Condition(0.76, FREE, 0.25, 0.52, 29.0, 0.9, 0.5, 840.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
 
 
 def condition(task: str, sphere: bool) -> Condition:

@@ -185,7 +185,7 @@ def _page(rng: Generator, document: str, space: Space) -> tuple[NDArray[np.float
                     bubble = left + rng.uniform(0.05, 0.45) * width, top + rng.uniform(0.03, 0.35) * height
                     for line in range(int(rng.integers(1, 4))):
                         places += _line(rng, bubble[0], bubble[0] + 0.42 * width, bubble[1] + 1.0 * line, 1.8)
-                    for _ in range(int(rng.integers(2, 6))):
+                    for _ in range(int(rng.integers(4, 9))):
                         places.append((left + rng.uniform(0.1, 0.9) * width, top + rng.uniform(0.25, 0.95) * height))
         habits = [0.12, 0.12, 1.15, 0.55]
     right, down = np.array(places).T
