@@ -88,11 +88,11 @@ class _Weighted(Stage):
         parts = 4 if sphere and not published else 3
         self.rings = (np.zeros((streams, first, parts), dtype=np.int64), np.zeros((streams, second, parts), dtype=np.int64))
         self.sums = (np.zeros((streams, 2, parts), dtype=np.int64), np.zeros((streams, 2, parts), dtype=np.int64))
-        self.ticks = np.zeros(streams, dtype=np.int64)
+        self.ticks = np.zeros((streams, 2), dtype=np.int64)
         self.reset()
 
     def reset(self) -> None:
-        self.ticks[:] = 0
+        self.ticks[...] = 0
         for ring, sums in zip(self.rings, self.sums, strict=True):
             ring[...] = 0
             if self.published:
@@ -110,14 +110,11 @@ class _Weighted(Stage):
 
 
 @compiled
-def _put(ring: NDArray[np.int64], sums: NDArray[np.int64], tick: int, value: NDArray[np.int64]) -> None:
-    """One more value into a window of one stream."""
-    n = ring.shape[0]
-    at = tick % n
-    for c in range(len(value)):
-        sums[1, c] += n * value[c] - sums[0, c]
-        sums[0, c] += value[c] - ring[at, c]
-        ring[at, c] = value[c]
+def _put(ring: NDArray[np.int64], sums: NDArray[np.int64], s: int, at: int, c: int, value: np.int64) -> None:
+    """One more value of component `c` into the window of stream `s`, over the oldest one."""
+    sums[s, 1, c] += ring.shape[1] * value - sums[s, 0, c]
+    sums[s, 0, c] += value - ring[s, at, c]
+    ring[s, at, c] = value
 
 
 @compiled
@@ -133,29 +130,32 @@ def _smooth_angles(
     sphere: bool,
     published: bool,
 ) -> None:
-    value = np.zeros(3, dtype=np.int64)
     scale = float(1 << 30)
+    n1, n2 = ring1.shape[1], ring2.shape[1]
     for s in range(x.shape[0]):
+        at1, at2 = ticks[s, 0], ticks[s, 1]
         for i in range(x.shape[1]):
             ok = valid[s, i]
             if published and not ok:
                 continue  # the authors' program knows no losses: a lost sample passes it by
-            value[0], value[1], value[2] = (np.int64(np.rint(x[s, i] * scale)), np.int64(np.rint(y[s, i] * scale)), 1) if ok else (0, 0, 0)
-            _put(ring1[s], sums1[s], ticks[s], value)
-            weight = float(sums1[s, 1, 2])
-            if ok:
-                value[0] = np.int64(np.rint(sums1[s, 1, 0] / weight))
-                value[1] = np.int64(np.rint(sums1[s, 1, 1] / weight))
-            _put(ring2[s], sums2[s], ticks[s], value)
-            ticks[s] += 1
+            one = np.int64(1) if ok else np.int64(0)
+            _put(ring1, sums1, s, at1, 0, np.int64(np.rint(x[s, i] * scale)) if ok else np.int64(0))
+            _put(ring1, sums1, s, at1, 1, np.int64(np.rint(y[s, i] * scale)) if ok else np.int64(0))
+            _put(ring1, sums1, s, at1, 2, one)
+            share = 1.0 / sums1[s, 1, 2] if ok else 0.0
+            _put(ring2, sums2, s, at2, 0, np.int64(np.rint(sums1[s, 1, 0] * share)))
+            _put(ring2, sums2, s, at2, 1, np.int64(np.rint(sums1[s, 1, 1] * share)))
+            _put(ring2, sums2, s, at2, 2, one)
+            at1, at2 = (at1 + 1 if at1 + 1 < n1 else 0), (at2 + 1 if at2 + 1 < n2 else 0)
             if ok and (sums1[s, 0, 2] > 1 or sums2[s, 0, 2] > 1):
-                weight = float(sums2[s, 1, 2]) * scale
-                x[s, i], y[s, i] = sums2[s, 1, 0] / weight, sums2[s, 1, 1] / weight
+                share = 1.0 / (sums2[s, 1, 2] * scale)
+                x[s, i], y[s, i] = sums2[s, 1, 0] * share, sums2[s, 1, 1] * share
                 if sphere:
                     # a mean of places below 360 may round to it
                     x[s, i], y[s, i] = min(x[s, i], 359.99999999999994), min(y[s, i], 179.99999999999997)
             else:
                 x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
+        ticks[s, 0], ticks[s, 1] = at1, at2
 
 
 @compiled
@@ -169,29 +169,33 @@ def _smooth_directions(
     sums2: NDArray[np.int64],
     ticks: NDArray[np.int64],
 ) -> None:
-    value = np.zeros(4, dtype=np.int64)
     scale, radian = float(1 << 36), math.pi / 180.0
+    n1, n2 = ring1.shape[1], ring2.shape[1]
     for s in range(x.shape[0]):
+        at1, at2 = ticks[s, 0], ticks[s, 1]
         for i in range(x.shape[1]):
             ok = valid[s, i]
-            value[:] = 0
+            a, b, c, one = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
             if ok:
                 lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
                 flat = math.cos(lat) * scale
-                value[0], value[1] = np.int64(np.rint(flat * math.sin(lon))), np.int64(np.rint(scale * math.sin(lat)))
-                value[2], value[3] = np.int64(np.rint(flat * math.cos(lon))), 1
-            _put(ring1[s], sums1[s], ticks[s], value)
-            if ok:
-                weight = float(sums1[s, 1, 3])
-                for c in range(3):
-                    value[c] = np.int64(np.rint(sums1[s, 1, c] / weight))
-            _put(ring2[s], sums2[s], ticks[s], value)
-            ticks[s] += 1
-            a, b, c_ = float(sums2[s, 1, 0]), float(sums2[s, 1, 1]), float(sums2[s, 1, 2])
-            if ok and (sums1[s, 0, 3] > 1 or sums2[s, 0, 3] > 1) and (a != 0.0 or b != 0.0 or c_ != 0.0):
-                x[s, i], y[s, i] = _degrees(a, b, c_)
+                a, b, c = np.int64(np.rint(flat * math.sin(lon))), np.int64(np.rint(scale * math.sin(lat))), np.int64(np.rint(flat * math.cos(lon)))
+                one = np.int64(1)
+            _put(ring1, sums1, s, at1, 0, a)
+            _put(ring1, sums1, s, at1, 1, b)
+            _put(ring1, sums1, s, at1, 2, c)
+            _put(ring1, sums1, s, at1, 3, one)
+            share = 1.0 / sums1[s, 1, 3] if ok else 0.0
+            for k in range(3):
+                _put(ring2, sums2, s, at2, k, np.int64(np.rint(sums1[s, 1, k] * share)))
+            _put(ring2, sums2, s, at2, 3, one)
+            at1, at2 = (at1 + 1 if at1 + 1 < n1 else 0), (at2 + 1 if at2 + 1 < n2 else 0)
+            right, up, ahead = float(sums2[s, 1, 0]), float(sums2[s, 1, 1]), float(sums2[s, 1, 2])
+            if ok and (sums1[s, 0, 3] > 1 or sums2[s, 0, 3] > 1) and (right != 0.0 or up != 0.0 or ahead != 0.0):
+                x[s, i], y[s, i] = _degrees(right, up, ahead)
             else:
                 x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
+        ticks[s, 0], ticks[s, 1] = at1, at2
 
 
 @compiled
@@ -200,7 +204,7 @@ def _degrees(right: float, up: float, ahead: float) -> tuple[float, float]:
     x = math.atan2(right, ahead) * (180.0 / math.pi) + 180.0
     if x >= 360.0 or x < 0.0:
         x = 0.0
-    y = 90.0 - math.atan2(up, math.hypot(right, ahead)) * (180.0 / math.pi)
+    y = 90.0 - math.atan2(up, math.sqrt(right * right + ahead * ahead)) * (180.0 / math.pi)
     return x, min(max(y, 0.0), 179.99999999999997)
 
 
