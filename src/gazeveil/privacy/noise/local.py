@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -113,7 +113,7 @@ class FrequencyOracle(ABC):
         if checks.count(self.name, "categories", self.categories, least=2) > MOST_CATEGORIES:
             checks.refuse(self.name, "categories", "at most 2**20", self.categories, "Use a coarser grid.")
 
-    @property
+    @cached_property
     def odds(self) -> Fraction:
         """E, the largest likelihood ratio of any report: at most exp(epsilon)."""
         return odds_below(Fraction(self.epsilon))
@@ -278,7 +278,7 @@ class OLH(FrequencyOracle):
 
     name: ClassVar[str] = "olh"
 
-    @property
+    @cached_property
     def field(self) -> int:
         """g: the prime beside E + 1, where the variance is least, that gives less; at most the first prime after 2**20."""
         best = max(2, min(round(self.odds + 1), _MOST_FIELD))
@@ -337,7 +337,7 @@ class Subset(FrequencyOracle):
 
     name: ClassVar[str] = "subset"
 
-    @property
+    @cached_property
     def size(self) -> int:
         """k: the whole number beside d / (E + 1), where the variance is least, that gives less; from 1 to d - 1."""
         best = self.categories / (self.odds + 1)

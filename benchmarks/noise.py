@@ -1,0 +1,142 @@
+"""Noise beside OpenDP, in the same run: one JSON line per figure.
+
+    python benchmarks/noise.py [--json FILE] [--draws 1000000] [--peer-draws 100000]
+
+Every sampler of ours is timed on a million draws with the system's randomness (keying included), OpenDP's vectorised integer Laplace and
+Gaussian on a hundred thousand zeros. A figure is OpenDP's time per value over ours. Each time is the best of a few runs after one that
+compiles. Figures without a floor are there to be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
+from gazeveil.privacy.noise.geometry import knorm, planar_laplace
+from gazeveil.privacy.noise.local import ORACLES
+from gazeveil.privacy.noise.oracle import opendp_gaussian, opendp_laplace
+from gazeveil.privacy.noise.rng import SystemSource, Words, source
+from gazeveil.privacy.noise.staircase import Staircase
+from gazeveil.privacy.noise.table import gaussian_table, laplace_table
+
+SCALES = (1, 10, 1000, 1_000_000)
+
+
+def best_s(work: Callable[[], object], runs: int = 5) -> float:
+    """Seconds of the fastest of a few runs."""
+    times = []
+    for _ in range(runs):
+        gc.collect()
+        begin = perf_counter()
+        work()
+        times.append(perf_counter() - begin)
+    return min(times)
+
+
+class Lines:
+    """Figures as they come: printed, and written one JSON line each."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.rows: list[dict[str, object]] = []
+
+    def add(self, figure: str, floor: float, value: float, unit: str, **more: object) -> None:
+        """Print and keep one figure."""
+        row = {"figure": figure, "value": round(value, 3), "unit": unit, "floor": floor, "met": value >= floor, **more}
+        self.rows.append(row)
+        print(json.dumps(row), flush=True)
+
+    def close(self) -> bool:
+        """Write the figures; whether every floor was met."""
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text("".join(json.dumps(r) + "\n" for r in self.rows), encoding="utf-8")
+        return all(bool(r["met"]) for r in self.rows)
+
+
+def bench_scale(lines: Lines, scale: int, draws: int, peer_draws: int) -> None:
+    """Exact and table Laplace at one scale."""
+    measurement, zeros = opendp_laplace(float(scale)), [0] * peer_draws
+    table = laplace_table(scale)
+    discrete_laplace(Fraction(scale), 10, Words(source(None)))
+    table.draw(10, Words(source(None)))
+    exact = best_s(lambda: discrete_laplace(Fraction(scale), draws, Words(source(None)))) / draws
+    peer = best_s(lambda: measurement(zeros), runs=3) / peer_draws
+    tabled = best_s(lambda: table.draw(draws, Words(source(None)))) / draws
+    more = {"peer": "OpenDP vectorised integer Laplace", "peer_version": version("opendp"), "peer_ns": round(peer * 1e9, 1), "scale": scale}
+    lines.add(f"exact discrete Laplace, scale {scale}", 20.0, peer / exact, "times the peer", **more, ours_ns=round(exact * 1e9, 1))
+    lines.add(f"table discrete Laplace, scale {scale}", 100.0, peer / tabled, "times the peer", **more, ours_ns=round(tabled * 1e9, 1),
+              delta_num=float(table.delta_num))  # fmt: skip
+
+
+def bench_gaussian(lines: Lines, draws: int, peer_draws: int) -> None:
+    """Exact and table Gaussian."""
+    measurement, zeros = opendp_gaussian(100.0), [0] * peer_draws
+    discrete_gaussian(100, 10, Words(source(None)))
+    table = gaussian_table(100)
+    table.draw(10, Words(source(None)))
+    exact = best_s(lambda: discrete_gaussian(100, draws, Words(source(None)))) / draws
+    peer = best_s(lambda: measurement(zeros), runs=2) / peer_draws
+    tabled = best_s(lambda: table.draw(draws, Words(source(None)))) / draws
+    more = {"peer": "OpenDP vectorised integer Gaussian", "peer_version": version("opendp"), "peer_ns": round(peer * 1e9, 1)}
+    lines.add("exact discrete Gaussian, sigma 100", 20.0, peer / exact, "times the peer", **more, ours_ns=round(exact * 1e9, 1))
+    lines.add("table discrete Gaussian, sigma 100", 100.0, peer / tabled, "times the peer", **more, ours_ns=round(tabled * 1e9, 1))
+
+
+def bench_others(lines: Lines, draws: int) -> None:
+    """What OpenDP has no vectorised sampler for."""
+    truth = np.arange(draws // 10) % 100
+    others: dict[str, tuple[int, Callable[[int, Words], object]]] = {
+        "lattice planar Laplace, scale 100": (draws, lambda n, w: planar_laplace(100, n, w)),
+        "l2 K-norm in 16 dimensions, scale 10000, vectors": (draws // 10, lambda n, w: knorm(16, 10_000, n, w)),
+        "staircase, epsilon 5, sensitivity 1000": (draws, lambda n, w: Staircase(5, 1000).draw(n, w)),
+    }
+    for name, oracle in ORACLES.items():
+        others[f"reports of {name}, 100 categories, epsilon 1"] = (len(truth), lambda n, w, o=oracle: o(1, 100).report(truth[:n], w))
+    for figure, (count, work) in others.items():
+        work(10, Words(source(None)))
+        seconds = best_s(lambda work=work, count=count: work(count, Words(source(None))), runs=2)  # type: ignore[misc]
+        lines.add(figure, 0.0, count / seconds / 1e6, "M/s", draws=count)
+
+
+def bench_bits(lines: Lines) -> None:
+    """The random bits themselves."""
+    system = SystemSource()
+    system.take(1000)
+    ours = best_s(lambda: [system.take(1 << 16) for _ in range(64)])
+    peer = best_s(lambda: [os.urandom(1 << 19) for _ in range(64)], runs=3)
+    megabytes = 64 * (1 << 19) / 1e6
+    lines.add("random bytes, AES-256 counter stream", 1.0, peer / ours, "times the peer", peer="os.urandom", peer_version=sys.platform,
+              ours_mb_per_s=round(megabytes / ours), peer_mb_per_s=round(megabytes / peer))  # fmt: skip
+
+
+def main() -> None:
+    """Run all figures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--json", type=Path, help="write the lines here")
+    parser.add_argument("--draws", type=int, default=1_000_000, help="draws of ours per figure")
+    parser.add_argument("--peer-draws", type=int, default=100_000, help="draws of OpenDP per figure")
+    arguments = parser.parse_args()
+    lines = Lines(arguments.json)
+    bench_bits(lines)
+    for scale in SCALES:
+        bench_scale(lines, scale, arguments.draws, arguments.peer_draws)
+    bench_gaussian(lines, arguments.draws, arguments.peer_draws)
+    bench_others(lines, arguments.draws)
+    if not lines.close():
+        sys.exit("a floor was missed")
+
+
+if __name__ == "__main__":
+    main()
