@@ -70,17 +70,17 @@ def test_one_value_of_published_loses_more_than_is_claimed(epsilon, delta, t_max
 
 def test_published_loss_is_the_largest_ratio_found_by_brute_force():
     rng = np.random.default_rng(5)
-    for _ in range(20):
+    for _ in range(12):
         epsilon, delta, t_max = 10 ** rng.uniform(-1, 1.5), 10 ** rng.uniform(-3, 2), int(rng.integers(1, 500))
         loss = published_loss(epsilon, delta, t_max)
         c = np.log(2 * t_max * delta / epsilon)
-        u = rng.uniform(-1, 1, 1_000_000) * (abs(c) + epsilon / 2 + 10)
+        u = rng.uniform(-1, 1, 300_000) * (abs(c) + epsilon / 2 + 10)
         v = u + rng.uniform(-1, 1, len(u)) * epsilon / 2
         v[::2] = u[::2] + epsilon / 2
         # The logarithm of a standard exponential is a left Gumbel variable.
         high, low = (np.logaddexp(gumbel_l.logpdf(w - c), gumbel_l.logpdf(-w - c)) for w in (u, v))
         ratio = (high - low).max()
-        assert 0.98 * loss <= ratio <= loss * (1 + 1e-6)
+        assert 0.97 * loss <= ratio <= loss * (1 + 1e-6)
 
 
 def test_a_whole_recording_of_published_loses_that_many_times_more():

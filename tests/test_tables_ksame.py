@@ -160,7 +160,7 @@ def test_the_error_of_random_groups_is_the_closed_form():
     values = rng.random((n, features))
     keys = Keys.of_recordings([(p, "s", "", "") for p in people(n)], [np.arange(1)] * n)
     table = FeatureTable(values, ("a", "b", "c"), keys)
-    errors = [((KSameSelect(k).release(table, seed=s).data.values - values) ** 2).mean(axis=0) for s in range(3000)]
+    errors = [((KSameSelect(k).release(table, seed=s).data.values - values) ** 2).mean(axis=0) for s in range(1500)]
     assert np.mean(errors, axis=0) == pytest.approx((1 - 1 / k) * values.var(axis=0, ddof=1), rel=0.02)
 
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -35,11 +34,12 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.geometry import knorm, knorm_delta
-from gazeveil.privacy.noise.knorm import ASSUMPTION, MOST_DIMENSION
+from gazeveil.privacy.noise.knorm import ASSUMPTION
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.noise.shells import most_sensitivity, shell_noise, shells
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.dct_knorm import cosine_rows, noise_variance
+from gazeveil.privacy.tables.dct_knorm import cosine_rows
+from gazeveil.privacy.tables.dp_ksame_plan import Plan, Sizes, blocks, plan, shares
 from gazeveil.privacy.tables.exponential import UNITS
 from gazeveil.privacy.tables.partition import need, random_groups
 from gazeveil.privacy.tables.sequences import STEPS, Lattice, Sequences, lattice, public_bounds, sequences
@@ -56,59 +56,11 @@ MOST_K = 1 << 10
 #: Scale beyond which double precision often cannot settle how a vector is rounded.
 _MOST_KNORM = 1 << 26
 
-#: How far beyond twice the best number of coefficients a better one is sought.
-_PATIENCE = 16
-
 _REPLACED = {
     "recording-feature": "all values of one feature of one recording are replaced by any others within the public bounds",
     "recording": "all values of one recording are replaced by any others within the public bounds",
     "user": "everything of one person is replaced: all values within the public bounds, and which recordings there are",
 }
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Public numbers of a release.
-
-    Parameters
-    ----------
-    length, features : int
-        Rows and features of a recording.
-    cells : int
-        Stimuli, sessions and tasks that anybody has.
-    recordings : int
-        Most recordings of one person.
-    """
-
-    length: int
-    features: int
-    cells: int
-    recordings: int
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is released of a group, decided without data.
-
-    Parameters
-    ----------
-    places : tuple of int
-        Coefficients of the DCT of each block.
-    noise : str
-        `joint` or `separate`.
-    profile : str
-        `exponential` or `staircase`, of separate noise.
-    gamma : float
-        Width of the staircase's first step.
-    variance : float
-        Of the noise on one coefficient of a sum of people, for range 1.
-    """
-
-    places: tuple[int, ...]
-    noise: str
-    profile: str
-    gamma: float
-    variance: float
 
 
 @dataclass(frozen=True)
@@ -251,19 +203,28 @@ class DPKSame(Mechanism[FeatureTable]):
             places[person[key[0]], cell[key[1:]]] = recording
         return Work(seqs, grid, people, cells, places)
 
-    def _noisy(self, work: Work, groups: list[NDArray[np.int64]], words: Words) -> tuple[Reals, Fraction, tuple[str, ...]]:
-        """Averages in grid steps, shape (groups, cells, features, length), what finite arithmetic costs, and what the sampler assumes."""
-        sizes, chosen = work.sizes, self.plan(work.sizes)
-        n, d = sizes.length, len(chosen.places)
-        rows = cosine_rows(n, np.array(chosen.places))
-        centred = (work.grid.values - STEPS // 2).transpose(1, 0, 2).reshape(n, -1)
+    def _sums(self, work: Work, groups: list[NDArray[np.int64]], chosen: Plan) -> NDArray[np.int64]:
+        """Sums over members of the coefficients about the midpoint, shape (groups, cells, features, D), in whole numbers.
+
+        Sums of whole numbers are exact: a member's coefficients enter as they would alone, and one without the recording adds none.
+        """
+        sizes, d = work.sizes, len(chosen.places)
+        rows = cosine_rows(sizes.length, np.array(chosen.places))
+        centred = (work.grid.values - STEPS // 2).transpose(1, 0, 2).reshape(sizes.length, -1)
         whole = coefficients(lambda first, last: rows[first:last], d, centred).reshape(d, -1, sizes.features)
-        # Sums of whole numbers are exact: a member's coefficients enter as they would alone, one without the recording adds none.
         sums = np.zeros((len(groups), sizes.cells, sizes.features, d), dtype=np.int64)
         for g, group in enumerate(groups):
             for cell in range(sizes.cells):
                 having = [r for r in work.places[group, cell].tolist() if r >= 0]
                 sums[g, cell] = whole[:, having].sum(axis=1).T
+        return sums
+
+    def _noisy(self, work: Work, groups: list[NDArray[np.int64]], words: Words) -> tuple[Reals, Fraction, tuple[str, ...]]:
+        """Averages in grid steps, shape (groups, cells, features, length), what finite arithmetic costs, and what the sampler assumes."""
+        sizes, chosen = work.sizes, self.plan(work.sizes)
+        n = sizes.length
+        rows = cosine_rows(n, np.array(chosen.places))
+        sums = self._sums(work, groups, chosen)
         grid, noise, delta, assumptions, variance = self._draw(chosen, sizes, len(groups), words)
         noisy = (grid.rounded(sums) + noise.reshape(sums.shape)).astype(np.float64) * grid.step
         out = np.empty((len(groups), sizes.cells, sizes.features, n))
@@ -277,12 +238,12 @@ class DPKSame(Mechanism[FeatureTable]):
         """The grid of the coefficients, whole-number noise for all groups, its numerical error, assumptions, and variance in grid steps."""
         n, d = sizes.length, len(chosen.places)
         if chosen.noise == "joint":
-            moved, together = _blocks(sizes, self.per)
+            moved, together = blocks(sizes, self.per)
             vectors, size = groups * sizes.cells * sizes.features // together, together * d
             apart = (moved * n * STEPS**2, n * STEPS)
         else:
             vectors, size, apart = groups * sizes.cells * sizes.features, d, (n * STEPS**2, n * STEPS)
-        epsilon = self.budget if chosen.noise == "joint" else self.budget / _shares(sizes, self.per)
+        epsilon = self.budget if chosen.noise == "joint" else self.budget / shares(sizes, self.per)
         if chosen.profile == "staircase":
             grid = grid_l2(self.name, n, size, *apart, Fraction(1), most_sensitivity(size, epsilon, chosen.gamma))
             law = shells(size, epsilon, grid.sensitivity, chosen.gamma)
@@ -355,68 +316,3 @@ def _table(work: Work, groups: list[NDArray[np.int64]], values: Reals) -> Featur
     indices = [np.arange(length, dtype=np.int64)] * len(keys)
     table = work.seqs.table
     return FeatureTable(values[of].reshape(-1, features), table.columns, Keys.of_recordings(keys, indices), table.bounds)
-
-
-def _blocks(sizes: Sizes, per: str) -> tuple[int, int]:
-    """How many blocks a unit moves at most, and how many share one vector of joint noise."""
-    if per == "recording":
-        return sizes.features, sizes.features
-    return sizes.features * sizes.recordings, sizes.features * sizes.cells
-
-
-def _shares(sizes: Sizes, per: str) -> int:
-    """By how many blocks a unit's budget is shared where noise is separate."""
-    return {"recording-feature": 1, "recording": sizes.features, "user": sizes.features * sizes.cells}[per]
-
-
-@lru_cache(maxsize=256)
-def plan(sizes: Sizes, epsilon: float, per: str, k: int, spectrum: PublicSpectrum, shrink: bool, size: int | None = None, noise: str | None = None) -> Plan:
-    """The coefficients and the noise with the least expected error of a group's average, for averages that follow the public spectrum.
-
-    Parameters
-    ----------
-    sizes : Sizes
-        Of the table.
-    epsilon : float
-        Budget of the unit.
-    per : str
-        The unit.
-    k : int
-        Group size.
-    spectrum : PublicSpectrum
-        Public model.
-    shrink : bool
-        Whether coefficients are shrunk.
-    size : int, optional
-        Number of coefficients where it is given.
-    noise : str, optional
-        Kind of noise where it is given.
-    """
-    n = sizes.length
-    variances = spectrum.cosine(n)
-    order = np.argsort(-variances, kind="stable")
-    ranked = variances[order]
-    after = np.append(np.cumsum(ranked[::-1])[::-1], 0.0)
-    best: tuple[float, Plan] | None = None
-    for d in range(1, min(n, MOST_DIMENSION) + 1) if size is None else (size,):
-        laws = []
-        if noise != "joint":
-            laws.append(("separate", *noise_variance(d, epsilon / _shares(sizes, per), None)))
-        if noise != "separate" and per != "recording-feature":
-            moved, together = _blocks(sizes, per)
-            if together * d <= MOST_DIMENSION:
-                laws.append(("joint", "exponential", 0.0, (together * d + 1) * moved / epsilon**2))
-        if not laws:
-            if best is None:
-                checks.refuse("dp-k-same", "noise", f"separate for tables of this size: joint noise has at most {MOST_DIMENSION} numbers", noise)
-            break
-        kind, profile, gamma, unit = min(laws, key=lambda law: law[3])
-        each = n * unit / k**2
-        kept = ranked[:d]
-        error = after[d] + (float(np.sum(kept * each / (kept + each))) if shrink else d * each)
-        if best is None or error < best[0]:
-            best = error, Plan(tuple(order[:d].tolist()), kind, profile, gamma, n * unit)
-        elif d > 2 * len(best[1].places) + _PATIENCE:
-            break
-    assert best is not None
-    return best[1]

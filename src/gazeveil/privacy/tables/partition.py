@@ -87,13 +87,10 @@ def summaries(seqs: Sequences, people: list[str]) -> NDArray[np.float64]:
     people : list of str
         Order of the points.
     """
-    recordings, features = len(seqs.keys), len(seqs.table.columns)
     ordered = seqs.table.values[seqs.order]
     seen = np.isfinite(ordered)
-    of = np.repeat(np.arange(recordings), seqs.lengths)
-    sums, counts = np.zeros((recordings, features)), np.zeros((recordings, features))
-    np.add.at(sums, of, np.where(seen, ordered, 0.0))
-    np.add.at(counts, of, seen)
+    sums = np.add.reduceat(np.where(seen, ordered, 0.0), seqs.starts[:-1], axis=0)
+    counts = np.add.reduceat(seen.astype(np.float64), seqs.starts[:-1], axis=0)
     means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     cells = {cell: i for i, cell in enumerate(sorted({key[1:] for key in seqs.keys}))}
     centred = means - _mean_by(means, np.array([cells[key[1:]] for key in seqs.keys]), len(cells))[[cells[key[1:]] for key in seqs.keys]]
