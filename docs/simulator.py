@@ -247,7 +247,7 @@ def plot_traces(twins: list[tuple[str, gazeveil.Recording, gazeveil.Recording, f
     figure, axes = plt.subplots(2, len(twins), figsize=(10, 5), sharex="col")
     for column, (title, real, simulated, seconds) in enumerate(twins):
         for row, (r, label) in enumerate(((real, "real"), (simulated, "simulated"))):
-            n = int(seconds * r.rate_hz)
+            n = int(seconds * len(r) / max(r.duration_s, 1e-9))
             start = int(0.3 * len(r))
             t = (r.t_ns[start : start + n] - r.t_ns[start]) / 1e9
             x = gazeveil.gaze.geometry.unwrap_x(r.x_deg)[start : start + n] if isinstance(r.space, gazeveil.Sphere) else r.x_deg[start : start + n]
@@ -299,7 +299,7 @@ def main() -> None:
         "DURATIONS": plot_distributions(pictured, "fixation_ms", "fixation duration (ms)", [1000, 1000]),
         "AMPLITUDES": plot_distributions(pictured, "amplitude_deg", "saccade amplitude (deg)", [25, 50]),
         "SEQUENCE": plot_main_sequence([compared[t, "auto"] for t in list(sets)[:3]]),
-        "TRACES": plot_traces([("GazeCom", movies[7], their_movies[7], 5.0), ("EyeNavGS", walks[40], their_walks[40], 8.0)]),
+        "TRACES": plot_traces([("GazeCom", movies[7], their_movies[7], 5.0), ("EyeNavGS", walks[55], their_walks[55], 8.0)]),
     }
     identity = ["| cohort | people x stimuli | chance | real | simulated |", "|---|---|---|---|---|"]
     for title in cohorts:

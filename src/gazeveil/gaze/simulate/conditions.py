@@ -117,7 +117,7 @@ _SPHERE = {
     "inhibition": 0.0,
 }
 
-_FREE_SCREEN = Condition(1.2, FREE, 0.265, 0.47, 15.0, 1.2, 0.5, 515.0, 4.8, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
+_FREE_SCREEN = Condition(1.2, FREE, 0.265, 0.47, 15.0, 1.2, 0.5, 540.0, 5.2, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
 _FREE_SPHERE = Condition(0.76, FREE, 0.25, 0.52, 29.0, 0.9, 0.5, 840.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.gaze.simulate.conditions import Condition
-from gazeveil.gaze.simulate.directions import DEGREE, Triple, angle, step
+from gazeveil.gaze.simulate.directions import DEGREE, Triple, angle, step, unit
 from gazeveil.gaze.simulate.people import Traits
 
 PROPOSALS = 10
@@ -101,6 +101,10 @@ def propose(
         total += weight
         if rng.random() * total < weight:
             chosen = at
+    if not sphere and not on_screen(chosen, extent[0], extent[1]):
+        # On a small screen every proposal may miss: then any place on it will do.
+        right, down = 0.9 * extent[0] * (2 * rng.random() - 1), 0.9 * extent[1] * (2 * rng.random() - 1)
+        chosen = unit(math.tan(right * DEGREE), -math.tan(down * DEGREE), 1.0)
     return chosen
 
 
