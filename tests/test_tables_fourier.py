@@ -14,8 +14,9 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.fourier import coordinates, fourier_rows, noisy_spectrum
+from gazeveil.privacy.tables.fourier import noisy_spectrum
 from gazeveil.privacy.tables.fourier_published import plan
+from gazeveil.privacy.tables.half_spectrum import coordinates, fourier_rows
 from gazeveil.privacy.tables.sequences import STEPS, sequences
 from gazeveil.privacy.tables.spectrum import PublicSpectrum, dct
 from gazeveil.privacy.tables.whole import bits_for, coefficients, grid_l1

@@ -15,8 +15,9 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.chunked import public_difference_k
 from gazeveil.privacy.tables.closed_forms import dcfpa_error, dct_error, fpa_error, fpa_real_error, sum_noise
 from gazeveil.privacy.tables.dct_knorm import design
-from gazeveil.privacy.tables.fourier import fourier_rows, public_k, synthesis
+from gazeveil.privacy.tables.fourier import public_k
 from gazeveil.privacy.tables.fourier_published import plan
+from gazeveil.privacy.tables.half_spectrum import fourier_rows, synthesis
 from gazeveil.privacy.tables.laplace import lpa_error
 from gazeveil.privacy.tables.sequences import STEPS, sequences
 from gazeveil.privacy.tables.spectrum import PublicSpectrum, dct, wiener
@@ -150,11 +151,8 @@ def test_public_spectra_are_the_variances_of_the_public_model(n):
 @pytest.mark.parametrize(("name", "window_s", "step_s"), [("gazecom", 5.0, 0.1), ("eyenavgs_nthu", 10.0, 0.5)])
 def test_on_real_recordings_dct_knorm_never_has_the_higher_error(name, window_s, step_s):
     cohort = gazeveil.read(real(name), format=name.split("_")[0])
-    t = without_minima(
-        gazeveil.window_features(
-            cohort.select(people=sorted({r.person for r in cohort})[:2], stimuli=sorted({r.stimulus for r in cohort})[:6]), window_s=window_s, step_s=step_s
-        )
-    )
+    people, stimuli = sorted(cohort.people)[:2], sorted(cohort.stimuli)[:6]
+    t = without_minima(gazeveil.window_features(cohort.select(people=people, stimuli=stimuli), window_s=window_s, step_s=step_s))
     bounds = t.bounds
     values = np.where(np.isnan(t.values), bounds.mean(axis=1), np.clip(t.values, bounds[:, 0], bounds[:, 1]))
     midpoint = np.sqrt(np.mean(((values - bounds.mean(axis=1)) / np.diff(bounds).T) ** 2, axis=0)).mean()

@@ -35,8 +35,9 @@ from gazeveil.privacy.noise.exact import TAIL_DELTA
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.tables.closed_forms import sum_noise
 from gazeveil.privacy.tables.family import S002, Estimator, Noisy, NoisyTable
-from gazeveil.privacy.tables.fourier import bin_weights, bins, coordinates, fourier_estimator, fourier_rows, noisy_spectrum, public_k, synthesis
+from gazeveil.privacy.tables.fourier import bin_weights, bins, fourier_estimator, noisy_spectrum, public_k
 from gazeveil.privacy.tables.fourier_published import plan
+from gazeveil.privacy.tables.half_spectrum import coordinates, fourier_rows, synthesis
 from gazeveil.privacy.tables.promise import Share
 from gazeveil.privacy.tables.published import generator
 from gazeveil.privacy.tables.sequences import PER, STEPS, Sequences

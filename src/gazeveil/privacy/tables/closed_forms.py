@@ -9,15 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.privacy.tables.half_spectrum import halves
 from gazeveil.privacy.tables.spectrum import Reals
-
-
-def halves(n: int) -> tuple[Reals, Reals]:
-    """Omega and nu of the closed form, bins 0 to n // 2."""
-    omega, nu = np.full(n // 2 + 1, 2.0), np.full(n // 2 + 1, 8.0)
-    alone = [0, n // 2] if n % 2 == 0 and n > 1 else [0]
-    omega[alone], nu[alone] = 1.0, 2.0
-    return omega, nu
 
 
 def fpa_error(energy: Reals, n: int, delta_2: float | Reals, epsilon: float) -> Reals:

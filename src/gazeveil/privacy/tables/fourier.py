@@ -36,9 +36,10 @@ from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.rng import Words
-from gazeveil.privacy.tables.closed_forms import fpa_error, halves, optimal_k, shrunk_fpa_error
+from gazeveil.privacy.tables.closed_forms import fpa_error, optimal_k, shrunk_fpa_error
 from gazeveil.privacy.tables.family import S002, Estimator, Noisy, NoisyTable
 from gazeveil.privacy.tables.fourier_published import plan
+from gazeveil.privacy.tables.half_spectrum import coordinates, fourier_rows, halves, synthesis
 from gazeveil.privacy.tables.promise import Share
 from gazeveil.privacy.tables.published import generator
 from gazeveil.privacy.tables.sequences import STEPS, Sequences
@@ -132,18 +133,6 @@ def bins(owner: str, k: int, n: int) -> int:
     return k
 
 
-def coordinates(n: int, k: int) -> int:
-    """Real numbers in k bins of a half spectrum: DC and Nyquist have no imaginary part."""
-    return 2 * k - 1 - (1 if n % 2 == 0 and k == n // 2 + 1 else 0)
-
-
-def fourier_rows(n: int, k: int) -> NDArray[np.float64]:
-    """Rows of the real transform: the real parts of bins 0..k-1, then the imaginary parts that are not 0 by symmetry."""
-    turns = np.outer(np.arange(k), np.arange(n)) % n * (2 * np.pi / n)
-    last = coordinates(n, k) - k + 1
-    return np.concatenate((np.cos(turns), -np.sin(turns[1:last])))
-
-
 def noisy_spectrum(
     owner: str, blocks: NDArray[np.int64], k: int, delta_2_squared: int, delta_1: int, epsilon: Fraction, words: Words
 ) -> tuple[NDArray[np.complex128], float]:
@@ -180,14 +169,6 @@ def bin_weights(energy: Reals, n: int, scale: float) -> Reals:
     """Wiener weights of the first bins for expected |F_j|**2 and Laplace noise of the given scale on both parts."""
     omega, _ = halves(n)
     return wiener(energy / omega[: len(energy)], 2.0 * scale**2)
-
-
-def synthesis(n: int, k: int) -> Reals:
-    """Columns that turn the real coordinates of k bins back into a signal, shape (n, coordinates)."""
-    rows = fourier_rows(n, k)
-    weight = np.full(len(rows), 2.0 / n)
-    weight[[0, k - 1] if n % 2 == 0 and k == n // 2 + 1 else [0]] = 1.0 / n
-    return (rows * weight[:, None]).T
 
 
 def fourier_estimator(n: int, k: int, epsilon: float, spectrum: PublicSpectrum | None) -> Estimator:

@@ -15,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.privacy.tables.closed_forms import dcfpa_error, fpa_error, fpa_real_error
+from gazeveil.privacy.tables.half_spectrum import coordinates, synthesis
 from gazeveil.privacy.tables.published import Document, documents, everything, largest_distance
 from gazeveil.privacy.tables.sequences import Sequences
 from gazeveil.privacy.tables.spectrum import Reals
+
+#: Up to this many coordinates a matrix product is faster than the fast transform.
+_FEW = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +34,11 @@ class Batch:
         Rows of a block.
     recording, start : array of int64, shape (blocks,)
         Where each block lies.
-    kept : array of complex128, shape (blocks, features, n // 2 + 1)
-        Spectra with bins from k on set to 0.
+    kept : array of float64, shape (blocks * features, coordinates)
+        Real coordinates of the first bins, those of bins from k on set to 0.
     places : array of int64
-        Flat indices of the kept bins.
-    real_scale, imaginary_scale : array of float64
+        Flat indices of the coordinates that get noise.
+    scale : array of float64
         Scale of the noise at these places.
     delta_2 : array of float64, shape (blocks, features)
         Sensitivities.
@@ -47,10 +51,9 @@ class Batch:
     n: int
     recording: NDArray[np.int64]
     start: NDArray[np.int64]
-    kept: NDArray[np.complex128]
+    kept: Reals
     places: NDArray[np.int64]
-    real_scale: Reals
-    imaginary_scale: Reals
+    scale: Reals
     delta_2: Reals
     k: NDArray[np.int64]
     difference: bool
@@ -58,11 +61,17 @@ class Batch:
     def draw(self, rng: np.random.Generator) -> Reals:
         """Noisy blocks, shape (blocks, features, n)."""
         noisy = self.kept.copy()
-        flat = noisy.reshape(-1)
-        real = rng.laplace(size=len(self.places)) * self.real_scale
-        imaginary = rng.laplace(size=len(self.places)) * self.imaginary_scale
-        flat[self.places] += real + 1j * imaginary
-        out: Reals = np.fft.irfft(noisy, self.n, axis=-1)
+        noisy.reshape(-1)[self.places] += rng.laplace(size=len(self.places)) * self.scale
+        return self._back(noisy).reshape(*self.k.shape, self.n)
+
+    def _back(self, noisy: Reals) -> Reals:
+        most = int(self.k.max())
+        if noisy.shape[1] <= _FEW:
+            back = synthesis(self.n, most)
+            return noisy @ (np.cumsum(back, axis=0) if self.difference else back).T
+        spectrum = noisy[:, :most].astype(np.complex128)
+        spectrum[:, 1 : noisy.shape[1] - most + 1].imag = noisy[:, most:]
+        out: Reals = np.fft.irfft(spectrum, self.n, axis=-1)
         return np.cumsum(out, axis=-1, out=out) if self.difference else out
 
 
@@ -163,18 +172,19 @@ def _batch(n: int, blocks: _Blocks, epsilon: float, k: int | None, difference: b
         best = np.argmin(together, axis=-1)[cell] + 1
     else:
         best = np.full(delta_2.shape, min(k, many), dtype=np.int64)
-    bin_number = np.arange(many)
+    # Real coordinates of as many bins as any block keeps: real parts, then the imaginary parts that are not 0 by symmetry.
+    most = int(best.max())
+    bin_number = np.concatenate((np.arange(most), np.arange(1, coordinates(n, most) - most + 1)))
+    imaginary = np.arange(len(bin_number)) >= most
+    values = np.concatenate((spectra[..., :most].real, spectra[..., 1 : coordinates(n, most) - most + 1].imag), axis=-1)
+    # `published-real` takes the real part of a one-sided inverse, which halves all bins but DC and Nyquist.
+    gain = np.where((bin_number == 0) | (2 * bin_number == n) | (not real_only), 1.0, 0.5)
     keep = bin_number < best[..., None]
-    places = np.flatnonzero(keep)
-    scale = (np.sqrt(n * best) * delta_2 / epsilon)[..., None]
-    alone = (bin_number == 0) | (2 * bin_number == n)
-    gain = np.where(alone, 1.0, 0.5) if real_only else np.ones(many)
-    imaginary = np.where(alone, 0.0, 0.0 if real_only else 1.0)
-    real_scale = np.broadcast_to(scale * gain, keep.shape).reshape(-1)[places]
-    imaginary_scale = np.broadcast_to(scale * imaginary, keep.shape).reshape(-1)[places]
-    kept = np.where(keep, spectra * gain, 0)
+    places = np.flatnonzero(keep & ~imaginary if real_only else keep)
+    scale = np.broadcast_to((np.sqrt(n * best) * delta_2 / epsilon)[..., None] * gain, keep.shape).reshape(-1)[places]
+    kept = np.where(keep, values * gain, 0.0).reshape(-1, len(bin_number))
     where = (np.array(blocks.recording, dtype=np.int64), np.array(blocks.start, dtype=np.int64))
-    return Batch(n, *where, kept, places, real_scale, imaginary_scale, delta_2, best, difference)
+    return Batch(n, *where, kept, places, scale, delta_2, best, difference)
 
 
 def _errors(difference: bool, real_only: bool) -> Callable[[NDArray[np.complex128], int, Reals, float], Reals]:
