@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.exactly import Number, exact, shown
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA, discrete_gaussian
@@ -149,10 +149,10 @@ def window_guarantee(title: str, r_deg: Fraction, w: int, rho: Mapping[str, Frac
     return Guarantee(
         "rho-zcdp",
         "sample" if w == 1 else "window",
-        f"{what} moved by at most r degrees along x and y together (x goes round on a sphere), times and losses being the same",
+        f"{what} moved by at most {shown(r_deg)} degrees along x and y together (x goes round on a sphere), times and losses being the same",
         {**rho, "w_samples": Fraction(w), "r_deg": r_deg},
         mechanism=title,
-        assumptions=(f"r = {float(r_deg):g} degrees is as far as an attacker's guesses about a sample lie apart", ASSUMPTION),
+        assumptions=(ASSUMPTION,),
         not_covered=("what stays the same for longer than the window, which noise that is drawn anew lets everybody average",),
         reason=proof,
         delta_num=delta_num,
