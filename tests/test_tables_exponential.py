@@ -115,7 +115,7 @@ def test_the_budget_of_a_larger_unit_is_shared_by_what_it_holds(per, user):
     assert g.status == "proved"
     assert g.unit == per
     assert g.epsilon == 1
-    assert g.user == ({} if per == "user" else {"epsilon": Fraction(user)})
+    assert g.user == {"epsilon": Fraction(user)}
     deviation = np.sqrt(ExponentialDP(1, per=per).release(table(np.full((4, 2000, 2), 0.5), names), seed=1).data.values.var())
     assert deviation == pytest.approx(np.sqrt(2) * 2000 * 6 / user, rel=0.1)
 

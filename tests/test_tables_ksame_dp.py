@@ -15,6 +15,7 @@ from scipy.stats import gamma
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.accounting import Filter, compose
+from gazeveil.privacy.audit.run import audit
 from gazeveil.privacy.conformance import conform
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.registry import mechanism
@@ -252,6 +253,23 @@ def test_groups_are_drawn_without_the_data():
         return sorted(map(sorted, groups.values()))
 
     assert partition(first) == partition(second)
+
+
+@pytest.mark.parametrize("m", [DPKSame(4, 1), DPKSame(4, "1/2"), DPKSame(3, 4, per="recording-feature"), DPKSame(2, 1, D=3)])
+def test_an_audit_finds_nearly_the_whole_budget_spent_and_no_more(m):
+    found = audit(m, confidence=0.999999)
+    assert not found.refuted
+    assert found.statistical <= found.epsilon_claimed
+    if m.D is None:  # one coefficient: the pair is the worst there is
+        assert found.statistical >= 0.85 * found.epsilon_claimed
+
+
+def test_an_audit_catches_noise_for_one_person_of_two_groups(monkeypatch):
+    # Half the noise: what a sensitivity divided by the group, and the noise divided again, would draw.
+    whole = DPKSame._draw
+    monkeypatch.setattr(DPKSame, "_draw", lambda self, *a: (*(d := whole(self, *a))[:1], d[1] // 2, *d[2:]))
+    found = audit(DPKSame(4, "1/2"))
+    assert found.statistical > found.epsilon_claimed
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------------------------

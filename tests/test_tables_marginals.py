@@ -14,6 +14,7 @@ from scipy.stats import chi2
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.privacy.audit.run import audit
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables import marginals as module
@@ -213,6 +214,14 @@ def test_missing_values_and_values_outside_the_bounds_are_counted_for_the_curato
     release = Marginals(2).release(FeatureTable(values, table.columns, table.keys, table.bounds))
     assert dict(release.curator_notes) == {"clamped": 1, "missing": 1}
     assert np.isfinite(release.data.values).all()
+
+
+def test_an_audit_finds_nearly_the_whole_budget_spent_and_no_more():
+    for m in (Marginals(4), Marginals(2, epsilon=3, per="user", bins=5)):
+        found = audit(m, confidence=0.999999)
+        assert not found.refuted
+        assert 0.9 * found.epsilon_claimed <= found.statistical <= found.epsilon_claimed
+    assert not audit(Marginals(4, reading="published")).refuted
 
 
 # --- the randomised test --------------------------------------------------------------------------------------------------------------

@@ -28,23 +28,20 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.exactly import Number, exact
-from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.noise.uniform import generator
 from gazeveil.privacy.release import Release
+from gazeveil.privacy.tables.promise import Share, proved, refuted
 from gazeveil.privacy.tables.sequences import (
     STEPS,
-    TABLE_NOT_COVERED,
     RecordingKey,
     Sequences,
     lattice,
-    per_feature_epsilon,
     rebuild,
     rebuild_rows,
     sequences,
-    user_epsilon,
 )
 
 #: Units the budget may be given for: this mechanism has no chunks.
@@ -121,33 +118,22 @@ class ExponentialDP(Mechanism[FeatureTable]):
             For a table without rows or, where `corrected`, without bounds; for missing values or a constant feature otherwise.
         """
         seqs = sequences(self.name, data)
-        shares = per_feature_epsilon(self._epsilon, self.per, len(data.columns), seqs.most_recordings())
-        return self._corrected(seqs, shares, seed) if self.reading == "corrected" else self._with_data_range(seqs, shares, seed)
+        share = Share.of(self._epsilon, self.per, seqs)
+        return self._corrected(seqs, share, seed) if self.reading == "corrected" else self._with_data_range(seqs, share.block, seed)
 
     @property
     def _epsilon(self) -> Fraction:
         return exact(self.name, "epsilon", self.epsilon)
 
-    def _corrected(self, seqs: Sequences, epsilon: Fraction, seed: int | None) -> Release[FeatureTable]:
+    def _corrected(self, seqs: Sequences, share: Share, seed: int | None) -> Release[FeatureTable]:
         grid = lattice(self.name, seqs, self.length)
-        scale = Fraction(grid.length * STEPS) / epsilon
+        scale = Fraction(grid.length * STEPS) / share.block
         if scale > MOST_T:
-            least = Fraction(grid.length * STEPS, MOST_T) * (self._epsilon / epsilon)
+            least = Fraction(grid.length * STEPS, MOST_T) * (self._epsilon / share.block)
             checks.refuse(self.name, "epsilon", f"at least {float(least):.2g} here (below, noise drowns any value)", str(self.epsilon), "Nothing was released.")
         words = Words(source(seed, self.name))
         noise = discrete_laplace(scale, grid.values.size, words).reshape(grid.values.shape)
-        long = "the longest recording's, and assumed public" if self.length is None else "public"
-        guarantee = self._guarantee(
-            seqs,
-            epsilon,
-            assumptions=(
-                "the public bounds of the features were not taken from the data",
-                f"every recording has {grid.length} rows, a length that is {long}",
-            ),
-            not_covered=TABLE_NOT_COVERED,
-            delta_num=TAIL_DELTA * grid.values.size,
-            reason="proofs/exponential-dp.md",
-        )
+        guarantee = proved(self.title, share, grid.length, self.length is None, "proofs/exponential-dp.md", TAIL_DELTA * grid.values.size)
         table = rebuild(seqs, grid.real(grid.values + noise))
         return Release(table, guarantee if seed is None else guarantee.tested(), self.provenance(seed), grid.notes())
 
@@ -172,33 +158,8 @@ class ExponentialDP(Mechanism[FeatureTable]):
             parts.append(padded + make(float(epsilon), delta, t_max, padded.shape, draw))
         claimed = float(epsilon)
         false = _PUBLISHED_FALSE.format(loss=published_loss(epsilon, 1, 100), claimed=claimed) if self.reading == "published" else _INTENDED_FALSE
-        guarantee = self._guarantee(seqs, epsilon, status="refuted", reason=false, not_covered=(*TABLE_NOT_COVERED, "the longest recording of a task"))
+        guarantee = refuted(self.title, self._epsilon, self.per, false)
         return Release(rebuild_rows(seqs, parts), guarantee, self.provenance(seed))
-
-    def _guarantee(
-        self,
-        seqs: Sequences,
-        epsilon: Fraction,
-        *,
-        reason: str,
-        not_covered: tuple[str, ...],
-        assumptions: tuple[str, ...] = (),
-        status: str = "proved",
-        delta_num: Fraction = Fraction(0),
-    ) -> Guarantee:
-        return Guarantee(
-            "epsilon-dp",
-            self.per,
-            NEIGHBOURS[self.per],
-            {"epsilon": self._epsilon},
-            {} if self.per == "user" else {"epsilon": user_epsilon(epsilon, len(seqs.table.columns), seqs.most_recordings())},
-            mechanism=self.title,
-            assumptions=assumptions,
-            not_covered=not_covered,
-            status=status,
-            reason=reason,
-            delta_num=delta_num,
-        )
 
 
 def complete_values(mechanism: Mechanism[FeatureTable], seqs: Sequences) -> NDArray[np.float64]:

@@ -1,0 +1,78 @@
+"""Games for mechanisms over people: one feature between 0 and 1, 100 rows, k people of whom one is replaced."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gazeveil.features.table import FeatureTable
+from gazeveil.privacy.audit.games import Game, game
+from gazeveil.privacy.audit.tables import ROWS, Reals, batches, table_of
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.noise.exact import discrete_laplace, laplace_scale
+from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.tables.dp_ksame import DPKSame
+from gazeveil.privacy.tables.marginals import Marginals, Rows, bin_codes
+from gazeveil.privacy.tables.sequences import sequences
+
+
+def _pair(k: int) -> list[FeatureTable]:
+    """People at the midpoint, the first of them at 0 or at 1."""
+    names = [f"p{i}" for i in range(k)]
+    return [table_of(np.concatenate((np.full((1, ROWS), end), np.full((k - 1, ROWS), 0.5))), names) for end in (0.0, 1.0)]
+
+
+@game("dp-k-same")
+def dp_k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
+    """Round noise on the sum of a group of k: one member all 0 against all 1, which moves it by the whole sensitivity."""
+    assert isinstance(mechanism, DPKSame)
+    works = [mechanism._prepare(table) for table in _pair(mechanism.k)]
+    sizes = works[0].sizes
+    chosen = mechanism.plan(sizes)
+    group = [np.arange(mechanism.k)]
+    grid = mechanism._draw(chosen, sizes, 1, Words(source(1, "audit")))[0]
+    ends = [grid.rounded(mechanism._sums(work, group, chosen)).astype(np.float64).reshape(-1) for work in works]
+
+    def play(side: int, trials: int, seed: int | None) -> Reals:
+        words, scores = Words(source(seed, "audit")), []
+        for count in batches(trials, 10 * len(ends[0])):
+            found = ends[side] + mechanism._draw(chosen, sizes, count, words)[1].reshape(count, -1)
+            near, far = (np.linalg.norm(found - end, axis=1) for end in ends)
+            scores.append(np.stack((far - near, found @ (ends[0] - ends[1])), axis=1))
+        return np.concatenate(scores)
+
+    words = f"A group of {mechanism.k} people, one feature of {ROWS} rows: one person all 0 against all 1. D = {len(chosen.places)}, {chosen.profile} noise."
+    # Any shift crosses a step of a staircase somewhere; the exponential profile loses by distance.
+    share = 1.0 if chosen.profile == "staircase" else min(float(np.linalg.norm(ends[0] - ends[1])) / grid.sensitivity, 1.0)
+    records = [mechanism.release(table, seed=1).data.values.reshape(mechanism.k, -1) for table in _pair(mechanism.k)]
+    broken = "" if all((r == r[0]).all() for r in records) else "Members of one group have different records."
+    return Game(unit or mechanism.per, float(mechanism.budget), words, play, share * float(mechanism.budget), broken=broken)
+
+
+@game("marginals")
+def marginals(mechanism: Mechanism[Any], unit: str | None) -> Game:
+    """Noise on one histogram: one person in the first bin against the last."""
+    assert isinstance(mechanism, Marginals)
+    if mechanism.reading == "published":
+        words = (
+            f"The plausible-deniability test of {mechanism.title} passes for every k up to the number of records and every gamma: there is nothing to break."
+        )
+        return Game("user", None, words)
+    epsilon = Fraction(mechanism.epsilon)
+    codes = [(sequences("audit", t), bin_codes(t.values, np.zeros(1), np.ones(1), mechanism.bins)) for t in _pair(mechanism.k)]
+    counts = [Rows.of(seqs, code, sorted(seqs.people), ["s"]).weights(mechanism.bins)[0, 0].astype(np.float64) for seqs, code in codes]
+    scale = mechanism._scale(epsilon)
+
+    def play(side: int, trials: int, seed: int | None) -> Reals:
+        words, scores = Words(source(seed, "audit")), []
+        for count in batches(trials, mechanism.bins):
+            found = counts[side] + discrete_laplace(scale, count * mechanism.bins, words).reshape(count, -1)
+            scores.append((np.abs(found - counts[1]) - np.abs(found - counts[0])).sum(axis=1))
+        return np.concatenate(scores)[:, None]
+
+    t, s = laplace_scale(scale)
+    exact = float(Fraction(int(np.abs(counts[0] - counts[1]).sum()) * s, t))
+    words = f"{mechanism.k} people, one feature of {ROWS} rows in {mechanism.bins} bins: one of them in the first against the last bin, before sampling."
+    return Game(unit or mechanism.per, float(epsilon), words, play, exact)
