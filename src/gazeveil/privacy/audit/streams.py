@@ -35,7 +35,7 @@ Share = Callable[[float], tuple[float, float]]
 
 
 def _log_far(x: float) -> float:
-    """ln P(Laplace(1) < x): the test says publish when the distance is x scales above the threshold."""
+    """Logarithm of P(Laplace(1) < x): the test says publish when the distance is x scales above the threshold."""
     return math.log(0.5) + x if x < 0 else math.log1p(-0.5 * math.exp(-x))
 
 
@@ -101,7 +101,7 @@ def _statistics(
     test_scale: float,
 ) -> NDArray[np.float64]:
     """Log likelihood ratio of the outcome of a window under the two streams; x and y are what was released."""
-    rows, n = x.shape
+    rows = len(x)
     last = np.concatenate((np.full((rows, 1), before), x[:, :-1]), axis=1), np.concatenate((np.zeros((rows, 1)), y[:, :-1]), axis=1)
     total = np.zeros(rows)
     near = []

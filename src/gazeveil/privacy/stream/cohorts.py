@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -27,12 +27,21 @@ if TYPE_CHECKING:
     from gazeveil.privacy.stream.session import StreamMechanism
 
 
+class Keyed(Protocol):
+    """What holds a secret key."""
+
+    @property
+    def key(self) -> bytes:
+        """The key."""
+        ...
+
+
 class KeyedSource:
     """AES-256 in counter mode under a key derived from a secret: the same words each time, which only who holds the secret can tell."""
 
     secure = True
 
-    def __init__(self, secret: Secret, *keys: str | int) -> None:
+    def __init__(self, secret: Keyed, *keys: str | int) -> None:
         text = "\x1f".join(f"{type(k).__name__}:{k}" for k in keys)
         key = hashlib.blake2b(text.encode(), key=secret.key, digest_size=32).digest()
         self._stream: CipherContext = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()

@@ -80,7 +80,7 @@ def screen_noise(scale: float, words: WordArray, position: int) -> tuple[np.int6
 
 
 @compiled
-def unit_vector(ix: int, iy: int, step: float, out: NDArray[np.float64]) -> None:
+def unit_vector(ix: np.int64, iy: np.int64, step: float, out: NDArray[np.float64]) -> None:
     """Direction of a lattice point of the sphere, and the cosine and sine of its longitude after it; each within 2**-49."""
     lon, down = (ix * step - 180.0) * (math.pi / 180.0), iy * step * (math.pi / 180.0)
     sin_lon, cos_lon, flat = math.sin(lon), math.cos(lon), math.sin(down)
@@ -109,7 +109,7 @@ def sphere_noise(v: NDArray[np.float64], scale_rad: float, step: float, words: W
             return zero, zero, UNSETTLED - position
         u1 = (np.float64(one) + 0.5) * 2.0**-64
         if wide:
-            rho = math.pi * u1
+            rho = math.pi * float(u1)
             rho_error = 2.0**-49
             sin_rho = math.sin(rho)
             gap, gap_error = sin_rho * math.exp(-rho / scale_rad) - keep, 2.0**-47

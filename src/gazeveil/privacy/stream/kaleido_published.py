@@ -107,10 +107,10 @@ class _Run:
     def __init__(self, stage: LetterStage, t: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], rows: slice) -> None:
         self.samples = (t[rows], x[rows], y[rows], valid[rows])
         self.state = (stage.marks[rows], stage.places[rows])
-        self.settings = (stage.settings, stage.skip_ns, stage.sphere)
+        self.settings, self.skip_ns, self.sphere = stage.settings, stage.skip_ns, stage.sphere
 
     def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
-        return _letter(*self.samples, done, *self.state, *self.settings, out, words, position)
+        return _letter(*self.samples, done, *self.state, self.settings, self.skip_ns, self.sphere, out, words, position)
 
 
 class LetterStage(Stage):
@@ -157,12 +157,12 @@ class LetterStage(Stage):
         rows, n = x_deg.shape
         if rows * n == 1:
             # Most single samples are between two tests and need no noise.
-            done, _ = _letter(
-                t_ns, x_deg, y_deg, valid, 0, self.marks, self.places, self.settings, self.skip_ns, self.sphere, self._one, self._no_words, 0
-            )
+            done, _ = _letter(t_ns, x_deg, y_deg, valid, 0, self.marks, self.places, self.settings, self.skip_ns, self.sphere, self._one, self._no_words, 0)
             if done == 1:
                 return t_ns, x_deg, y_deg, valid
         parts = [slice(0, rows)] if len(self.words) == 1 else [slice(s, s + 1) for s in range(rows)]
-        traces = [words.run(_Run(self, t_ns, x_deg, y_deg, valid, part), (part.stop - part.start) * n, 1) for words, part in zip(self.words, parts, strict=True)]
+        traces = [
+            words.run(_Run(self, t_ns, x_deg, y_deg, valid, part), (part.stop - part.start) * n, 1) for words, part in zip(self.words, parts, strict=True)
+        ]
         self.trace = np.concatenate(traces).reshape(rows, n)
         return t_ns, x_deg, y_deg, valid

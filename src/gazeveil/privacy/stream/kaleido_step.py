@@ -96,7 +96,7 @@ def _posterior_mean(x: float, y: float, scale: float, real: NDArray[np.float64])
 
 
 @compiled
-def _after(x: int, y: int, scale: float, whole: NDArray[np.int64], real: NDArray[np.float64]) -> tuple[int, int]:
+def _after(x: np.int64, y: np.int64, scale: float, whole: NDArray[np.int64], real: NDArray[np.float64]) -> tuple[np.int64, np.int64]:
     """The point as it is released: a function of the noisy point and of public numbers alone."""
     after = whole[AFTER]
     if after == POSTERIOR_MEAN:
@@ -124,8 +124,8 @@ def scale_of(units: int, real: NDArray[np.float64]) -> float:
 def publish(
     state: NDArray[np.int64],
     vector: NDArray[np.float64],
-    x: int,
-    y: int,
+    x: np.int64,
+    y: np.int64,
     units: int,
     tracked: int,
     whole: NDArray[np.int64],
@@ -147,7 +147,7 @@ def publish(
 
 
 @compiled
-def lattice(x_deg: float, y_deg: float, whole: NDArray[np.int64], real: NDArray[np.float64]) -> tuple[int, int]:
+def lattice(x_deg: float, y_deg: float, whole: NDArray[np.int64], real: NDArray[np.float64]) -> tuple[np.int64, np.int64]:
     """The lattice point next to a place; the step is a power of two, so the division is exact."""
     return np.int64(np.rint(x_deg / real[STEP])), np.int64(np.rint(y_deg / real[STEP]))
 

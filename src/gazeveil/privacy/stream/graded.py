@@ -1,0 +1,311 @@
+"""Graded release: one protected stream, many views, and a coalition of apps learns no more than its finest view.
+
+Independent noise for every app adds up: m colluding apps average it away (their error falls as 1/sqrt(m)). Here every coarser view is the
+finer one plus an increment that is independent of the gaze and of the finer noise (:mod:`gazeveil.privacy.stream.graded_noise`). So all views
+together are a function of the finest one and of coins: what a coalition learns is what its finest view tells, exactly.
+
+The noise of a sample is a function of the session's key, the family, the level and the sample's number (AES-256 in counter mode under keys
+derived by BLAKE2b). The same question therefore always has the same answer, however often and by whom it is asked.
+
+    session = Graded("laplace", (1, 2, 5)).open(120.0)
+    views = session.push(t_ns, x_deg, y_deg, valid)      # views[Fraction(2)] is what an app with scale 2 gets
+    session.declare("1/2")                               # a view finer than any so far
+
+Proof: proofs/graded.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.guarantee import Guarantee, no_promise
+from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.noise.rng import ASSUMPTION, Source, TestStream
+from gazeveil.privacy.stream.cohorts import KeyedSource
+from gazeveil.privacy.stream.gaussian import fold, stop
+from gazeveil.privacy.stream.graded_noise import BLOCK, LEAST_STEPS, GaussianChain, LaplaceChain, Noise, PlanarCloud
+from gazeveil.privacy.stream.session import NEVER_COVERED, Samples, Session, Stage, StreamMechanism
+from gazeveil.privacy.stream.supply import Bits
+
+#: Families of noise.
+LAWS = ("gaussian", "laplace", "planar-laplace")
+
+#: A view for each level, by its exact scale in degrees.
+Views: TypeAlias = Mapping[Fraction, Samples]
+
+_STEPS = 1024  # in the finest declared scale
+_SQRT_2 = Fraction(1414214, 10**6)
+_MOST_DEG = 1024
+
+
+@dataclass(frozen=True)
+class SessionKey:
+    """The secret that all noise of a session comes from; whoever has it can undo the noise."""
+
+    key: bytes = field(repr=False)
+    seed: int | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, seed: int | None) -> SessionKey:
+        """From the operating system, or of a test stream."""
+        return cls(os.urandom(64)) if seed is None else cls(hashlib.blake2b(str(int(seed)).encode(), digest_size=64).digest(), int(seed))
+
+    def source(self, *keys: str | int) -> Source:
+        """Words for those keys, the same each time."""
+        return KeyedSource(self, *keys) if self.seed is None else TestStream(self.seed, *keys)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    key: SessionKey
+    keys: tuple[str | int, ...]
+
+    def __call__(self, *keys: str | int) -> Source:
+        return self.key.source(*self.keys, *keys)
+
+
+@dataclass(frozen=True)
+class Graded:
+    """Views of one stream at several levels of noise.
+
+    Parameters
+    ----------
+    law : str
+        `gaussian` (scale = sigma), `laplace` (independent on both axes, scale = b), `planar-laplace` (scale = b of exp(-|z| / b)).
+    levels_deg : iterable of numbers
+        Scales declared at the start, in degrees. With planar Laplace the smallest is fixed for the session: it is drawn and kept even if
+        nobody gets it, and nothing finer can be given out later.
+    r_deg : number
+        How far a sample moves in the promise.
+
+    Examples
+    --------
+    >>> session = Graded("planar-laplace", (1, 2)).open(100.0, seed=1)
+    >>> views = session.push(0, 180.0, 90.0)
+    >>> sorted(views)
+    [Fraction(1, 1), Fraction(2, 1)]
+    """
+
+    law: str
+    levels_deg: tuple[Number, ...]
+    r_deg: Number = 1
+
+    def __post_init__(self) -> None:
+        checks.one_of("graded", "law", self.law, LAWS)
+        if isinstance(self.levels_deg, str) or not isinstance(self.levels_deg, Iterable):
+            checks.refuse("graded", "levels_deg", "several scales in degrees", self.levels_deg)
+        levels = sorted({_scale(s) for s in self.levels_deg})
+        if not levels:
+            checks.refuse("graded", "levels_deg", "at least one scale in degrees", self.levels_deg)
+        object.__setattr__(self, "levels_deg", tuple(levels))
+        object.__setattr__(self, "r_deg", exact("graded", "r_deg", self.r_deg, above=0))
+
+    def open(self, rate_hz: float, space: Space | None = None, seed: int | None = None) -> GradedSession:
+        """A session with a key of its own.
+
+        Parameters
+        ----------
+        rate_hz : float
+            Nominal samples per second.
+        space : Sphere or Screen
+            What the degrees mean; a Sphere by default.
+        seed : int, optional
+            A test stream instead of the operating system's key: repeatable, and only `claimed`.
+        """
+        return GradedSession(self, rate_hz, Sphere() if space is None else space, seed)
+
+
+def _scale(value: object) -> Fraction:
+    scale = exact("graded", "scale_deg", value, above=0)
+    if scale > _MOST_DEG or scale < Fraction(1, 1 << 10):
+        checks.refuse("graded", "scale_deg", f"from 2**-10 to {_MOST_DEG} degrees", value)
+    return scale
+
+
+class _Same(Stage):
+    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        return t_ns, x_deg, y_deg, valid
+
+
+@dataclass(frozen=True)
+class _Front(StreamMechanism):
+    """Only the front of a session: what is not plain gaze is lost, times lie on the grid. What it gives is raw and never leaves this module."""
+
+    name: ClassVar[str] = "graded"
+    kind: ClassVar[str] = "stream"
+    paper: ClassVar[str] = ""
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": Claim("none", "sample", "proved")})
+
+    def promise(self, rate_hz: float, space: Space) -> Guarantee:
+        return no_promise(self.title, "it is raw gaze")
+
+    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
+        return _Same()
+
+
+class GradedSession:
+    """A stream with views; made by :meth:`Graded.open`.
+
+    A pickled copy holds the session's key, because it must give the same answers: keep it as secret as the gaze itself.
+    """
+
+    def __init__(self, graded: Graded, rate_hz: float, space: Space, seed: int | None) -> None:
+        self.graded = graded
+        self.space = space
+        self.seeded = seed is not None
+        self._front = Session(_Front(), rate_hz, space)
+        finest = Fraction(graded.levels_deg[0])  # sorted by the constructor
+        self.bits = 5
+        while finest * (1 << self.bits) < _STEPS:
+            self.bits += 1
+        draw = _Draw(SessionKey.of(seed), ("graded", graded.law, self.bits))
+        self._noise: Noise
+        if graded.law == "planar-laplace":
+            self._noise = PlanarCloud(draw, self._steps(finest))
+        else:
+            self._noise = GaussianChain(draw) if graded.law == "gaussian" else LaplaceChain(draw)
+        self.levels: tuple[Fraction, ...] = ()
+        self.count = 0
+        self._lock = threading.Lock()
+        for level in graded.levels_deg:
+            self.declare(level)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {k: v for k, v in self.__dict__.items() if k != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def _steps(self, scale: Fraction) -> Fraction:
+        """A scale in steps of the lattice; rounded up to whole steps, so that every family can take it."""
+        return Fraction(-(-scale * (1 << self.bits) // 1))
+
+    def declare(self, scale_deg: Number) -> Fraction:
+        """Make a level known, at any time.
+
+        Returns
+        -------
+        Fraction
+            Its exact scale, the key of its view.
+
+        Raises
+        ------
+        ParameterError
+            For a scale finer than the lattice can carry or, with planar Laplace, finer than the finest of the session.
+        """
+        scale = _scale(scale_deg)
+        if scale in self.levels:
+            return scale
+        if self._steps(scale) < LEAST_STEPS:
+            finest = Fraction(LEAST_STEPS, 1 << self.bits)
+            checks.refuse("graded", "scale_deg", f"at least {float(finest):g} degrees in this session", scale_deg, "Open a session with a finer level.")
+        self._noise.declare(self._steps(scale))
+        self.levels = tuple(sorted((*self.levels, scale)))
+        return scale
+
+    def push(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True) -> Views:
+        """The views of new samples at all levels; parameters as for a stream's session."""
+        with self._lock:
+            t, x, y, ok = self._front.push(t_ns, x_deg, y_deg, valid)
+            first, self.count = self.count, self.count + len(x)
+            return {level: (t.copy(), *self._view(level, first, x, y, ok)) for level in self.levels}
+
+    def view(self, scale_deg: Number, first: int, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """The answer to a question about samples `first`, `first + 1`, ... again: x_deg, y_deg, valid.
+
+        The same gaze at the same number and level has the same answer; NaN is a lost sample.
+        """
+        level = _scale(scale_deg)
+        if level not in self.levels:
+            checks.refuse("graded", "scale_deg", "a declared level: " + ", ".join(str(s) for s in self.levels), scale_deg, "Declare it first.")
+        begin = checks.count("graded", "first", first, least=0)
+        x, y = np.array(x_deg, dtype=np.float64, ndmin=1), np.array(y_deg, dtype=np.float64, ndmin=1)
+        if x.shape != y.shape or x.ndim != 1:
+            checks.refuse("graded", "samples", "arrays of equal length", (x.shape, y.shape))
+        with self._lock:
+            return self._view(level, begin, x, y, np.isfinite(x) & np.isfinite(y))
+
+    def noise_steps(self, scale_deg: Number, first: int, count: int) -> NDArray[np.float64]:
+        """Noise of samples in steps of 2**-bits degrees, shape (count, 2); for tests and studies, since it undoes the protection."""
+        level = self._steps(_scale(scale_deg))
+        blocks = range(first // BLOCK, (first + count - 1) // BLOCK + 1)
+        found = np.concatenate([self._noise.block(level, b) for b in blocks])
+        return found[first - blocks.start * BLOCK :][:count].astype(np.float64)
+
+    def _view(
+        self, level: Fraction, first: int, x: NDArray[np.float64], y: NDArray[np.float64], ok: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        if not len(x):
+            return x.copy(), y.copy(), ok.copy()
+        out_x, out_y = x.copy(), y.copy()
+        _add(out_x, out_y, ok, self.noise_steps(level, first, len(x)), self.bits, isinstance(self.space, Sphere))
+        return out_x, out_y, ok.copy()
+
+    def reset(self) -> None:
+        """Begin a new stream: the clock is forgotten; numbers, and with them the noise, go on."""
+        with self._lock:
+            self._front.reset()
+
+    def guarantee(self, *scales_deg: Number) -> Guarantee:
+        """What everybody who sees these views together is promised about one sample: the promise of the finest of them."""
+        finest = min((_scale(s) for s in scales_deg), default=self.levels[0])
+        return _promise(self.graded, finest, self._steps(finest), self.bits, len(self.levels), self.seeded)
+
+
+@compiled
+def _add(x: NDArray[np.float64], y: NDArray[np.float64], ok: NDArray[np.bool_], noise: NDArray[np.float64], bits: int, sphere: bool) -> None:
+    """Round to the lattice, add noise, round again (planar noise is not whole), come back into the space."""
+    scale = float(np.int64(1) << bits)
+    quarter = np.int64(90) << bits
+    for i in range(len(x)):
+        if not ok[i]:
+            x[i], y[i] = np.nan, np.nan
+            continue
+        a, b = np.int64(np.rint(x[i] * scale)) + np.int64(np.rint(noise[i, 0])), np.int64(np.rint(y[i] * scale)) + np.int64(np.rint(noise[i, 1]))
+        if sphere:
+            a, b = a % (4 * quarter), fold(b, 2 * quarter)
+        else:
+            a, b = stop(a, quarter), stop(b, quarter)
+        x[i], y[i] = a / scale, b / scale
+
+
+def _promise(graded: Graded, scale: Fraction, steps: Fraction, bits: int, views: int, seeded: bool) -> Guarantee:
+    r = Fraction(graded.r_deg)
+    moved = r * (1 << bits)
+    words = "whole numbers; a level declared late rests on probabilities in floating point" if graded.law != "planar-laplace" else "floating point, rounded"
+    common = {
+        "neighbours": "one sample is moved by at most r degrees along x and y together (x goes round on a sphere), times and losses being the same",
+        "mechanism": f"graded ({graded.law}, finest view {float(scale):g} degrees)",
+        "assumptions": (ASSUMPTION, "the session's key stays secret", f"the noise is {words}"),
+        "not_covered": (
+            "what stays the same over many samples, which noise that is drawn anew for each lets everybody average",
+            *NEVER_COVERED,
+            "views finer than the one named",
+        ),
+        "reason": "proofs/graded.md",
+    }
+    if graded.law == "gaussian":
+        rho = (moved * moved + 2 * _SQRT_2 * moved + 2) / (2 * steps * steps)
+        found = Guarantee("rho-zcdp", "sample", numbers={"rho": rho, "r_deg": r}, delta_num=Fraction(1, 1 << 40), **common)  # type: ignore[arg-type]
+    else:
+        # Laplace on both axes loses by the sum of the two moves; rounding adds at most a step to each.
+        far = _SQRT_2 * moved + 2 if graded.law == "laplace" else moved + _SQRT_2
+        # Planar noise in doubles falls on the other side of a rounding boundary with at most this probability, in each view.
+        error = Fraction(1, 1 << 40) if graded.law == "laplace" else views * (steps / (1 << 40) + Fraction(1, 1 << 30))
+        found = Guarantee("geo-indistinguishability", "sample", numbers={"epsilon": far / steps, "r_deg": r}, delta_num=error, **common)  # type: ignore[arg-type]
+    return found.tested() if seeded else found
