@@ -239,6 +239,8 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     most = _shell_logs(real + half, np.where(inside > 0, inside - half, 0.0), size)
     # p_j is weight over count: p_j / p_(j+1) = exp(inner) (volume_j / count_j) (count_(j+1) / volume_(j+1)).
     counting = float(np.max((volume - fewest)[:-1] + (most - volume)[1:], initial=0.0))
+    if counting > float(epsilon) / 4:
+        checks.refuse("shells", "sensitivity", "so many steps that whole vectors can be counted by volume", sensitivity, "Choose a finer grid.")
     inner_epsilon = float(epsilon) - counting - _WEIGHT_ERROR
     weights = -inner_epsilon * np.arange(count) + volume
     weights -= _log_sum(weights)
