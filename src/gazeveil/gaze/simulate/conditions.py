@@ -83,54 +83,90 @@ class Tracker(NamedTuple):
     mismatch_s: float = 0.0
 
 
-DESK_TRACKER = Tracker(0.006, 0.012, 0.008, 0.004, 0.02, 0.06, 3.0)
-HEADSET_TRACKER = Tracker(0.06, 0.12, 0.08, 0.0, 0.02, 0.08, 0.3, 0.02, 72.0, 0.012)
+#: A video-based tracker on a desk; noise as in GazeCom (EyeLink II).
+DESK_TRACKER = Tracker(white_deg=0.006, coloured_deg=0.012, coloured_s=0.008, quantum_deg=0.004, dropout_hz=0.02, dropout_s=0.06, lid_deg=3.0)
 
-_SCREEN = {
-    "vor_gain": 1.0,
-    "head_rad_s": 4.0,
-    "head_share": 0.0,
-    "head_push": 0.0,
-    "roll_deg": 0.0,
-    "flow_deg_s": 0.0,
-    "flow_share": 0.0,
-    "flow_s": 0.05,
-    "drift_deg": 0.24,
-    "drift_s": 0.25,
-    "slide_on": 0.0,
-    "slide_share": 0.04,
-    "inhibition": 0.0,
-}
-_SPHERE = {
-    "vor_gain": 0.88,
-    "head_rad_s": 4.5,
-    "head_share": 1.2,
-    "head_push": 1.0,
-    "roll_deg": 10.0,
-    "drift_deg": 0.20,
-    "drift_s": 0.25,
-    "slide_on": 0.12,
-    "slide_share": 0.03,
-    "flow_deg_s": 5.0,
-    "flow_share": 0.37,
-    "flow_s": 0.032,
-    "inhibition": 0.0,
-}
+#: A headset; noise as in EyeNavGS (Quest Pro), dropouts and lids assumed, since that headset fills both in.
+HEADSET_TRACKER = Tracker(
+    white_deg=0.06,
+    coloured_deg=0.12,
+    coloured_s=0.08,
+    quantum_deg=0.0,
+    dropout_hz=0.02,
+    dropout_s=0.08,
+    lid_deg=0.3,
+    head_white_deg=0.02,
+    frame_hz=72.0,
+    mismatch_s=0.012,
+)
 
-_FREE_SCREEN = Condition(1.2, FREE, 0.265, 0.47, 15.0, 1.2, 0.5, 540.0, 5.2, 1.0, 0.17, 0.40, 0.5, landing_share=0.06, **_SCREEN)
-_FREE_SPHERE = Condition(0.76, FREE, 0.25, 0.52, 29.0, 0.9, 0.5, 840.0, 8.0, 1.0, 0.5, 0.40, 0.5, landing_share=0.06, **_SPHERE)
+# Movies on a screen, head on a rest: fitted to GazeCom.
+_MOVIE = Condition(
+    individual=1.2,
+    code=FREE,
+    fixation_s=0.265,
+    fixation_spread=0.47,
+    amplitude_deg=15.0,
+    amplitude_shape=1.2,
+    shortest_deg=0.5,
+    v_max_deg_s=540.0,
+    constant_deg=5.2,
+    attention=1.0,
+    pursuit=0.17,
+    pursuit_s=0.40,
+    pursuit_spread=0.5,
+    drift_deg=0.24,
+    drift_s=0.25,
+    slide_on=0.0,
+    slide_share=0.04,
+    inhibition=0.0,
+    landing_share=0.06,
+    vor_gain=1.0,
+    head_rad_s=4.0,
+    head_share=0.0,
+    head_push=0.0,
+    roll_deg=0.0,
+    flow_deg_s=0.0,
+    flow_share=0.0,
+    flow_s=0.032,
+)
+
+# Walking through scenes in a headset: fitted to EyeNavGS.
+_WALK = _MOVIE._replace(
+    individual=0.74,
+    fixation_s=0.225,
+    fixation_spread=0.68,
+    amplitude_deg=29.0,
+    amplitude_shape=0.9,
+    v_max_deg_s=860.0,
+    constant_deg=8.0,
+    pursuit=0.0,
+    drift_deg=0.20,
+    slide_on=0.14,
+    slide_share=0.03,
+    vor_gain=0.88,
+    head_rad_s=4.5,
+    head_share=1.2,
+    head_push=1.0,
+    roll_deg=10.0,
+    flow_deg_s=5.0,
+    flow_share=0.4,
+)
+
+# Sitting in a headset: the same eyes, but the scene does not stream by and the head is calmer. Not fitted to recordings.
+_SEAT = _WALK._replace(vor_gain=0.95, head_push=0.6, roll_deg=4.0, flow_deg_s=2.0, flow_share=0.1, slide_on=0.08)
 
 
 def condition(task: str, sphere: bool) -> Condition:
     """The condition of a task on a sphere or a screen."""
-    base = _FREE_SPHERE if sphere else _FREE_SCREEN
     if task == "free-viewing":
-        # Nothing moves in a scene one explores on foot; on a screen a picture is looked at a little longer than a movie.
-        return base._replace(pursuit=0.0) if sphere else base._replace(pursuit=0.0, fixation_s=base.fixation_s * 0.95)
+        # Assumed: a picture holds the eye a little less long than a movie, and nothing in it moves.
+        return _WALK if sphere else _MOVIE._replace(pursuit=0.0, fixation_s=0.95 * _MOVIE.fixation_s)
+    base = _SEAT if sphere else _MOVIE
     if task == "video":
-        return base
+        return base._replace(pursuit=0.5) if sphere else base
     if task == "search":
-        return base._replace(fixation_s=base.fixation_s * 0.8, fixation_spread=base.fixation_spread * 0.85, attention=0.4, pursuit=0.0, inhibition=0.9)
+        return base._replace(fixation_s=0.8 * base.fixation_s, fixation_spread=0.85 * base.fixation_spread, attention=0.4, pursuit=0.0, inhibition=0.9)
     if task == "reading":
         return base._replace(code=READ, fixation_s=0.215, fixation_spread=0.33, attention=0.0, pursuit=0.0, landing_share=0.04)
     if task == "random-saccade":
