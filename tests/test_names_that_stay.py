@@ -15,7 +15,17 @@ from gazeveil.io import registry
 FORMATS = """parquet csv arff eyelink-asc tobii-tsv tobii-glasses3 pupil-core pupil-invisible pupil-neon smi vive-pro-eye pico unity-hmd bids
 360-em gazecom gazebase gazebase-vr et-dk2 vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie webqamgaze
 neuroliaa irf hmr""".split()  # noqa: SIM905 - as the design lists them
-VERBS = ["demo", "inspect", "simulate", "datasets", "events", "features"]
+VERBS = ["demo", "inspect", "simulate", "datasets", "events", "features", "protect"]
+
+STREAMS: dict[str, dict[str, object]] = {
+    "gaussian": {"sigma_deg": 2},
+    "temporal": {"K": 3, "hold": False},
+    "spatial": {"L": 64, "steps": "table"},
+    "smoothing": {},
+    "kalman": {},
+    "gaussian-fixation": {"sigma_deg": 2},
+    "spatial-equal-area": {"L": 64},
+}
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +134,19 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     done = subprocess.run([sys.executable, "-m", "gazeveil.cli.main", verb, "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "Example" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "parameters"), list(STREAMS.items()))
+def test_stream_mechanisms_release_what_their_sessions_release(cohort: gazeveil.Cohort, name: str, parameters: dict[str, object]) -> None:
+    assert name in gazeveil.mechanisms()
+    mechanism = gazeveil.mechanism(name, **parameters)
+    recording = cohort[0]
+    release = mechanism.release(recording, seed=3)
+    session = mechanism.open(recording.rate_hz, recording.space, seed=3)  # type: ignore[attr-defined]
+    pushed = session.push(recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
+    for got, wanted in zip(pushed, ("t_ns", "x_deg", "y_deg", "valid"), strict=True):
+        np.testing.assert_array_equal(got, getattr(release.data, wanted))
+    assert all(len(a) <= 1 for a in mechanism.open(recording.rate_hz).push(0, 1.0, 2.0, True))  # type: ignore[attr-defined]
+    assert isinstance(mechanism.release(cohort, seed=3).data, gazeveil.Cohort)
+    assert release.guarantee.status in {"proved", "claimed"}
+    assert str(release.guarantee)
