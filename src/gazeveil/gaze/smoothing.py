@@ -43,6 +43,8 @@ def smooth_map(cells: ArrayLike, space: Space, sigma_deg: float) -> NDArray[np.f
         from scipy.ndimage import gaussian_filter
 
         result = gaussian_filter(grid, (down, across), mode="reflect", truncate=6.0)
+    if grid.min() >= 0:
+        result = np.maximum(result, 0.0)  # the Fourier series leaves rounding of either sign
     mass = result.sum()
     return result * (total / mass) if mass != 0 else result
 
