@@ -260,8 +260,8 @@ def test_an_audit_finds_nearly_the_whole_budget_spent_and_no_more(m):
     found = audit(m, confidence=0.999999)
     assert not found.refuted
     assert found.statistical <= found.epsilon_claimed
-    if m.D is None:  # one coefficient: the pair is the worst there is
-        assert found.statistical >= 0.85 * found.epsilon_claimed
+    if m.D is None:  # one coefficient: the pair is the worst there is; a small budget needs more trials to be found whole
+        assert found.statistical >= 0.75 * found.epsilon_claimed
 
 
 def test_an_audit_catches_noise_for_one_person_of_two_groups(monkeypatch):
