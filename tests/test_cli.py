@@ -110,6 +110,7 @@ def test_the_demo_ends_with_pictures_and_runs_again(tmp_path: Path) -> None:
     assert run("demo", "--out", tmp_path / "demo") == 0
     assert (tmp_path / "demo" / "headset.png").stat().st_size > 20_000
     assert (tmp_path / "demo" / "reading.png").stat().st_size > 20_000
+    assert (tmp_path / "demo" / "protected.png").stat().st_size > 20_000
     assert run("demo", "--out", tmp_path / "demo") == 0
     mine = tmp_path / "other" / "headset"
     mine.mkdir(parents=True)

@@ -67,6 +67,41 @@ def draw_overview(cohort: Cohort, summary: CohortSummary, path: Path) -> None:
     plt.close(figure)
 
 
+def draw_protected(raw: Recording, protected: list[tuple[str, Recording]], path: Path) -> None:
+    """A recording beside what mechanisms make of it: x over ten seconds, and the path on the plane.
+
+    Parameters
+    ----------
+    raw : Recording
+        As it was.
+    protected : list of (name, Recording)
+        Releases of it.
+    path : Path
+        PNG, PDF or SVG.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, len(protected), figsize=(6.5 * len(protected), 6.5), layout="constrained", squeeze=False)
+    for column, (name, released) in enumerate(protected):
+        for recording, colour, label in ((released, "#D55E00", "released"), (raw, "black", "raw")):
+            shown = recording.t_ns - recording.t_ns[0] <= _SHOWN_S * 1e9
+            t = (recording.t_ns[shown] - recording.t_ns[0]) / 1e9
+            x, y = (np.where(recording.valid[shown], v[shown], np.nan) for v in (recording.x_deg, recording.y_deg))
+            x = unwrap_x(x) if isinstance(recording.space, Sphere) else x
+            axes[0, column].plot(t, x, color=colour, lw=0.8, label=label)
+            axes[1, column].plot(x, y, color=colour, lw=0.6)
+        axes[0, column].set(xlabel="time (s)", ylabel="x (deg)", title=name)
+        axes[0, column].legend(loc="upper right", fontsize=8)
+        axes[1, column].set(xlabel="x (deg)", ylabel="y (deg)")
+        axes[1, column].invert_yaxis()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
+
+
 def _typical(summary: CohortSummary) -> int | None:
     """The recording whose loss is the median one."""
     usable = [i for i, r in enumerate(summary.recordings) if r.valid > 1]

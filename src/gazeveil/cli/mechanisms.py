@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, fields
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from gazeveil.cli.arguments import JsonOption, write_json
 from gazeveil.privacy import registry
@@ -25,20 +25,28 @@ def command(
     """List mechanisms."""
     names = registry.mechanisms() if name is None else (registry.get(name).name,)
     rows = [row for n in names for row in _rows(n)]
-    table = Table(title="Mechanisms", title_justify="left")
-    for column in ("name", "kind", "reading", "promise", "unit", "status", "paper"):
-        table.add_column(column, overflow="fold")
+    console = Console(highlight=False)
+    last = ""
     for row in rows:
-        table.add_row(*(row[c] for c in ("name", "kind", "reading", "definition", "unit", "status", "paper")))
-    console = Console()
-    console.print(table)
+        if row["name"] != last:
+            console.print(f"[bold]{row['name']:<22}[/bold] {row['kind']:<8} {_short(row['paper'])}")
+            last = row["name"]
+        promise = "no promise" if row["definition"] == "none" else f"{row['definition']} per {row['unit']}"
+        console.print(f"  {row['reading']:<20} {promise:<44} {row['status'] if row['definition'] != 'none' else ''}".rstrip())
     if name is not None:
-        console.print(f"Parameters: {_parameters(name)}", highlight=False)
+        console.print(f"Parameters: {_parameters(name)}")
         for row in rows:
             if row["words"]:
-                console.print(f"{row['reading']}: {row['words']}", highlight=False)
-        console.print((registry.get(name).__doc__ or "").split("\n\n")[0].strip(), highlight=False)
+                console.print(f"{row['reading']}: {row['words']}")
+        console.print(f"Paper: {rows[0]['paper']}")
+        console.print((registry.get(name).__doc__ or "").split("\n\n")[0].strip())
     write_json(json_file, [{**row, "parameters": _parameters(row["name"])} for row in rows])
+
+
+def _short(paper: str) -> str:
+    """First author and year, where the text has them."""
+    author, year = re.search(r"\b[A-Z][a-z]+(?:-[A-Z][a-z]+)?", paper), re.search(r"\b(?:19|20)\d\d\b", paper)
+    return f"{author[0]} {year[0]}" if author and year else paper
 
 
 def _rows(name: str) -> list[dict[str, str]]:

@@ -27,8 +27,9 @@ from gazeveil.privacy.tables.chunked import CFPA, DCFPA, public_difference_k
 from gazeveil.privacy.tables.dct_knorm import DCTKNorm, cosine_rows
 from gazeveil.privacy.tables.exponential import ExponentialDP, published_log_density, published_loss, published_noise
 from gazeveil.privacy.tables.family import NoisyTable
-from gazeveil.privacy.tables.fourier import FPA, coordinates, fourier_rows, public_k
+from gazeveil.privacy.tables.fourier import FPA, public_k
 from gazeveil.privacy.tables.fourier_published import plan
+from gazeveil.privacy.tables.half_spectrum import coordinates, fourier_rows
 from gazeveil.privacy.tables.ksame import KSameSelect
 from gazeveil.privacy.tables.laplace import LPA, coarsening, laplace_steps
 from gazeveil.privacy.tables.published import generator
