@@ -17,8 +17,9 @@ from gazeveil.privacy.noise import exact, reals
 from gazeveil.privacy.noise.exact import MOST_S, MOST_SIGMA, MOST_T, TAIL_DELTA, discrete_gaussian, discrete_laplace, laplace_scale
 from gazeveil.privacy.noise.oracle import opendp_gaussian, opendp_laplace, opendp_noise
 from gazeveil.privacy.noise.rng import TestStream, Words, source
+from gazeveil.privacy.noise.staircase import Staircase
 from gazeveil.privacy.noise.table import MOST_SIGMA as MOST_TABLE_SIGMA
-from gazeveil.privacy.noise.table import TABLE_DELTA, NoiseTable, alias_table, gaussian_table, laplace_table, look_up
+from gazeveil.privacy.noise.table import TABLE_DELTA, NoiseTable, alias_table, gaussian_table, laplace_table
 
 WORD = 1 << 64
 
@@ -304,7 +305,7 @@ def test_no_draws_are_no_draws() -> None:
 
 
 def test_what_is_charged_is_next_to_nothing() -> None:
-    assert 0 < TAIL_DELTA < TABLE_DELTA < Fraction(1, 10**30)
+    assert 0 < TAIL_DELTA == TABLE_DELTA < Fraction(1, 10**250)
     assert laplace_table(3).delta_num == TABLE_DELTA
 
 
@@ -317,40 +318,87 @@ def test_a_table_sigma_out_of_range_is_refused(sigma: object) -> None:
         gaussian_table(sigma)
 
 
-@given(weights=st.lists(st.integers(0, 2**200), min_size=1, max_size=70).filter(any))
+def fixed(weights: list[int]):
+    """A law with whole weights."""
+    return lambda bits: [w << bits for w in weights]
+
+
+@given(weights=st.lists(st.integers(0, 2**60), min_size=1, max_size=70).filter(any))
 def test_an_alias_table_gives_every_outcome_its_slots(weights: list[int]) -> None:
-    table = alias_table(weights)
-    columns = 1 << table.bits
-    capacity = 1 << (63 - table.bits)
+    table = alias_table(fixed(weights))
+    columns, capacity = 1 << table.bits, 1 << (63 - table.bits)
     owned = [0] * columns
     for column in range(columns):
         keep = int(table.keep[column])
         assert 0 <= keep <= capacity
         owned[column] += keep
         owned[int(table.alias[column])] += capacity - keep
-    total = sum(weights)
-    realised = [Fraction(own, 1 << 63) + Fraction(int(f), 1 << 127) for own, f in zip(owned, table.fraction, strict=False)]
-    assert all(0 <= Fraction(w, total) - r < Fraction(1, 1 << 127) for w, r in zip(weights, realised, strict=True))
-    assert owned[len(weights)] == table.escapes <= len(weights)
-    assert not any(owned[len(weights) + 1 :])
+    n = len(table.owned)
+    assert owned[:n] == table.owned
+    assert owned[n] == table.escapes <= 2 * len(weights)
+    assert not any(owned[n + 1 :])
+    for x, w in enumerate(weights):
+        slots = Fraction(w << 63, sum(weights))
+        assert 0 <= slots - (table.owned[x] if x < n else 0) <= 1 + Fraction(1, 1 << 99)
+
+
+def escape_word(table) -> int:
+    """A word whose slot nobody owns."""
+    n, capacity = len(table.owned), 1 << (63 - table.bits)
+    column = next(c for c in range(1 << table.bits) if (c == n and table.keep[c] > 0) or (table.alias[c] == n and table.keep[c] < capacity))
+    return 2 * (column * capacity + (0 if column == n else capacity - 1))
 
 
 def test_an_escape_gives_outcomes_their_fraction_of_a_slot() -> None:
-    table = alias_table([1, 1, 1])  # thirds: each owns a whole number of slots and 2/3 of one more
+    table = alias_table(fixed([1, 1, 1]))  # thirds: of the two slots left over each outcome has two thirds
     assert table.escapes == 2
-    assert [int(f) for f in table.fraction] == [2 * WORD // 3] * 3
-    escape = next(c for c in range(4) if table.alias[c] == 3 or c == 3)
-    slot = (escape << (63 - table.bits)) + (0 if escape == 3 else (1 << (63 - table.bits)) - 1)
-    for high, low, outcome in [(0, 0, 0), (0, 2 * WORD // 3 - 1, 0), (0, 2 * WORD // 3, 1), (1, WORD // 3 - 2, 1), (1, WORD // 3, 2), (1, WORD - 1, 0)]:
-        words = np.array([slot * 2, high << 63, low], dtype=np.uint64)
-        x, bit, position = look_up(*table.arguments, words, 0)
-        assert (x, int(bit), position) == (outcome, 0, 3)
-        assert look_up(*table.arguments, words[:2], 0)[2] == -1
+    assert table.owned == [(1 << 63) // 3] * 3
+    third = (1 << 1216) // 3
+    for place, outcome in [(0, 0), (2 * third - 1, 0), (2 * third + 2, 1), (4 * third - 1, 1), (4 * third + 4, 2), (6 * third - 9, 2)]:
+        slot, rest = divmod(place, 1 << 1216)
+        words = np.array([escape_word(table), slot << 63, *(rest >> (64 * i) & (WORD - 1) for i in range(18, -1, -1))], dtype=np.uint64)
+        assert table.look_up(words, 0) == (outcome, 0, 21)
+        assert table.look_up(words[:-1], 0)[2] == -1
+        assert table.look_up(words[:1], 0)[2] == -1
+
+
+def test_an_escape_reaches_outcomes_beyond_the_table() -> None:
+    table = gaussian_table(3).tables[0]
+    n = len(table.owned)
+    assert n < len(table.law(1296))
+    # the last places of the last slot belong to outcomes with less than one slot
+    words = np.array([escape_word(table), WORD - 1, *[WORD - 1] * 19], dtype=np.uint64)
+    assert table.look_up(words, 0)[0] in {0, *range(n, 200)}
+
+
+SAMPLERS = {"laplace": laplace_table(2), "digits": laplace_table(10**7), "gaussian": gaussian_table(2), "staircase": Staircase(1, 10)}
+
+
+@pytest.mark.parametrize("escape", [False, True])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_plain_and_the_compiled_draw_read_the_same_words_in_the_same_way(name: str, escape: bool) -> None:
+    sampler = SAMPLERS[name]
+    table = sampler._table if isinstance(sampler, Staircase) else sampler.tables[0]
+    words = TestStream(8).take(3000)
+    if escape:
+        words[0] = escape_word(table)
+    out = np.empty(200, dtype=np.int64)
+    done, position = sampler(out, 0, words, 0)
+    assert done == 200
+    plain, at = [], 0
+    for _ in range(200):
+        value, at = sampler._one(words, at)
+        plain.append(value)
+    assert plain == out.tolist()
+    assert at == position
+    if escape:
+        assert sampler._one(words, 0)[1] >= 21
+        assert sampler(out, 0, words[:20], 0) == (0, 0)
 
 
 def test_a_table_starts_afresh_beyond_its_end() -> None:
-    always_beyond = NoiseTable([[0, 0, 1]], [1], tail=2)
-    sizes = np.abs(NoiseTable([[1, 1, 2]], [1], tail=2).draw(100_000, Words(TestStream(2))))
+    always_beyond = NoiseTable([fixed([0, 0, 1])], [1], tail=2)
+    sizes = np.abs(NoiseTable([fixed([1, 1, 2])], [1], tail=2).draw(100_000, Words(TestStream(2))))
     # two fair outcomes 0 and 1 and an even chance to add 2 and start again; minus zero is drawn again
     seen = np.bincount(np.minimum(sizes, 8), minlength=9) / len(sizes)
     p = np.array([1 / 4 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 16, 1 / 16, 1 / 32, 1 / 32, 1 / 16])

@@ -171,6 +171,14 @@ def test_the_lattice_law_keeps_geo_indistinguishability() -> None:
     assert (ratio <= 1 / 2 + noise).all()
 
 
+@given(scale=st.fractions(min_value=Fraction(1, 16), max_value=2**22))
+def test_the_raised_scale_pays_for_the_last_bit(scale: Fraction) -> None:
+    raised = planar.raised_scale(scale)
+    # one step costs 1 / raised, and the last bits of two probabilities 2**-64 / raised
+    assert (1 + Fraction(1, 2**63)) / raised <= 1 / scale
+    assert raised <= scale * (1 + Fraction(1, 2**15))
+
+
 @pytest.mark.parametrize("scale", [0, -1, "1/17", 2**22 + 1, "x", float("nan")])
 def test_a_planar_scale_out_of_range_is_refused(scale: object) -> None:
     for call in (lambda: planar_laplace(scale, 1, Words(TestStream(1))), lambda: planar_delta(scale)):
@@ -246,9 +254,12 @@ def test_a_settled_vector_stays_whatever_the_further_bits_are(dimension: int, sc
         out = np.zeros(dimension, dtype=np.int64)
         done, _, _ = knorm_module._settled(dimension, float(scale), out, 0, own, 0, np.empty(dimension + 1))
         for further in (0, 2**64 - 1):
-            rest = np.full(uniforms * 7, further, dtype=np.uint64)
-            surely = knorm_module._surely(dimension, scale, np.concatenate((own, rest)))
-            assert done == 0 or out.tolist() == surely
+            rest = np.full(uniforms * 31, further, dtype=np.uint64)
+            all_of_them = np.concatenate((own, rest))
+            vectors = [knorm_module._surely(dimension, scale, all_of_them[: uniforms * width], width) for width in (4, 32)]
+            assert all(settled for _, settled in vectors)
+            assert vectors[0] == vectors[1]
+            assert done == 0 or out.tolist() == vectors[0][0]
         settled += done > 0
     assert settled >= 20
 
@@ -259,10 +270,22 @@ def test_unsettled_vectors_are_drawn_from_more_bits() -> None:
     out = np.zeros(2, dtype=np.int64)
     assert knorm_module._settled(2, 100.0, out, 0, own, 0, np.empty(3))[2] == knorm_module._UNSETTLED
     kernel = knorm_module._KNormKernel(2, Fraction(100))
-    rest = TestStream(1).take(21)
+    rest = TestStream(1).take(9)
     assert kernel(out, 0, own, 0) == (0, 0)
-    assert kernel(out, 0, np.concatenate((own, rest)), 0) == (2, 24)
+    assert kernel(out, 0, np.concatenate((own, rest)), 0) == (2, 12)
     assert np.hypot(*out) > 100 * 40  # -ln(2**-64) is 44
+
+
+def test_a_vector_that_256_bits_do_not_settle_is_drawn_on() -> None:
+    # uniforms of 2**-200 and less say nothing within 256 bits
+    kernel, out = knorm_module._KNormKernel(2, Fraction(100)), np.zeros(2, dtype=np.int64)
+    words = np.concatenate((np.zeros(12, dtype=np.uint64), TestStream(1).take(400)))
+    assert not knorm_module._surely(2, Fraction(100), words[:12], 4)[1]
+    assert kernel(out, 0, words[:95], 0) == (0, 0)
+    assert kernel(out, 0, words, 0) == (2, 96)
+    nothing = np.zeros(400, dtype=np.uint64)
+    assert kernel(out, 0, nothing[:383], 0) == (0, 0)
+    assert kernel(out, 0, nothing[:384], 0) == (2, 384)  # given up, as charged: it has probability 2**-8192
 
 
 def test_large_scales_use_the_slow_arithmetic_and_keep_the_law() -> None:
@@ -293,5 +316,5 @@ def test_bad_knorm_parameters_are_refused(dimension: object, scale: object, mess
 
 def test_what_finite_arithmetic_costs_is_stated_and_tiny() -> None:
     assert isinstance(knorm_delta(16, 1000), Fraction)
-    assert 0 < knorm_delta(4096, 2**40) < Fraction(1, 2**80)
-    assert 0 < planar_delta(4) <= Fraction(1, 2**50)
+    assert 0 < knorm_delta(4096, 2**40) < Fraction(1, 2**800)
+    assert 0 < planar_delta(4) <= Fraction(1, 2**160)

@@ -92,8 +92,8 @@ def test_a_small_budget_leaves_the_table_and_comes_back() -> None:
     ("parameters", "message"),
     [
         ((0, 1), "The 'epsilon' parameter of Staircase"),
-        ((151, 1), "The 'epsilon' parameter of Staircase must be from 1/1000 to 150"),
-        (("1/1001", 1), "The 'epsilon' parameter of Staircase must be from 1/1000 to 150"),
+        ((101, 1), "The 'epsilon' parameter of Staircase must be from 1/1000 to 100"),
+        (("1/1001", 1), "The 'epsilon' parameter of Staircase must be from 1/1000 to 100"),
         ((1, 0), "The 'sensitivity' parameter of Staircase"),
         ((1, 2**40 + 1), "The 'sensitivity' parameter of Staircase must be at most"),
         ((1, 5, 6), "The 'first' parameter of Staircase must be at most the sensitivity 5"),

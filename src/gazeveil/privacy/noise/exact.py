@@ -14,7 +14,8 @@ probability is a quotient of integers or a power of exp(-1/4), realised from uni
 
 Limits that keep every integer below 2**64: t <= 2**40, s <= 2**20, sigma <= 2**20. v beyond 2**20 starts the draw again (probability
 below exp(-2**18)), |y| from 2**31 on is rejected (below exp(-2**11)), and a real that ties with a threshold for 1087 bits counts as not
-below it (below 64 * 2**-1087): together under :data:`TAIL_DELTA` per draw. Proof: proofs/noise-exact.md.
+below it (below 64 * 2**-1087): together a total variation below 2**-1050 per draw, see
+:data:`TAIL_DELTA`. Proof: proofs/noise-exact.md.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ MOST_T = 1 << 40
 MOST_S = 1 << 20
 MOST_SIGMA = 1 << 20
 
-#: Bound on the probability that a cut tail touches one draw; far above the true figure, far below anything that matters.
-TAIL_DELTA = Fraction(1, 1 << 1000)
+#: What one draw adds to delta: (1 + exp(epsilon)) times the total variation from the exact law, for every epsilon up to 100. Far above the
+#: true figure, far below anything that matters.
+TAIL_DELTA = Fraction(1, 1 << 900)
 
 _STEPS = 64  # thresholds; beyond the last the geometric law, which has no memory, starts afresh from there
 _LIMBS = 17  # 63 bits, then 16 words

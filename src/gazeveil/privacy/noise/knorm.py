@@ -9,9 +9,9 @@ their length; and the sum of the E_i and of floor(D / 2) further exponentials is
 
 **Rounding is right, not nearly right.** A value is a function of D + m uniform reals; the sampler knows their first 64 bits. Double
 precision gives the vector and a bound on its error. If no coordinate is that close to a half-integer, the rounded vector is settled,
-whatever the further bits are. Otherwise the uniforms are drawn on to 512 bits and the vector is computed with integers
-(:mod:`gazeveil.privacy.noise.reals`). What is left is charged as :func:`knorm_delta`. Proof: proofs/noise-knorm.md. It assumes that the
-platform's log, sqrt, sin and cos are within 2 units in the last place, which the tests measure.
+whatever the further bits are. Otherwise the uniforms are drawn on to 256, 2,048 and 8,192 bits, until integers
+(:mod:`gazeveil.privacy.noise.reals`) settle it. Proof: proofs/noise-knorm.md. It assumes that the platform's log, sqrt, sin and cos are
+within 2 units in the last place, which the tests measure.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.noise import reals
+from gazeveil.privacy.noise.exact import TAIL_DELTA
 from gazeveil.privacy.noise.rng import WordArray, Words
 
 MOST_DIMENSION = 1 << 12
@@ -35,8 +36,7 @@ MOST_SCALE = 1 << 40
 #: Assumption of every guarantee that rests on this sampler.
 ASSUMPTION = "the platform's log, sqrt, sin and cos are within two units in the last place"
 
-_WORDS_PER_UNIFORM = 8  # when drawn on: 512 bits
-_BITS = 64 * _WORDS_PER_UNIFORM
+_DRAWN_ON = (4, 32, 128)  # words per uniform where the first does not settle a vector
 _FINISHED, _NEEDS_WORDS, _UNSETTLED = 0, 1, 2
 
 
@@ -60,8 +60,8 @@ def _settled(
                 break
             uniform = (np.float64(word) + 0.5) * 2.0**-64
             e = -math.log(uniform)
-            # cut-off of the uniform, relative error of log, rounding of the uniform
-            error = 2.0**-64 / uniform + e * 2.0**-51 + 2.0**-53
+            # bits of the uniform not drawn yet, error of log, two roundings of the uniform
+            error = 2.0**-64 / uniform + e * 2.0**-51 + 2.0**-51
             radius += e
             radius_error += error
             if i < pairs:
@@ -84,9 +84,9 @@ def _settled(
             length = math.sqrt(sum_square)
             factor = scale * radius / length
             relative = math.sqrt(sum_error) / length
-            # doubled: the bounds above are first order and are themselves rounded
+            # doubled, because the bounds are themselves rounded
             bound = 2.0 * (factor * worst + scale * radius * (relative + summing) + scale * radius_error)
-            if not (relative < 2.0**-10 and bound < 0.25):
+            if not bound < 0.25:
                 settled = False
             else:
                 for j in range(dimension):
@@ -105,14 +105,22 @@ def _settled(
     return done, position, _FINISHED
 
 
-def _surely(dimension: int, scale: Fraction, words: WordArray) -> list[int]:
-    """One vector from uniforms of 512 bits: the first words of all of them, then seven further words of each."""
+def _surely(dimension: int, scale: Fraction, words: WordArray, width: int) -> tuple[list[int], bool]:
+    """One vector from uniforms of `width` words each, and whether that settles it.
+
+    The words are the first ones of all uniforms, then what each tier of :data:`_DRAWN_ON` adds to them, uniform by uniform.
+    """
     pairs, more = (dimension + 1) // 2, dimension // 2
     uniforms = dimension + pairs
-    first, rest = words[:uniforms], words[uniforms:].reshape(uniforms, _WORDS_PER_UNIFORM - 1)
-    numbers = [int.from_bytes(int(f).to_bytes(8, "big") + r.astype(">u8").tobytes(), "big") for f, r in zip(first, rest, strict=True)]
-    work = _BITS + 1  # the middle of the interval that is left: 2 u + 1 of 2**513
-    e = [-reals.log(2 * u + 1, work) for u in numbers[: pairs + more]]
+    numbers, before = [0] * uniforms, 0
+    for tier in (1, *_DRAWN_ON):
+        if tier <= width:
+            rows = words[before * uniforms : tier * uniforms].reshape(uniforms, tier - before).astype(">u8")
+            numbers = [(u << (64 * (tier - before))) + int.from_bytes(row.tobytes(), "big") for u, row in zip(numbers, rows, strict=True)]
+            before = tier
+    bits = 64 * width
+    work = bits + 1  # the middle of the interval that is left: 2 u + 1 of 2**(bits + 1)
+    e = [max(0, -reals.log(2 * u + 1, work)) for u in numbers[: pairs + more]]
     y: list[int] = []
     for i in range(pairs):
         cos, sin = reals.cos_sin_of_turn(2 * numbers[pairs + more + i] + 1, work)
@@ -120,23 +128,34 @@ def _surely(dimension: int, scale: Fraction, words: WordArray) -> list[int]:
         y += [(h * cos) >> work, (h * sin) >> work]
     y = y[:dimension]
     length = math.isqrt(sum(c * c for c in y))
-    radius = Fraction(sum(e)) * scale
-    return [round(radius * c / (max(length, 1) << work)) for c in y]
+    radius = Fraction(sum(e), 1 << work) * scale
+    z = [radius * c / max(length, 1) for c in y]
+    # Each smallness of a number on the way costs that many bits; 100 more cover the dimension, the scale and all roundings.
+    small = bits - min(numbers[: pairs + more]).bit_length() + 2 * work - min(e[:pairs]).bit_length() - length.bit_length()
+    error = Fraction(1, 1 << max(0, bits - max(0, small) - int(radius).bit_length() - 100))
+    return [round(c) for c in z], all(abs(c - math.floor(c) - Fraction(1, 2)) > error for c in z)
 
 
 class _KNormKernel:
     def __init__(self, dimension: int, scale: Fraction) -> None:
         self.dimension, self.scale = dimension, scale
+        self.uniforms = dimension + (dimension + 1) // 2
         self.vector = np.empty(dimension + 1, dtype=np.float64)
 
     def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
-        needed = _WORDS_PER_UNIFORM * (self.dimension + (self.dimension + 1) // 2)
         while True:
             done, position, why = _settled(self.dimension, float(self.scale), out, done, words, position, self.vector)
-            if why != _UNSETTLED or position + needed > len(words):
+            if why != _UNSETTLED:
                 return done, position
-            out[done : done + self.dimension] = _surely(self.dimension, self.scale, words[position : position + needed])
-            done, position = done + self.dimension, position + needed
+            for width in _DRAWN_ON:
+                after = position + width * self.uniforms
+                if after > len(words):
+                    return done, position
+                vector, settled = _surely(self.dimension, self.scale, words[position:after], width)
+                if settled:
+                    break
+            out[done : done + self.dimension] = vector
+            done, position = done + self.dimension, after
 
 
 def _checked(owner: str, dimension: int, scale_steps: Number) -> tuple[int, Fraction]:
@@ -175,6 +194,6 @@ def knorm(dimension: int, scale_steps: Number, count: int, words: Words) -> NDAr
 
 
 def knorm_delta(dimension: int, scale_steps: Number) -> Fraction:
-    """Bound on the total variation between one vector of :func:`knorm` and the rounded ideal noise: (2 D + 8) / 2**96."""
-    size, _ = _checked("knorm_delta", dimension, scale_steps)
-    return Fraction(2 * size + 8, 1 << 96)
+    """What one vector adds to delta, for every epsilon up to 100: that 8,192 bits do not settle it."""
+    _checked("knorm_delta", dimension, scale_steps)
+    return TAIL_DELTA

@@ -12,7 +12,8 @@ Sampling uses whole numbers alone:
 3. it is kept with probability exp(-(|z| - n) / scale). |z| - n is the fractional part of a square root; Bernoulli(|z| - n) compares a
    64-bit uniform V with it by whole numbers, (n + V)**2 < x*x + y*y, exact but for the last bit of V.
 
-That last bit is all that is not exact: :func:`planar_delta` bounds it. Proof: proofs/noise-planar.md.
+That last bit can change a probability by a factor exp(2**-64 / scale). Two different points of a grid are at least one step apart, so a
+scale raised by less than a part in 2**15 (for most scales 2**20) pays for it, and the promise of the scale asked for holds purely. Proof: proofs/noise-planar.md.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.privacy.exactly import Number, exact
-from gazeveil.privacy.noise.exact import _below, _high, _size, laplace_scale
+from gazeveil.privacy.noise.exact import MOST_S, _below, _high, _size, laplace_scale
 from gazeveil.privacy.noise.rng import WordArray, Words
 
 LEAST_SCALE = Fraction(1, 16)
@@ -146,13 +147,23 @@ def _checked(owner: str, scale_steps: Number) -> Fraction:
     return scale
 
 
+def raised_scale(scale_steps: Number) -> Fraction:
+    """The scale that the sampler uses: above the one asked for by less than a part in 2**15, for most scales 2**20."""
+    t, s = laplace_scale(_checked("planar_laplace", scale_steps))
+    # as many parts as fit, up to where two uniform integers share a word
+    finer = max(1, min((1 << 25) // t, MOST_S // s))
+    return Fraction(t * finer + 1, s * finer)
+
+
 def planar_laplace(scale_steps: Number, count: int, words: Words) -> NDArray[np.int64]:
-    """Points of the lattice with P(z) proportional to exp(-|z| / scale).
+    """Points of the lattice with P(z) proportional to exp(-|z| / scale), the scale being :func:`raised_scale`.
+
+    Added to points of the grid they keep no more than d steps apart within a factor exp(d / scale_steps), up to :func:`planar_delta`.
 
     Parameters
     ----------
     scale_steps : Fraction or other number
-        In grid steps, 1/16 to 2**22; rounded up where its terms are too large, never down.
+        In grid steps, 1/16 to 2**22.
     count : int
         How many points.
     words : Words
@@ -163,15 +174,12 @@ def planar_laplace(scale_steps: Number, count: int, words: Words) -> NDArray[np.
     array of int64, shape (count, 2)
         With a fine grid the mean distance is 2 scale and the mean squared distance 6 scale**2.
     """
-    t, s = laplace_scale(_checked("planar_laplace", scale_steps))
+    scale = raised_scale(scale_steps)
     many = checks.count("planar_laplace", "count", count, least=0)
-    return words.run(_PlanarKernel(t, s), 2 * many, 8).reshape(many, 2)
+    return words.run(_PlanarKernel(scale.numerator, scale.denominator), 2 * many, 8).reshape(many, 2)
 
 
 def planar_delta(scale_steps: Number) -> Fraction:
-    """Bound on the total variation between one point of :func:`planar_laplace` and the exact law.
-
-    From scale 1 on the same error can be charged to epsilon instead: no probability is off by more than a factor exp(2**-58).
-    """
+    """What one point adds to delta because the tail is cut at 2**30 steps, for neighbours at most 2**29 steps apart."""
     _checked("planar_delta", scale_steps)
-    return Fraction(1, 1 << 50)
+    return Fraction(1, 1 << 160)

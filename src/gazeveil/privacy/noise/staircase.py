@@ -32,7 +32,6 @@ from gazeveil.privacy.noise.table import TABLE_DELTA, AliasTable, alias_table, l
 
 MOST_SENSITIVITY = 1 << 40
 
-_WORK = 256
 _MOST_LEVELS = 1000
 _MOST_TOTAL = 1 << 20
 
@@ -42,8 +41,7 @@ def _staircase(
     shift: int,
     keep: WordArray,
     alias: NDArray[np.int64],
-    fraction: WordArray,
-    escapes: np.uint64,
+    escape: int,
     levels: int,
     first: int,
     sensitivity: int,
@@ -51,14 +49,17 @@ def _staircase(
     done: int,
     words: WordArray,
     position: int,
-) -> tuple[int, int]:
+) -> tuple[int, int, bool]:
+    """Values until one escapes or the words run out."""
     after = position
     while done < len(out):
         whole = 0
         while True:
-            x, negative, after = look_up(shift, keep, alias, fraction, escapes, words, after)
+            x, negative, after = look_up(shift, keep, alias, words, after)
             if after < 0:
-                return done, position
+                return done, position, False
+            if x == escape:
+                return done, position, True
             if x < 2 * levels:
                 break
             whole += levels  # beyond the table the law starts afresh from there
@@ -68,7 +69,7 @@ def _staircase(
         upper = x & 1
         drawn, after = _below(np.uint64(sensitivity - first if upper == 1 else first), words, after)
         if after < 0:
-            return done, position
+            return done, position, False
         size = whole * sensitivity + np.int64(drawn) + upper * first
         if negative == np.uint64(1):
             if size == 0:
@@ -77,7 +78,7 @@ def _staircase(
         out[done] = size
         done += 1
         position = after
-    return done, position
+    return done, position, False
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Staircase:
     Parameters
     ----------
     epsilon : Fraction or other number
-        1/1000 to 150.
+        1/1000 to 100.
     sensitivity : int
         By how many steps neighbours differ, 1 to 2**40.
     first : int, optional
@@ -107,8 +108,8 @@ class Staircase:
 
     def __post_init__(self) -> None:
         epsilon = exact("Staircase", "epsilon", self.epsilon, above=0)
-        if not Fraction(1, 1000) <= epsilon <= 150:
-            checks.refuse("Staircase", "epsilon", "from 1/1000 to 150", self.epsilon)
+        if not Fraction(1, 1000) <= epsilon <= 100:
+            checks.refuse("Staircase", "epsilon", "from 1/1000 to 100", self.epsilon)
         object.__setattr__(self, "epsilon", epsilon)
         size = checks.count("Staircase", "sensitivity", self.sensitivity)
         if size > MOST_SENSITIVITY:
@@ -120,7 +121,7 @@ class Staircase:
 
     @property
     def delta_num(self) -> Fraction:
-        """Bound on the total variation between one value and its exact law."""
+        """What one value adds to delta, for every epsilon up to 100."""
         return TABLE_DELTA
 
     @property
@@ -129,24 +130,59 @@ class Staircase:
         return staircase_variance(float(Fraction(self.epsilon)), self.sensitivity, self.first or 1)
 
     @cached_property
-    def _table(self) -> tuple[AliasTable, int]:
-        epsilon, r = Fraction(self.epsilon), self.first or 1
-        ratio = reals.exp_minus(epsilon, _WORK)
-        levels = min(_MOST_LEVELS, max(1, math.ceil(20 / epsilon)))
+    def _levels(self) -> int:
+        return min(_MOST_LEVELS, max(1, math.ceil(20 / Fraction(self.epsilon))))
+
+    def _law(self, bits: int) -> list[int]:
+        """Weights of 2 G + (0 for c < r, 1 for c >= r), then of all further levels together."""
+        r, more = self.first or 1, self.sensitivity - (self.first or 1)
+        ratio = reals.exp_minus(Fraction(self.epsilon), bits)
         weights: list[int] = []
-        level = 1 << _WORK
-        for _ in range(levels):
-            weights += [level * r, ((level * ratio) >> _WORK) * (self.sensitivity - r)]
-            level = (level * ratio) >> _WORK
-        # sum over all further levels of exp(-epsilon k) (r + (D - r) exp(-epsilon))
-        block = (r << _WORK) + (self.sensitivity - r) * ratio
-        weights.append(level * block // ((1 << _WORK) - ratio))
-        return alias_table(weights), levels
+        level = 1 << bits
+        for _ in range(self._levels):
+            following = (level * ratio) >> bits
+            weights += [level * r, following * more]
+            level = following
+        block = (r << bits) + more * ratio  # r + (D - r) exp(-epsilon), and a geometric series of it
+        return [*weights, level * block // ((1 << bits) - ratio)]
+
+    @cached_property
+    def _table(self) -> AliasTable:
+        return alias_table(self._law)
 
     def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
         """The kernel that :meth:`Words.run` runs."""
-        table, levels = self._table
-        return _staircase(*table.arguments, levels, self.first or 1, self.sensitivity, out, done, words, position)
+        table, first = self._table, self.first or 1
+        fixed = (63 - table.bits, table.keep, table.alias, len(table.owned), self._levels, first, self.sensitivity)
+        while True:
+            done, position, escaped = _staircase(*fixed, out, done, words, position)
+            if not escaped:
+                return done, position
+            value, after = self._one(words, position)
+            if after < 0:
+                return done, position
+            out[done] = value
+            done, position = done + 1, after
+
+    def _one(self, words: WordArray, position: int) -> tuple[int, int]:
+        """One value, escapes included, and the position after it: what the compiled loop does, in plain Python."""
+        first = self.first or 1
+        while True:
+            whole, x, negative = 0, 2 * self._levels, 0
+            while x == 2 * self._levels:
+                x, negative, position = self._table.look_up(words, position)
+                if position < 0:
+                    return 0, -1
+                whole += min(x // 2, self._levels)
+            if whole > _MOST_TOTAL:
+                continue
+            upper = x % 2
+            drawn, position = _below(np.uint64(self.sensitivity - first if upper else first), words, position)
+            if position < 0:
+                return 0, -1
+            size = whole * self.sensitivity + int(drawn) + upper * first
+            if size > 0 or negative == 0:
+                return (-size if negative else size), position
 
     def draw(self, count: int, words: Words) -> NDArray[np.int64]:
         """That many values."""
@@ -170,8 +206,8 @@ def staircase_variance(epsilon: float, sensitivity: int, first: int) -> float:
 def best_first(epsilon: Fraction, sensitivity: int) -> int:
     """The first step with the least variance.
 
-    The continuous optimum is gamma D with gamma = -b/(1-b) + ((b - 2 b**2 + 2 b**4 - b**5) / 2)**(1/3) / (1-b)**2 (Geng and Viswanath,
-    Theorem 6); the whole numbers around it are compared. An inexact choice would cost variance, never privacy.
+    The continuous optimum is gamma D with gamma = -b/(1-b) + ((b - 2 b**2 + 2 b**4 - b**5) / 2)**(1/3) / (1-b)**2 (Geng and
+    Viswanath); the whole numbers around it are compared. An inexact choice would cost variance, never privacy.
     """
     e = float(epsilon)
     b, c = math.exp(-e), -math.expm1(-e)

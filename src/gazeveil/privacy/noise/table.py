@@ -1,22 +1,23 @@
 """Integer noise from tables: the fastest sampler, with its distance from the exact law proved and stated.
 
 A law on a few thousand outcomes is stored as an alias table (Walker 1977, Vose 1991) in whole numbers: of 2**63 equal slots outcome x
-owns the whole part of p(x) 2**63, one word picks the slot. The slots nobody owns (fewer than there are outcomes) are the outcome
-"escape", which draws two more words and gives x its fraction of a slot to 64 further bits. So every probability is right to 2**-127.
+owns the whole part of p(x) 2**63, and one word picks the slot. The few slots nobody owns are the outcome "escape", drawn about once in
+2**50 values: there the outcome is chosen among the fractions of slots with 1,200 further bits, on Python's integers. So the table is
+fast and every probability is right to 2**-1200.
 
 Discrete Laplace of any scale needs no large table: the digits of a geometric number in any base are independent, each one a truncated
-geometric number of its own, and the leading digit, which has no bound, starts afresh beyond its table because the law has no memory. A
-discrete Gaussian is cut where its tail is below 2**-140. :data:`TABLE_DELTA` bounds the total variation per value. Proof:
-proofs/noise-table.md.
+geometric number of its own, and the leading digit, which has no bound, starts afresh beyond its table because the law has no memory.
+:data:`TABLE_DELTA` bounds what the rest costs per value. Proof: proofs/noise-table.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +26,23 @@ from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.noise import reals
-from gazeveil.privacy.noise.exact import _below, laplace_scale
+from gazeveil.privacy.noise.exact import TAIL_DELTA, _below, laplace_scale
 from gazeveil.privacy.noise.rng import WordArray, Words
 
-#: Bound on the total variation between one value and its exact law.
-TABLE_DELTA = Fraction(1, 1 << 100)
+#: What one value adds to delta, for every epsilon up to 100.
+TABLE_DELTA = TAIL_DELTA
 
 #: Largest sigma of a table.
 MOST_SIGMA = 1 << 10
 
+#: Weights of the outcomes 0, 1, ... in units of 2**-bits, each right to 2**64 units, with a sum of at least 2**bits.
+Law: TypeAlias = Callable[[int], Sequence[int]]
+
 _BASE = 4000  # digits below the leading one
 _MOST_RESTARTS = 1 << 16
-_WORK = 256
+_TABLE_BITS = 256
+_ESCAPE_WORDS = 19
+_ESCAPE_BITS = 64 * _ESCAPE_WORDS
 
 
 @compiled
@@ -68,100 +74,98 @@ def _pair_up(weights: WordArray, capacity: np.uint64, keep: WordArray, alias: ND
 
 @dataclass(frozen=True, eq=False)
 class AliasTable:
-    """One law on the outcomes 0 to n - 1.
+    """One law on the outcomes 0, 1, ...
 
     Parameters
     ----------
+    law : callable
+        The law to any number of bits, for escapes.
+    owned : list of int
+        Slots of each outcome; later outcomes own none.
     bits : int
         There are 2**bits columns of 2**(63 - bits) slots.
     keep, alias : arrays, shape (2**bits,)
-        Column i is outcome i in its first `keep[i]` slots, `alias[i]` in the others; outcome n is "escape".
-    fraction : array of uint64, shape (n,)
-        What each outcome owns of the slots nobody owns, in 2**-64 of a slot.
-    escapes : int
-        Slots nobody owns.
+        Column i is outcome i in its first `keep[i]` slots, `alias[i]` in the others; outcome `len(owned)` is "escape".
     """
 
+    law: Law
+    owned: list[int]
     bits: int
     keep: WordArray
     alias: NDArray[np.int64]
-    fraction: WordArray
-    escapes: int
 
     @property
-    def arguments(self) -> tuple[int, WordArray, NDArray[np.int64], WordArray, np.uint64]:
-        """The table as :func:`look_up` takes it."""
-        return 63 - self.bits, self.keep, self.alias, self.fraction, np.uint64(self.escapes)
+    def escapes(self) -> int:
+        """Slots nobody owns."""
+        return (1 << 63) - sum(self.owned)
+
+    def look_up(self, words: WordArray, position: int) -> tuple[int, int, int]:
+        """An outcome, a fair bit and the position after them, escapes included; position -1 when the words ran out."""
+        x, bit, position = look_up(63 - self.bits, self.keep, self.alias, words, position)
+        if position >= 0 and x == len(self.owned):
+            x, position = self._escape(words, position)
+        return int(x), int(bit), position
+
+    def _escape(self, words: WordArray, position: int) -> tuple[int, int]:
+        """The outcome of a slot that nobody owns: x in proportion to what p(x) 2**63 exceeds the slots of x."""
+        slot, position = _below(np.uint64(self.escapes), words, position)
+        if position < 0 or position + _ESCAPE_WORDS > len(words):
+            return 0, -1
+        place = int.from_bytes(words[position : position + _ESCAPE_WORDS].astype(">u8").tobytes(), "big") + (int(slot) << _ESCAPE_BITS)
+        weights = self.law(_ESCAPE_BITS + 80)
+        total, before = sum(weights), 0
+        for x, weight in enumerate(weights):
+            slots = self.owned[x] if x < len(self.owned) else 0
+            before += max(0, (weight << (63 + _ESCAPE_BITS)) // total - (slots << _ESCAPE_BITS))
+            if before > place:
+                return x, position + _ESCAPE_WORDS
+        return 0, position + _ESCAPE_WORDS
 
 
-def alias_table(weights: Sequence[int]) -> AliasTable:
-    """The table of outcomes 0 to n - 1 with probabilities proportional to the weights, each right to 2**-127."""
+def alias_table(law: Law) -> AliasTable:
+    """The table of a law."""
+    weights = law(_TABLE_BITS)
     total = sum(weights)
-    shares = [(w << 127) // total for w in weights]
-    whole = [s >> 64 for s in shares]
-    escapes = (1 << 63) - sum(whole)
-    bits = len(weights).bit_length()
+    # Less 2**-100 of a slot, far more than the weights' error: no outcome is given more than it has.
+    owned = [max(0, ((w << 163) // total - 1) >> 100) for w in weights]
+    while owned[-1] == 0:
+        owned.pop()
+    bits = len(owned).bit_length()
     slots = np.zeros(1 << bits, dtype=np.uint64)
-    slots[: len(weights)] = whole
-    slots[len(weights)] = escapes
+    slots[: len(owned)] = owned
+    slots[len(owned)] = (1 << 63) - sum(owned)
     keep, alias = np.empty_like(slots), np.empty(len(slots), dtype=np.int64)
     _pair_up(slots, np.uint64(1 << (63 - bits)), keep, alias)
-    return AliasTable(bits, keep, alias, np.array([s & ((1 << 64) - 1) for s in shares], dtype=np.uint64), escapes)
+    return AliasTable(law, owned, bits, keep, alias)
 
 
 @compiled
-def _escape(fraction: WordArray, escapes: np.uint64, words: WordArray, position: int) -> tuple[np.int64, int]:
-    """The outcome of a slot that nobody owns: x with probability fraction[x] / (escapes * 2**64)."""
-    slot, position = _below(escapes, words, position)
-    if position < 0 or position >= len(words):
-        return np.int64(0), -1
-    word = words[position]
-    high, low = np.uint64(0), np.uint64(0)
-    for x in range(len(fraction)):
-        before = low
-        low += fraction[x]
-        if low < before:
-            high += np.uint64(1)
-        if high > slot or (high == slot and low > word):
-            return np.int64(x), position + 1
-    return np.int64(0), position + 1
-
-
-@compiled
-def look_up(
-    shift: int, keep: WordArray, alias: NDArray[np.int64], fraction: WordArray, escapes: np.uint64, words: WordArray, position: int
-) -> tuple[int, np.uint64, int]:
-    """An outcome, a fair bit and the position after them; position -1 when the words ran out."""
+def look_up(shift: int, keep: WordArray, alias: NDArray[np.int64], words: WordArray, position: int) -> tuple[int, np.uint64, int]:
+    """An outcome of a table (or "escape"), a fair bit and the position after them; position -1 when the words ran out."""
     if position >= len(words):
         return 0, np.uint64(0), -1
-    word = words[position]
-    position += 1
-    slot = word >> np.uint64(1)
+    slot = words[position] >> np.uint64(1)
     x = np.int64(slot >> np.uint64(shift))
     if slot & ((np.uint64(1) << np.uint64(shift)) - np.uint64(1)) >= keep[x]:
         x = alias[x]
-    if x == len(fraction):
-        x, position = _escape(fraction, escapes, words, position)
-    return int(x), word & np.uint64(1), position
+    return int(x), words[position] & np.uint64(1), position + 1
 
 
 @compiled
 def _draw(
     shift: NDArray[np.int64],
     start: NDArray[np.int64],
+    escape: NDArray[np.int64],
+    place: NDArray[np.int64],
     keep: WordArray,
     alias: NDArray[np.int64],
-    first: NDArray[np.int64],
-    fraction: WordArray,
-    escapes: WordArray,
-    place: NDArray[np.int64],
     tail: int,
     out: NDArray[np.int64],
     done: int,
     words: WordArray,
     position: int,
-) -> tuple[int, int]:
-    """Signed values whose size has the digits of the tables, lowest first; outcome `tail` of the last starts it afresh from there."""
+) -> tuple[int, int, bool]:
+    """Signed values whose size has the digits of the tables, lowest first, until one escapes or the words run out."""
     digits = len(shift)
     after = position
     while done < len(out):
@@ -169,19 +173,16 @@ def _draw(
         negative = np.uint64(0)
         while d < digits:
             if after >= len(words):
-                return done, position
+                return done, position, False
             word = words[after]
             after += 1
             negative = word & np.uint64(1)
             slot = word >> np.uint64(1)
-            column = np.int64(slot >> np.uint64(shift[d]))
-            x = column
-            if slot & ((np.uint64(1) << np.uint64(shift[d])) - np.uint64(1)) >= keep[start[d] + column]:
-                x = alias[start[d] + column]
-            if x == first[d + 1] - first[d]:
-                x, after = _escape(fraction[first[d] : first[d + 1]], escapes[d], words, after)
-                if after < 0:
-                    return done, position
+            x = np.int64(slot >> np.uint64(shift[d]))
+            if slot & ((np.uint64(1) << np.uint64(shift[d])) - np.uint64(1)) >= keep[start[d] + x]:
+                x = alias[start[d] + x]
+            if x == escape[d]:
+                return done, position, True
             size += x * place[d]
             if d == digits - 1 and x == tail and restarts < _MOST_RESTARTS:
                 restarts += 1
@@ -195,7 +196,7 @@ def _draw(
             continue
         done += 1
         position = after
-    return done, position
+    return done, position, False
 
 
 class NoiseTable:
@@ -203,8 +204,8 @@ class NoiseTable:
 
     Parameters
     ----------
-    laws : sequence of lists of int
-        Weights of the outcomes 0, 1, ... of each digit, lowest digit first.
+    laws : sequence of Law
+        Laws of the digits, lowest digit first.
     places : sequence of int
         What one unit of each digit counts.
     tail : int
@@ -213,57 +214,79 @@ class NoiseTable:
     Attributes
     ----------
     delta_num : Fraction
-        Bound on the total variation between one value and its exact law.
+        What one value adds to delta, for every epsilon up to 100.
     """
 
     delta_num = TABLE_DELTA
 
-    def __init__(self, laws: Sequence[Sequence[int]], places: Sequence[int], tail: int = -1) -> None:
-        made = [alias_table(weights) for weights in laws]
+    def __init__(self, laws: Sequence[Law], places: Sequence[int], tail: int = -1) -> None:
+        self.tables = [alias_table(law) for law in laws]
+        self._places, self._tail = list(places), tail
         self._arrays = (
-            np.array([63 - law.bits for law in made], dtype=np.int64),
-            np.cumsum([0, *(len(law.keep) for law in made[:-1])]).astype(np.int64),
-            np.concatenate([law.keep for law in made]),
-            np.concatenate([law.alias for law in made]),
-            np.cumsum([0, *(len(law.fraction) for law in made)]).astype(np.int64),
-            np.concatenate([law.fraction for law in made]),
-            np.array([law.escapes for law in made], dtype=np.uint64),
+            np.array([63 - t.bits for t in self.tables], dtype=np.int64),
+            np.cumsum([0, *(len(t.keep) for t in self.tables[:-1])]).astype(np.int64),
+            np.array([len(t.owned) for t in self.tables], dtype=np.int64),
             np.array(places, dtype=np.int64),
+            np.concatenate([t.keep for t in self.tables]),
+            np.concatenate([t.alias for t in self.tables]),
         )
-        self._tail = tail
 
     def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
         """The kernel that :meth:`Words.run` runs."""
-        return _draw(*self._arrays, self._tail, out, done, words, position)
+        while True:
+            done, position, escaped = _draw(*self._arrays, self._tail, out, done, words, position)
+            if not escaped:
+                return done, position
+            value, after = self._one(words, position)
+            if after < 0:
+                return done, position
+            out[done] = value
+            done, position = done + 1, after
+
+    def _one(self, words: WordArray, position: int) -> tuple[int, int]:
+        """One value, escapes included, and the position after it: what the compiled loop does, in plain Python."""
+        while True:
+            size, negative = 0, 0
+            for d, table in enumerate(self.tables):
+                for _ in range(_MOST_RESTARTS + 1):
+                    x, negative, position = table.look_up(words, position)
+                    if position < 0:
+                        return 0, -1
+                    size += x * self._places[d]
+                    if d < len(self.tables) - 1 or x != self._tail:
+                        break
+            if size > 0 or negative == 0:
+                return (-size if negative else size), position
 
     def draw(self, count: int, words: Words) -> NDArray[np.int64]:
         """That many values."""
-        return words.run(self, checks.count("NoiseTable", "count", count, least=0), len(self._arrays[0]) + 1)
+        return words.run(self, checks.count("NoiseTable", "count", count, least=0), len(self.tables) + 1)
 
 
-def _geometric_weights(ratio: int, outcomes: int) -> list[int]:
-    """1, a, a**2, ... for a = ratio / 2**256."""
-    weights = [1 << _WORK]
-    for _ in range(outcomes - 1):
-        weights.append((weights[-1] * ratio) >> _WORK)
-    return weights
+def _powers(rate: Fraction, outcomes: int, beyond: bool) -> Law:
+    """1, a, a**2, ... for a = exp(-rate), and at the end, if asked for, all that is left: a**n / (1 - a)."""
+
+    def law(bits: int) -> list[int]:
+        ratio = reals.exp_minus(rate, bits)
+        weights = [1 << bits]
+        for _ in range(outcomes - 1):
+            weights.append((weights[-1] * ratio) >> bits)
+        return [*weights, (weights[-1] * ratio) // ((1 << bits) - ratio)] if beyond else weights
+
+    return law
 
 
 @lru_cache(maxsize=64)
 def _laplace_table(t: int, s: int) -> NoiseTable:
-    laws: list[list[int]] = []
+    laws: list[Law] = []
     places = [1]
     scale = Fraction(t, s)
     while scale > _BASE // 8:
-        laws.append(_geometric_weights(reals.exp_minus(1 / scale, _WORK), _BASE))
+        laws.append(_powers(1 / scale, _BASE, False))
         places.append(places[-1] * _BASE)
         scale /= _BASE
-    ratio = reals.exp_minus(1 / scale, _WORK)
     outcomes = min(_BASE, max(4, math.ceil(20 * scale)))
-    weights = _geometric_weights(ratio, outcomes)
-    # all that is left: a**n / (1 - a)
-    beyond = (weights[-1] * ratio) // ((1 << _WORK) - ratio)
-    return NoiseTable([*laws, [*weights, beyond]], places, outcomes)
+    return NoiseTable([*laws, _powers(1 / scale, outcomes, True)], places, outcomes)
 
 
 def laplace_table(scale: Number) -> NoiseTable:
@@ -280,12 +303,15 @@ def laplace_table(scale: Number) -> NoiseTable:
 
 @lru_cache(maxsize=16)
 def _gaussian_table(sigma: Fraction) -> NoiseTable:
-    factor, step = reals.exp_minus(1 / (2 * sigma**2), _WORK), reals.exp_minus(1 / sigma**2, _WORK)
-    weights = [1 << _WORK]
-    while weights[-1] >> (_WORK - 160):
-        weights.append((weights[-1] * factor) >> _WORK)
-        factor = (factor * step) >> _WORK
-    return NoiseTable([weights], [1])
+    def law(bits: int) -> list[int]:
+        factor, step = reals.exp_minus(1 / (2 * sigma**2), bits), reals.exp_minus(1 / sigma**2, bits)
+        weights = [1 << bits]
+        while weights[-1] >> 64:
+            weights.append((weights[-1] * factor) >> bits)
+            factor = (factor * step) >> bits
+        return weights
+
+    return NoiseTable([law], [1])
 
 
 def gaussian_table(sigma: Number) -> NoiseTable:
