@@ -251,31 +251,13 @@ def _play_published(mechanism: CFPA | DCFPA, shape: _Shape, difference: bool, si
     work = plan(mechanism.name, sequences("audit", table_of(people, ["0", "1", "p"])), float(mechanism.budget), shape.size, mechanism.k, difference)
     (batch,) = work.batches
     mine = np.flatnonzero(batch.recording == 2)
-    one = replace_rows(batch, mine)
     rng = generator(seed, "audit")
     scores = []
     for _ in range(trials):
-        levels = one.draw(rng)[:, 0].mean(axis=1) if not difference else one.draw(rng)[:, 0, 0]
+        blocks = batch.draw(rng)[mine, 0]
+        levels = blocks[:, 0] if difference else blocks.mean(axis=1)
         scores.append((np.clip(levels, 0.0, 1.0).sum(), levels.sum()))
     return np.array(scores)
-
-
-def replace_rows(batch: Any, rows: NDArray[np.int64]) -> Any:
-    """The batch of some of its blocks alone: what the others draw is independent and does not matter."""
-    many = batch.kept.shape[1] * batch.kept.shape[2]
-    inside = np.isin(batch.places // many, rows)
-    renumbered = np.searchsorted(rows, batch.places[inside] // many) * many + batch.places[inside] % many
-    return replace(
-        batch,
-        recording=batch.recording[rows],
-        start=batch.start[rows],
-        kept=batch.kept[rows],
-        places=renumbered,
-        real_scale=batch.real_scale[inside],
-        imaginary_scale=batch.imaginary_scale[inside],
-        delta_2=batch.delta_2[rows],
-        k=batch.k[rows],
-    )
 
 
 @game("dct-knorm")
