@@ -13,7 +13,8 @@ Sampling uses whole numbers alone:
    64-bit uniform V with it by whole numbers, (n + V)**2 < x*x + y*y, exact but for the last bit of V.
 
 That last bit can change a probability by a factor exp(2**-64 / scale). Two different points of a grid are at least one step apart, so a
-scale raised by less than a part in 2**15 (for most scales 2**20) pays for it, and the promise of the scale asked for holds purely. Proof: proofs/noise-planar.md.
+scale raised by less than a part in 2**15 (for most scales 2**20) pays for it, and the promise of the scale asked for holds purely. Proof:
+proofs/noise-planar.md.
 """
 
 from __future__ import annotations
