@@ -38,6 +38,11 @@ test: check
 bench: install
 	$(BIN)/python benchmarks/speed.py --json benchmarks/results/speed.jsonl
 	$(BIN)/python benchmarks/events_agreement.py --sixth --json benchmarks/results/events.jsonl
+	$(BIN)/python benchmarks/noise.py --json benchmarks/results/noise.jsonl
+	$(BIN)/python benchmarks/tables_fourier.py --json benchmarks/results/tables_fourier.jsonl
+	$(BIN)/python benchmarks/tables_people.py --json benchmarks/results/tables_people.jsonl
+	$(BIN)/python benchmarks/streams.py --json benchmarks/results/streams.jsonl
+	$(BIN)/python benchmarks/kaleido.py --json benchmarks/results/kaleido.jsonl
 
 audit: install
 	$(BIN)/python -m pytest -m heavy

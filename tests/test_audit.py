@@ -31,6 +31,8 @@ VERDICTS = [
     ("dcfpa:epsilon=1,chunk=32,reading=published", math.inf, True),
     ("dct-knorm:epsilon=1", 0.9, False),
     ("dct-knorm:epsilon=10", 9.0, False),
+    ("dp-k-same:k=4,epsilon=1", 0.9, False),
+    ("marginals:k=4", 0.9, False),
     ("heatmap-laplace:epsilon=1", 0.9, False),
     ("heatmap-gaussian:rho=1", 2.0, False),
 ]
