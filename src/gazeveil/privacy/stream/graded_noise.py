@@ -37,7 +37,7 @@ BLOCK = 256
 #: Fewest steps of the lattice in a scale, and in the increment between two levels.
 LEAST_STEPS = 16
 
-_KEPT = 64  # blocks in memory
+_KEPT = 256  # blocks in memory, 4 KB each
 _OCTAVE = math.log(2.0)
 _TURN = 2.0 * math.pi
 

@@ -26,6 +26,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar
 
+import numpy as np
+
 from gazeveil import checks
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.exactly import Number, exact
@@ -194,13 +196,12 @@ class _Slotted(Kaleido):
         most = math.ceil(Fraction(self.w, least))
         if self.slots is not None and self.slots > most:
             checks.refuse(self.name, "slots", f"at most ceil(w / t_skip) = {most}", self.slots)
-        noise = 6.0 * float(Fraction(self.r_deg) / publish) ** 2
-
-        def error(n: int) -> float:
-            age = math.ceil(self.w / n) / rate_hz / MOVE_S
-            return noise * n * n + MOVE_DEG2 * (1.0 - (1.0 - math.exp(-age)) / age)
-
-        chosen = self.slots or min(range(1, most + 1), key=error)
+        chosen = self.slots
+        if chosen is None:
+            n = np.arange(1, most + 1, dtype=np.float64)
+            age = np.ceil(self.w / n) / rate_hz / MOVE_S
+            noise = 6.0 * (float(Fraction(self.r_deg) / publish) * n) ** 2
+            chosen = 1 + int(np.argmin(noise + MOVE_DEG2 * (1.0 + np.expm1(-age) / age)))
         return max(least, math.ceil(Fraction(self.w, chosen)))
 
 
