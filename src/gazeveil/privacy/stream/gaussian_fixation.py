@@ -7,8 +7,8 @@ sample costs. Nothing of how the eye moves within a fixation is released.
 A new place is released
 
 * `changes="detected"`: when gaze has stayed within `near_deg` of one place for `least_s`, and that place is more than `apart_deg` away from
-  the one released last. The moments of change follow the fixations; they are *not* protected, and the promise is for streams that change
-  at the same moments.
+  the one released last; or when gaze has been away from that one for twice as long without coming to rest. The moments of change
+  follow the fixations; they are *not* protected, and the promise is for streams that change at the same moments.
 * `changes="clock"`: at the first good sample of every slot of `slot_s`, whatever gaze does. Then nothing but the places depends on gaze, and
   the promise holds without that condition; a long fixation shows several independent draws.
 
@@ -90,7 +90,7 @@ class GaussianFixation(StreamMechanism):
         for name in ("near_deg", "apart_deg", "least_s", "slot_s"):
             self.store(name, checks.positive(self.name, name, getattr(self, name)))
         if self.apart_deg < self.near_deg:
-            # else one fixation could be released twice
+            # a fixation may be as wide as near_deg and must not count as two
             checks.refuse(self.name, "apart_deg", f"at least near_deg = {self.near_deg:g}", self.apart_deg)
 
     def ticks(self, rate_hz: float) -> int:
@@ -137,8 +137,9 @@ class GaussianFixation(StreamMechanism):
 class _Memo(Stage):
     def __init__(self, bits: int, sphere: bool, gap: int, detection: tuple[float, float, bool], streams: int, noise: PerBlock) -> None:
         self.bits, self.sphere, self.gap, self.detection, self.noise = bits, sphere, gap, detection, noise
-        # Per stream: true place of the last release, candidate's place, samples it has lasted (-1: nothing was released yet).
-        self.places = np.zeros((streams, 5))
+        # Per stream: true place of the last release, candidate's place, samples it has lasted (-1: nothing was released yet), and samples
+        # in a row away from the last release.
+        self.places = np.zeros((streams, 6))
         self.released = np.zeros((streams, 2))
         self.reset()
 
@@ -192,16 +193,15 @@ def _memoise(
                 continue
             a, b = x[s, i], y[s, i]
             new = p[4] < 0.0
-            if new:
-                p[2], p[3], p[4] = a, b, 0.0
-            elif detected:
+            if detected and not new:
                 if _apart(p[2], p[3], a, b, sphere) <= near:
                     p[4] += 1.0
                 else:
                     p[2], p[3], p[4] = a, b, 0.0
-                new = p[4] >= gap and _apart(p[0], p[1], p[2], p[3], sphere) > apart
+                p[5] = p[5] + 1.0 if _apart(p[0], p[1], a, b, sphere) > apart else 0.0
+                new = (p[4] >= gap and _apart(p[0], p[1], p[2], p[3], sphere) > apart) or p[5] >= 2 * gap
             if new:
-                p[0], p[1] = a, b
+                p[0], p[1], p[2], p[3], p[4], p[5] = a, b, a, b, 0.0, 0.0
                 block = 2 * ((offset + i) // gap)
                 u = np.int64(np.rint(a * scale)) + noise[s, block]
                 v = np.int64(np.rint(b * scale)) + noise[s, block + 1]
