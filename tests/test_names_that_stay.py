@@ -25,6 +25,9 @@ STREAMS: dict[str, dict[str, object]] = {
     "kalman": {},
     "gaussian-fixation": {"sigma_deg": 2},
     "spatial-equal-area": {"L": 64},
+    "kaleido": {"epsilon": 1, "w": 50, "r_deg": 2, "h": 2, "t_skip_ms": 50, "l_thresh_deg": 1},
+    "kaleido-reserve": {"epsilon": 1, "w": 50, "r_deg": 2, "h": 2, "t_skip_ms": 50, "l_thresh_deg": 1},
+    "kaleido-uniform": {"epsilon": 1, "w": 50, "r_deg": 2, "h": 2, "t_skip_ms": 50, "l_thresh_deg": 1},
 }
 
 

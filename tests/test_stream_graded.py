@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from fractions import Fraction
+from statistics import ALPHA, Cdf, assert_distribution, discrete_laplace_cdf, follows
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp, norm
-from statistics import ALPHA, Cdf, assert_distribution, discrete_laplace_cdf, follows
 
 from gazeveil import Screen, Sphere
 from gazeveil.errors import GazeveilError
@@ -209,7 +210,7 @@ def test_any_split_into_blocks_gives_the_same_views(law: str, space: Any, cuts: 
     whole = Graded(law, (1, 3)).open(100.0, space, seed=8).push(t, x, y, ok)
     session = Graded(law, (1, 3)).open(100.0, space, seed=8)
     edges = sorted({0, 600, *cuts})
-    parts = [session.push(t[i:j], x[i:j], y[i:j], ok[i:j]) for i, j in zip(edges, edges[1:], strict=False)]
+    parts = [session.push(t[i:j], x[i:j], y[i:j], ok[i:j]) for i, j in itertools.pairwise(edges)]
     for level, want in whole.items():
         for k in range(4):
             np.testing.assert_array_equal(np.concatenate([p[level][k] for p in parts]), want[k])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from fractions import Fraction
 from typing import Any
@@ -55,7 +56,7 @@ def test_any_split_into_blocks_gives_the_same_bits(cls: Any, reading: str, space
     whole = mechanism.open(100.0, space, seed=seed).push(*data)
     session = mechanism.open(100.0, space, seed=seed)
     edges = sorted({0, 150, *cuts})
-    parts = [session.push(*(a[i:j] for a in data)) for i, j in zip(edges, edges[1:], strict=False)]
+    parts = [session.push(*(a[i:j] for a in data)) for i, j in itertools.pairwise(edges)]
     assert same(whole, [np.concatenate(p) for p in zip(*parts, strict=True)])
 
 
@@ -292,7 +293,7 @@ def test_no_output_while_there_is_nothing_published() -> None:
 
 
 def test_a_million_samples_go_through_in_one_block() -> None:
-    t, x, y, ok = (np.tile(a, 100) for a in gaze(10_000, SCREEN, 1))
+    _, x, y, ok = (np.tile(a, 100) for a in gaze(10_000, SCREEN, 1))
     out = Kaleido(1, 50, 2).open(100.0, SCREEN).push(np.arange(10**6) * 10**7, x, y, ok)
     assert out[3].all()
     assert 10**6 / 60 < np.count_nonzero(np.diff(out[1])) < 10**6 / 5

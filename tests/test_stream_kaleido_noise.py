@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from statistics import ALPHA, assert_distribution, follows
 from typing import Any
 
 import numpy as np
 import pytest
-from statistics import ALPHA, assert_distribution, follows
 
 import gazeveil
 from gazeveil import Screen, Sphere
