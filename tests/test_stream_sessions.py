@@ -101,11 +101,9 @@ def test_what_is_not_gaze_is_lost(text: str, x: float, y: float) -> None:
     assert np.isnan(whole[2]).all()
 
 
-@pytest.mark.parametrize("text", MECHANISMS)
+@pytest.mark.parametrize("text", [t for t in MECHANISMS if "temporal" not in t])
 def test_backwards_and_repeated_times_are_lost(text: str) -> None:
     m = mechanism(text)
-    if m.stride > 1 or text.startswith("temporal"):
-        pytest.skip("leaves samples out, so places in the result are others")
     t = np.array([100, 200, 300, 300, 250, 200, 400]) * 10**6
     ok = m.open(10.0, seed=1).push(t, np.full(7, 10.0), np.full(7, 10.0), np.ones(7, dtype=bool))[3]
     # smoothing and filters release from the second good sample on
@@ -319,7 +317,7 @@ def test_looking_twice_at_a_lazy_release_draws_no_new_noise() -> None:
         np.testing.assert_array_equal(one.data[0].x_deg, one.data[0].x_deg)
         assert one.data[0].x_deg[0] != two.data[0].x_deg[0]
         assert one.data[0].x_deg[0] != one.data[1].x_deg[0]
-        with pytest.raises(DataError, match="secret key"):
+        with pytest.raises(DataError, match="secret keys"):
             pickle.dumps(one.data.items)
         pickle.dumps(one.data.load().items)
 

@@ -1,13 +1,12 @@
 """Protecting every recording of a cohort, one file at a time.
 
 A release is one thing: looking at it twice must not draw new noise, because two noisy copies say more than one. Recordings in memory are
-protected at once. Recordings that are still files are protected each time they are loaded, with noise from a key that was drawn from the
-operating system when the release was made and never leaves the process: pickling such a release is refused.
+protected at once. Recordings that are still files are protected each time they are loaded, with noise under keys that come from the
+operating system, are remembered with the release and never leave the process: pickling such a release is refused.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from functools import partial
@@ -36,29 +35,36 @@ class Keyed(Protocol):
         ...
 
 
+class Secret:
+    """The keys of one release, each drawn from the operating system when it is first needed, and the same ever after.
+
+    It cannot be pickled, so it cannot be published by accident.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[str | int, ...], bytes] = {}
+
+    def __reduce__(self) -> NoReturn:
+        raise DataError("A protected cohort over files holds the secret keys of its noise and cannot be sent elsewhere. Write it, or load it first.")
+
+    def key(self, *names: str | int) -> bytes:
+        """32 secret bytes for what the names say."""
+        found = self._keys.get(names)
+        # setdefault is one step, so that two threads agree
+        return found if found is not None else self._keys.setdefault(names, os.urandom(32))
+
+
 class KeyedSource:
-    """AES-256 in counter mode under a key derived from a secret: the same words each time, which only who holds the secret can tell."""
+    """AES-256 in counter mode under a remembered key: the same words each time, which only who holds the key can tell."""
 
     secure = True
 
-    def __init__(self, secret: Keyed, *keys: str | int) -> None:
-        text = "\x1f".join(f"{type(k).__name__}:{k}" for k in keys)
-        key = hashlib.blake2b(text.encode(), key=secret.key, digest_size=32).digest()
+    def __init__(self, key: bytes) -> None:
         self._stream: CipherContext = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
 
     def take(self, count: int) -> WordArray:
         """The next words."""
         return np.frombuffer(bytearray(self._stream.update(bytes(8 * count))), dtype=np.uint64)
-
-
-class Secret:
-    """The key of one release; it cannot be pickled, so it cannot be published by accident."""
-
-    def __init__(self) -> None:
-        self.key = os.urandom(64)
-
-    def __reduce__(self) -> NoReturn:
-        raise DataError("A protected cohort over files holds the secret key of its noise and cannot be sent elsewhere. Write it, or load it first.")
 
 
 class KeyedBits:
@@ -67,7 +73,7 @@ class KeyedBits:
     Parameters
     ----------
     secret : Secret
-        The key of the release.
+        The keys of the release.
     *keys : str
         Which recording.
     """
@@ -77,7 +83,7 @@ class KeyedBits:
 
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
         """One keyed source."""
-        return [KeyedSource(self.secret, *self.keys, *keys)]
+        return [KeyedSource(self.secret.key(*self.keys, *keys))]
 
 
 def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None, kept: tuple[str, ...]) -> tuple[Cohort, list[Guarantee]]:
