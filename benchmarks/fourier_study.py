@@ -2,7 +2,7 @@
 
     python benchmarks/fourier_study.py [--people N] [--draws 3] [--json FILE] [--page docs/mechanisms/fourier-comparison.md]
 
-GazeCom clips (windows of 5 s every 0.1 s) and EyeNavGS (10 s every 0.5 s), 48 features, epsilon per recording-feature. All mechanisms get the same Wiener
+Datasets, windows, epsilons and mechanisms are in studies/fourier.toml; 48 features, epsilon per recording-feature. All mechanisms get the same Wiener
 shrinkage with the same public spectrum, and the constant public midpoint is a row of its own. The figure is the root mean square error of a feature in units of
 its public range, averaged over features: expected in closed form before clamping, and measured on releases as they are published.
 Recordings are found through GAZEVEIL_DATA.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -26,16 +27,11 @@ from gazeveil.privacy.tables.sequences import sequences
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(os.environ.get("GAZEVEIL_DATA", ROOT / ".." / "shared" / "data"))
-#: Folder, format, window and step in seconds, and the public length in windows: GazeCom clips last 20 s; EyeNavGS visits have no common length.
-SETS = (("gazecom", "gazecom", 5.0, 0.1, 151), ("eyenavgs_nthu", "eyenavgs", 10.0, 0.5, None))
-EPSILONS = ("0.01", "0.1", "1", "10", "100")
-ROWS = (
-    "lpa:",
-    "fpa:",
-    *(f"{name}:chunk={chunk}" for name in ("cfpa", "dcfpa") for chunk in (32, 64, 128)),
-    "dct-knorm:profile=exponential",
-    "dct-knorm:",
-)
+STUDY = tomllib.loads((ROOT / "studies" / "fourier.toml").read_text(encoding="utf-8"))
+#: Folder, format, window and step in seconds, and the public length in windows.
+SETS = tuple((c["folder"], c["format"], c["window_s"], c["step_s"], c.get("length")) for c in STUDY["cohorts"])
+EPSILONS = tuple(STUDY["epsilons"])
+ROWS = tuple(STUDY["mechanisms"])
 
 #: A mechanism that is not this much better than the midpoint has kept nothing worth its budget.
 SURVIVES = 0.99
