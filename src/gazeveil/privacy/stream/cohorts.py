@@ -7,6 +7,7 @@ operating system, are remembered with the release and never leave the process: p
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from functools import partial
@@ -65,6 +66,12 @@ class KeyedSource:
     def take(self, count: int) -> WordArray:
         """The next words."""
         return np.frombuffer(bytearray(self._stream.update(bytes(8 * count))), dtype=np.uint64)
+
+
+def derived_key(secret: bytes, *names: str | int) -> bytes:
+    """32 bytes of BLAKE2b for what the names say, under a secret of at most 64 bytes."""
+    text = "\x1f".join(f"{type(n).__name__}:{n}" for n in names)
+    return hashlib.blake2b(text.encode(), key=secret, digest_size=32).digest()
 
 
 class KeyedBits:

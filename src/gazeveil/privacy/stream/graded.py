@@ -35,7 +35,7 @@ from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.rng import ASSUMPTION, Source, TestStream
-from gazeveil.privacy.stream.cohorts import KeyedSource
+from gazeveil.privacy.stream.cohorts import KeyedSource, derived_key
 from gazeveil.privacy.stream.gaussian import fold, stop
 from gazeveil.privacy.stream.graded_noise import BLOCK, LEAST_STEPS, GaussianChain, LaplaceChain, Noise, PlanarCloud
 from gazeveil.privacy.stream.session import NEVER_COVERED, Samples, Session, Stage, StreamMechanism
@@ -66,7 +66,7 @@ class SessionKey:
 
     def source(self, *keys: str | int) -> Source:
         """Words for those keys, the same each time."""
-        return KeyedSource(self, *keys) if self.seed is None else TestStream(self.seed, *keys)
+        return KeyedSource(derived_key(self.key, *keys)) if self.seed is None else TestStream(self.seed, *keys)
 
 
 @dataclass(frozen=True)
