@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
-from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
@@ -33,6 +32,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.release import Release
+from gazeveil.privacy.stream.front import accept
 from gazeveil.privacy.stream.supply import Bits, SeededBits, SystemBits, derived_seed
 
 #: t_ns, x_deg, y_deg, valid.
@@ -356,7 +356,7 @@ class Session:
         return (t, x, y, ok) if self.streams is not None else (t[0], x[0], y[0], ok[0])
 
     def _run(self, t: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
-        _accept(t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock)
+        accept(t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock)
         return self._stage.run(t, x, y, valid)
 
     def _arrays(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:
@@ -392,45 +392,3 @@ class Session:
         rows = (self.streams or 1, -1) if x.size else (self.streams or 1, 0)
         whole = [np.array(a.reshape(rows), dtype=d, order="C") for a, d in ((t, np.int64), (x, np.float64), (y, np.float64), (v, np.bool_))]
         return cast("Samples", tuple(whole))
-
-
-@compiled
-def _accept(
-    t_ns: NDArray[np.int64],
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    sphere: bool,
-    native: bool,
-    period_ns: float,
-    clock: NDArray[np.int64],
-) -> None:
-    """The front, in place: what is not plain gaze becomes lost, and times become those that are released.
-
-    `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time of the last good one, step of the grid.
-    """
-    x_low, x_high, y_low, y_high = (0.0, 360.0, 0.0, 180.0) if sphere else (-90.0, 90.0, -90.0, 90.0)
-    for s in range(x_deg.shape[0]):
-        begun, origin, last, step = clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3]
-        for i in range(x_deg.shape[1]):
-            t, x, y = t_ns[s, i], x_deg[s, i], y_deg[s, i]
-            # NaN fails every comparison, and so is outside.
-            ok = valid[s, i] and x >= x_low and x < x_high and y >= y_low and y < y_high and (sphere or (x > x_low and y > y_low))
-            ok = ok and (begun < 2 or t > last)
-            if begun == 0:
-                # a clock near the end of 64 bits could not be counted on from
-                begun, origin, step = 1, (t if -4.0e18 < t < 4.0e18 else np.int64(0)), 0
-            else:
-                step += 1
-                if ok:
-                    due = (float(t) - float(origin)) / period_ns
-                    if due - step > 2.0 and due * period_ns + abs(float(origin)) < 4.0e18:
-                        step = np.int64(np.rint(due))
-            if ok:
-                begun, last = 3, t
-            else:
-                x_deg[s, i], y_deg[s, i] = np.nan, np.nan
-            valid[s, i] = ok
-            if not native:
-                t_ns[s, i] = origin + np.int64(np.rint(step * period_ns))
-        clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3] = begun, origin, last, step
