@@ -176,7 +176,7 @@ def test_after_a_failure_half_used_words_are_not_used_again() -> None:
         words.run(pass_through, 1_000_000, 1)
     later = words.run(pass_through, 5000, 1)
     assert np.count_nonzero(later) == 5000
-    assert not np.isin(later, TestStream(1).take(2 * (1 << 16)).view(np.int64)).any()
+    assert not np.isin(later, TestStream(1).take(256 + (1 << 16)).view(np.int64)).any()
 
 
 def test_used_words_are_overwritten() -> None:
