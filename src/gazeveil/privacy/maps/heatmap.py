@@ -30,7 +30,7 @@ from gazeveil.privacy.exactly import exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian, discrete_laplace
-from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 
 #: Steps of a viewer's total weight.
@@ -140,6 +140,7 @@ class _Heatmap(Mechanism[Cohort]):
             assumptions=(
                 f"the names of the {stimuli} stimuli, their screens and the size of the maps are public",
                 "each person has one recording per stimulus",
+                ASSUMPTION,
             ),
             not_covered=_NOT_COVERED,
             reason="proofs/heatmap.md",

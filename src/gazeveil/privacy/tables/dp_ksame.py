@@ -35,6 +35,7 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.geometry import knorm, knorm_delta
 from gazeveil.privacy.noise.knorm import ASSUMPTION
+from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.noise.shells import most_sensitivity, shell_noise, shells
 from gazeveil.privacy.release import Release
@@ -42,6 +43,7 @@ from gazeveil.privacy.tables.dct_knorm import cosine_rows
 from gazeveil.privacy.tables.dp_ksame_plan import Plan, Sizes, blocks, plan, shares
 from gazeveil.privacy.tables.exponential import UNITS
 from gazeveil.privacy.tables.partition import need, random_groups
+from gazeveil.privacy.tables.promise import PUBLIC
 from gazeveil.privacy.tables.sequences import STEPS, Lattice, Sequences, lattice, public_bounds, sequences
 from gazeveil.privacy.tables.spectrum import PublicSpectrum, Reals, as_spectrum, wiener
 from gazeveil.privacy.tables.whole import Grid, coefficients, grid_l2
@@ -267,9 +269,10 @@ class DPKSame(Mechanism[FeatureTable]):
             {} if self.per == "user" else {"epsilon": self.budget * user[self.per]},
             mechanism=self.title,
             assumptions=(
-                "the bounds of the features are public and were not taken from this data",
+                *PUBLIC,
                 f"the length of {sizes.length} rows is public{origin}",
                 f"it is public that nobody has more than {sizes.recordings} recordings",
+                BITS_ASSUMPTION,
                 *assumptions,
             ),
             not_covered=("who took part, and which stimuli, sessions and tasks there were",),

@@ -110,7 +110,8 @@ class NoisyTable(Mechanism[FeatureTable]):
         share, grid, steps, noisy = self._noisy(seqs, seed)
         values = np.clip(grid.real(steps), *public_bounds(self.name, data).T)
         assumed = self._parameter("length") is None
-        guarantee = proved(self.title, share, grid.length, assumed, f"proofs/{self.name}.md", noisy.delta_num, noisy.assumptions)
+        proof = f"proofs/{self.name}.md"
+        guarantee = proved(self.title, share, grid.length, assumed, proof, noisy.delta_num, noisy.assumptions, self.block(grid.length))
         return Release(rebuild(seqs, values), guarantee if seed is None else guarantee.tested(), self.provenance(seed), grid.notes())
 
     def unclamped(self, data: FeatureTable, seed: int | None = None) -> NDArray[np.float64]:

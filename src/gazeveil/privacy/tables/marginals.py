@@ -32,12 +32,13 @@ from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
-from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.noise.uniform import generator, uniform_below
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.exponential import NEIGHBOURS, UNITS, complete_values, task_of
 from gazeveil.privacy.tables.partition import need
 from gazeveil.privacy.tables.pd_test import charge, deterministic_pass, plausible_counts, randomised_pass
+from gazeveil.privacy.tables.promise import PUBLIC
 from gazeveil.privacy.tables.sequences import TABLE_NOT_COVERED, Sequences, public_bounds, rebuild_rows, sequences
 
 #: Parts of the weight 1 that each person has in a histogram.
@@ -208,12 +209,13 @@ class Marginals(Mechanism[FeatureTable]):
         return scale
 
     def _guarantee(self, candidates: int, people: int, features: int, most: int, length: int, epsilon: Fraction, tasks: int) -> Guarantee:
-        long = "the longest recording's, and assumed public" if self.length is None else "public"
+        long = " (it was taken from the longest recording)" if self.length is None else ""
         user = epsilon * features * most
         assumptions = (
-            "the public bounds of the features were not taken from the data",
-            f"every synthetic recording has {length} rows, a length that is {long}",
-            f"nobody has more than {most} tasks",
+            *PUBLIC,
+            f"the length of {length} rows is public{long}",
+            f"it is public who has which tasks, and that nobody has more than {most} of them",
+            ASSUMPTION,
         )
         not_covered = ("how many people took part, and how many of them had each stimulus, session and task",)
         draws = TAIL_DELTA * tasks * features * self.bins

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.noise.rng import ASSUMPTION
 from gazeveil.privacy.tables.sequences import TABLE_NOT_COVERED, Sequences, per_feature_epsilon, user_epsilon
 
 #: What is replaced between neighbours, per unit.
@@ -19,6 +20,9 @@ _REPLACED = {
     "recording": f"all values of one recording {_OTHERS}, in any number up to the public length",
     "user": f"all values of all recordings of one person {_OTHERS}, in any number up to the public length",
 }
+
+#: What every proof about tables takes for granted.
+PUBLIC = ("the bounds of the features and the parameters of the mechanism are public and were not taken from this data",)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,9 @@ class Share:
         return user_epsilon(self.block, self.features, self.recordings, self.chunks)
 
 
-def proved(title: str, share: Share, length: int, assumed: bool, proof: str, delta_num: Fraction, more: tuple[str, ...] = ()) -> Guarantee:
+def proved(
+    title: str, share: Share, length: int, assumed: bool, proof: str, delta_num: Fraction, more: tuple[str, ...] = (), chunk: int | None = None
+) -> Guarantee:
     """The guarantee of a corrected reading.
 
     Parameters
@@ -80,19 +86,23 @@ def proved(title: str, share: Share, length: int, assumed: bool, proof: str, del
         Numerical error of all samples of noise.
     more : tuple of str
         Further assumptions.
+    chunk : int, optional
+        Rows of a chunk, where there are chunks: chunks of another size are other neighbours.
     """
+    replaced = _REPLACED[share.per].replace("one chunk", f"one chunk of {chunk} rows") if share.per == "chunk" else _REPLACED[share.per]
     origin = " (it was taken from the longest recording)" if assumed else ""
     return Guarantee(
         "epsilon-dp",
         share.per,
-        _REPLACED[share.per],
+        replaced,
         {"epsilon": share.epsilon},
         {"epsilon": share.user},
         title,
         (
-            "the bounds of the features are public and were not taken from this data",
+            *PUBLIC,
             f"the length of {length} rows is public{origin}",
             "how many recordings each person has is public",
+            ASSUMPTION,
             *more,
         ),
         TABLE_NOT_COVERED,

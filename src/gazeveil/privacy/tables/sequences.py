@@ -24,7 +24,7 @@ STEPS = 1 << 16
 PER = ("chunk", "recording-feature", "recording", "user")
 
 #: What every release of a table tells.
-TABLE_NOT_COVERED = ("who took part, which stimuli, sessions and tasks each person has, and how many recordings that makes",)
+TABLE_NOT_COVERED = ("who took part, which stimuli, sessions and tasks each person has, how many recordings that makes, and in which order they come",)
 
 RecordingKey = tuple[str, str, str, str]
 
@@ -164,7 +164,14 @@ def lattice(owner: str, seqs: Sequences, length: int | None) -> Lattice:
         The public length; None takes the longest recording's, which the guarantee then has to assume public.
     """
     bounds = public_bounds(owner, seqs.table)
-    low, step = bounds[:, 0].copy(), (bounds[:, 1] - bounds[:, 0]) / STEPS
+    low, step = bounds[:, 0].copy(), (bounds[:, 1] / STEPS - bounds[:, 0] / STEPS)
+    if not ((step > 0) & (low + step * STEPS > low) & np.isfinite(step * STEPS)).all():
+        # Without a step that a double can hold a value would become any whole number, and the proofs bound it by STEPS.
+        bad = int(np.flatnonzero(~((step > 0) & (low + step * STEPS > low) & np.isfinite(step * STEPS)))[0])
+        raise DataError(
+            f"{owner} cuts the public bounds of a feature into {STEPS} steps, and those of '{seqs.table.columns[bad]}' are too close together or too far apart"
+            " for that. Give it another unit. Nothing was released."
+        )
     n = int(seqs.lengths.max()) if length is None else checks.count(owner, "length", length)
     recordings, features = len(seqs.keys), len(seqs.table.columns)
     out = np.full((recordings, n, features), STEPS // 2, dtype=np.int64)
