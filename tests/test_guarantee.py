@@ -1,6 +1,7 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.accounting import (
     BudgetError,
@@ -20,6 +22,7 @@ from gazeveil.privacy.accounting import (
     rdp_of_laplace,
     rho_of_epsilon,
 )
+from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.exactly import exact, round_up, shown
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 
@@ -66,6 +69,10 @@ def test_numbers_are_never_rounded_in_the_promises_favour(value: Fraction, place
 
 def test_numbers_print_as_people_read_them() -> None:
     assert [shown(Fraction(n)) for n in ("48", "0.5", "1/3", "1/64")] == ["48", "0.5", "1/3 (about 0.3334)", "0.015625"]
+    # A radius that is protected is rounded the other way, and no number is too small or too large to be shown.
+    assert shown(Fraction(2, 3), down=True) == "2/3 (about 0.6666)"
+    assert shown(Fraction(1, 3 * 10**400)) == "about 3.334e-401"
+    assert shown(10**400 + Fraction(1, 3)).endswith("(about 1.001e+400)")
 
 
 # --- the promise -----------------------------------------------------------------------------------------------------------------
@@ -138,7 +145,36 @@ def test_guarantees_travel_and_serialise() -> None:
 def test_numerical_error_is_part_of_delta() -> None:
     g = Guarantee("epsilon-delta-dp", "user", "x", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}, delta_num=Fraction(1, 10**9))
     assert g.delta == Fraction(1, 10**6) + Fraction(1, 10**9)
-    assert "Finite arithmetic" in str(g)
+    assert "Finite arithmetic adds at most 1e-09 to delta" in str(g)
+    # Rounded up, never down; and what is nothing to anybody is kept and not printed.
+    assert "at most 1.3e-09 to delta" in str(replace(g, delta_num=Fraction(121, 10**11)))
+    tiny = replace(g, delta_num=Fraction(1, 2**900))
+    assert "Finite" not in str(tiny)
+    assert tiny.delta == Fraction(1, 10**6) + Fraction(1, 2**900)
+
+
+def test_a_delta_is_part_of_what_a_change_may_do() -> None:
+    g = Guarantee("epsilon-delta-dp", "user", "x", {"epsilon": Fraction(1), "delta": Fraction(1, 1000)})
+    assert "by a factor of at most 2.719, and by at most 0.001 more." in str(g)
+    # A rho is put into the words people know.
+    assert "differential privacy with epsilon = about 7.767" in str(zcdp(1))
+
+
+@pytest.mark.parametrize("numbers", [{"numbers": {"epsilon": Fraction(-1)}}, {"user": {"epsilon": Fraction(-1)}}, {"delta_num": Fraction(-1, 10**9)}])
+def test_a_negative_budget_would_be_a_refund(numbers: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match="must be at least 0"):
+        replace(pure(1), **numbers)  # type: ignore[arg-type]
+
+
+def test_a_guarantee_cannot_be_changed_after_the_fact() -> None:
+    clauses, numbers = ["bounds are public"], {"epsilon": Fraction(1)}
+    g = Guarantee("epsilon-dp", "user", "x", numbers, assumptions=clauses)  # type: ignore[arg-type]
+    clauses.clear()
+    numbers["epsilon"] = Fraction(0)
+    assert g.assumptions == ("bounds are public",)
+    assert g.epsilon == 1
+    with pytest.raises(TypeError):
+        g.numbers["epsilon"] = Fraction(0)  # type: ignore[index]
 
 
 # --- composition -----------------------------------------------------------------------------------------------------------------
@@ -253,6 +289,38 @@ def test_a_decision_is_void_once_the_account_has_changed() -> None:
     with pytest.raises(BudgetError, match="The account changed"):
         account.commit(second)
     assert account.spent == Fraction(3, 4)
+
+
+def test_an_account_takes_no_decision_but_its_own() -> None:
+    account, other = Filter(10), Filter(10)
+    account.commit(account.ask(pure(9)))
+    other.commit(other.ask(pure(Fraction(1, 10))))
+    for forged in (other.ask(pure(Fraction(1, 10))), replace(account.ask(pure(1)), spent_after=Fraction(0), cost=Fraction(0))):
+        with pytest.raises(BudgetError, match="not made by this account"):
+            account.commit(forged)
+    assert account.spent == 9
+
+
+def test_chunks_of_different_sizes_do_not_add_up_to_one_chunk() -> None:
+    # A chunk of 32 rows changes two chunks of 24: the sum at the chunk would be too small.
+    parts = [gazeveil.mechanism("cfpa", epsilon=1, chunk=c, per="chunk").release(sample_data("table")).guarantee for c in (8, 6)]
+    together = compose(parts)
+    assert together.unit == "user"
+    assert together.epsilon == 2 * 3 * (5 + 7)
+    for account in (Filter(100, unit="chunk"), Odometer(unit="chunk")):
+        take = account.add if isinstance(account, Odometer) else lambda g, a=account: a.spend([g])
+        take(parts[0])
+        take(parts[0])
+        with pytest.raises(BudgetError, match="speak of another chunk"):
+            take(parts[1])
+
+
+def test_a_person_s_promise_needs_all_its_numbers() -> None:
+    # Delta adds up over a person's units as epsilon does: a guarantee that does not say to what is not lifted.
+    numbers = {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}
+    g = Guarantee("epsilon-delta-dp", "chunk", "one chunk", numbers, {"epsilon": Fraction(20)}, mechanism="x")
+    with pytest.raises(BudgetError, match="does not say what that adds up to"):
+        compose([g, pure(1)])
 
 
 def test_several_releases_are_taken_whole_or_not_at_all() -> None:

@@ -24,9 +24,12 @@ from fractions import Fraction
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
 from gazeveil.privacy.exactly import Number, exact, shown
-from gazeveil.privacy.guarantee import COMPOSABLE, UNITS, Guarantee
+from gazeveil.privacy.guarantee import COMPOSABLE, DEFINITIONS, UNITS, Guarantee
 
 _GRID = 10**9
+
+#: What differs between neighbours where promises about smaller units, or in different words, are put together.
+_WHOLE_PERSON = "all data of one person are replaced, within what is assumed to be public"
 
 
 class BudgetError(GazeveilError):
@@ -158,9 +161,9 @@ def at_user(guarantee: Guarantee) -> Guarantee:
     """
     if guarantee.unit == "user":
         return guarantee
-    if not guarantee.user:
+    if not all(name in guarantee.user for name in DEFINITIONS[guarantee.definition]):
         raise BudgetError(f"{guarantee.mechanism} promises something about {guarantee.unit} and does not say what that adds up to for a person.", guarantee)
-    return replace(guarantee, unit="user", neighbours="everything of one person is replaced", numbers={**guarantee.numbers, **guarantee.user}, user={})
+    return replace(guarantee, unit="user", neighbours=_WHOLE_PERSON, numbers={**guarantee.numbers, **guarantee.user}, user={})
 
 
 def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: str = "unknown") -> Guarantee:
@@ -198,7 +201,7 @@ def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: st
     return Guarantee(
         definition,
         parts[0].unit,
-        parts[0].neighbours if len({g.neighbours for g in parts}) == 1 else "everything of one person is replaced",
+        parts[0].neighbours if len({g.neighbours for g in parts}) == 1 else _WHOLE_PERSON,
         numbers,
         user,
         mechanism=" and ".join(dict.fromkeys(g.mechanism for g in parts if g.mechanism)),
@@ -207,6 +210,16 @@ def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: st
         reason="sum over releases about the same people" if people == "same" else "largest over disjoint people",
         delta_num=together(g.delta_num for g in parts),
     )
+
+
+def _same_neighbours(guarantee: Guarantee, before: str) -> None:
+    """Refuse to add up promises about different small things: a chunk of 32 rows lies across chunks of 48, a move by 1 degree is not one by 5."""
+    if guarantee.unit != "user" and before and guarantee.neighbours != before:
+        raise BudgetError(
+            f"The releases so far speak of another {guarantee.unit} ({before}) than {guarantee.mechanism or 'this one'} does ({guarantee.neighbours})."
+            " Keep an account about the user instead.",
+            guarantee,
+        )
 
 
 def _total(values: Iterable[Fraction]) -> Fraction:
@@ -254,7 +267,8 @@ class Filter:
     currency : str
         `epsilon` (pure DP) or `rho` (zCDP; pure releases are charged epsilon**2 / 2).
     unit : str
-        The unit the limit is for; releases of another unit are lifted to `user` if that is the unit, else refused.
+        The unit the limit is for; releases of another unit are lifted to `user` if that is the unit, else refused. Below `user` all
+        releases must have the same neighbours in words.
     delta_num : number
         How much numerical error may add up.
 
@@ -277,6 +291,7 @@ class Filter:
         self.spent = Fraction(0)
         self.delta_num = Fraction(0)
         self._version = 0
+        self._neighbours = ""
 
     @property
     def remaining(self) -> Fraction:
@@ -312,19 +327,24 @@ class Filter:
             raise BudgetError(f"Refused: {decision.reason}. Nothing was spent.", decision.guarantee)
         if decision.version != self._version:
             raise BudgetError("The account changed since this release was checked. Ask again; nothing was spent.", decision.guarantee)
-        self.spent = decision.spent_after
-        self.delta_num += decision.guarantee.delta_num
+        # Worked out anew: a decision may come from another account, or have been made up.
+        now = self.ask(decision.guarantee)
+        if now != decision:
+            raise BudgetError("This decision was not made by this account. Ask it; nothing was spent.", decision.guarantee)
+        self.spent = now.spent_after
+        self.delta_num += self._cost(decision.guarantee)[1]
         self._version += 1
+        self._neighbours = self._neighbours or decision.guarantee.neighbours
 
     def spend(self, guarantees: Iterable[Guarantee]) -> None:
         """Take several releases or none: the whole is checked before any of it is spent."""
         wanted = list(guarantees)
-        before = (self.spent, self.delta_num, self._version)
+        before = (self.spent, self.delta_num, self._version, self._neighbours)
         try:
             for guarantee in wanted:
                 self.commit(self.ask(guarantee))
         except GazeveilError:
-            self.spent, self.delta_num, self._version = before
+            self.spent, self.delta_num, self._version, self._neighbours = before
             raise
 
     def _cost(self, guarantee: Guarantee) -> tuple[Fraction, Fraction]:
@@ -333,6 +353,7 @@ class Filter:
             if self.unit != "user":
                 raise BudgetError(f"This account is about {self.unit}; {g.mechanism or 'the release'} promises something about {g.unit}.", g)
             g = at_user(g)
+        _same_neighbours(g, self._neighbours)
         if self.currency == "epsilon":
             if g.definition not in {"epsilon-dp", "epsilon-ldp"}:
                 raise BudgetError(f"This account adds up pure epsilon; {g.mechanism or 'the release'} promises {g.definition}. Use an account in rho.", g)
@@ -366,6 +387,7 @@ class Odometer:
     _rho: Fraction = Fraction(0)
     _is_pure: bool = True
     _delta_num: Fraction = Fraction(0)
+    _neighbours: str = ""
 
     def add(self, guarantee: Guarantee) -> None:
         """Record a release that was made."""
@@ -374,6 +396,7 @@ class Odometer:
             if self.unit != "user":
                 raise BudgetError(f"This odometer is about {self.unit}; {g.mechanism or 'the release'} promises something about {g.unit}.", g)
             g = at_user(g)
+        _same_neighbours(g, self._neighbours)
         if g.definition == "epsilon-delta-dp":
             raise BudgetError("An odometer adds up pure epsilon and rho. Record the mechanism's rho instead of its (epsilon, delta).", g)
         if g.definition == "rho-zcdp":
@@ -383,6 +406,7 @@ class Odometer:
             self._pure.append(g.numbers["epsilon"])
             self._rho += rho_of_epsilon(g.numbers["epsilon"])
         self._delta_num += g.delta_num
+        self._neighbours = self._neighbours or g.neighbours
 
     def reading(self, delta: Number = Fraction(0)) -> tuple[Fraction, Fraction]:
         """Valid (epsilon, delta) now; delta 0 works while every release was pure.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -53,8 +53,10 @@ def exact(owner: str, name: str, value: object, least: Fraction | int | None = N
     return result
 
 
-def shown(value: Fraction) -> str:
-    """A number as people read it: whole, a short decimal where that is exact, else a quotient with its rounded-up decimal.
+def shown(value: Fraction, down: bool = False) -> str:
+    """A number as people read it: whole, a short decimal where that is exact, else a quotient with its decimal, rounded against the promise.
+
+    `down` is for numbers whose larger value would be the better promise, like a radius that is protected.
 
     Examples
     --------
@@ -69,7 +71,9 @@ def shown(value: Fraction) -> str:
             rest //= prime
     if rest == 1 and value.denominator <= 10**6:
         return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
-    digits = f"{round_up(value, 4):g}"
+    # Not by way of a float: the smallest and the largest numbers have none, and would print as 0 or not at all.
+    rounded = Context(prec=4, rounding=ROUND_FLOOR if down else ROUND_CEILING).divide(Decimal(value.numerator), Decimal(value.denominator))
+    digits = f"{float(rounded):g}" if abs(rounded.adjusted()) < 300 else f"{rounded:g}"
     return f"{value.numerator}/{value.denominator} (about {digits})" if value.denominator <= 10**4 else f"about {digits}"
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from gazeveil import checks
-from gazeveil.privacy.exactly import shown
+from gazeveil.privacy.exactly import round_up, shown
 
 #: Definitions and the numbers each one needs.
 DEFINITIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -38,6 +38,15 @@ UNITS = ("sample", "window", "chunk", "recording-feature", "recording", "user")
 
 #: How a claim is known.
 STATUSES = ("proved", "claimed", "empirical", "refuted")
+
+#: Numbers of which more is promised the larger they are; printed decimals of them are rounded down.
+_MORE_IS_BETTER = frozenset({"k", "r_deg", "w_samples", "t_samples"})
+
+#: Numerical errors below this are kept in `delta_num` and not printed: nobody reads them as anything but nothing.
+LEAST_PRINTED = Fraction(1, 10**100)
+
+#: The delta at which a rho is put into words.
+WORDED_DELTA = Fraction(1, 10**6)
 
 #: Definitions whose numbers may be added up.
 COMPOSABLE = frozenset({"epsilon-dp", "epsilon-delta-dp", "rho-zcdp", "epsilon-ldp"})
@@ -112,10 +121,12 @@ class Guarantee:
                 checks.refuse("Guarantee", "numbers", f"a mapping with '{name}' for {self.definition}", dict(self.numbers))
         for mapping in (self.numbers, self.user):
             for name, value in mapping.items():
-                if not isinstance(value, Fraction):
-                    checks.refuse("Guarantee", name, "a Fraction: budgets are exact", value)
+                _check_number(name, value)
+        _check_number("delta_num", self.delta_num)
         if self.status != "proved" and not self.reason:
             checks.refuse("Guarantee", "reason", "given where the status is not proved", self.reason)
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        object.__setattr__(self, "not_covered", tuple(self.not_covered))
         object.__setattr__(self, "numbers", MappingProxyType(dict(self.numbers)))
         object.__setattr__(self, "user", MappingProxyType(dict(self.user)))
 
@@ -166,7 +177,7 @@ class Guarantee:
         """The guarantee of a release made with a seed: whoever knows the seed can undo the noise, so it is only claimed."""
         if self.status != "proved" or self.definition == "none":
             return self
-        return self.with_status("claimed", "the noise came from a test stream with a known seed, not from the operating system")
+        return self.with_status("claimed", "its random numbers came from a test stream with a known seed, not from the operating system")
 
     def figures(self) -> dict[str, object]:
         """The guarantee as JSON has it; fractions as text."""
@@ -199,7 +210,7 @@ class Guarantee:
         return f"{who} promises {self._claim()}.{self._meaning()}" + self._tail()
 
     def _claim(self) -> str:
-        n = {k: shown(v) for k, v in self.numbers.items()}
+        n = {k: shown(v, down=k in _MORE_IS_BETTER) for k, v in self.numbers.items()}
         about = _UNIT_WORDS[self.unit]
         words = {
             "k-anonymity": lambda: f"{n['k']}-anonymity of the released record of one person",
@@ -224,21 +235,36 @@ class Guarantee:
         if self.definition == "k-anonymity" and k is not None:
             alone = f" At least {shown(k)} people share every released record, so the record alone singles nobody out"
             return alone + "; it does not limit what somebody learns who knows more than the record."
+        if self.definition == "rho-zcdp":
+            from gazeveil.privacy.accounting import epsilon_of_rho
+
+            epsilon = epsilon_of_rho(self.numbers["rho"], WORDED_DELTA)
+            return f" That implies, for instance, differential privacy with epsilon = {shown(epsilon)} and delta = {float(WORDED_DELTA):g}."
         if epsilon is None or self.definition == "geo-indistinguishability":
             return ""
         factor = f"at most {_factor(epsilon)}" if epsilon <= 20 else "e to the power of epsilon, which is so large that it limits next to nothing"
         # A mechanism that averages over groups keeps k-anonymity besides; it says so by giving k as well.
         besides = f" Besides, at least {shown(k)} people share every released record." if k is not None else ""
-        return f" Changing that much of the data changes the probability of any outcome by a factor of {factor}." + besides
+        # With a delta the factor alone would be a false sentence.
+        more = f", and by at most {shown(self.numbers['delta'])} more" if "delta" in self.numbers else ""
+        return f" Changing that much of the data changes the probability of any outcome by a factor of {factor}{more}." + besides
 
     def _tail(self) -> str:
         text = ""
         if self.user and self.unit != "user":
             text += " For everything of one person it adds up to " + ", ".join(f"{k} = {shown(v)}" for k, v in self.user.items()) + "."
-        if self.delta_num:
-            text += f" Finite arithmetic breaks this with probability at most {float(self.delta_num):.1e}, which is to be added to delta."
+        if self.delta_num >= LEAST_PRINTED:
+            text += f" Finite arithmetic adds at most {round_up(self.delta_num, 2):.2g} to delta, the probability with which the promise may fail."
         text += _clause("It assumes", self.assumptions) + _clause("It does not cover", self.not_covered)
         return text + (f" Status: proved ({self.reason})." if self.status == "proved" and self.reason else "")
+
+
+def _check_number(name: str, value: object) -> None:
+    if not isinstance(value, Fraction):
+        checks.refuse("Guarantee", name, "a Fraction: budgets are exact", value)
+    if value < 0:
+        # A negative budget would be a refund: an account that took it would allow more than its limit.
+        checks.refuse("Guarantee", name, "at least 0", value)
 
 
 def _factor(epsilon: Fraction) -> str:

@@ -29,7 +29,7 @@ from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.privacy.exactly import exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian, discrete_laplace
+from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 
@@ -130,7 +130,7 @@ class _Heatmap(Mechanism[Cohort]):
             result[stimulus] = HeatMap(stimulus, space, cells, noisy)
         return result
 
-    def _guarantee(self, definition: str, numbers: dict[str, Fraction], stimuli: int, draws: int) -> Guarantee:
+    def _guarantee(self, definition: str, numbers: dict[str, Fraction], stimuli: int, delta_num: Fraction) -> Guarantee:
         return Guarantee(
             definition,
             "user",
@@ -144,7 +144,7 @@ class _Heatmap(Mechanism[Cohort]):
             ),
             not_covered=_NOT_COVERED,
             reason="proofs/heatmap.md",
-            delta_num=draws * TAIL_DELTA,
+            delta_num=delta_num,
         )
 
 
@@ -187,7 +187,7 @@ class HeatmapLaplace(_Heatmap):
         sums = self._sums(data)
         count = len(sums) * self.rows * self.columns
         noise = self.noise(len(sums), count, Words(source(seed, self.name)))
-        guarantee = self._guarantee("epsilon-dp", {"epsilon": self.epsilon}, len(sums), count)
+        guarantee = self._guarantee("epsilon-dp", {"epsilon": self.epsilon}, len(sums), tail_delta(self.epsilon, count))
         return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
 
 
@@ -232,5 +232,5 @@ class HeatmapGaussian(_Heatmap):
         sums = self._sums(data)
         count = len(sums) * self.rows * self.columns
         noise = self.noise(len(sums), count, Words(source(seed, self.name)))
-        guarantee = self._guarantee("rho-zcdp", {"rho": self.rho}, len(sums), count)
+        guarantee = self._guarantee("rho-zcdp", {"rho": self.rho}, len(sums), count * TAIL_DELTA)
         return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))

@@ -40,6 +40,9 @@ MOST_SIGMA = 1 << 20
 #: true figure, far below anything that matters.
 TAIL_DELTA = Fraction(1, 1 << 900)
 
+# Total variation of one value, or of one vector of K-norm noise, from its law: below 2**-1045.
+_VARIATION_BITS = 1045
+
 _STEPS = 64  # thresholds; beyond the last the geometric law, which has no memory, starts afresh from there
 _LIMBS = 17  # 63 bits, then 16 words
 _NARROW = 1 << 26  # below it two uniform integers share one word
@@ -263,6 +266,16 @@ def _gaussian(sigma: np.uint64, out: NDArray[np.int64], done: int, words: WordAr
             done += 1
             position = after
     return done, position
+
+
+def tail_delta(epsilon: Fraction, draws: int) -> Fraction:
+    """What that many draws add to delta, each with a loss of at most epsilon: :data:`TAIL_DELTA` each up to 100, more beyond, at most 1.
+
+    Beyond 100 the factor (1 + exp(epsilon)) outgrows what :data:`TAIL_DELTA` allows for; log2(1 + exp(x)) <= 1 + 1.443 x.
+    """
+    bits = 1 + math.ceil(epsilon * Fraction(1443, 1000))
+    each = TAIL_DELTA if epsilon <= 100 else Fraction(1, 1 << max(0, _VARIATION_BITS - bits))
+    return min(Fraction(1), draws * each)
 
 
 class _LaplaceKernel:

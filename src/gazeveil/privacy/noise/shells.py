@@ -43,6 +43,9 @@ LEAST_GAMMA = 2.0**-12
 _MOST_SIGMA = 1 << 26
 _TAIL = -92 * math.log(2.0)
 _WEIGHT_ERROR = 2.0**-36
+
+# A fall of exp(-512) from shell to shell is as good as any steeper one, and doubles hold it to more digits than `_WEIGHT_ERROR` pays for.
+_STEEPEST = 512
 _GAMMAS = np.exp(np.linspace(math.log(LEAST_GAMMA), 0.0, 161))
 
 
@@ -194,7 +197,7 @@ def best_gamma(dimension: int, epsilon: float) -> tuple[float, float]:
 
 def most_sensitivity(dimension: int, epsilon: Fraction, gamma: float) -> int:
     """The largest sensitivity in steps for which all shells fit into the kernel's whole numbers."""
-    outer, logs = _weights(dimension, float(epsilon), np.array([gamma]))
+    outer, logs = _weights(dimension, float(min(epsilon, _STEEPEST)), np.array([gamma]))
     return int(_MOST_SIGMA * math.sqrt(dimension) / outer[0, _last(logs[0])])
 
 
@@ -227,7 +230,8 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     if not 1 <= sensitivity <= most_sensitivity(size, epsilon, gamma):
         checks.refuse("shells", "sensitivity", "at least 1 step and small enough for the kernel's whole numbers", sensitivity, "Choose a coarser grid.")
     first = max(1, math.floor(gamma * sensitivity))
-    count = _last(_weights(size, float(epsilon), np.array([gamma]))[1][0]) + 1
+    steep = float(min(epsilon, _STEEPEST))
+    count = _last(_weights(size, steep, np.array([gamma]))[1][0]) + 1
     radius = first + sensitivity * np.arange(count, dtype=np.int64)
     real = radius.astype(np.float64)
     inside = _inside(real)
@@ -239,9 +243,9 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     most = _shell_logs(real + half, np.where(inside > 0, inside - half, 0.0), size)
     # p_j is weight over count: p_j / p_(j+1) = exp(inner) (volume_j / count_j) (count_(j+1) / volume_(j+1)).
     counting = float(np.max((volume - fewest)[:-1] + (most - volume)[1:], initial=0.0))
-    if counting > float(epsilon) / 4:
+    if counting > steep / 4:
         checks.refuse("shells", "sensitivity", "so many steps that whole vectors can be counted by volume", sensitivity, "Choose a finer grid.")
-    inner_epsilon = float(epsilon) - counting - _WEIGHT_ERROR
+    inner_epsilon = steep - counting - _WEIGHT_ERROR
     weights = -inner_epsilon * np.arange(count) + volume
     weights -= _log_sum(weights)
     probability = np.exp(weights)

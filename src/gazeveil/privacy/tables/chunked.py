@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.privacy.exactly import Number, shown
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import TAIL_DELTA
+from gazeveil.privacy.noise.exact import tail_delta
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.tables.closed_forms import sum_noise
 from gazeveil.privacy.tables.family import S002, Estimator, Noisy, NoisyTable
@@ -125,7 +125,7 @@ class CFPA(_Chunked):
         noisy, scale = noisy_spectrum(self.name, blocks - STEPS // 2, k, n * STEPS**2, n * STEPS, epsilon, words)
         if self.shrinks:
             noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
-        return Noisy(_back(noisy, n) + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
+        return Noisy(_back(noisy, n) + STEPS / 2, tail_delta(epsilon, coordinates(n, k) * blocks.shape[1]))
 
     def bins(self, epsilon: float) -> int:
         """The bins released of a chunk: k, or the public rule's."""
@@ -157,7 +157,7 @@ class DCFPA(_Chunked):
             out = difference_filter(n, k, scale / STEPS, self.public) @ flat
         else:
             out = np.cumsum(_back(noisy, n), axis=0)
-        return Noisy(out + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
+        return Noisy(out + STEPS / 2, tail_delta(epsilon, coordinates(n, k) * blocks.shape[1]))
 
     def bins(self, epsilon: float) -> int:
         """The bins released of a chunk of differences: k, or the public rule's."""

@@ -36,8 +36,8 @@ from gazeveil import checks
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
-from gazeveil.privacy.noise.geometry import knorm, knorm_delta
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.noise.geometry import knorm
 from gazeveil.privacy.noise.knorm import ASSUMPTION
 from gazeveil.privacy.noise.knorm import MOST_DIMENSION as MOST_ROUND
 from gazeveil.privacy.noise.rng import Words
@@ -168,11 +168,11 @@ class DCTKNorm(NoisyTable):
         elif size == 1:
             grid = grid_l2(self.name, n, size, *apart, epsilon, MOST_T)
             scale = Fraction(grid.sensitivity) / epsilon
-            noise, delta, variance = discrete_laplace(scale, count, words)[None, :], count * TAIL_DELTA, 2.0 * float(scale) ** 2
+            noise, delta, variance = discrete_laplace(scale, count, words)[None, :], tail_delta(epsilon, count), 2.0 * float(scale) ** 2
         else:
             grid = grid_l2(self.name, n, size, *apart, epsilon, _MOST_KNORM)
             scale = Fraction(grid.sensitivity) / epsilon
-            noise, delta, variance = knorm(size, scale, count, words).T, count * knorm_delta(size, scale), (size + 1) * float(scale) ** 2
+            noise, delta, variance = knorm(size, scale, count, words).T, tail_delta(epsilon, count), (size + 1) * float(scale) ** 2
             assumptions = (ASSUMPTION,)
         noisy = (grid.rounded(whole) + noise).astype(np.float64) * grid.step
         if self.shrinks:

@@ -32,8 +32,8 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
-from gazeveil.privacy.noise.geometry import knorm, knorm_delta
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.noise.geometry import knorm
 from gazeveil.privacy.noise.knorm import ASSUMPTION
 from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.noise.rng import Words, source
@@ -253,10 +253,10 @@ class DPKSame(Mechanism[FeatureTable]):
         if size == 1:
             grid = grid_l2(self.name, n, size, *apart, epsilon, MOST_T)
             scale = Fraction(grid.sensitivity) / epsilon
-            return grid, discrete_laplace(scale, vectors, words), vectors * TAIL_DELTA, (), 2.0 * float(scale) ** 2
+            return grid, discrete_laplace(scale, vectors, words), tail_delta(epsilon, vectors), (), 2.0 * float(scale) ** 2
         grid = grid_l2(self.name, n, size, *apart, epsilon, _MOST_KNORM)
         scale = Fraction(grid.sensitivity) / epsilon
-        return grid, knorm(size, scale, vectors, words), vectors * knorm_delta(size, scale), (ASSUMPTION,), (size + 1) * float(scale) ** 2
+        return grid, knorm(size, scale, vectors, words), tail_delta(epsilon, vectors), (ASSUMPTION,), (size + 1) * float(scale) ** 2
 
     def _guarantee(self, sizes: Sizes, delta: Fraction, assumptions: tuple[str, ...]) -> Guarantee:
         origin = " (it was taken from the longest recording)" if self.length is None else ""

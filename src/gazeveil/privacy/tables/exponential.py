@@ -29,7 +29,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.noise.uniform import generator
 from gazeveil.privacy.release import Release
@@ -55,7 +55,8 @@ NEIGHBOURS = {
 
 _PUBLISHED_FALSE = (
     "the noise does not grow with the length of the recording, so a recording of t vectors loses at least t/2 times epsilon; its law is not Laplace:"
-    " at a range of 1 and 100 vectors a single value loses {loss:.2f} where {claimed:g} is claimed; and the range it is scaled by is taken from the data"
+    " at a range of 1 and 100 vectors a single value loses {loss:.2f}, and all of them a hundred times that, where {claimed:g} is claimed;"
+    " and the range it is scaled by is taken from the data"
 )
 _INTENDED_FALSE = (
     "the range and the length that scale the noise are taken from the data, so one person's values change the noise of all others, and floating-point"
@@ -133,7 +134,7 @@ class ExponentialDP(Mechanism[FeatureTable]):
             checks.refuse(self.name, "epsilon", f"at least {float(least):.2g} here (below, noise drowns any value)", str(self.epsilon), "Nothing was released.")
         words = Words(source(seed, self.name))
         noise = discrete_laplace(scale, grid.values.size, words).reshape(grid.values.shape)
-        guarantee = proved(self.title, share, grid.length, self.length is None, "proofs/exponential-dp.md", TAIL_DELTA * grid.values.size)
+        guarantee = proved(self.title, share, grid.length, self.length is None, "proofs/exponential-dp.md", tail_delta(share.block, grid.values.size))
         table = rebuild(seqs, grid.real(grid.values + noise))
         return Release(table, guarantee if seed is None else guarantee.tested(), self.provenance(seed), grid.notes())
 

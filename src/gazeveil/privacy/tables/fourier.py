@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.tables.closed_forms import fpa_error, optimal_k, shrunk_fpa_error
 from gazeveil.privacy.tables.family import S002, Estimator, Noisy, NoisyTable
@@ -100,7 +100,7 @@ class FPA(NoisyTable):
             noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
         full = np.zeros((n // 2 + 1, blocks.shape[1]), dtype=np.complex128)
         full[:k] = noisy
-        return Noisy(np.fft.irfft(full, n, axis=0) + STEPS / 2, coordinates(n, k) * blocks.shape[1] * TAIL_DELTA)
+        return Noisy(np.fft.irfft(full, n, axis=0) + STEPS / 2, tail_delta(epsilon, coordinates(n, k) * blocks.shape[1]))
 
     def bins(self, n: int, epsilon: float) -> int:
         """The bins released of a block: k, or the public rule's."""

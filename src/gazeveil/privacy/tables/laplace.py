@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.tables.family import S002, Estimator, Noisy, NoisyTable
 from gazeveil.privacy.tables.promise import Share
@@ -85,7 +85,7 @@ class LPA(NoisyTable):
         if self.shrinks:
             weights = wiener(self.public.cosine(n), 2.0 * (float(scale) * (1 << coarse) / STEPS) ** 2)
             values = idct(dct(values - STEPS / 2, axis=0) * weights[:, None], axis=0) + STEPS / 2
-        return Noisy(values, blocks.size * TAIL_DELTA)
+        return Noisy(values, tail_delta(epsilon, blocks.size))
 
     def estimator(self, n: int, epsilon: float) -> Estimator:
         """The identity, or the Wiener filter."""

@@ -31,7 +31,7 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import MOST_T, TAIL_DELTA, discrete_laplace
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.noise.uniform import generator, uniform_below
 from gazeveil.privacy.release import Release
@@ -218,7 +218,7 @@ class Marginals(Mechanism[FeatureTable]):
             ASSUMPTION,
         )
         not_covered = ("how many people took part, and how many of them had each stimulus, session and task",)
-        draws = TAIL_DELTA * tasks * features * self.bins
+        draws = tail_delta(epsilon, tasks * features * self.bins)
         if self.pd == "deterministic":
             return Guarantee(
                 "epsilon-dp",

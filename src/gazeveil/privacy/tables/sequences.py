@@ -105,13 +105,22 @@ def public_bounds(owner: str, table: FeatureTable) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        If the table has none: a bound taken from the data would be a secret of the data.
+        If the table has none: a bound taken from the data would be a secret of the data. If bounds are so close or so far apart that a
+        double cannot hold a step of the grid: a value would become any whole number, where the proofs need one from 0 to :data:`STEPS`.
     """
     if table.bounds is None:
         raise DataError(
             f"{owner} needs public bounds for every feature and this table has none. Give them with table.with_bounds({{name: (low, high)}}),"
             " from physiology or the tracker's limits, never from the data. Nothing was released."
         )
+    with np.errstate(over="ignore"):
+        step = (table.bounds[:, 1] - table.bounds[:, 0]) / STEPS
+    for name, size in zip(table.columns, step.tolist(), strict=True):
+        if not 0 < size < float("inf"):
+            raise DataError(
+                f"{owner} cuts the range between the public bounds of a feature into {STEPS} steps, and the bounds of '{name}' are too close together or too"
+                " far apart for that. Give them in another unit. Nothing was released."
+            )
     return table.bounds
 
 
@@ -164,14 +173,7 @@ def lattice(owner: str, seqs: Sequences, length: int | None) -> Lattice:
         The public length; None takes the longest recording's, which the guarantee then has to assume public.
     """
     bounds = public_bounds(owner, seqs.table)
-    low, step = bounds[:, 0].copy(), (bounds[:, 1] / STEPS - bounds[:, 0] / STEPS)
-    if not ((step > 0) & (low + step * STEPS > low) & np.isfinite(step * STEPS)).all():
-        # Without a step that a double can hold a value would become any whole number, and the proofs bound it by STEPS.
-        bad = int(np.flatnonzero(~((step > 0) & (low + step * STEPS > low) & np.isfinite(step * STEPS)))[0])
-        raise DataError(
-            f"{owner} cuts the public bounds of a feature into {STEPS} steps, and those of '{seqs.table.columns[bad]}' are too close together or too far apart"
-            " for that. Give it another unit. Nothing was released."
-        )
+    low, step = bounds[:, 0].copy(), (bounds[:, 1] - bounds[:, 0]) / STEPS
     n = int(seqs.lengths.max()) if length is None else checks.count(owner, "length", length)
     recordings, features = len(seqs.keys), len(seqs.table.columns)
     out = np.full((recordings, n, features), STEPS // 2, dtype=np.int64)
@@ -182,7 +184,8 @@ def lattice(owner: str, seqs: Sequences, length: int | None) -> Lattice:
     raw = seqs.table.values[seqs.order[kept]]
     seen = np.isfinite(raw)
     clamped = int(np.count_nonzero(seen & ((raw < bounds[:, 0]) | (raw > bounds[:, 1]))))
-    scaled = np.clip((np.where(seen, raw, low) - low) / step, 0, STEPS)
+    with np.errstate(over="ignore"):  # far outside the bounds is outside the bounds
+        scaled = np.clip((np.where(seen, raw, low) - low) / step, 0, STEPS)
     out[recording[kept], place[kept]] = np.where(seen, np.rint(scaled).astype(np.int64), STEPS // 2)
     padded = int(np.maximum(n - lengths, 0).sum()) * features
     return Lattice(out, low, step, clamped, int(np.count_nonzero(~seen)), padded, int(np.count_nonzero(~kept)) * features)
