@@ -45,7 +45,7 @@ _TAIL = -92 * math.log(2.0)
 _WEIGHT_ERROR = 2.0**-36
 
 # A fall of exp(-512) from shell to shell is as good as any steeper one, and doubles hold it to more digits than `_WEIGHT_ERROR` pays for.
-_STEEPEST = 512
+_STEEPEST = 512.0
 _GAMMAS = np.exp(np.linspace(math.log(LEAST_GAMMA), 0.0, 161))
 
 
@@ -197,7 +197,7 @@ def best_gamma(dimension: int, epsilon: float) -> tuple[float, float]:
 
 def most_sensitivity(dimension: int, epsilon: Fraction, gamma: float) -> int:
     """The largest sensitivity in steps for which all shells fit into the kernel's whole numbers."""
-    outer, logs = _weights(dimension, float(min(epsilon, _STEEPEST)), np.array([gamma]))
+    outer, logs = _weights(dimension, min(float(epsilon), _STEEPEST), np.array([gamma]))
     return int(_MOST_SIGMA * math.sqrt(dimension) / outer[0, _last(logs[0])])
 
 
@@ -230,7 +230,7 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     if not 1 <= sensitivity <= most_sensitivity(size, epsilon, gamma):
         checks.refuse("shells", "sensitivity", "at least 1 step and small enough for the kernel's whole numbers", sensitivity, "Choose a coarser grid.")
     first = max(1, math.floor(gamma * sensitivity))
-    steep = float(min(epsilon, _STEEPEST))
+    steep = min(float(epsilon), _STEEPEST)
     count = _last(_weights(size, steep, np.array([gamma]))[1][0]) + 1
     radius = first + sensitivity * np.arange(count, dtype=np.int64)
     real = radius.astype(np.float64)
