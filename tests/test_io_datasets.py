@@ -555,7 +555,7 @@ def test_the_check_names_files_that_are_not_there(tmp_path: Path) -> None:
     assert report.ok
     assert report.missing == ("trainingY.npy", "testX.npy", "testY.npy")
     assert "not there: trainingY.npy" in str(report)
-    assert listing.check(tmp_path / "nowhere").problems[0].endswith("there is no such file or folder.")
+    assert listing.check(tmp_path / "nowhere").problems[0].endswith("there is no such file or folder. Check the path.")
 
 
 def test_the_check_goes_on_after_a_broken_file(tmp_path: Path) -> None:

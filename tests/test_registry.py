@@ -9,7 +9,7 @@ import pytest
 import gazeveil
 from gazeveil.errors import FormatError, ParameterError
 
-CSV = "t_ms,x_deg,y_deg\n0,1.0,2.0\n10,1.1,2.1\n20,,\n30,1.2,2.0\n"
+CSV = "t_ms,x_deg,y_deg\n0,-1.0,2.0\n10,1.1,2.1\n20,,\n30,1.2,2.0\n"
 
 
 def put(path: Path, text: str | bytes) -> Path:
@@ -26,7 +26,7 @@ def test_files_of_another_kind_are_skipped_and_listed(tmp_path: Path) -> None:
     put(tmp_path / ".hidden.csv", CSV)
     cohort = gazeveil.read(tmp_path)
     assert len(cohort) == 2
-    assert {Path(s.path).name: s.reason for s in cohort.skipped} == {"README.md": "not a recording", "notes.txt": "not csv"}
+    assert {Path(s.path).name: s.reason for s in cohort.skipped} == {"README.md": "not a recording", "notes.txt": "not csv", ".hidden.csv": "hidden"}
     assert all(len(r) == 4 and r.counts["rows"] == 4 for r in cohort)
 
 

@@ -38,6 +38,7 @@ class RecordingSummary:
     duration_s: float = 0.0
     longest_loss_s: float = 0.0
     time_faults: int = 0
+    impossible: int = 0
     assumed_geometry: bool = False
     x_min_deg: float = np.inf
     x_max_deg: float = -np.inf
@@ -108,6 +109,9 @@ class CohortSummary:
         faults = sum(r.time_faults for r in self.recordings)
         if faults:
             found.append(f"{faults} samples have a time that repeats or goes back; they are kept and marked invalid.")
+        impossible = sum(r.impossible for r in self.recordings)
+        if impossible:
+            found.append(f"{impossible} samples hold a value that no eye can look at; they are kept and it is marked lost.")
         assumed = sum(r.assumed_geometry for r in self.recordings)
         if assumed:
             found.append(f"{assumed} recordings do not say how large and far the screen was: degrees are by a typical screen. Give screen= to mend this.")
@@ -144,6 +148,7 @@ def summarise(cohort: Cohort, progress: Callable[[Iterable[Recording | Handle]],
                 row = RecordingSummary(*piece.key, piece.space, piece.rate_hz, source=piece.source)
                 row.rows = int(piece.counts.get("rows", 0))
                 row.time_faults = _whole(piece.metadata.get("time_faults", 0))
+                row.impossible = _whole(piece.metadata.get("impossible", 0))
                 row.assumed_geometry = bool(piece.metadata.get("assumed_geometry", False))
                 row.events = len(piece.events) if piece.events is not None else 0
                 row.duration_s = piece.duration_s if not len(piece) else 0.0

@@ -3,7 +3,8 @@
 * No row is dropped. A row whose gaze is missing or impossible becomes an invalid sample.
 * Samples whose time repeats or goes back are kept and marked invalid, as few as possible; `metadata["time_faults"]` counts them.
 * Degrees that cannot be degrees are marked invalid one by one and counted in `metadata["impossible"]`; if they are more than one in
-  twenty, the unit is wrong, and that is an error rather than a guess.
+  twenty, in the line of sight or in one eye, the unit is wrong, and that is an error rather than a guess.
+* A time that does not fit 64 bits of nanoseconds is an error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Space, Sphere, wrap_x
 from gazeveil.gaze.recording import Message, Recording, combine_eyes, increasing
+from gazeveil.io.table import MOST_NS
 
 _WRONG_UNIT_SHARE = 0.05
 
@@ -64,31 +66,26 @@ def assemble(
         Rows that are not samples, by reason; the sum of these and the samples is `rows`.
     """
     left_deg, right_deg = _own(left_deg), _own(right_deg)
+    # A float beyond 64 bits is cut to their last value when it is made an integer.
+    if len(t_ns) and max(abs(int(t_ns.min())), abs(int(t_ns.max()))) > MOST_NS:
+        raise FormatError(path, "a time is too large to be one", "Check the unit of the time column.")
+    flags = np.ones(len(t_ns), dtype=np.bool_) if valid is None else np.asarray(valid, dtype=np.bool_)
+    # Samples whose line of sight is made without an eye that was impossible, or is impossible itself.
+    doubtful = np.zeros(len(t_ns), dtype=np.bool_)
     for eye in (left_deg, right_deg):
         if eye is not None:
+            eye[:, 0], eye[:, 1] = _closed(space, eye[:, 0], eye[:, 1])
+            wrong = _impossible(path, space, eye[:, 0], eye[:, 1], flags)
+            doubtful |= wrong
             eye[~possible(space, eye[:, 0], eye[:, 1])] = np.nan
-            if isinstance(space, Sphere):
-                eye[:, 0] = wrap_x(eye[:, 0])
     if x_deg is None or y_deg is None:
         x, y, seen = combine_eyes(left_deg, right_deg, space)
     else:
-        x, y = np.array(x_deg, dtype=np.float64), np.array(y_deg, dtype=np.float64)
+        x, y = _closed(space, np.array(x_deg, dtype=np.float64), np.array(y_deg, dtype=np.float64))
         seen = np.isfinite(x) & np.isfinite(y)
-        if isinstance(space, Sphere):
-            x = np.where((x >= -360) & (x <= 720), wrap_x(x), x)
-            # The lower pole itself lies on the open end of [0, 180).
-            y = np.where(y == 180.0, np.nextafter(180.0, 0.0), y)
-    mask = seen if valid is None else seen & np.asarray(valid, dtype=np.bool_)
-    fits = possible(space, x, y)
-    impossible = int(np.count_nonzero(mask & ~fits))
-    if impossible > _WRONG_UNIT_SHARE * int(np.count_nonzero(mask)):
-        bounds = [float(f(a[mask])) for a in (x, y) for f in (np.min, np.max)]
-        raise FormatError(
-            path,
-            "gaze runs from {:g} to {:g} (x) and from {:g} to {:g} (y), which cannot be degrees".format(*bounds),
-            "If these are pixels, say unit='px' and give the screen.",
-        )
-    mask &= fits
+    doubtful |= _impossible(path, space, x, y, flags)
+    impossible = int(np.count_nonzero(doubtful))
+    mask = seen & flags & possible(space, x, y)
     kept = increasing(t_ns, mask)
     faults = int(np.count_nonzero(mask & ~kept))
     extra: dict[str, object] = {"source": str(path)}
@@ -120,6 +117,27 @@ def assemble(
         counts={"rows": len(t_ns) + sum(others.values()) if rows is None else rows, **others},
         metadata={**extra, **(metadata or {})},
     )
+
+
+def _closed(space: Space, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Longitudes up to one turn off brought into [0, 360), and the lower pole, which lies on the open end of [0, 180), into it."""
+    if not isinstance(space, Sphere):
+        return x, y
+    return np.where((x >= -360) & (x <= 720), wrap_x(x), x), np.where(y == 180.0, np.nextafter(180.0, 0.0), y)
+
+
+def _impossible(path: Path, space: Space, x: NDArray[np.float64], y: NDArray[np.float64], flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where there is a value that cannot be degrees; more than one in twenty of them is an error."""
+    there = flags & np.isfinite(x) & np.isfinite(y)
+    wrong = there & ~possible(space, x, y)
+    if np.count_nonzero(wrong) > _WRONG_UNIT_SHARE * np.count_nonzero(there):
+        bounds = [float(f(a[there])) for a in (x, y) for f in (np.min, np.max)]
+        raise FormatError(
+            path,
+            "gaze runs from {:g} to {:g} (x) and from {:g} to {:g} (y), which cannot be degrees".format(*bounds),
+            "Pixels in a table are read with format='csv', unit='px' and screen=Screen(...); a number that means lost is named by missing=.",
+        )
+    return wrong
 
 
 def possible(space: Space, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -294,7 +294,7 @@ def _stacked(table: Table, names: tuple[str, ...]) -> NDArray[np.float64]:
     return table.floats(names[0]) if len(names) == 1 else np.stack([table.floats(n) for n in names], axis=1)
 
 
-def people(root: Path) -> Mapping[str, Attributes]:
+def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
     """Attributes from `participants.tsv`: numbers as numbers, `n/a` left out."""
     path = root / "participants.tsv"
     if not path.is_file():

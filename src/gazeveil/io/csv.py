@@ -46,7 +46,7 @@ from gazeveil.io.headset import mean_of_eyes
 from gazeveil.io.naming import OPTIONS, Given, Names, given
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_bytes
-from gazeveil.io.table import UNIT_NS
+from gazeveil.io.table import UNIT_NS, listed
 
 #: What gaze may be counted in.
 UNITS = ("deg", "rad", "lonlat", "px", "px-centred", "fraction", "equirect")
@@ -179,16 +179,16 @@ def plan(path: Path, names: list[str], options: Mapping[str, object]) -> Layout:
         said = {}
         for role, name in wanted.items():
             if key(str(name)) not in present:
-                raise FormatError(path, f"there is no column '{name}' for '{role}' (columns: {', '.join(names[:12])})", "Mend the columns= map.")
+                raise FormatError(path, f"there is no column '{name}' for '{role}' (columns: {listed(names)})", "Mend the columns= map.")
             said[str(role)] = present[key(str(name))]
         # A column the user gave to one role is not taken for another.
         roles = {**{r: n for r, n in roles.items() if n not in said.values()}, **said}
         if _has_gaze(said):
             roles = {r: n for r, n in roles.items() if r in said or r not in _GAZE_ROLES}
     if "t" not in roles:
-        raise FormatError(path, f"no time column is recognised (columns: {', '.join(names[:12])})", "Name it with columns={'t': ...}.")
+        raise FormatError(path, f"no time column is recognised (columns: {listed(names)})", "Name it with columns={'t': ...}.")
     if not _has_gaze(roles):
-        raise FormatError(path, f"no gaze columns are recognised (columns: {', '.join(names[:12])})", "Name them with columns={'x': ..., 'y': ...}.")
+        raise FormatError(path, f"no gaze columns are recognised (columns: {listed(names)})", "Name them with columns={'x': ..., 'y': ...}.")
     validation = {key(n) for n in names} >= _VALIDATION_KEYS and "unit" not in options
     time_unit = _time_unit(path, roles["t"], options, validation)
     unit = _gaze_unit(path, roles, options, validation)

@@ -12,6 +12,7 @@
   flags) is not read. `.` is a lost value, a pupil of 0 too. HREF samples are angles already; raw PUPIL samples are refused.
 * `EFIX`, `ESACC` and `EBLINK` become `labels["eyelink"]` (of the right eye of two: `labels["eyelink_right"]`); an eye in a blink is lost.
   A file converted without samples gives recordings of events only (of the first eye).
+* Lines of no known kind are not rows; `metadata["lines_not_understood"]` counts them, and a file of nothing else is refused.
 * The screen in pixels comes from `GAZE_COORDS` or `DISPLAY_COORDS`, the rest from `screen=`, or from the calibration, or from an
   assumption with a warning and `metadata["assumed_geometry"]` (see :mod:`gazeveil.io.eyelink_geometry`).
 """
@@ -46,8 +47,11 @@ from gazeveil.io.headset import mean_of_eyes
 from gazeveil.io.naming import OPTIONS, Names, given
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text, stem
+from gazeveil.io.table import MOST_NS, printable
 
-_MESSAGE = re.compile(r"^MSG\s+(\d+(?:\.\d+)?)\s?(.*)$")
+_MESSAGE = re.compile(r"^MSG\s+(\d{1,15}(?:\.\d+)?)\s?(.*)$")
+# How the lines that edf2asc writes begin, samples excepted.
+_KNOWN = re.compile(r"(?:MSG|START|END|SAMPLES|EVENTS|V?PRESCALER|PUPIL|INPUT|BUTTON|[SE](?:FIX|SACC|BLINK)|CONFIG|>+)\s|\*\*")
 _HEADER = {"DATE": "date", "SERIAL NUMBER": "serial_number", "CAMERA": "camera", "RECORDED BY": "recorded_by", "CONVERTED FROM": "converted_from"}
 
 
@@ -104,13 +108,17 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     Raises
     ------
     FormatError
-        For a file that is empty, cut, EDF, or holds raw pupil samples.
+        For a file that is empty, cut, EDF, not EyeLink at all, or holds raw pupil samples.
     """
     _refuse_edf(path)
     lines = pl.Series("line", read_text(path).split("\n"), dtype=pl.String)
     is_sample = lines.str.contains(r"^[0-9]")
     at = is_sample.arg_true().to_numpy().astype(np.int64)
     other = [(int(n), str(t)) for n, t in zip((~is_sample).arg_true(), lines.filter(~is_sample), strict=True) if t]
+    # Calibration messages run over several lines, which begin with a number or a sign.
+    strange = [n for n, t in other if not _KNOWN.match(t + " ") and not t.startswith(("-", " ", "\t"))]
+    if not len(at) and len(strange) == len(other):
+        raise FormatError(path, "it holds no EyeLink lines", "Check that this is the text edf2asc wrote.", 1)
     blocks = _blocks(path, other)
     block_of = np.maximum(np.searchsorted([b.line for b in blocks], at, side="right") - 1, 0)
     t_ns, eyes, recorded = _samples(path, lines.gather(at), at, blocks, block_of)
@@ -124,6 +132,8 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     size = next((t.split()[1].lower() for _, t in other if t.startswith("PUPIL") and len(t.split()) > 1), None)
     if size is not None:
         metadata["pupil_unit"] = size
+    if strange:
+        metadata["lines_not_understood"] = len(strange)
     # Converted without samples (edf2asc -e), the events are what there is, cut into trials as samples would be.
     alone = () if len(at) else tuple(e for e in events if e.eye == events[0].eye)
     if alone and len(alone) < len(events):
@@ -155,7 +165,7 @@ def _message(line: str) -> tuple[int, str] | None:
     if found is not None:
         return round(float(found[1]) * 1e6), found[2].strip()
     words = line.split()
-    if words and words[0] in ("INPUT", "BUTTON") and len(words) >= 3 and re.fullmatch(r"\d+(?:\.\d+)?", words[1]):
+    if words and words[0] in ("INPUT", "BUTTON") and len(words) >= 3 and re.fullmatch(r"\d{1,15}(?:\.\d+)?", words[1]):
         return round(float(words[1]) * 1e6), " ".join((words[0], *words[2:]))
     return None
 
@@ -179,7 +189,8 @@ def _blocks(path: Path, other: list[tuple[int, str]]) -> list[_Block]:
         if words[0] == "START":
             blocks.append(_Block(number, "LEFT" in words or "RIGHT" not in words, "RIGHT" in words, known="LEFT" in words or "RIGHT" in words))
         elif words[0] == "SAMPLES" and len(words) > 1:
-            rate = next((float(b) for a, b in pairwise(words) if a == "RATE"), float("nan"))
+            rate = next((float(b) for a, b in pairwise(words) if a == "RATE" and re.fullmatch(r"\d{1,6}(?:\.\d+)?", b)), float("nan"))
+            rate = rate if rate > 0 else float("nan")
             if words[1] == "PUPIL":
                 raise FormatError(
                     path, "its samples are raw pupil positions, not gaze", "Convert the EDF file again with edf2asc, with gaze (not -sp).", number + 1
@@ -210,6 +221,10 @@ def _samples(
             right = cells >= 7
         names = [e for e, there in (("left", left), ("right", right)) if there]
         columns = _columns(path, text, at[mine], 1 + 3 * len(names))
+        wild = np.flatnonzero(~(np.abs(columns[0]) * 1e6 < MOST_NS))
+        if len(wild):
+            line = int(at[mine][wild[0]]) + 1
+            raise FormatError(path, f"'{str(text[int(wild[0])]).split()[0][:30]}' is too large for a time in ms", "Mend or remove the line.", line)
         t_ns[mine] = np.round(columns[0] * 1e6).astype(np.int64)
         for k, eye in enumerate(names):
             whole = eyes.setdefault(eye, np.full((n, 3), np.nan))
@@ -236,7 +251,7 @@ def _columns(path: Path, text: pl.Series, at: NDArray[np.int64], wanted: int) ->
         wrong = (values.is_null() & (column.ne_missing(".") if i else pl.Series([True] * len(text)))).arg_true()
         if len(wrong):
             row = int(wrong[0])
-            shown = f"'{column[row]}' is not a number" if column[row] is not None else f"the sample has fewer than {wanted} values"
+            shown = f"'{printable(column[row])}' is not a number" if column[row] is not None else f"the sample has fewer than {wanted} values"
             raise FormatError(path, f"{shown} (column {i + 1})", "The file was cut; convert the EDF file again or remove the line.", int(at[row]) + 1)
         result[i] = values.to_numpy()
     return result

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import WORD, Events
 from gazeveil.io.eyelink_geometry import Geometry
+from gazeveil.io.table import MOST_NS
 
 _KINDS = {"EFIX": "fixation", "ESACC": "saccade", "EBLINK": "blink"}
 
@@ -44,8 +45,10 @@ def event_lines(path: Path, other: list[tuple[int, str]]) -> tuple[EventLine, ..
             continue
         try:
             onset, offset = (round(float(w) * 1e6) for w in words[2:4])
-        except ValueError:
+        except (ValueError, OverflowError):
             raise FormatError(path, f"the {words[0]} line has no times", "Mend or remove the line.", number + 1) from None
+        if max(abs(onset), abs(offset)) > MOST_NS:
+            raise FormatError(path, f"the {words[0]} line has a time that is too large to be one", "Mend or remove the line.", number + 1)
         place = [_number(w) for w in words[5:7]] if words[0] == "EFIX" else []
         x, y = place if len(place) == 2 else (float("nan"), float("nan"))
         result.append(EventLine(number, _KINDS[words[0]], "right" if words[1] == "R" else "left", onset, offset, x, y))

@@ -285,7 +285,7 @@ def _chunks_of(path: Path, size: int) -> Iterator[Recording]:
     yield from chunks(path, int(pl.scan_parquet(path).select(pl.len()).collect().item()), size)
 
 
-def people(root: Path) -> Mapping[str, Attributes]:
+def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
     """Attributes of the people of a canonical folder."""
     if not (root / INDEX).exists():
         return {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gazeveil.errors import FormatError
 from gazeveil.io.delimited import key, open_sheet
-from gazeveil.io.table import MISSING
+from gazeveil.io.table import MISSING, listed
 
 _PERSON = ("person", "participant_id", "participant", "subject_id", "subject", "user_id", "user", "observer", "id")
 
@@ -27,7 +27,7 @@ def read_people(path: Path) -> dict[str, dict[str, object]]:
     names = {key(n): n for n in reversed(table.names)}
     column = next((names[key(p)] for p in _PERSON if key(p) in names), None)
     if column is None:
-        raise FormatError(path, f"no column names the people (columns: {', '.join(table.names[:12])})", "Call one 'person' or 'participant_id'.", 1)
+        raise FormatError(path, f"no column names the people (columns: {listed(table.names)})", "Call one 'person' or 'participant_id'.", 1)
     people: dict[str, dict[str, object]] = {}
     for row, record in enumerate(table.frame.iter_rows(named=True)):
         person = (record[column] or "").strip()

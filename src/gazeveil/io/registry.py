@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
 from gazeveil import checks
-from gazeveil.errors import FormatError, ParameterError
+from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle, Skipped, natural
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.source import Head
@@ -99,7 +99,8 @@ class Format:
     dataset : Dataset, optional
         For public datasets.
     people : callable, optional
-        `people(root) -> mapping of person to attributes`, from a participants file beside the recordings.
+        `people(root, files) -> mapping of person to attributes`, from a participants file beside the recordings or from the
+        recordings' own files.
     """
 
     name: str
@@ -109,7 +110,7 @@ class Format:
     options: frozenset[str] = frozenset()
     sniff_folder: Callable[[Path], bool] | None = None
     dataset: Dataset | None = None
-    people: Callable[[Path], Mapping[str, Attributes]] | None = field(default=None)
+    people: Callable[[Path, Iterable[Path]], Mapping[str, Attributes]] | None = field(default=None)
 
 
 def names() -> tuple[str, ...]:
@@ -137,7 +138,8 @@ def sniff(path: Path) -> Format | None:
 def read(path: str | os.PathLike[str], format: str | None = None, **options: object) -> Cohort:  # noqa: A002 - the name users know
     """Read a file or a folder of recordings.
 
-    Files are indexed now and loaded when iterated. In a folder, files of another kind are skipped and listed in `cohort.skipped`.
+    Files are indexed now and loaded when iterated. In a folder, files of another kind are skipped and listed in `cohort.skipped`, with
+    hidden files and links that lead nowhere; links to other folders are followed, each folder once.
 
     Parameters
     ----------
@@ -156,7 +158,7 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: obj
     """
     place = Path(path)
     if not place.exists():
-        raise FormatError(place, "there is no such file or folder")
+        raise FormatError(place, "there is no such file or folder", "Check the path.")
     common = {k: options.pop(k) for k in COMMON_OPTIONS & options.keys()}
     clash = checks.one_of("read", "clash", common.get("clash", "error"), ("error", "session"))
     chosen = get(format) if format is not None else None
@@ -169,8 +171,10 @@ def read(path: str | os.PathLike[str], format: str | None = None, **options: obj
         checks.known_options(f"Format {chosen.name}", options, chosen.options)
         handles, skipped = list(chosen.scan(place, place.parent, **options)), []
     root = place if place.is_dir() else place.parent
-    people: dict[str, Attributes] = dict(chosen.people(root)) if chosen.people is not None else {}
+    files = dict.fromkeys(Path(h.source) for h in handles if h.source)
+    people: dict[str, Attributes] = dict(chosen.people(root, files)) if chosen.people is not None else {}
     seen = {h.person for h in handles}
+    handles = [replace(h, load=partial(_load_named, h.load, h.source)) for h in handles]
     people = {p: a for p, a in people.items() if p in seen}
     if common.get("people") is not None:
         people = {**people, **_people(common["people"], seen)}
@@ -190,10 +194,11 @@ def _scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, obje
     candidates: list[tuple[Path, Format | None]] = []
     owned: list[Path] = []
     # Folders that are one recording each (Glasses 3, Pupil exports) are taken whole, files one by one.
-    for place in sorted(folder.rglob("*"), key=lambda p: natural(p.relative_to(folder).as_posix())):
+    for place, refused in sorted(_walk(folder), key=lambda p: natural(p[0].relative_to(folder).as_posix())):
         if any(o in place.parents for o in owned):
             continue
-        if any(part.startswith(".") for part in place.relative_to(folder).parts):
+        if refused:
+            skipped.append(Skipped(str(place), refused))
             continue
         if place.is_dir():
             found = sniff(place) if chosen is None else (chosen if chosen.sniff_folder is not None and chosen.sniff_folder(place) else None)
@@ -209,8 +214,10 @@ def _scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, obje
             candidates.append((place, chosen if chosen.sniff(Head.of(place)) else None))
     votes = Counter(f.name for _, f in candidates if f is not None)
     if not votes:
-        if chosen is None:
-            raise _unknown(folder)
+        # A folder of EDF files or archives gets the sentence that one of them would get.
+        unread = next((p for p, _ in candidates if _remedy(p)), None)
+        if chosen is None or (chosen.dataset is None and unread is not None):
+            raise _unknown(unread or folder)
         # A dataset whose layout is not public says so here.
         remedy = "Check the path and the format name." if chosen.dataset is None else f"Expected layout of {chosen.dataset.title}: {chosen.dataset.layout}."
         raise FormatError(folder, f"no file here looks like {chosen.name}", remedy)
@@ -219,10 +226,60 @@ def _scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, obje
     handles: list[Handle] = []
     for place, found in candidates:
         if found is None or found.name != main.name:
-            skipped.append(Skipped(str(place), f"not {main.name}" + (f" but {found.name}" if found is not None else "")))
+            skipped.append(Skipped(str(place), _why_not(place, main, found)))
         else:
             handles += main.scan(place, folder, **options)
     return main, handles, skipped
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Everything in a folder, with the reason for what is not looked at; links to folders are followed, each folder once."""
+    visited = {os.path.realpath(folder)}
+    top = os.path.realpath(folder)
+    pending = [folder]
+    while pending:
+        here = pending.pop()
+        try:
+            entries = list(here.iterdir())
+        except OSError as error:
+            raise FormatError(here, f"the folder cannot be opened ({error.strerror})", "Check the permissions.") from error
+        for place in entries:
+            if place.name.startswith("."):
+                yield place, "hidden"
+            elif place.is_dir():
+                real = os.path.realpath(place)
+                if place.is_symlink() and (real in visited or Path(top) in Path(real).parents):
+                    yield place, "a link to a folder that is read in its own place"
+                elif real not in visited:
+                    visited.add(real)
+                    pending.append(place)
+                    yield place, ""
+            elif place.is_file():
+                yield place, ""
+            else:
+                yield place, "a link that leads nowhere" if place.is_symlink() else "not a regular file"
+
+
+def _why_not(place: Path, main: Format, found: Format | None) -> str:
+    """Why a file is no part of the cohort."""
+    if found is not None:
+        return f"not {main.name} but {found.name}"
+    if place.is_file() and place.stat().st_size == 0:
+        return "the file is empty"
+    known = _remedy(place)
+    return f"{known[0]}: {known[1]}" if known else f"not {main.name}"
+
+
+def _remedy(place: Path) -> tuple[str, str] | None:
+    """What a file is and what to do with it, for the kinds that are often met and cannot be read."""
+    if not place.is_file():
+        return None
+    head = Head.of(place)
+    if head.name.endswith(".edf") or head.data.startswith(b"SR_RESEARCH"):
+        return "EyeLink EDF is a closed binary format", "Convert it with SR Research's edf2asc, then read the .asc file it writes."
+    if head.data.startswith((b"PK\x03\x04", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")) or head.name.endswith((".tar", ".tgz")):
+        return "it is an archive of another kind than gzip", "Unpack it and read the files in it."
+    return None
 
 
 def _unknown(place: Path) -> FormatError:
@@ -230,13 +287,17 @@ def _unknown(place: Path) -> FormatError:
         return FormatError(place, "no file in this folder looks like a known recording", "See `gazeveil datasets` for the layouts, or name one with format=.")
     if place.stat().st_size == 0:
         return FormatError(place, "the file is empty", "Copy it again from the tracker or the archive.")
-    if place.suffix.lower() == ".edf":
-        return FormatError(place, "EyeLink EDF is a closed binary format", "Convert it with SR Research's edf2asc, then read the .asc file it writes.")
+    known = _remedy(place)
+    if known is not None:
+        return FormatError(place, *known)
     return FormatError(place, "its format is not known", "Name it with format=, one of: " + ", ".join(names()) + ".")
 
 
 def _people(given: object, seen: set[str]) -> dict[str, Attributes]:
     if isinstance(given, Mapping):
+        for attributes in given.values():
+            if not isinstance(attributes, Mapping):
+                checks.refuse("read", "people", "a mapping of person to a mapping of attributes, or a CSV/TSV file", attributes)
         return {str(p): dict(a) for p, a in given.items()}
     if isinstance(given, str | os.PathLike):
         found = import_module("gazeveil.io.people").read_people(Path(given))
@@ -256,6 +317,16 @@ def _number_sessions(handles: list[Handle]) -> list[Handle]:
             h = replace(h, session=session, load=partial(_load_with_session, h.load, session))
         result.append(h)
     return result
+
+
+def _load_named(load: Callable[[], Recording], source: str) -> Recording:
+    """Load, and let every error name the file: what a recording refuses does not know where it came from."""
+    try:
+        return load()
+    except FormatError:
+        raise
+    except (DataError, ParameterError) as error:
+        raise FormatError(source, str(error).rstrip("."), "Mend the file or leave it out.") from error
 
 
 def _load_with_session(load: Callable[[], Recording], session: str) -> Recording:

@@ -133,7 +133,7 @@ class _Rows(Table):
 def _time_ns(path: Path, cell: str, line: int) -> int:
     try:
         return round(float(cell) * 1000)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise FormatError(path, f"'{cell}' is not a time", "Mend or remove the line.", line) from None
 
 

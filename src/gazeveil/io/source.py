@@ -1,6 +1,8 @@
 """Bytes and text of files: gzip or not, any usual encoding, with errors that name the file.
 
-No reader opens a file itself: they all come through here, so a truncated archive or a UTF-16 export is met once.
+No reader opens a file itself: they all come through here, so a truncated archive, a UTF-16 export or an archive that unzips to far
+more than a recording can be is met once. Limits: a text file holds at most 4 GiB, unzipped, since it is parsed in memory; and an
+archive that has given more than 256 MiB may not be more than 200 times its own size (tables of gaze shrink 3 to 20 times).
 """
 
 from __future__ import annotations
@@ -16,6 +18,12 @@ from gazeveil.errors import FormatError
 
 _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 24
+
+#: Most bytes of a file that is read whole, unzipped.
+MOST_BYTES = 4 << 30
+#: Unzipped bytes from which an archive's ratio is looked at, and the largest ratio it may have then.
+RATIO_FROM_BYTES, MOST_RATIO = 256 << 20, 200
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
@@ -29,6 +37,7 @@ class Head:
     @classmethod
     def of(cls, path: Path) -> Head:
         """Read the head; a broken archive gives as much as could be read."""
+        _refuse_special(path)
         try:
             with path.open("rb") as file:
                 data = file.read(_HEAD_BYTES)
@@ -76,16 +85,18 @@ def read_bytes(path: Path) -> bytes:
     Raises
     ------
     FormatError
-        For a missing file, an empty one, or an archive that ends early or is damaged.
+        For a missing file, an empty one, one beyond the limits above, or an archive that ends early or is damaged.
     """
+    _refuse_special(path)
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise _too_large(path)
         data = path.read_bytes()
     except OSError as error:
         raise FormatError(path, f"cannot be opened ({error.strerror})", "Check the path and the permissions.") from error
     if data.startswith(_GZIP):
         try:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as archive:
-                data = archive.read()
+            data = _unzip(path, data)
         except EOFError as error:
             raise FormatError(path, "the gzip archive ends early", "Copy the file again; it was cut in transfer.") from error
         except (OSError, zlib.error) as error:
@@ -93,6 +104,30 @@ def read_bytes(path: Path) -> bytes:
     if not data.strip():
         raise FormatError(path, "the file is empty", "Copy it again from the tracker or the archive.")
     return data
+
+
+def _unzip(path: Path, data: bytes) -> bytes:
+    """The archive's content, piece by piece, so that a small file cannot fill the memory."""
+    pieces, total = [], 0
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as archive:
+        while piece := archive.read(_PIECE_BYTES):
+            total += len(piece)
+            if total > MOST_BYTES:
+                raise _too_large(path)
+            if total > RATIO_FROM_BYTES and total > MOST_RATIO * len(data):
+                raise FormatError(path, f"it unzips to more than {MOST_RATIO} times its size, which no recording does", "Check where the file comes from.")
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _too_large(path: Path) -> FormatError:
+    return FormatError(path, f"it holds more than {MOST_BYTES >> 30} GiB", "Split it by person or stimulus, or convert it to Parquet.")
+
+
+def _refuse_special(path: Path) -> None:
+    """A pipe or a device would be waited for without end."""
+    if path.exists() and not path.is_file():
+        raise FormatError(path, "it is not a regular file", "Save its content to a file and read that.")
 
 
 def read_text(path: Path) -> str:

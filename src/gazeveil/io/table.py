@@ -23,11 +23,25 @@ from gazeveil.io.source import read_text
 #: Nanoseconds in one unit of time.
 UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "100ns": 100, "ns": 1}
 
+#: Largest time in nanoseconds, just inside 64 bits.
+MOST_NS = 9_200_000_000_000_000_000
+
 #: What trackers write for "nothing", compared without regard to case.
 MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-", "-nan", "-nan(ind)", "inf", "-inf", "+inf", "infinity", "-infinity")
 
 # Lines of nothing but blanks are not rows; `Table.line_of` steps over them too.
 _BLANK_LINES = re.compile(r"\n[ \t]*(?=\n|\Z)")
+
+
+def printable(cell: object, longest: int = 40) -> str:
+    """A cell or name for a message: short, and without control characters."""
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(cell)[: longest + 1])
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names of a header for a message."""
+    return ", ".join(printable(n) for n in names[:12]) + (", ..." if len(names) > 12 else "")
 
 
 @dataclass(frozen=True)
@@ -74,8 +88,8 @@ class Table:
         """A column of strings; a missing one is an error that lists what is there."""
         found = self._index.get(name.strip().lower())
         if found is None:
-            shown = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
-            raise FormatError(self.path, f"there is no column '{name}' (columns: {shown})", "Check the export settings or the column map.", self.first_line)
+            problem = f"there is no column '{name}' (columns: {listed(self.names)})"
+            raise FormatError(self.path, problem, "Check the export settings or the column map.", self.first_line)
         return self.frame[found]
 
     def words(self, name: str) -> list[str]:
@@ -103,7 +117,7 @@ class Table:
                 wrong = (bad & ~text.str.to_lowercase().is_in(allowed)).arg_true()
                 if len(wrong):
                     row = int(wrong[0])
-                    raise FormatError(self.path, f"'{text[row]}' in column '{name}' is not a number", "Mend or remove the line.", self.line_of(row))
+                    raise FormatError(self.path, f"'{printable(text[row])}' in column '{name}' is not a number", "Mend or remove the line.", self.line_of(row))
             short = text.is_null()
             if short.any():
                 self._refuse_short_rows()
@@ -126,23 +140,33 @@ class Table:
         Raises
         ------
         FormatError
-            For a cell that is not a time: a sample without time cannot be placed.
+            For a cell that is not a time, or too large a one for the unit: a sample without time cannot be placed.
         """
         scale = UNIT_NS[checks.one_of("times_ns", "unit", unit, UNIT_NS)]
         text = self.column(name).str.strip_chars()
         whole = text.cast(pl.Int64, strict=False)
         if not whole.null_count():
             ticks = whole.to_numpy()
-            return (ticks - (ticks.min() if relative and len(ticks) else 0)) * scale
+            ticks = ticks - (ticks.min() if relative and len(ticks) else 0)
+            self._refuse_large(np.abs(ticks.astype(np.float64)) * scale, name, unit)
+            return ticks * scale
         values = text.cast(pl.Float64, strict=False)
         if values.null_count() or not values.is_finite().all():
             row = int((values.is_null() | ~values.is_finite()).fill_null(True).arg_true()[0])
-            raise FormatError(self.path, f"'{text[row] or ''}' in column '{name}' is not a time", "Mend or remove the line.", self.line_of(row))
+            raise FormatError(self.path, f"'{printable(text[row] or '')}' in column '{name}' is not a time", "Mend or remove the line.", self.line_of(row))
         seconds = values.to_numpy()
         # Whole and fractional part apart, so that 1e9-second clocks keep their nanoseconds.
         origin = np.floor(seconds.min()) if relative and len(seconds) else 0.0
+        self._refuse_large(np.abs(seconds - origin) * scale, name, unit)
         base = np.floor(seconds - origin)
         return base.astype(np.int64) * scale + np.round((seconds - origin - base) * scale).astype(np.int64)
+
+    def _refuse_large(self, nanoseconds: NDArray[np.float64], name: str, unit: str) -> None:
+        """Times that do not fit 64 bits would wrap around to other times."""
+        if len(nanoseconds) and nanoseconds.max() > MOST_NS:
+            row = int(nanoseconds.argmax())
+            problem = f"'{printable(self.column(name)[row])}' in column '{name}' is too large for a time in {unit}"
+            raise FormatError(self.path, problem, "Check the unit, or mend the line.", self.line_of(row))
 
     def line_of(self, row: int) -> int:
         """One-based line of the file that holds a row."""
@@ -201,7 +225,7 @@ def parse_table(
     except pl.exceptions.PolarsError as error:
         table = Table(path, pl.DataFrame(), text, first_line, comment)
         _refuse_long_row(table, separator)
-        raise FormatError(path, f"it cannot be parsed as a table ({str(error).splitlines()[0]})", "Check that the file is complete.") from error
+        raise FormatError(path, f"it cannot be parsed as a table ({printable(str(error).splitlines()[0], 80)})", "Check that the file is complete.") from error
     return Table(path, frame, text, first_line, comment)
 
 

@@ -28,9 +28,12 @@ from gazeveil.io.delimited import find_file
 from gazeveil.io.naming import OPTIONS, Names, given
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
+from gazeveil.io.table import MOST_NS
 
 _EYES = (("eyeleft", "left"), ("eyeright", "right"))
 _LOST = (float("nan"),) * 3
+# Seconds that still fit 64 bits of nanoseconds.
+_MOST_S = MOST_NS / 1e9
 
 
 def sniff(head: Head) -> bool:
@@ -52,9 +55,11 @@ def _lines(path: Path) -> list[tuple[int, dict[str, object]]]:
             continue
         try:
             found = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise FormatError(path, f"the line is not JSON ({error.msg})", "The file was cut; copy it again or remove the line.", number) from error
-        if not isinstance(found, dict) or not isinstance(found.get("timestamp"), int | float):
+        except (json.JSONDecodeError, RecursionError) as error:
+            words = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            raise FormatError(path, f"the line is not JSON ({words})", "The file was cut; copy it again or remove the line.", number) from error
+        # JSON as Python reads it has NaN and infinity, and integers of any length.
+        if not isinstance(found, dict) or not isinstance(found.get("timestamp"), int | float) or not abs(found["timestamp"]) < _MOST_S:
             raise FormatError(path, "the line has no timestamp", "Mend or remove the line.", number)
         result.append((number, found))
     return result

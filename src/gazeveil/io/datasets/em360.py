@@ -71,7 +71,7 @@ def _names(path: Path) -> tuple[str, str]:
     return person_in_folder(path)
 
 
-def people(root: Path) -> Mapping[str, Attributes]:
+def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
     """Attributes of `participant_info.csv`, in the folder or one or two above it; none where it is missing.
 
     A person whose name is a number is also found with leading zeros.
@@ -79,8 +79,7 @@ def people(root: Path) -> Mapping[str, Attributes]:
     place = next((p for f in (root, root.parent, root.parent.parent) if (p := f / "participant_info.csv").is_file()), None)
     if place is None:
         return {}
-    separator = max(",;\t", key=place.read_text(encoding="utf-8", errors="replace").partition("\n")[0].count)
-    table = read_table(place, separator)
+    table = read_table(place, max(",;\t", key=Head.of(place).first.count))
     names = table.names
     found: dict[str, Attributes] = {}
     rows = zip(*(table.words(n) for n in names), strict=True)

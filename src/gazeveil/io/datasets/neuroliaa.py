@@ -58,6 +58,8 @@ def load(path: Path, image: str, person: str, screen: Screen | None = None) -> R
     if len(x_px) != len(y_px) or len(durations) < len(x_px):
         raise FormatError(path, f"'{image}' has {len(x_px)} X, {len(y_px)} Y and {len(durations)} T", "Copy the file again from the publisher.")
     width, height = (_numbers(path, image, entry, n) for n in ("image_width", "image_height"))
+    if screen is None and not (len(width) and len(height) and min(width[0], height[0]) > 0):
+        raise FormatError(path, f"'{image}' does not say how many pixels the image had", "Give screen=Screen(...).")
     space = screen or Screen(float(width[0]), float(height[0]), _WIDTH_MM, _HEIGHT_MM, _DISTANCE_MM)
     x_deg, y_deg = space.from_px(x_px, y_px)
     onset, offset = cumulated_ns(durations[: len(x_px)])

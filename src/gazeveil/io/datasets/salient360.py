@@ -114,7 +114,7 @@ def _cached(path: str, changed_ns: int) -> list[NDArray[np.float64]]:
             )
         if not (0 <= cells[1] <= 1 and 0 <= cells[2] <= 1):
             raise FormatError(place, f"the place ({cells[1]:g}, {cells[2]:g}) is not within 0 and 1", "Longitude and latitude must be fractions.", number)
-        rows.append(cells[: 5 if has_duration and len(cells) > 4 else 4])
+        rows.append([*cells[:5], float("nan")][:5] if has_duration else cells[:4])
     if not rows:
         raise FormatError(place, "there is no fixation in it", "Copy the file again.")
     table = np.array(rows, dtype=np.float64)

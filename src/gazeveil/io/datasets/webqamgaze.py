@@ -97,14 +97,13 @@ def _screen(path: Path, content: Mapping[str, object]) -> Screen:
         raise FormatError(path, "it does not say how many pixels the screen had (screen_x, screen_y)", "Give screen=Screen(...).") from error
 
 
-def people(root: Path) -> Mapping[str, Attributes]:
-    """Age, language, fluency and vision of the people whose files lie under a folder."""
+def people(root: Path, files: Iterable[Path]) -> Mapping[str, Attributes]:
+    """Age, language, fluency and vision of the people whose files these are."""
     found: dict[str, Attributes] = {}
-    for path in sorted(root.rglob("*.json*")):
-        if path.is_file() and sniff(Head.of(path)):
-            content = read_json(path)
-            person = str(content.get("worker_id") or stem(path))
-            found[person] = {ours: content[theirs] for ours, theirs in _ATTRIBUTES.items() if content.get(theirs) is not None}
+    for path in files:
+        content = read_json(path)
+        person = str(content.get("worker_id") or stem(path))
+        found[person] = {ours: content[theirs] for ours, theirs in _ATTRIBUTES.items() if content.get(theirs) is not None}
     return found
 
 
