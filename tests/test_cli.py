@@ -68,6 +68,26 @@ def test_datasets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Dorr" in capsys.readouterr().out
 
 
+def test_a_path_is_checked_with_or_without_a_name_and_the_exit_code_tells(cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("datasets", cohort) == 0
+    assert "8 recordings, 4 people" in capsys.readouterr().out
+    assert run("datasets", "gazecom", cohort, "--json", tmp_path / "r.json") == 2
+    assert "no file here looks like gazecom" in capsys.readouterr().out.replace("\n", " ")
+    assert json.loads((tmp_path / "r.json").read_text())["ok"] is False
+    assert run("datasets", "gazecom", tmp_path / "nowhere") == 2
+
+
+def test_names_of_any_text_are_printed_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{4 * i},{(i // 50) % 7 - 3},{i % 3},[/b] x,[red]s[/red]\n" for i in range(400))
+    (tmp_path / "a.csv").write_text("t_ms,x_deg,y_deg,person,stimulus\n" + rows)
+    assert run("inspect", tmp_path / "a.csv", "--plot", tmp_path / "[/i].png") == 0
+    out = capsys.readouterr().out
+    assert "[/b] x" in out
+    assert "[red]s[/red]" in out
+    assert "[/i].png" in out
+    assert run("events", tmp_path / "a.csv", "--out", tmp_path / "[/e].csv") == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -84,6 +104,11 @@ def test_datasets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (("features", "{cohort}", "--kind", "window"), "No recording gives a row"),
         (("inspect", "{cohort}", "--set", "nonsense"), "The '--set' option must be NAME=VALUE."),
         (("inspect", "{cohort}", "--screen", "big"), "The '--screen' option must look like 1280x720px,400x225mm,450mm."),
+        (("inspect", "{cohort}", "--screen", "1.2.3x4px,1x1mm,1mm"), "The '--screen' option must look like"),
+        (("inspect", "{cohort}", "--set", "format=csv"), "'format' is not given as NAME=VALUE but by --format."),
+        (("events", "{cohort}", "--parameter", "method=ivt"), "'method' is not given as NAME=VALUE but by --method."),
+        (("features", "{cohort}", "--parameter", "kind=saccade"), "'kind' is not given as NAME=VALUE but by --kind."),
+        (("simulate", "{tmp}/x", "--people", "1", "--stimuli", "1", "--seconds", "1e12"), "more memory than there is"),
         (("audit", "lpa:epsilon=0"), "must be an exact number above 0"),
     ],
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, TypeVar
 
 import typer
@@ -31,19 +32,30 @@ ScreenOption = Annotated[
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.", show_default=False)]
 
-_SCREEN = re.compile(r"^([\d.]+)x([\d.]+)px,([\d.]+)x([\d.]+)mm,([\d.]+)mm$")
+_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
+_SCREEN = re.compile(rf"^{_NUMBER}x{_NUMBER}px,{_NUMBER}x{_NUMBER}mm,{_NUMBER}mm$")
 
 
-def options(pairs: list[str] | None, screen: str | None = None) -> dict[str, object]:
-    """`NAME=VALUE` pairs as keyword arguments; a value is JSON where it can be, else text."""
+def console() -> Console:
+    """Where figures are printed: names and paths of any text as they are, square brackets too."""
+    return Console(markup=False, highlight=False)
+
+
+def options(pairs: list[str] | None, screen: str | None = None, taken: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
+    """`NAME=VALUE` pairs as keyword arguments; a value is JSON where it can be, else text.
+
+    `taken` maps names that have an argument of their own to that argument.
+    """
     result: dict[str, object] = {}
     for pair in pairs or []:
         name, sign, text = pair.partition("=")
         if not sign or not name.strip():
             raise ParameterError(f"The '--set' option must be NAME=VALUE. Got '{pair}' instead.", name="--set", got=pair)
+        if name.strip() in taken:
+            raise ParameterError(f"'{name.strip()}' is not given as NAME=VALUE but by {taken[name.strip()]}. Got '{pair}'.", name=name.strip(), got=pair)
         try:
             result[name.strip()] = json.loads(text)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             result[name.strip()] = text
     if screen is not None:
         result["screen"] = parse_screen(screen)
@@ -60,7 +72,7 @@ def parse_screen(text: str) -> Screen:
 
 def read_cohort(path: Path, format_name: str | None, pairs: list[str] | None, screen: str | None) -> Cohort:
     """Read what the shared arguments name."""
-    return read(path, format_name, **options(pairs, screen))
+    return read(path, format_name, **options(pairs, screen, {"path": "the argument PATH", "format": "--format", "screen": "--screen"}))
 
 
 def track(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:

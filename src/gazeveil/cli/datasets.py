@@ -6,29 +6,34 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from gazeveil.cli.arguments import JsonOption, write_json
+from gazeveil.cli.arguments import JsonOption, console, write_json
+from gazeveil.io import registry
 from gazeveil.io.datasets import listing
 
 NAME = "datasets"
-HELP = """List the public datasets that can be read: publisher, licence, citation, folder layout. Give a path to check it.
+HELP = """List the public datasets that can be read: publisher, licence, citation, folder layout. Give a path, with or without a name,
+to check it; the exit code is 2 where something in it cannot be read.
 
 Example: `gazeveil datasets gazecom downloads/gazecom`"""
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="A dataset's name; all of them if not given.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(help="A dataset's name, or a path; all datasets if not given.", show_default=False)] = None,
     path: Annotated[Path | None, typer.Argument(help="A folder to check against the layout.", show_default=False)] = None,
     json_file: JsonOption = None,
 ) -> None:
     """List datasets, or check a folder."""
-    console = Console()
+    out = console()
+    if path is None and name is not None and name not in registry.MODULES and Path(name).exists():
+        path, name = Path(name), None
     if path is not None:
         report = listing.check(path, name)
-        console.print(str(report), highlight=False)
+        out.print(str(report), soft_wrap=True)
         write_json(json_file, report.figures())
+        if not report.ok:
+            raise typer.Exit(2)
         return
     entries = listing.describe() if name is None else [listing.entry(name)]
     if name is None:
@@ -37,8 +42,8 @@ def command(
             table.add_column(column, overflow="fold")
         for one in entries:
             table.add_row(one.format, one.title, one.licence, one.layout)
-        console.print(table)
+        out.print(table)
     else:
         for one in entries:
-            console.print(one.text(), highlight=False)
+            out.print(one.text(), soft_wrap=True)
     write_json(json_file, [one.figures() for one in entries])

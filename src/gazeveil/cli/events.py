@@ -8,10 +8,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, options, read_cohort, track, write_json
+from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, console, options, read_cohort, track, write_json
 from gazeveil.errors import ParameterError
 from gazeveil.events import agreement, detect
 from gazeveil.gaze.events import KINDS, Events
@@ -39,7 +38,7 @@ def command(
 ) -> None:
     """Detect events."""
     cohort = read_cohort(path, format_name, settings, screen)
-    given = options(parameters)
+    given = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
     durations: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {k: [] for k in KINDS}
     words: list[tuple[np.ndarray[tuple[int], np.dtype[np.str_]], np.ndarray[tuple[int], np.dtype[np.str_]]]] = []
 
@@ -58,16 +57,16 @@ def command(
         for _ in each():
             continue
     figures = {kind: _figures(np.concatenate(d) if d else np.empty(0)) for kind, d in durations.items()}
-    console = Console()
-    console.print(_table(figures, f"Events of {len(cohort)} recordings by {method}"))
+    screen_out = console()
+    screen_out.print(_table(figures, f"Events of {len(cohort)} recordings by {method}"))
     result: dict[str, object] = {"method": method, "parameters": given, "recordings": len(cohort), "events": figures}
     if against is not None:
         truth, found = (np.concatenate([pair[i] for pair in words]) for i in (0, 1))
         score = agreement.agreement(truth, found)
-        console.print(str(score))
+        screen_out.print(str(score))
         result["agreement"] = {"against": against, "f1": dict(score.f1), "kappa": score.kappa}
     if out is not None:
-        console.print(f"Events: {out}")
+        screen_out.print(f"Events: {out}", soft_wrap=True)
     write_json(json_file, result)
 
 

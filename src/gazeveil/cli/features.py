@@ -7,11 +7,10 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gazeveil import checks
-from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, options, read_cohort, track, write_json
+from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, console, options, read_cohort, track, write_json
 from gazeveil.errors import DataError
 from gazeveil.features import FeatureTable, event_features, window_features
 from gazeveil.gaze.cohort import Cohort
@@ -45,10 +44,10 @@ def command(
     """Compute features."""
     kind = checks.one_of("features", "--kind", kind, ("fixation", "saccade", "all", "window"))
     cohort = read_cohort(path, format_name, settings, screen)
-    given = options(parameters)
+    given = options(parameters, taken={"cohort": "the argument PATH", "kind": "--kind", "events": "--parameter method=NAME"})
     parts = [_features(cohort[i : i + 1], kind, given) for i in track(range(len(cohort)), len(cohort), "Computing features")]
     table = FeatureTable.concat(parts)
-    console = Console()
+    screen_out = console()
     if len(table) == 0:
         raise DataError(f"No recording gives a row: {_why(table)}. For windows, choose a smaller window_s with --parameter window_s=5.")
     promise: dict[str, object] = {}
@@ -56,11 +55,11 @@ def command(
         release = _table_mechanism(protect).release(table, seed)
         table = release.data
         promise = {"guarantee": release.guarantee.figures(), "provenance": release.provenance.figures()}
-        console.print(str(release.guarantee), highlight=False)
-    console.print(_table(table, f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings"))
+        screen_out.print(str(release.guarantee))
+    screen_out.print(_table(table, f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings"))
     if out is not None:
         write_table(table, out)
-        console.print(f"Features: {out}")
+        screen_out.print(f"Features: {out}", soft_wrap=True)
     write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table), **promise})
 
 

@@ -9,10 +9,9 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
-from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, read_cohort, track, write_json
+from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, console, read_cohort, track, write_json
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
@@ -42,19 +41,19 @@ def command(
         from gazeveil.cli.figures import draw_overview
 
         draw_overview(cohort, summary, plot)
-        Console().print(f"Picture: {plot}")
+        console().print(f"Picture: {plot}", soft_wrap=True)
     write_json(json_file, figures(summary))
 
 
 def show(cohort: Cohort, rows: int = 10) -> CohortSummary:
     """Print the summary of a cohort and return it."""
     summary = summarise(cohort, progress=lambda items: track(items, len(cohort), "Inspecting"))
-    console = Console()
-    console.print(_overview(summary))
+    out = console()
+    out.print(_overview(summary))
     if rows and summary.recordings:
-        console.print(_rows(summary, rows))
+        out.print(_rows(summary, rows))
     for note in summary.warnings():
-        console.print(f"Note: {note}", highlight=False)
+        out.print(f"Note: {note}", soft_wrap=True)
     return summary
 
 
@@ -129,6 +128,7 @@ def _row(r: RecordingSummary) -> dict[str, object]:
         "loss": r.loss,
         "longest_loss_s": r.longest_loss_s,
         "time_faults": r.time_faults,
+        "impossible": r.impossible,
         "x_deg": [known(r.x_min_deg), known(r.x_max_deg)],
         "y_deg": [known(r.y_min_deg), known(r.y_max_deg)],
         "assumed_geometry": r.assumed_geometry,

@@ -69,6 +69,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
+    except MemoryError:
+        _say("This needs more memory than there is. Read fewer recordings at once, or ask for less.")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _say(f"{where}{(error.strerror or str(error)).lower()}. Check the path, the permissions and the free space.")

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from gazeveil.cli.arguments import ScreenOption, parse_screen, track
+from gazeveil.cli.arguments import ScreenOption, console, parse_screen, track
 from gazeveil.gaze.simulate import simulate
 from gazeveil.io.parquet import write
 
@@ -35,4 +34,4 @@ def command(
     space = None if screen is None else parse_screen(screen)
     cohort = simulate(people, stimuli, seconds, rate, task=task, space=space, seed=seed, sessions=sessions)
     write(cohort, path, progress=lambda items: track(items, len(cohort), "Simulating"))
-    Console().print(f"{len(cohort)} recordings of {people} people: {path}", highlight=False)
+    console().print(f"{len(cohort)} recordings of {people} people: {path}", soft_wrap=True)
