@@ -57,6 +57,23 @@ def test_the_ratio_of_two_neighbouring_whole_vectors_is_within_the_promise_by_co
         assert 0 < np.log(float(upper / lower)) <= 2
 
 
+@pytest.mark.parametrize(
+    ("dimension", "sensitivity", "epsilon", "gamma"), [(1, 10, 1, 0.5), (1, 50, 3, 0.2), (2, 30, 2, 0.3), (1, 1 << 20, 10, 0.05), (64, 1 << 18, 60, 0.5)]
+)
+def test_no_shell_has_more_or_less_weight_than_its_share(dimension, sensitivity, epsilon, gamma):
+    # The doubles of the weights sum to 1 up to 1e-16, which once all went to the last shell: ten powers of ten above what was charged as delta.
+    law = shells(dimension, Fraction(epsilon), sensitivity, gamma)
+    ends = [0, *((int(h) << 64) + int(low) for h, low in zip(law.high, law.low, strict=True)), 1 << 128]
+    weights = [Fraction(b - a, 1 << 128) for a, b in pairwise(ends)]
+    assert weights[-1] <= law.delta
+    outer, inner = law.radius.astype(float), np.concatenate(([0.0], law.radius[:-1].astype(float)))
+    ideal = -law.inner_epsilon * np.arange(len(outer)) + dimension * np.log(outer) + np.log1p(-((inner / outer) ** dimension))
+    ideal -= np.logaddexp.reduce(ideal)
+    for weight, log in zip(weights, ideal.tolist(), strict=True):
+        if log > -92 * np.log(2.0):
+            assert np.log(float(weight)) == pytest.approx(log, abs=2.0**-34)
+
+
 def test_a_whole_vector_is_as_likely_as_any_other_of_its_shell():
     law = shells(2, Fraction(3), 9, 1.0)
     z = shell_noise(law, 300_000, Words(source(6)))

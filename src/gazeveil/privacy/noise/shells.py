@@ -249,11 +249,13 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     weights = -inner_epsilon * np.arange(count) + volume
     weights -= _log_sum(weights)
     probability = np.exp(weights)
-    cumulative: list[int] = []
-    total = Fraction(0)
-    for p in probability[:-1].tolist():
-        total += Fraction(p)
-        cumulative.append(min((1 << 128) - 1, int(total * (1 << 128))))
+    # Doubles sum to 1 only up to 2**-50 or so. What is missing must not fall to the last shell, whose own weight is 2**-92: exact shares of the exact sum.
+    exactly = [Fraction(p) for p in probability.tolist()]
+    whole, total, cumulative = sum(exactly, Fraction(0)), Fraction(0), []
+    for one in exactly[:-1]:
+        total += one
+        cumulative.append(int(total / whole * (1 << 128)))
+    last = Fraction((1 << 128) - (cumulative[-1] if cumulative else 0), 1 << 128)
     square = np.exp(_shell_logs(real, inside, size + 2) - volume)
     return Shells(
         size,
@@ -263,7 +265,7 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
         np.maximum(1, np.rint(real / math.sqrt(size))).astype(np.uint64),
         np.array([c >> 64 for c in cumulative], dtype=np.uint64),
         np.array([c & ((1 << 64) - 1) for c in cumulative], dtype=np.uint64),
-        Fraction(2.0 * float(probability[-1])) + Fraction(1, 1 << 90),
+        2 * last + Fraction(1, 1 << 90),
         float(np.sum(probability * square)) / (size + 2),
     )
 
