@@ -8,9 +8,10 @@ import pytest
 
 import gazeveil
 from gazeveil.errors import ParameterError
-from gazeveil.privacy.audit.bounds import clopper_pearson, epsilon_lower
+from gazeveil.privacy.audit.bounds import clopper_pearson, epsilon_at, epsilon_lower
 from gazeveil.privacy.audit.planted import PLANTED
 from gazeveil.privacy.audit.run import judge
+from gazeveil.privacy.tables.dct_knorm import DCTKNorm
 
 QUICK = 20_000
 
@@ -33,6 +34,7 @@ VERDICTS = [
     ("dct-knorm:epsilon=10", 9.0, False),
     ("dp-k-same:k=4,epsilon=1", 0.9, False),
     ("marginals:k=4", 0.9, False),
+    ("marginals:k=30,pd=randomised,bins=4", 0.6, False),
     ("heatmap-laplace:epsilon=1", 0.9, False),
     ("heatmap-gaussian:rho=1", 2.0, False),
 ]
@@ -83,6 +85,24 @@ def test_a_chunk_claim_is_worth_less_for_a_person() -> None:
     assert person.epsilon_lower == pytest.approx(20 * 0.5, rel=0.01)
 
 
+def test_an_exact_loss_is_that_of_the_noise_as_drawn_and_not_the_claim_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = DCTKNorm.law
+    for text in ("dct-knorm:epsilon=1/2", "dct-knorm:epsilon=1/2,D=3"):
+        assert not gazeveil.audit(text, trials=1000).refuted
+        with monkeypatch.context() as planted:
+            planted.setattr(DCTKNorm, "law", lambda self, n, epsilon: (law(self, n, epsilon)[0], law(self, n, epsilon)[1] / 2))
+            found = gazeveil.audit(text, trials=1000)
+        assert found.refuted
+        assert found.epsilon_lower == pytest.approx(1, rel=1e-3)
+
+
+def test_the_epsilon_of_two_known_laws_is_the_least_that_makes_them_alike() -> None:
+    assert epsilon_at([0.5, 0.5], [0.25, 0.75], 0.0) == pytest.approx(math.log(2))
+    # 0.5 - 0.25 e exceeds 0.1 below ln 1.6, and 0.75 - 0.5 e below ln 1.3.
+    assert epsilon_at([0.5, 0.5], [0.25, 0.75], 0.1) == pytest.approx(math.log(1.6))
+    assert epsilon_at([1.0, 0.0], [0.9, 0.1], 0.0) == math.inf
+
+
 # --- the bound itself --------------------------------------------------------------------------------------------------------------
 
 
@@ -126,6 +146,9 @@ def test_delta_is_taken_off_before_the_ratio() -> None:
         ({"mechanism": "lpa:epsilon=1", "trials": 5}, "'trials' parameter of audit"),
         ({"mechanism": "lpa:epsilon=1", "confidence": 2}, "'confidence' parameter of audit must be between 0 and 1"),
         ({"mechanism": "lpa:epsilon=1", "unit": "person"}, "'unit' parameter of audit must be one of"),
+        ({"mechanism": "lpa:epsilon=1", "unit": "chunk"}, "'unit' parameter of audit must be one of recording, recording-feature, user"),
+        ({"mechanism": "heatmap-laplace:epsilon=1", "unit": "sample"}, "'unit' parameter of audit must be one of user"),
+        ({"mechanism": "marginals:k=4,pd=randomised"}, "only for k of at least 15"),
         ({"mechanism": "lapa:epsilon=1"}, "Did you mean 'lpa'"),
         ({"mechanism": 7}, "a mechanism or its text"),
     ],

@@ -25,7 +25,7 @@ TEXTS = [
     "dct-knorm:epsilon=1", "dct-knorm:epsilon=20",
     "exponential-dp:epsilon=1", "exponential-dp:epsilon=1,reading=published", "exponential-dp:epsilon=1,reading=intended",
     "k-same-select:k=3", "k-same-select:k=3,groups=mdav", "k-same-select:k=3,reading=published",
-    "dp-k-same:k=3,epsilon=1", "marginals:k=3", "marginals:k=3,reading=published",
+    "dp-k-same:k=3,epsilon=1", "marginals:k=3", "marginals:k=3,reading=published", "marginals:k=12,pd=randomised,length=1,delta=1/10",
     "heatmap-laplace:epsilon=1", "heatmap-gaussian:rho=1", "demographics:k=4", "demographics:k=4,mixed=True,attributes=age",
 ]  # fmt: skip
 

@@ -95,7 +95,7 @@ def _is_honest(m: Mechanism[Any]) -> Iterator[str]:
         if not isinstance(r, Release) or not isinstance(r.guarantee, Guarantee):
             yield "release must return a Release with a Guarantee"
             return
-    claim = m.claims[m.reading]
+    claim = m.claim
     g = release.guarantee
     if (g.definition, g.status) != (claim.definition, claim.status):
         yield f"its guarantee is {g.definition} ({g.status}), its claim {claim.definition} ({claim.status})"
@@ -132,7 +132,7 @@ def _leaves_its_input_alone(m: Mechanism[Any]) -> Iterator[str]:
 
 def _keeps_its_shape(m: Mechanism[Any]) -> Iterator[str]:
     # Published readings are allowed to leak; the rest may not, through sizes, keys or metadata.
-    if m.reading != "corrected" or m.claims[m.reading].definition in {"none", "k-anonymity", "plausible-deniability"}:
+    if m.reading != "corrected" or m.claim.definition in {"none", "k-anonymity", "plausible-deniability"}:
         return
     shapes = {fingerprint(m.release(sample_data(m.kind, v), seed=1).data) for v in (0, 1, 2)}
     if len(shapes) > 1:
@@ -172,7 +172,7 @@ def _refuses_in_words(m: Mechanism[Any]) -> Iterator[str]:
     if m.kind == "table":
         table = sample_data("table")
         bad.append(("an empty table", table.where(np.zeros(len(table), dtype=bool))))
-        if m.reading == "corrected" and m.claims["corrected"].definition not in {"k-anonymity", "none"}:
+        if m.reading == "corrected" and m.claim.definition not in {"k-anonymity", "none"}:
             bad.append(("a table without bounds", table.with_bounds(None)))
     for words, data in bad:
         try:

@@ -86,6 +86,11 @@ class Mechanism(ABC, Generic[Data]):
         """Name and reading, for guarantees and tables."""
         return f"{self.name} ({self.reading})"
 
+    @property
+    def claim(self) -> Claim:
+        """What this mechanism promises with its reading and parameters."""
+        return self.claims[self.reading]
+
     def parameters(self) -> dict[str, object]:
         """All parameters but the reading."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reading"}

@@ -75,6 +75,22 @@ def epsilon_lower(first: ArrayLike, second: ArrayLike, confidence: float, delta:
     return Bound(max(0.0, value), f"statistic {j} {'above' if above else 'below'} {cut:.6g}, likelier for the {side} input")
 
 
+def epsilon_at(first: ArrayLike, second: ArrayLike, delta: float) -> float:
+    """The least epsilon for which two known laws are (epsilon, delta) alike, either way: where P exceeds exp(epsilon) Q by delta in all."""
+    p, q = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+
+    def over(epsilon: float) -> float:
+        return max(float(np.maximum(a - math.exp(epsilon) * b, 0.0).sum()) for a, b in ((p, q), (q, p)))
+
+    if over(700.0) > delta:
+        return math.inf
+    low, high = 0.0, 700.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if over(middle) > delta else (low, middle)
+    return low
+
+
 def _choose(a: NDArray[np.float64], b: NDArray[np.float64], error: float, delta: float, thresholds: int, above: bool) -> tuple[float, float, bool] | None:
     """The threshold and direction with the best bound on the first halves."""
     pooled = np.concatenate((a, b))

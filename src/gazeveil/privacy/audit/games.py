@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil import checks
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.mechanism import Mechanism
 
@@ -71,6 +72,17 @@ def game(*names: str) -> Callable[[MakeGame], MakeGame]:
         return make
 
     return remember
+
+
+def asked_unit(unit: str | None, claimed: str, allowed: tuple[str, ...]) -> str:
+    """The unit to audit at: the one asked for, or the claim's.
+
+    Raises
+    ------
+    ParameterError
+        For a unit whose neighbours the game does not have: a verdict about another unit's pair would be a false one.
+    """
+    return claimed if unit is None else checks.one_of("audit", "unit", unit, allowed)
 
 
 def game_of(mechanism: Mechanism[Any], unit: str | None) -> Game:

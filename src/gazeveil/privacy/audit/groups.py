@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from gazeveil.features.table import FeatureTable
-from gazeveil.privacy.audit.games import Game, game
+from gazeveil.privacy.audit.bounds import epsilon_at
+from gazeveil.privacy.audit.games import Game, asked_unit, game
 from gazeveil.privacy.audit.tables import ROWS, Reals, batches, table_of
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace, laplace_scale
 from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.noise.shells import shells
+from gazeveil.privacy.noise.uniform import uniform_below
 from gazeveil.privacy.tables.dp_ksame import DPKSame
+from gazeveil.privacy.tables.exponential import UNITS
 from gazeveil.privacy.tables.marginals import Marginals, Rows, bin_codes
+from gazeveil.privacy.tables.pd_test import charge, pass_probability
 from gazeveil.privacy.tables.sequences import sequences
 
 
@@ -28,9 +34,11 @@ def _pair(k: int) -> list[FeatureTable]:
 def dp_k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
     """Round noise on the sum of a group of k: one member all 0 against all 1, which moves it by the whole sensitivity."""
     assert isinstance(mechanism, DPKSame)
+    told = asked_unit(unit, mechanism.per, UNITS)
     works = [mechanism._prepare(table) for table in _pair(mechanism.k)]
     sizes = works[0].sizes
     chosen = mechanism.plan(sizes)
+    budget = mechanism.budget  # one feature of one recording: nothing shares the budget
     group = [np.arange(mechanism.k)]
     grid = mechanism._draw(chosen, sizes, 1, Words(source(1, "audit")))[0]
     ends = [grid.rounded(mechanism._sums(work, group, chosen)).astype(np.float64).reshape(-1) for work in works]
@@ -44,11 +52,15 @@ def dp_k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
         return np.concatenate(scores)
 
     words = f"A group of {mechanism.k} people, one feature of {ROWS} rows: one person all 0 against all 1. D = {len(chosen.places)}, {chosen.profile} noise."
-    # Any shift crosses a step of a staircase somewhere; the exponential profile loses by distance.
-    share = 1.0 if chosen.profile == "staircase" else min(float(np.linalg.norm(ends[0] - ends[1])) / grid.sensitivity, 1.0)
+    if chosen.profile == "staircase":
+        exact = shells(len(chosen.places), budget, grid.sensitivity, chosen.gamma).least_loss
+    else:
+        # The density of noise that is rounded lies within half a diagonal of that of the noise itself; in one dimension it is discrete from the start.
+        diagonal = math.sqrt(len(ends[0])) if len(ends[0]) > 1 else 0.0
+        exact = max(0.0, float(np.linalg.norm(ends[0] - ends[1])) - diagonal) / grid.sensitivity * float(budget)
     records = [mechanism.release(table, seed=1).data.values.reshape(mechanism.k, -1) for table in _pair(mechanism.k)]
     broken = "" if all((r == r[0]).all() for r in records) else "Members of one group have different records."
-    return Game(unit or mechanism.per, float(mechanism.budget), words, play, share * float(mechanism.budget), broken=broken)
+    return Game(told, float(mechanism.budget), words, play, exact, broken=broken)
 
 
 @game("marginals")
@@ -60,6 +72,8 @@ def marginals(mechanism: Mechanism[Any], unit: str | None) -> Game:
             f"The plausible-deniability test of {mechanism.title} passes for every k up to the number of records and every gamma: there is nothing to break."
         )
         return Game("user", None, words)
+    if mechanism.pd == "randomised":
+        return _randomised(mechanism, unit)
     epsilon = Fraction(mechanism.epsilon)
     codes = [(sequences("audit", t), bin_codes(t.values, np.zeros(1), np.ones(1), mechanism.bins)) for t in _pair(mechanism.k)]
     counts = [Rows.of(seqs, code, sorted(seqs.people), ["s"]).weights(mechanism.bins)[0, 0].astype(np.float64) for seqs, code in codes]
@@ -75,4 +89,35 @@ def marginals(mechanism: Mechanism[Any], unit: str | None) -> Game:
     t, s = laplace_scale(scale)
     exact = float(Fraction(int(np.abs(counts[0] - counts[1]).sum()) * s, t))
     words = f"{mechanism.k} people, one feature of {ROWS} rows in {mechanism.bins} bins: one of them in the first against the last bin, before sampling."
-    return Game(unit or mechanism.per, float(epsilon), words, play, exact)
+    return Game(asked_unit(unit, mechanism.per, UNITS), float(epsilon), words, play, exact)
+
+
+def _randomised(mechanism: Marginals, unit: str | None) -> Game:
+    """One vector under the randomised test, with even histograms: one person like nobody else, against one like all the others."""
+    told = asked_unit(unit, "user", ("user",))
+    people, bins = 2 * mechanism.k, mechanism.bins
+    gamma, epsilon0 = Fraction(mechanism.gamma), Fraction(mechanism.epsilon0)
+    claimed, delta = charge(mechanism.k, gamma, epsilon0, people, 1, Fraction(mechanism.delta))
+    pmf = np.full((1, bins), 1.0 / bins)
+    sides = []
+    for alone in (1, 0):
+        seat = np.zeros(people, dtype=np.int64)
+        seat[0] = alone
+        sides.append(Rows(np.arange(people), np.zeros(people, dtype=np.int64), seat[:, None], people, 1))
+
+    def law(rows: Rows) -> Reals:
+        """Probability of each bin, as proofs/marginals.md has it."""
+        crowd = np.bincount(rows.codes[:, 0], minlength=bins)
+        passes = pass_probability(crowd, mechanism.k, epsilon0)
+        kept, rejected = crowd * passes / people, float((crowd * (1 - passes)).sum()) / people
+        anyhow = 1 / people
+        return np.asarray((1 - anyhow) * (kept + rejected / bins) + anyhow / bins, dtype=np.float64)
+
+    def play(side: int, trials: int, seed: int | None) -> Reals:
+        words = Words(source(seed, "audit"))
+        drawn = uniform_below(np.full(trials, bins), words)[:, None]
+        mechanism._seeded(drawn, sides[side], 0, people, pmf, words)
+        return drawn.astype(np.float64)
+
+    words = f"One vector under the randomised test, {people} people and {bins} bins, even histograms: one person like nobody else against one like all."
+    return Game(told, float(claimed), words, play, epsilon_at(law(sides[0]), law(sides[1]), float(delta)), float(delta))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.accounting import epsilon_of_gaussian
-from gazeveil.privacy.audit.games import Game, game
+from gazeveil.privacy.accounting import epsilon_of_rho
+from gazeveil.privacy.audit.games import Game, asked_unit, game
 from gazeveil.privacy.maps.heatmap import WEIGHT, HeatmapGaussian, HeatmapLaplace, viewer_weights
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.exact import laplace_scale
@@ -35,13 +35,16 @@ def heatmap_laplace(mechanism: Mechanism[Any], unit: str | None) -> Game:
     """Pure differential privacy of all maps of a person; the exact loss is the L1 distance over the scale of the noise."""
     assert isinstance(mechanism, HeatmapLaplace)
     t, s = laplace_scale(mechanism.scale_steps(1))
-    return Game("user", float(mechanism.epsilon), _WORDS, lambda side, n, seed: _play(mechanism, side, n, seed), exact=float(Fraction(2 * WEIGHT * s, t)))
+    exact = float(Fraction(2 * WEIGHT * s, t))
+    told = asked_unit(unit, "user", ("user",))
+    return Game(told, float(mechanism.epsilon), _WORDS, lambda side, n, seed: _play(mechanism, side, n, seed), exact)
 
 
 @game("heatmap-gaussian")
 def heatmap_gaussian(mechanism: Mechanism[Any], unit: str | None) -> Game:
     """Zero-concentrated differential privacy, judged as (epsilon, delta) at delta = 1e-6."""
     assert isinstance(mechanism, HeatmapGaussian)
-    claimed = float(epsilon_of_gaussian(mechanism.rho, _DELTA))
+    # What rho itself implies. The curve of continuous Gaussian noise is a little lower, and nobody has promised it.
+    claimed = float(epsilon_of_rho(mechanism.rho, _DELTA))
     words = f"{_WORDS} rho = {mechanism.rho} is judged as epsilon at delta = 1e-6."
-    return Game("user", claimed, words, lambda s, n, seed: _play(mechanism, s, n, seed), delta=float(_DELTA))
+    return Game(asked_unit(unit, "user", ("user",)), claimed, words, lambda s, n, seed: _play(mechanism, s, n, seed), delta=float(_DELTA))

@@ -19,21 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit.games import Game, game
+from gazeveil.privacy.audit.games import Game, asked_unit, game
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, laplace_scale
 from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.noise.shells import Shells
 from gazeveil.privacy.tables.chunked import CFPA, DCFPA, public_difference_k
 from gazeveil.privacy.tables.dct_knorm import DCTKNorm, cosine_rows
 from gazeveil.privacy.tables.exponential import ExponentialDP, published_log_density, published_loss, published_noise
-from gazeveil.privacy.tables.family import NoisyTable
+from gazeveil.privacy.tables.family import WHOLE, NoisyTable
 from gazeveil.privacy.tables.fourier import FPA, public_k
 from gazeveil.privacy.tables.fourier_published import plan
 from gazeveil.privacy.tables.half_spectrum import coordinates, fourier_rows
 from gazeveil.privacy.tables.ksame import KSameSelect
 from gazeveil.privacy.tables.laplace import LPA, coarsening, laplace_steps
 from gazeveil.privacy.tables.published import generator
-from gazeveil.privacy.tables.sequences import STEPS, per_feature_epsilon, sequences
+from gazeveil.privacy.tables.sequences import PER, STEPS, per_feature_epsilon, sequences
 from gazeveil.privacy.tables.whole import coefficients, grid_l1
 
 ROWS = 100
@@ -110,7 +111,7 @@ class _Shape:
         values = mechanism.parameters()
         size, chunks = (int(str(values["chunk"])), CHUNKS) if "chunk" in values else (ROWS, 1)
         per = str(values["per"])
-        asked = unit or per
+        asked = asked_unit(unit, per, PER if "chunk" in values else WHOLE)
         return cls(size, chunks, 1 if asked == "chunk" else chunks, per_feature_epsilon(mechanism.budget, per, 1, 1, chunks), asked)
 
     @property
@@ -279,9 +280,18 @@ def dct_knorm(mechanism: Mechanism[Any], unit: str | None) -> Game:
         return np.concatenate(scores)
 
     words = f"{shape.words} D = {len(plan_.places)}, {plan_.profile} noise."
-    # Any shift crosses a step of a staircase somewhere, and there the ratio is exp(epsilon); the exponential profile loses by distance.
-    share = 1.0 if plan_.profile == "staircase" else float(np.linalg.norm(ends[0] - ends[1])) / (np.sqrt(shape.size) * STEPS)
-    return Game(shape.unit, float(mechanism.budget), words, play, min(share, 1.0) * float(shape.epsilon))
+    return Game(shape.unit, float(mechanism.budget), words, play, _exact_cosine(mechanism, shape, corner))
+
+
+def _exact_cosine(mechanism: DCTKNorm, shape: _Shape, corner: NDArray[np.int64]) -> float:
+    """The true loss between the two corners: by distance over the scale of the noise as it is drawn, or by the steps of the staircase."""
+    grid, law = mechanism.law(shape.size, shape.epsilon)
+    if isinstance(law, Shells):
+        return law.least_loss
+    ends = grid.rounded(mechanism.whole(np.stack((corner, 1 - corner), axis=1) * STEPS, mechanism.design(shape.size, shape.epsilon)))
+    # The density of noise that is rounded lies within half a diagonal of that of the noise itself; in one dimension it is discrete from the start.
+    diagonal = float(np.sqrt(len(ends))) if len(ends) > 1 else 0.0
+    return max(0.0, float(np.linalg.norm((ends[:, 0] - ends[:, 1]).astype(np.float64))) - diagonal) / float(law)
 
 
 # --- exponential-dp --------------------------------------------------------------------------------------------------------------
@@ -292,16 +302,17 @@ def exponential(mechanism: Mechanism[Any], unit: str | None) -> Game:
     """Noise on the values: 100 vectors, all 0 against all 1."""
     assert isinstance(mechanism, ExponentialDP)
     epsilon = Fraction(mechanism.epsilon)
+    told = asked_unit(unit, mechanism.per, WHOLE)
     words = f"One feature of {ROWS} rows: all 0 against all 1."
     if mechanism.reading == "published":
         exact = published_loss(epsilon, 1.0, ROWS, values=ROWS)
-        return Game(unit or mechanism.per, float(epsilon), words, lambda s, n, seed: _play_published_exponential(float(epsilon), s, n, seed), exact)
+        return Game(told, float(epsilon), words, lambda s, n, seed: _play_published_exponential(float(epsilon), s, n, seed), exact)
     if mechanism.reading == "intended":
         people = np.stack([np.full(ROWS, v) for v in (0.0, 0.0, 1e-9)])
         spread = np.ptp(mechanism.release(table_of(people, ["a", "b", "c"]), seed=1).data.values)
         tiny = spread < 1e-3
         words += " Its scale is the range of the data: where people nearly agree the noise nearly vanishes, so a neighbour is seen with certainty."
-        return Game(unit or mechanism.per, float(epsilon), words, None, float("inf") if tiny else None)
+        return Game(told, float(epsilon), words, None, float("inf") if tiny else None)
 
     def play(side: int, trials: int, seed: int | None) -> Reals:
         scores = []
@@ -312,7 +323,7 @@ def exponential(mechanism: Mechanism[Any], unit: str | None) -> Game:
         return np.concatenate(scores)[:, None]
 
     t, s = laplace_scale(Fraction(ROWS * STEPS) / epsilon)
-    return Game(unit or mechanism.per, float(epsilon), words, play, float(Fraction(ROWS * STEPS * s, t)))
+    return Game(told, float(epsilon), words, play, float(Fraction(ROWS * STEPS * s, t)))
 
 
 def _play_published_exponential(epsilon: float, side: int, trials: int, seed: int | None) -> Reals:
@@ -353,4 +364,5 @@ def k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
     words = (
         f"30 random cohorts with 1 to 4 tasks and unequal lengths: the smallest number of people with one record is {smallest}, k = {mechanism.k} is claimed."
     )
-    return Game("user", None, words, broken="A record is shared by fewer than k people." if smallest is not None and smallest < mechanism.k else "")
+    told = asked_unit(unit, "user", ("user",))
+    return Game(told, None, words, broken="A record is shared by fewer than k people." if smallest is not None and smallest < mechanism.k else "")

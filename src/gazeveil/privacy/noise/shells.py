@@ -129,6 +129,8 @@ class Shells:
         What the end of the staircase costs, per vector.
     variance : float
         Of one coordinate, in steps squared.
+    least_loss : float
+        What two vectors one step apart certainly lose somewhere: any shift crosses from a shell to the next.
     """
 
     dimension: int
@@ -140,6 +142,7 @@ class Shells:
     low: WordArray
     delta: Fraction
     variance: float
+    least_loss: float
 
 
 class _ShellKernel:
@@ -267,6 +270,7 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
         np.array([c & ((1 << 64) - 1) for c in cumulative], dtype=np.uint64),
         2 * last + Fraction(1, 1 << 90),
         float(np.sum(probability * square)) / (size + 2),
+        inner_epsilon - float(np.min((most - volume)[:-1] + (volume - fewest)[1:], initial=inner_epsilon)) - _WEIGHT_ERROR,
     )
 
 

@@ -41,11 +41,11 @@ from gazeveil.privacy.noise.geometry import knorm
 from gazeveil.privacy.noise.knorm import ASSUMPTION
 from gazeveil.privacy.noise.knorm import MOST_DIMENSION as MOST_ROUND
 from gazeveil.privacy.noise.rng import Words
-from gazeveil.privacy.noise.shells import LEAST_EPSILON, MOST_DIMENSION, best_gamma, most_sensitivity, shell_noise, shells
+from gazeveil.privacy.noise.shells import LEAST_EPSILON, MOST_DIMENSION, Shells, best_gamma, most_sensitivity, shell_noise, shells
 from gazeveil.privacy.tables.family import Estimator, Noisy, NoisyTable
 from gazeveil.privacy.tables.sequences import STEPS
 from gazeveil.privacy.tables.spectrum import PublicSpectrum, Reals, idct, wiener
-from gazeveil.privacy.tables.whole import coefficients, grid_l2
+from gazeveil.privacy.tables.whole import Grid, coefficients, grid_l2
 
 PROFILES = ("exponential", "staircase")
 
@@ -150,29 +150,36 @@ class DCTKNorm(NoisyTable):
         weights = wiener(self.public.cosine(n)[places], n * plan.variance) if self.shrinks else np.ones(len(places))
         return Estimator.of(rows.T * weights, rows, n * plan.variance)
 
+    def law(self, n: int, epsilon: Fraction) -> tuple[Grid, Shells | Fraction]:
+        """The grid of the coefficients of a block of n values, and its noise: a staircase, or the scale of an exponential profile, in grid steps."""
+        plan = self.design(n, epsilon)
+        size, apart = len(plan.places), (n * STEPS**2, n * STEPS)
+        if plan.profile == "staircase":
+            grid = grid_l2(self.name, n, size, *apart, Fraction(1), most_sensitivity(size, epsilon, plan.gamma))
+            return grid, shells(size, epsilon, grid.sensitivity, plan.gamma)
+        grid = grid_l2(self.name, n, size, *apart, epsilon, MOST_T if size == 1 else _MOST_KNORM)
+        return grid, Fraction(grid.sensitivity) / epsilon
+
+    def whole(self, blocks: NDArray[np.int64], plan: Design) -> NDArray[np.int64]:
+        """The integer coefficients of blocks about the public midpoint, before they are rounded to the grid."""
+        table = cosine_rows(len(blocks), np.array(plan.places))
+        return coefficients(lambda first, last: table[first:last], len(plan.places), blocks - STEPS // 2)
+
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """Integer noise on the chosen coefficients about the public midpoint, shrinkage, then back."""
         n, count = blocks.shape
         plan = self.design(n, epsilon)
         size = len(plan.places)
         places = np.array(plan.places)
-        table = cosine_rows(n, places)
-        whole = coefficients(lambda first, last: table[first:last], size, blocks - STEPS // 2)
-        apart = (n * STEPS**2, n * STEPS)
+        grid, law = self.law(n, epsilon)
+        whole = self.whole(blocks, plan)
         assumptions: tuple[str, ...] = ()
-        if plan.profile == "staircase":
-            most = most_sensitivity(size, epsilon, plan.gamma)
-            grid = grid_l2(self.name, n, size, *apart, Fraction(1), most)
-            law = shells(size, epsilon, grid.sensitivity, plan.gamma)
+        if isinstance(law, Shells):
             noise, delta, variance = shell_noise(law, count, words).T, count * law.delta, law.variance
         elif size == 1:
-            grid = grid_l2(self.name, n, size, *apart, epsilon, MOST_T)
-            scale = Fraction(grid.sensitivity) / epsilon
-            noise, delta, variance = discrete_laplace(scale, count, words)[None, :], tail_delta(epsilon, count), 2.0 * float(scale) ** 2
+            noise, delta, variance = discrete_laplace(law, count, words)[None, :], tail_delta(epsilon, count), 2.0 * float(law) ** 2
         else:
-            grid = grid_l2(self.name, n, size, *apart, epsilon, _MOST_KNORM)
-            scale = Fraction(grid.sensitivity) / epsilon
-            noise, delta, variance = knorm(size, scale, count, words).T, tail_delta(epsilon, count), (size + 1) * float(scale) ** 2
+            noise, delta, variance = knorm(size, law, count, words).T, tail_delta(epsilon, count), (size + 1) * float(law) ** 2
             assumptions = (ASSUMPTION,)
         noisy = (grid.rounded(whole) + noise).astype(np.float64) * grid.step
         if self.shrinks:

@@ -122,6 +122,13 @@ class Marginals(Mechanism[FeatureTable]):
         if self.reading == "published" and self.pd != "deterministic":
             checks.refuse(self.name, "pd", "deterministic in the published reading", self.pd, "Use reading='corrected'.")
 
+    @property
+    def claim(self) -> Claim:
+        """The randomised test has a delta, and its unit is the person."""
+        if self.reading == "corrected" and self.pd == "randomised":
+            return Claim("epsilon-delta-dp", "user", "proved", "noisy histograms, and seed records under a random threshold")
+        return super().claim
+
     def release(self, data: FeatureTable, seed: int | None = None) -> Release[FeatureTable]:
         """Synthesise a table; see :class:`Mechanism`.
 
