@@ -45,10 +45,9 @@ def bench_speed(lines: Lines, samples: int) -> None:
                 mechanism = (
                     cls(1, 60, 2, t_skip_ms=skip_ms) if cls is not KaleidoUniform else cls(1, 60, 2, t_skip_ms=skip_ms, slots=10 if skip_ms == 50 else 60)
                 )
-                session = mechanism.open(RATE_HZ, space)
-                session.push(*(a[:1000] for a in data))
+                mechanism.open(RATE_HZ, space).push(*(a[:1000] for a in data))
                 numpy_s = best_s(lambda: generator.normal(size=(samples, 2)))
-                ours_s = best_s(lambda session=session, data=data: session.push(*data))  # type: ignore[misc]
+                ours_s = best_s(lambda mechanism=mechanism, space=space, data=data: mechanism.open(RATE_HZ, space).push(*data))  # type: ignore[misc]
                 lines.add(f"{mechanism.name} on a {where}, t_skip {skip_ms} ms at 120 Hz, secure noise", floor, numpy_s / ours_s,
                           "times numpy drawing two normals per sample", samples=samples, ours_msamples_per_s=round(samples / ours_s / 1e6, 2),
                           numpy_msamples_per_s=round(samples / numpy_s / 1e6, 2))  # fmt: skip

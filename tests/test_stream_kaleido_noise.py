@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from statistics import ALPHA, assert_distribution, follows
 from typing import Any
 
@@ -15,6 +16,7 @@ from gazeveil.gaze.geometry import haversine_deg
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.streams import worst_loss
 from gazeveil.privacy.noise.rng import TestStream
+from gazeveil.privacy.stream import kaleido_math as functions
 from gazeveil.privacy.stream import kaleido_noise as noise
 from gazeveil.privacy.stream import kaleido_step as step
 from gazeveil.privacy.stream import kaleido_sure as sure
@@ -32,7 +34,7 @@ def published(mechanism: Any, x: float, y: float, count: int, space: Any, seed: 
     one = np.ones((count, 1))
     _, a, b, _ = stage.run(np.zeros((count, 1), dtype=np.int64), x * one, y * one, one.astype(np.bool_))
     assert stage.trace is not None
-    scale = float(plan.real[step.SCALE_TIMES_UNITS]) / int(stage.trace[0, 0])
+    scale = plan.scale(int(stage.trace[0, 0]))
     return a[:, 0], b[:, 0], math.degrees(scale) if isinstance(space, Sphere) else scale * float(plan.step_deg)
 
 
@@ -79,7 +81,7 @@ def test_two_places_on_a_sphere_see_the_same_law_of_arc_lengths() -> None:
 def test_the_test_bit_is_laplace_around_the_threshold(gap: float) -> None:
     n, scale, threshold = 200_000, 50.0, 200.0
     words = TestStream(3, str(gap)).take(n)
-    hits = sum(noise.test_passes(threshold + gap * scale, 0.0, threshold, scale, words, i)[0] for i in range(n))
+    hits = sum(noise.test_passes(threshold + gap * scale, threshold, scale, w)[0] for w in words)
     p = 0.5 * math.exp(-gap) if gap > 0 else 1 - 0.5 * math.exp(gap)
     assert abs(hits - n * p) < 5 * math.sqrt(n * p * (1 - p))
     wrong = 0.5 * math.exp(-gap / 1.05) if gap > 0 else 1 - 0.5 * math.exp(gap / 1.05)
@@ -97,26 +99,31 @@ def drawn_on(words: np.ndarray, first: int, seed: int) -> np.ndarray:
 def test_whole_numbers_decide_as_doubles_where_these_are_sure() -> None:
     words = TestStream(1, "pairs").take(4000)
     rng = np.random.default_rng(1)
-    for i in range(60):
+    for i in range(100):
         w = words[4 * i : 4 * i + 4]
         scale = float(rng.uniform(10, 1e5))
-        x, y, after = noise.screen_noise(scale, w, 0)
-        assert after == 3
+        x, y, settled = noise.screen_noise(scale, w[0], w[1], w[2])
+        assert settled == noise.SETTLED
         assert sure.screen_noise(scale, drawn_on(w, 3, i)) == (x, y)
         d, threshold = rng.integers(0, 2000), float(rng.uniform(0, 500))
-        near, after = noise.test_passes(float(d), 0.0, threshold, scale, w, 0)
-        assert after == 1
+        near, settled = noise.test_passes(float(d), threshold, scale, w[0])
+        assert settled == noise.SETTLED
         assert sure.test_passes(sure.distance_steps(int(d), 0), threshold, scale, drawn_on(w, 1, i)) == near
         ix, iy, g = int(rng.integers(0, 360 * 128)), int(rng.integers(0, 180 * 128)), 1 / 128
         bx, by = int(rng.integers(0, 360 * 128)), int(rng.integers(0, 180 * 128))
-        v, u = np.empty(6), np.empty(6)
-        noise.unit_vector(np.int64(ix), np.int64(iy), g, v)
-        noise.unit_vector(np.int64(bx), np.int64(by), g, u)
-        assert abs(sure.distance_rad(ix, iy, bx, by, g) / 2**640 - noise.arc(v, u)) < 2.0**-46
-        for spread in (0.3, 5.0):
-            x, y, after = noise.sphere_noise(v, spread, g, w, 0)
-            found = sure.sphere_noise(ix, iy, spread, g, drawn_on(w, 4 if spread < 2 else 3, i))
-            assert (found is None) == (after < 0)
+        cos_lon, sin_lon, up, flat = noise.axes(np.int64(ix), np.int64(iy), g)
+        there = noise.axes(np.int64(bx), np.int64(by), g)
+        chord = np.hypot(np.hypot(flat * sin_lon - there[3] * there[1], up - there[2]), flat * cos_lon - there[3] * there[0])
+        arc = sure.distance_rad(ix, iy, bx, by, g)
+        assert abs(2 * np.sin(arc / 2**640 / 2) - chord) < 2.0**-46
+        for spread in (0.2, 3.0):
+            near, settled = noise.arc_test_passes(chord * chord, 0.1, spread, w[3])
+            assert settled == noise.SETTLED
+            assert sure.test_passes(arc, 0.1, spread, drawn_on(w[3:], 1, i)) == near
+            x, y, settled = noise.sphere_noise(cos_lon, sin_lon, up, flat, spread, g, *w)
+            assert settled != noise.UNSETTLED
+            found = sure.sphere_noise(ix, iy, spread, g, drawn_on(w, 4 if spread < noise.WIDE_RAD else 3, i))
+            assert (found is None) == (settled == noise.REJECTED)
             if found is not None:
                 assert found == (x, y)
 
@@ -171,17 +178,36 @@ def test_rounding_costs_less_than_two_parts_in_a_thousand() -> None:
 
 
 def test_scales_never_fall_below_the_exact_ones() -> None:
-    from fractions import Fraction
-
     for cls in (Kaleido, KaleidoReserve, KaleidoUniform):
         for epsilon in ("1/3", "0.7", 7):
             for r in ("1/3", 2, "9.7"):
                 plan = cls(epsilon, 50, r).plan(100.0, SCREEN)
                 for units in (1, 3, plan.units // 7, plan.units // 2):
                     wanted = plan.r_steps * plan.units / (plan.epsilon_publish * units)
-                    assert Fraction(float(step.scale_of(units, plan.real))) >= wanted
+                    assert Fraction(plan.scale(units)) >= wanted
                 if plan.epsilon_test:
                     assert Fraction(float(plan.real[step.TEST_SCALE])) >= plan.r_steps / plan.epsilon_test
+
+
+def test_the_compiled_functions_keep_their_bounds() -> None:
+    from gazeveil.privacy.noise import reals
+
+    rng = np.random.default_rng(5)
+    bits = 128
+    edges = [1.0, 0.5, math.nextafter(1.0, 0.0), math.nextafter(0.5, 1.0), 2.0**-100, 0.75]
+    for x in [*edges, *np.exp(-rng.uniform(0, 60, 400)), *rng.uniform(0.5, 1.0, 400)]:
+        truth = reals.log(int(Fraction(float(x)) * 2**bits), bits) / 2**bits if x * 2.0**bits >= 2**60 else math.log(x)
+        assert abs(functions.log(float(x)) - truth) <= (1 + abs(truth)) * 2.0**-49
+    for turns in [0.0, 0.5, 1 / 512, 255 / 256, *rng.uniform(0, 1, 600)]:
+        cos, sin = reals.cos_sin_of_turn(int(Fraction(float(turns)) * 2**bits), bits)
+        found = functions.cos_sin(float(turns))
+        assert abs(found[0] - cos / 2**bits) <= 2.0**-50
+        assert abs(found[1] - sin / 2**bits) <= 2.0**-50
+    for _ in range(600):
+        y, x = (float(v) for v in rng.normal(size=2) * 10.0 ** rng.uniform(-6, 0, 2))
+        assert abs(functions.turn_of(y, x) - math.atan2(y, x) / (2 * math.pi)) <= 2.0**-51
+    for y, x, turn in ((0.0, 1.0, 0.0), (1.0, 0.0, 0.25), (0.0, -1.0, 0.5), (-1.0, 0.0, -0.25), (1.0, 1.0, 0.125)):
+        assert functions.turn_of(y, x) == turn
 
 
 # --- audits ----------------------------------------------------------------------------------------------------------------------------
@@ -199,7 +225,7 @@ def test_audit_of_the_test_bit_finds_its_budget_and_no_more() -> None:
         for side in (0, 1):
             words = TestStream(7, side).take(n)
             distance = threshold * (1 + 1e-9) + side * r
-            bits.append(np.array([noise.test_passes(distance, 0.0, threshold, scale, words, i)[0] for i in range(n)], dtype=np.float64))
+            bits.append(np.array([noise.test_passes(distance, threshold, scale, w)[0] for w in words], dtype=np.float64))
         return epsilon_lower(*bits, 0.999).epsilon
 
     claimed, scale = float(plan.epsilon_test), float(plan.real[step.TEST_SCALE])

@@ -68,8 +68,8 @@ def _exact(mechanism: Kaleido) -> float:
     r = float(math.floor(mechanism.r_deg / plan.step_deg))  # type: ignore[operator]
 
     def share(spent: float) -> tuple[float, float]:
-        units, tracked = step.share(plan.whole, int(spent))
-        return r / float(step.scale_of(units, plan.real)), tracked
+        units, tracked = plan.share(int(spent))
+        return r / plan.scale(units), tracked
 
     return worst_loss(plan.slots, float(plan.real[step.TEST_SCALE]), float(plan.real[step.THRESHOLD]), r, share, True)
 

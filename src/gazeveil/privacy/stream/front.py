@@ -36,9 +36,9 @@ def accept(
                 begun, origin, step = 1, (t if -4.0e18 < t < 4.0e18 else np.int64(0)), 0
             else:
                 step += 1
-                if ok:
+                if ok and float(t) - float(origin) > (step + 2) * period_ns:
                     due = (float(t) - float(origin)) / period_ns
-                    if due - step > 2.0 and due * period_ns + abs(float(origin)) < 4.0e18:
+                    if due * period_ns + abs(float(origin)) < 4.0e18:
                         step = np.int64(np.rint(due))
             if ok:
                 begun, last = 3, t

@@ -68,11 +68,20 @@ class Plan:
         """Units that a window's publications share."""
         return int(self.whole[step.UNITS])
 
+    def share(self, spent: int) -> tuple[int, int]:
+        """Units of the next publication, and what later ones must know of, when so much is spent."""
+        units, tracked = step.share(int(self.whole[step.RULE]), self.units, self.slots, spent)
+        return int(units), int(tracked)
+
+    def scale(self, units: int) -> float:
+        """Scale of the noise of a publication, in steps or on a sphere in radians."""
+        return float(step.scale_of(units, float(self.real[step.SCALE_TIMES_UNITS])))
+
     def state(self, streams: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Streams that have not begun."""
         states = np.zeros((streams, step.RING + 2 * self.slots), dtype=np.int64)
         states[:, step.LAST_TEST] = -self.skip
-        return states, np.zeros((streams, 6))
+        return states, np.zeros((streams, 3))
 
 
 def lattice_bits(r_deg: Fraction) -> int:
@@ -175,13 +184,13 @@ class _Run:
         whole, real = self.plan.whole, self.plan.real
         stream, i = divmod(done, self.x_deg.shape[1])
         state = self.states[stream]
-        ix, iy = (int(v) for v in step.lattice(self.x_deg[stream, i], self.y_deg[stream, i], whole, real))
         sphere, g = bool(whole[step.SPHERE]), float(real[step.STEP])
+        ix, iy = round(self.x_deg[stream, i] / g), round(self.y_deg[stream, i] / g)
         if why == step.UNSETTLED_TEST:
             begun = 1
         else:
             units = self._units(state)
-            scale = float(step.scale_of(units, real))
+            scale = self.plan.scale(units)
             begun = 4 if sphere and scale <= WIDE_RAD else 3
         end = where + sure.words_needed(begun)
         if end > len(words):
@@ -204,7 +213,7 @@ class _Run:
 
     def _units(self, state: NDArray[np.int64]) -> int:
         # The run that stopped here has expired what is old, so the share is what it would have been.
-        return int(step.share(self.plan.whole, int(state[step.SPENT]))[0])
+        return self.plan.share(int(state[step.SPENT]))[0]
 
 
 class LatticeStage(Stage):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.rng import WordArray
-from gazeveil.privacy.stream.kaleido_noise import UNSETTLED, arc, screen_noise, sphere_noise, test_passes, unit_vector
+from gazeveil.privacy.stream.kaleido_noise import REJECTED, SETTLED, UNSETTLED, WIDE_RAD, arc_test_passes, axes, screen_noise, sphere_noise, test_passes
 
 # Whole-number settings, by place.
 RULE, SKIP, WINDOW, SLOTS, UNITS, LEAST_UNITS, TESTS, SPHERE, AFTER, X_LOW, X_HIGH, Y_LOW, Y_HIGH, TURN, SNAP = range(15)
@@ -35,6 +35,9 @@ COUNT, LAST_TEST, HAS, LAST_X, LAST_Y, HEAD, LENGTH, SPENT, RING = range(9)
 #: What the trace says of a sample that was not published; a published one has its units.
 SKIPPED, REPEATED, LOST, STARVED = 0, -1, -2, -3
 
+# The south pole is shown just inside [0, 180).
+_LAST_Y = math.nextafter(180.0, 0.0)
+
 #: Why a run stopped.
 FINISHED, NEEDS_WORDS, UNSETTLED_TEST, UNSETTLED_POINT = range(4)
 
@@ -43,26 +46,15 @@ TEST_KNOWN, NEAR, POINT_KNOWN, POINT_X, POINT_Y = range(5)
 
 
 @compiled
-def _expire(state: NDArray[np.int64], sample: int, window: int, slots: int) -> None:
-    """Give back what was spent w or more samples ago."""
-    while state[LENGTH] > 0 and state[RING + state[HEAD]] <= sample - window:
-        state[SPENT] -= state[RING + slots + state[HEAD]]
-        state[HEAD] = (state[HEAD] + 1) % slots
-        state[LENGTH] -= 1
-
-
-@compiled
-def share(whole: NDArray[np.int64], spent: int) -> tuple[int, int]:
+def share(rule: int, units: int, slots: int, spent: int) -> tuple[int, int]:
     """Units of the next publication, and the part of them that later ones must know of."""
-    units = whole[UNITS]
-    if whole[RULE] == HALVING:
-        share = (units - spent) // 2
-        return share, share
-    if whole[RULE] == RESERVE:
-        adaptive = (units // 2 - spent) // 2
-        return units // (2 * whole[SLOTS]) + adaptive, adaptive
-    share = units // whole[SLOTS]
-    return share, share
+    if rule == HALVING:
+        half = (units - spent) >> 1
+        return half, half
+    if rule == RESERVE:
+        adaptive = ((units >> 1) - spent) >> 1
+        return units // (2 * slots) + adaptive, adaptive
+    return units // slots, units // slots
 
 
 @compiled
@@ -96,60 +88,14 @@ def _posterior_mean(x: float, y: float, scale: float, real: NDArray[np.float64])
 
 
 @compiled
-def _after(x: np.int64, y: np.int64, scale: float, whole: NDArray[np.int64], real: NDArray[np.float64]) -> tuple[np.int64, np.int64]:
-    """The point as it is released: a function of the noisy point and of public numbers alone."""
-    after = whole[AFTER]
-    if after == POSTERIOR_MEAN:
-        middle_y = whole[TURN] // 4 if whole[SPHERE] else 0
-        mean_x, mean_y = _posterior_mean(float(x), float(y - middle_y), scale, real)
-        x = x if whole[SPHERE] else np.int64(np.rint(mean_x))
-        y = np.int64(np.rint(mean_y)) + middle_y
-    if whole[SPHERE]:
-        x %= whole[TURN]
-    x, y = min(max(x, whole[X_LOW]), whole[X_HIGH]), min(max(y, whole[Y_LOW]), whole[Y_HIGH])
-    if after == SNAPPED:
-        grid = whole[SNAP]
-        x, y = (x + grid // 2) // grid * grid, (y + grid // 2) // grid * grid
-        x, y = min(max(x, whole[X_LOW]), whole[X_HIGH]), min(max(y, whole[Y_LOW]), whole[Y_HIGH])
-    return x, y
+def _within(x: np.int64, low: np.int64, high: np.int64) -> np.int64:
+    return low if x < low else (high if x > high else x)
 
 
 @compiled
-def scale_of(units: int, real: NDArray[np.float64]) -> float:
+def scale_of(units: int, times_units: float) -> float:
     """Scale of the noise of a publication, in steps (in radians on the sphere); never below the exact one."""
-    return real[SCALE_TIMES_UNITS] / units
-
-
-@compiled
-def publish(
-    state: NDArray[np.int64],
-    vector: NDArray[np.float64],
-    x: np.int64,
-    y: np.int64,
-    units: int,
-    tracked: int,
-    whole: NDArray[np.int64],
-    real: NDArray[np.float64],
-) -> None:
-    """Take a noisy point as the last publication and charge it."""
-    scale = scale_of(units, real)
-    if whole[SPHERE]:
-        scale /= real[STEP] * (math.pi / 180.0)
-    x, y = _after(x, y, scale, whole, real)
-    slots = whole[SLOTS]
-    place = (state[HEAD] + state[LENGTH]) % slots
-    state[RING + place], state[RING + slots + place] = state[COUNT], tracked
-    state[LENGTH] += 1
-    state[SPENT] += tracked
-    state[HAS], state[LAST_X], state[LAST_Y] = 1, x, y
-    if whole[SPHERE]:
-        unit_vector(x, y, real[STEP], vector)
-
-
-@compiled
-def lattice(x_deg: float, y_deg: float, whole: NDArray[np.int64], real: NDArray[np.float64]) -> tuple[np.int64, np.int64]:
-    """The lattice point next to a place; the step is a power of two, so the division is exact."""
-    return np.int64(np.rint(x_deg / real[STEP])), np.int64(np.rint(y_deg / real[STEP]))
+    return times_units / units
 
 
 @compiled
@@ -176,7 +122,7 @@ def run(
     done : int
         Samples that earlier calls dealt with; a sample that stops a run for want of words or precision is begun again.
     states : array of int64, shape (streams, RING + 2 n_test)
-    vectors : array of float64, shape (streams, 6)
+    vectors : array of float64, shape (streams, 3)
         Direction of the last publication; used on the sphere.
     known : array of int64, shape (5,)
         What was decided already about the sample at hand; zeros at first.
@@ -188,68 +134,127 @@ def run(
     done, position, why, where
         `where` is the position of the try that is not settled.
     """
+    # Arrays are not handed to other compiled functions in this loop: counting their references costs more than the noise.
     streams, n = x_deg.shape
-    step, skip, slots = real[STEP], whole[SKIP], whole[SLOTS]
-    sphere = whole[SPHERE] == 1
-    here = np.empty(6)
-    last_y = np.nextafter(180.0, 0.0)
-    while done < streams * n:
-        s = done // n
-        state, vector = states[s], vectors[s]
-        shown_x, shown_y = state[LAST_X] * step, state[LAST_Y] * step
-        if sphere:
-            shown_y = min(shown_y, last_y)
-        for i in range(done - s * n, n):
-            sample = state[COUNT]
-            if not valid[s, i]:
-                trace[done] = LOST
-            elif sample - state[LAST_TEST] < skip:
-                trace[done] = SKIPPED
+    step, threshold, test_scale, times_units = real[STEP], real[THRESHOLD], real[TEST_SCALE], real[SCALE_TIMES_UNITS]
+    rule, skip, window, slots, units_of_window, least = whole[RULE], whole[SKIP], whole[WINDOW], whole[SLOTS], whole[UNITS], whole[LEAST_UNITS]
+    sphere, tests, after_rule, turn, grid = whole[SPHERE] == 1, whole[TESTS] == 1, whole[AFTER], whole[TURN], whole[SNAP]
+    x_low, x_high, y_low, y_high = whole[X_LOW], whole[X_HIGH], whole[Y_LOW], whole[Y_HIGH]
+    middle_y = turn // 4 if sphere else np.int64(0)
+    per_step, radians = 1.0 / step, step * (math.pi / 180.0)  # the step is a power of two
+    cos_lon, sin_lon, up, flat = 0.0, 0.0, 0.0, 0.0
+    end = len(words)
+    i = done
+    while i < streams * n:
+        s = i // n
+        stop = (s + 1) * n
+        j = i - s * n
+        sample, due, has = states[s, COUNT], states[s, LAST_TEST] + skip, states[s, HAS] == 1
+        last_x, last_y = states[s, LAST_X], states[s, LAST_Y]
+        shown_x, shown_y = (last_x * step, last_y * step) if has else (np.nan, np.nan)
+        if sphere and shown_y > _LAST_Y:
+            shown_y = _LAST_Y
+        while i < stop:
+            if not valid[s, j]:
+                trace[i] = LOST
+                x_deg[s, j], y_deg[s, j] = np.nan, np.nan
+            elif sample < due:
+                trace[i] = SKIPPED
+                x_deg[s, j], y_deg[s, j] = shown_x, shown_y
+                valid[s, j] = has
             else:
-                ix, iy = lattice(x_deg[s, i], y_deg[s, i], whole, real)
-                near, after = False, position
+                at = position
+                ix, iy = np.int64(np.rint(x_deg[s, j] * per_step)), np.int64(np.rint(y_deg[s, j] * per_step))
                 if sphere:
-                    unit_vector(ix, iy, step, here)
+                    cos_lon, sin_lon, up, flat = axes(ix, iy, step)
+                near, settled = False, SETTLED
                 if known[TEST_KNOWN] == 1:
                     near = known[NEAR] == 1
-                elif state[HAS] == 1 and whole[TESTS] == 1:
+                elif has and tests:
+                    if at >= end:
+                        states[s, COUNT] = sample
+                        return i, position, NEEDS_WORDS, 0
                     if sphere:
-                        distance, error = arc(here, vector), 2.0**-46
+                        dx, dy = flat * sin_lon - vectors[s, 0], up - vectors[s, 1]
+                        dz = flat * cos_lon - vectors[s, 2]
+                        near, settled = arc_test_passes(dx * dx + dy * dy + dz * dz, threshold, test_scale, words[at])
                     else:
-                        dx, dy = float(ix - state[LAST_X]), float(iy - state[LAST_Y])
-                        distance, error = math.sqrt(dx * dx + dy * dy), 0.0
-                    near, after = test_passes(distance, error, real[THRESHOLD], real[TEST_SCALE], words, position)
-                    if after < 0:
-                        return done, position, UNSETTLED_TEST if after <= UNSETTLED else NEEDS_WORDS, UNSETTLED - after
-                if near:
-                    trace[done] = REPEATED
-                else:
-                    _expire(state, sample, whole[WINDOW], slots)
-                    units, tracked = share(whole, state[SPENT])
-                    if units < whole[LEAST_UNITS]:
-                        trace[done] = STARVED
+                        dx, dy = float(ix - last_x), float(iy - last_y)
+                        near, settled = test_passes(math.sqrt(dx * dx + dy * dy), threshold, test_scale, words[at])
+                    if settled == UNSETTLED:
+                        states[s, COUNT] = sample
+                        return i, position, UNSETTLED_TEST, at
+                    at += 1
+                trace[i] = REPEATED
+                if not near:
+                    # Give back what was spent w or more samples ago.
+                    head, length = states[s, HEAD], states[s, LENGTH]
+                    while length > 0 and states[s, RING + head] <= sample - window:
+                        states[s, SPENT] -= states[s, RING + slots + head]
+                        head = head + 1 if head + 1 < slots else 0
+                        length -= 1
+                    states[s, HEAD], states[s, LENGTH] = head, length
+                    units, tracked = share(rule, units_of_window, slots, states[s, SPENT])
+                    if units < least:
+                        trace[i] = STARVED
                     else:
+                        scale = scale_of(units, times_units)
                         if known[POINT_KNOWN] == 1:
                             x, y = known[POINT_X], known[POINT_Y]
                         elif sphere:
-                            x, y, after = sphere_noise(here, scale_of(units, real), step, words, after)
+                            settled, x, y = REJECTED, np.int64(0), np.int64(0)
+                            need = 3 if scale > WIDE_RAD else 4
+                            while settled == REJECTED:
+                                if at + need > end:
+                                    states[s, COUNT] = sample
+                                    return i, position, NEEDS_WORDS, 0
+                                x, y, settled = sphere_noise(
+                                    cos_lon, sin_lon, up, flat, scale, step, words[at], words[at + 1], words[at + 2], words[at + need - 1]
+                                )
+                                at += need
+                            at -= need if settled == UNSETTLED else 0
                         else:
-                            x, y, after = screen_noise(scale_of(units, real), words, after)
+                            if at + 3 > end:
+                                states[s, COUNT] = sample
+                                return i, position, NEEDS_WORDS, 0
+                            x, y, settled = screen_noise(scale, words[at], words[at + 1], words[at + 2])
                             x, y = x + ix, y + iy
-                        if after < 0:
-                            return done, position, UNSETTLED_POINT if after <= UNSETTLED else NEEDS_WORDS, UNSETTLED - after
-                        publish(state, vector, x, y, units, tracked, whole, real)
-                        trace[done] = units
-                        shown_x, shown_y = state[LAST_X] * step, state[LAST_Y] * step
+                            at += 3 if settled == SETTLED else 0
+                        if settled == UNSETTLED:
+                            states[s, COUNT] = sample
+                            return i, position, UNSETTLED_POINT, at
+                        # The point as it is released: a function of the noisy point and of public numbers alone.
+                        if after_rule == POSTERIOR_MEAN:
+                            mean_x, mean_y = _posterior_mean(float(x), float(y - middle_y), scale / radians if sphere else scale, real)
+                            x = x if sphere else np.int64(np.rint(mean_x))
+                            y = np.int64(np.rint(mean_y)) + middle_y
+                        if sphere and x >= turn:
+                            x -= turn
+                        x, y = _within(x, x_low, x_high), _within(y, y_low, y_high)
+                        if after_rule == SNAPPED:
+                            x, y = (x + grid // 2) // grid * grid, (y + grid // 2) // grid * grid
+                            x, y = _within(x, x_low, x_high), _within(y, y_low, y_high)
+                        place = head + length
+                        place -= slots if place >= slots else 0
+                        states[s, RING + place], states[s, RING + slots + place] = sample, tracked
+                        states[s, LENGTH] = length + 1
+                        states[s, SPENT] += tracked
+                        states[s, HAS], states[s, LAST_X], states[s, LAST_Y] = 1, x, y
+                        has, last_x, last_y = True, x, y
+                        shown_x, shown_y = x * step, y * step
                         if sphere:
-                            shown_y = min(shown_y, last_y)
-                state[LAST_TEST] = sample
-                known[:] = 0
-                position = after
-            if valid[s, i] and state[HAS] == 1:
-                x_deg[s, i], y_deg[s, i] = shown_x, shown_y
-            else:
-                x_deg[s, i], y_deg[s, i], valid[s, i] = np.nan, np.nan, False
-            state[COUNT] = sample + 1
-            done += 1
-    return done, position, FINISHED, 0
+                            cos_lon, sin_lon, up, flat = axes(x, y, step)
+                            vectors[s, 0], vectors[s, 1], vectors[s, 2] = flat * sin_lon, up, flat * cos_lon
+                            if shown_y > _LAST_Y:
+                                shown_y = _LAST_Y
+                        trace[i] = units
+                states[s, LAST_TEST], due = sample, sample + skip
+                known[TEST_KNOWN], known[NEAR], known[POINT_KNOWN] = 0, 0, 0
+                position = at
+                x_deg[s, j], y_deg[s, j] = shown_x, shown_y
+                valid[s, j] = has
+            i += 1
+            j += 1
+            sample += 1
+        states[s, COUNT] = sample
+    return i, position, FINISHED, 0

@@ -116,10 +116,9 @@ def sphere_noise(ix: int, iy: int, scale_rad: float, step: float, words: WordArr
     pi = reals.pi(_BITS)
     if scale_rad > WIDE_RAD:
         u1, keep, turn = _uniforms(words, 3)
-        rho_turns = u1 >> 1
-        cos_rho, sin_rho = _cos_sin(rho_turns)
-        exponent = Fraction((pi * u1) >> _BITS, _ONE) / Fraction(scale_rad)
-        if keep >= (sin_rho * reals.exp_minus(exponent, _BITS)) >> _BITS:
+        cos_rho, sin_rho = _ONE - 2 * u1, 2 * math.isqrt(u1 * (_ONE - u1))
+        limit = (-reals.log(keep, _BITS) * _fixed(scale_rad)) >> _BITS
+        if limit < pi and cos_rho <= _cos_sin((limit << (_BITS - 1)) // pi)[0]:
             return None
     else:
         u1, keep, turn, u2 = _uniforms(words, 4)

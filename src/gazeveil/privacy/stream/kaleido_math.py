@@ -1,0 +1,113 @@
+"""Logarithm, sine with cosine, and arc tangent for compiled loops: tables and short series, with bounds on their errors.
+
+The platform's functions cost more than everything else Kaleido does, and how exact they are is somebody else's promise. These are a table
+lookup and a few products each; the tables are correctly rounded from :mod:`gazeveil.privacy.noise.reals`. Doubles are assumed to follow IEEE 754
+(sums, products, quotients and square roots correctly rounded); contraction to fused products only makes them more exact. Bounds, shown in
+proofs/kaleido.md and measured by the tests:
+
+* :func:`log`: within (1 + |ln x|) 2**-49;
+* :func:`cos_sin`: within 2**-50 of cosine and sine of 2 pi times the turns given;
+* :func:`turn_of`: within 2**-51 turns.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+from gazeveil.privacy.noise import reals
+
+_BITS = 160
+_LOG_BITS, _SECTORS, _ARCS = 7, 256, 64
+
+
+def _rounded(value: int, bits: int = _BITS) -> float:
+    return float(Fraction(value, 1 << bits))
+
+
+def _log_tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Reciprocals of the middles of 128 intervals of [1, 2), rounded, and minus the logarithms of what they became."""
+    inverse = np.array([float(Fraction(256, 257 + 2 * i)) for i in range(1 << _LOG_BITS)])
+    logs = np.array([-_rounded(reals.log((Fraction(v).numerator << _BITS) // Fraction(v).denominator, _BITS)) for v in inverse])
+    return inverse, logs
+
+
+def _circle() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    pairs = [reals.cos_sin_of_turn(((2 * i + 1) << _BITS) // (2 * _SECTORS), _BITS) for i in range(_SECTORS)]
+    return np.array([_rounded(c) for c, _ in pairs]), np.array([_rounded(s) for _, s in pairs])
+
+
+def _arc_table() -> NDArray[np.float64]:
+    """Arc tangents of k / 64 in turns, by the integral's series after halving the angle three times."""
+    found = []
+    for k in range(_ARCS + 1):
+        one, t = 1 << _BITS, (k << _BITS) // _ARCS
+        for _ in range(6):  # atan t = 2 atan(t / (1 + sqrt(1 + t*t)))
+            root = _isqrt((one << _BITS) + t * t)
+            t = (t << _BITS) // (one + root)
+        total, power, square, n = 0, t, (t * t) >> _BITS, 1
+        while power:
+            total += power // n if n % 4 == 1 else -(power // n)
+            power = (power * square) >> _BITS
+            n += 2
+        found.append(float(Fraction(total << 6, 2 * reals.pi(_BITS))))
+    return np.array(found)
+
+
+def _isqrt(value: int) -> int:
+    from math import isqrt
+
+    return isqrt(value)
+
+
+_INVERSE, _LOGS = _log_tables()
+_COS, _SIN = _circle()
+_ATAN = _arc_table()
+_LN2 = _rounded(-reals.log(1 << (_BITS - 1), _BITS))
+_PER_SECTOR = float(Fraction(2 * reals.pi(_BITS), _SECTORS << _BITS))
+_PER_RADIAN = float(Fraction(1 << _BITS, 2 * reals.pi(_BITS)))
+
+
+@compiled
+def log(x: float) -> float:
+    """Natural logarithm of a normal positive double."""
+    bits = np.float64(x).view(np.int64)
+    place = (bits >> 45) & 127
+    m = np.int64((bits & ((1 << 52) - 1)) | (1023 << 52)).view(np.float64)
+    r = m * _INVERSE[place] - 1.0
+    series = r * (1.0 - r * (0.5 - r * (1.0 / 3.0 - r * (0.25 - r * (0.2 - r * (1.0 / 6.0 - r * (1.0 / 7.0)))))))
+    return float(((bits >> 52) - 1023) * _LN2 + (_LOGS[place] + series))
+
+
+@compiled
+def cos_sin(turns: float) -> tuple[float, float]:
+    """Cosine and sine of 2 pi turns, for turns from -2**20 to 2**20; turns are taken as exact."""
+    sectors = turns * 256.0
+    whole = np.floor(sectors)
+    d = (sectors - whole - 0.5) * _PER_SECTOR
+    k = np.int64(whole) & 255
+    q = d * d
+    s = d * (1.0 - q * (1.0 / 6.0 - q * (1.0 / 120.0 - q * (1.0 / 5040.0))))
+    c = 1.0 - q * (0.5 - q * (1.0 / 24.0 - q * (1.0 / 720.0)))
+    return _COS[k] * c - _SIN[k] * s, _SIN[k] * c + _COS[k] * s
+
+
+@compiled
+def turn_of(y: float, x: float) -> float:
+    """The direction of (x, y) in turns, from -1/2 to 1/2; not for (0, 0)."""
+    ax, ay = abs(x), abs(y)
+    swap = ay > ax
+    t = ax / ay if swap else ay / ax
+    k = np.int64(t * 64.0 + 0.5)
+    at = k * 0.015625
+    s = (t - at) / (1.0 + t * at)
+    q = s * s
+    turn = _ATAN[k] + s * (1.0 - q * (1.0 / 3.0 - q * (0.2 - q * (1.0 / 7.0)))) * _PER_RADIAN
+    if swap:
+        turn = 0.25 - turn
+    if x < 0.0:
+        turn = 0.5 - turn
+    return turn if y >= 0.0 else -turn
