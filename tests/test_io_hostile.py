@@ -60,6 +60,17 @@ def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
         gazeveil.read(tmp_path / "b.csv")
 
 
+def test_files_that_lie_in_a_canonical_folder_without_being_in_its_index_are_listed(tmp_path: Path) -> None:
+    gazeveil.simulate(1, 2, 1.0, 60.0, seed=1).write(tmp_path / "c")
+    assert reasons(gazeveil.read(tmp_path / "c")) == {}
+    first = tmp_path / "c" / "recordings" / "000001.parquet"
+    put(first.with_name("000009.parquet"), first.read_bytes())
+    put(tmp_path / "c" / "notes.txt", "hello")
+    cohort = gazeveil.read(tmp_path / "c")
+    assert len(cohort) == 2
+    assert reasons(cohort) == dict.fromkeys(["000009.parquet", "notes.txt"], "not part of the parquet folder")
+
+
 def test_what_a_folder_leaves_out_says_why(tmp_path: Path) -> None:
     put(tmp_path / "a.csv", CSV)
     put(tmp_path / "b.csv", "")
@@ -174,6 +185,13 @@ def test_eyelink_lines_of_no_known_kind_are_counted_and_a_file_of_them_refused(t
     assert r.metadata["lines_not_understood"] == 2
     with pytest.raises(FormatError, match="it holds no EyeLink lines"):
         gazeveil.read(put(tmp_path / "b.asc", bytes(500)), format="eyelink-asc", screen=SCREEN)
+
+
+def test_a_pattern_for_trials_that_fits_nothing_is_not_ignored(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.asc", ASC.format(rate="1000.00", rows="MSG\t1 stim_on cat\n1\t960\t540\t500\n"))
+    assert gazeveil.read(path, screen=SCREEN, trials=r"stim_on (\S+)").stimuli == ("cat",)
+    with pytest.raises(FormatError, match=r"no message fits trials='stimon' \(the last messages: stim_on cat\)\. Mend the pattern"):
+        gazeveil.read(path, screen=SCREEN, trials="stimon")
 
 
 @pytest.mark.parametrize("timestamp", ["NaN", "Infinity", "1" + "0" * 400, "true and more"])

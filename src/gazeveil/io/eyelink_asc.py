@@ -2,10 +2,10 @@
 
 * One file with many trials gives one recording per trial. A trial begins at a `TRIALID` message (which may stand before `START` or
   in the middle of a block) and ends at the next one or at `TRIAL_RESULT`; without `TRIALID`, every `START` block is a trial. Other
-  messages by `trials=`, a regular expression whose first group names the stimulus. A message belongs where its line stands, because
-  messages may carry times from before or after. Sample rows in no trial are a recording of their own, with the stimulus `no-trial`;
-  so the rows of all recordings add up to the sample lines of the file. A trial name that comes again gets the next session number.
-  Trials without samples are named in `metadata["empty_trials"]`.
+  messages by `trials=`, a regular expression whose first group names the stimulus; a file without such a message is refused. A
+  message belongs where its line stands, because messages may carry times from before or after. Sample rows in no trial are a
+  recording of their own, with the stimulus `no-trial`; so the rows of all recordings add up to the sample lines of the file. A trial
+  name that comes again gets the next session number. Trials without samples are named in `metadata["empty_trials"]`.
 * The person is the file name (the folder, where folders side by side hold files of one name), unless `person=` or `pattern=` says
   otherwise.
 * Columns follow the `SAMPLES` line of each block: time, then x, y, pupil of each eye; what comes after (velocity, resolution, input,
@@ -134,6 +134,9 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
         metadata["pupil_unit"] = size
     if strange:
         metadata["lines_not_understood"] = len(strange)
+    if trials is not None and not any(re.search(trials, text) for _, _, text in messages):
+        shown = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
+        raise FormatError(path, f"no message fits trials='{trials}' (the last messages: {shown})", "Mend the pattern, or leave it out.")
     # Converted without samples (edf2asc -e), the events are what there is, cut into trials as samples would be.
     alone = () if len(at) else tuple(e for e in events if e.eye == events[0].eye)
     if alone and len(alone) < len(events):

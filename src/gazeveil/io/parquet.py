@@ -293,6 +293,15 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
     return stored if isinstance(stored, dict) else {}
 
 
+def strangers(folder: Path) -> Iterable[Path]:
+    """Files in a canonical folder that its index does not name, such as notes, or a recording somebody added by hand."""
+    named = {folder / INDEX}
+    for row in _index(folder)["recordings"]:  # type: ignore[attr-defined]
+        file = folder / row["file"]
+        named |= {file, _events_path(file)}
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p not in named)
+
+
 def sniff(head: Head) -> bool:
     """Parquet's magic bytes; the files of events beside recordings are not recordings."""
     return head.data.startswith(b"PAR1") and not head.name.endswith(".events.parquet")
@@ -303,4 +312,4 @@ def sniff_folder(folder: Path) -> bool:
     return (folder / INDEX).is_file()
 
 
-FORMAT = Format("parquet", "canonical Parquet folder", sniff, scan, sniff_folder=sniff_folder, people=people)
+FORMAT = Format("parquet", "canonical Parquet folder", sniff, scan, sniff_folder=sniff_folder, people=people, strangers=strangers)

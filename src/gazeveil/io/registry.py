@@ -101,6 +101,8 @@ class Format:
     people : callable, optional
         `people(root, files) -> mapping of person to attributes`, from a participants file beside the recordings or from the
         recordings' own files.
+    strangers : callable, optional
+        `strangers(folder) -> iterable of files` that lie in a folder the format owns but are no part of it.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Format:
     sniff_folder: Callable[[Path], bool] | None = None
     dataset: Dataset | None = None
     people: Callable[[Path, Iterable[Path]], Mapping[str, Attributes]] | None = field(default=None)
+    strangers: Callable[[Path], Iterable[Path]] | None = field(default=None)
 
 
 def names() -> tuple[str, ...]:
@@ -189,7 +192,9 @@ def _scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, obje
         whole = sniff(folder)
     if whole is not None:
         checks.known_options(f"Format {whole.name}", options, whole.options)
-        return whole, list(whole.scan(folder, folder, **options)), []
+        handles = list(whole.scan(folder, folder, **options))
+        others = () if whole.strangers is None else whole.strangers(folder)
+        return whole, handles, [Skipped(str(p), f"not part of the {whole.name} folder") for p in others]
     skipped: list[Skipped] = []
     candidates: list[tuple[Path, Format | None]] = []
     owned: list[Path] = []
@@ -223,7 +228,7 @@ def _scan_folder(folder: Path, chosen: Format | None, options: Mapping[str, obje
         raise FormatError(folder, f"no file here looks like {chosen.name}", remedy)
     main = get(votes.most_common(1)[0][0])
     checks.known_options(f"Format {main.name}", options, main.options)
-    handles: list[Handle] = []
+    handles = []
     for place, found in candidates:
         if found is None or found.name != main.name:
             skipped.append(Skipped(str(place), _why_not(place, main, found)))
