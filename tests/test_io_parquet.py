@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import gazeveil
 from gazeveil import Cohort, Events, Recording, Sphere
 from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.recording import Message
+from gazeveil.gaze.summary import summarise
 from gazeveil.io.parquet import INDEX
 from strategies import SCREEN, recordings
 
@@ -137,9 +139,23 @@ def missing_events(folder: Path) -> None:
     (folder / "recordings" / "000001.events.parquet").unlink()
 
 
+def rewritten(header: str | None = None, **columns: pl.Expr) -> Callable[[Path], None]:
+    def harm(folder: Path) -> None:
+        file = folder / "recordings" / "000001.parquet"
+        frame, note = pl.read_parquet(file), pl.read_parquet_metadata(file)["gazeveil"]
+        frame.with_columns(**columns).write_parquet(file, metadata={"gazeveil": note if header is None else header})
+
+    return harm
+
+
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
+        (rewritten(header="{"), "cut or damaged"),
+        (rewritten(header="[]"), "cut or damaged"),
+        (rewritten(header='{"version": 1}'), "cut or damaged"),
+        (rewritten(x_deg=pl.lit("a")), "cut or damaged"),
+        (rewritten(x_deg=pl.lit(float("inf"))), "marked valid but holds NaN or infinity.* Mend the file or leave it out"),
         (damaged_index, "index of the cohort is cut or damaged"),
         (newer_index, "version 99 .* Upgrade Gazeveil"),
         (index_that_points_outside, "outside the folder"),
@@ -154,6 +170,24 @@ def test_a_damaged_folder_is_named_in_one_sentence(tmp_path: Path, harm: object,
     harm(tmp_path / "c")  # type: ignore[operator]
     with pytest.raises(FormatError, match=message):
         list(gazeveil.read(tmp_path / "c"))
+
+
+def test_damage_of_any_kind_is_a_sentence_also_in_pieces(tmp_path: Path) -> None:
+    Cohort([full()]).write(tmp_path / "c")
+    file = tmp_path / "c" / "recordings" / "000001.parquet"
+    whole, rng = file.read_bytes(), np.random.default_rng(1)
+    refused = 0
+    for _ in range(60):
+        data = bytearray(whole)
+        for place in rng.integers(max(0, len(data) - 2500), len(data), 3):
+            data[place] = rng.integers(256)
+        file.write_bytes(bytes(data))
+        for read in (lambda: list(gazeveil.read(tmp_path / "c")), lambda: summarise(gazeveil.read(tmp_path / "c"))):
+            try:
+                read()
+            except FormatError:
+                refused += 1
+    assert refused > 20
 
 
 def test_parquet_from_elsewhere_is_read_by_its_column_names(tmp_path: Path) -> None:

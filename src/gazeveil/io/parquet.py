@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gazeveil.errors import DataError, FormatError
+from gazeveil.errors import DataError, FormatError, GazeveilError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
@@ -36,6 +36,9 @@ from gazeveil.io.source import Head, stem
 INDEX = "cohort.json"
 VERSION = 1
 _ROW_GROUP = 1 << 18
+
+# What polars raises on a file that was cut or overwritten; some damage ends in a panic of its own, which is no Exception.
+_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 # Channel -> columns; a scalar channel keeps its own name.
 _COLUMNS = {
@@ -133,10 +136,23 @@ def load(path: Path, start: int = 0, length: int | None = None, person: str | No
     FormatError
         If the file is cut, or is Parquet of another kind without `t_ns`, `x_deg` and `y_deg`.
     """
+    try:
+        return _load(path, start, length, person, stimulus)
+    except FormatError:
+        raise
+    except GazeveilError as error:
+        # What a recording refuses does not know its file; pieces of a long one come this way alone.
+        raise FormatError(path, str(error).rstrip("."), "Mend the file or leave it out.") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        # A header or a column that is not as `write_recording` writes it.
+        raise _damaged(path) from error
+
+
+def _load(path: Path, start: int, length: int | None, person: str | None, stimulus: str | None) -> Recording:
     header = _header(path)
     try:
         frame = pl.scan_parquet(path).slice(start, length).collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except _BROKEN as error:
         raise _damaged(path) from error
     if header is None:
         return _foreign(path, frame, person or path.parent.name, stimulus or stem(path))
@@ -183,9 +199,17 @@ def chunks(path: Path, samples: int, size: int) -> Iterator[Recording]:
 def _header(path: Path) -> dict[str, object] | None:
     try:
         text = pl.read_parquet_metadata(path).get("gazeveil")
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except _BROKEN as error:
         raise _damaged(path) from error
-    return None if text is None else json.loads(text)
+    if text is None:
+        return None
+    try:
+        header = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise _damaged(path) from error
+    if not isinstance(header, dict):
+        raise _damaged(path)
+    return header
 
 
 def _damaged(path: Path) -> FormatError:
@@ -217,7 +241,7 @@ def _read_events(path: Path) -> Events:
     try:
         frame = pl.read_parquet(path)
         source = pl.read_parquet_metadata(path).get("source", "")
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except _BROKEN as error:
         raise FormatError(path, "the events of this recording are missing or damaged", "Copy the folder again, or write the cohort again.") from error
     return Events(**{n: frame[n].to_numpy() for n in frame.columns}, source=source)
 
@@ -290,7 +314,7 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
     if not (root / INDEX).exists():
         return {}
     stored = _index(root).get("people", {})
-    return stored if isinstance(stored, dict) else {}
+    return {str(p): a for p, a in stored.items() if isinstance(a, dict)} if isinstance(stored, dict) else {}
 
 
 def strangers(folder: Path) -> Iterable[Path]:
