@@ -198,6 +198,16 @@ def test_names_sort_as_people_count() -> None:
     assert sorted(["user10", "user2", "user1"], key=natural) == ["user1", "user2", "user10"]
 
 
+@pytest.mark.parametrize("people", [["p"], {"p": 5}, "p"])
+def test_a_cohort_asks_for_people_by_name_with_attributes(people: object) -> None:
+    with pytest.raises(ParameterError, match="a mapping of person to a mapping of attributes"):
+        Cohort([], people)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="an iterable of recordings"):
+        Cohort(None)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"'people' parameter of Cohort\.select"):
+        Cohort([]).select(people=7)  # type: ignore[arg-type]
+
+
 def test_a_cohort_takes_only_recordings() -> None:
     with pytest.raises(ParameterError, match="'recordings' parameter of Cohort"):
         Cohort(["file.csv"])  # type: ignore[list-item]

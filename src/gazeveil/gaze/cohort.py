@@ -85,12 +85,14 @@ class Cohort:
         skipped: Iterable[Skipped] = (),
         name: str = "",
     ) -> None:
+        if not isinstance(recordings, Iterable):
+            checks.refuse("Cohort", "recordings", "an iterable of recordings", recordings)
         self._items: tuple[Recording | Handle, ...] = tuple(recordings)
         for item in self._items:
             if not isinstance(item, Recording | Handle):
                 checks.refuse("Cohort", "recordings", "an iterable of recordings", item)
         self._refuse_clashes()
-        known = {} if people is None else dict(people)
+        known = _attributes(people)
         seen = dict.fromkeys(item.person for item in self._items)
         self._people = MappingProxyType({p: MappingProxyType(dict(known.get(p, {}))) for p in sorted({*seen, *known}, key=natural)})
         self.skipped = tuple(skipped)
@@ -195,10 +197,18 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     return tuple(parts)
 
 
+def _attributes(people: Mapping[str, Attributes] | None) -> dict[str, Attributes]:
+    if people is None:
+        return {}
+    if not isinstance(people, Mapping) or not all(isinstance(a, Mapping) for a in people.values()):
+        checks.refuse("Cohort", "people", "a mapping of person to a mapping of attributes", people)
+    return dict(people)
+
+
 def _names(name: str, wanted: Iterable[str] | str | None, known: Mapping[str, object] | Sequence[str]) -> frozenset[str] | None:
     if wanted is None:
         return None
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    names = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
     for one in names:
         checks.one_of("Cohort.select", name, one, known)
     return frozenset(names)
