@@ -28,6 +28,16 @@ def test_a_recording_is_frozen_with_its_arrays() -> None:
         r.metadata["k"] = 1  # type: ignore[index]
 
 
+def test_the_callers_arrays_stay_writable() -> None:
+    x = np.zeros(5)
+    r = plain(x_deg=x)
+    x[0] = 0.0
+    assert not r.x_deg.flags.writeable
+    onset = np.array([0], dtype=np.int64)
+    Events(["fixation"], onset, onset, onset, onset)  # type: ignore[arg-type]
+    onset[0] = 0
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

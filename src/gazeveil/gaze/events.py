@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +20,20 @@ from gazeveil.errors import DataError
 #: The words of an event. `pursuit` is smooth pursuit, `pso` a post-saccadic oscillation.
 KINDS = ("fixation", "saccade", "pursuit", "blink", "pso", "noise", "undefined")
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
 #: dtype of words: wide enough for every kind and every secondary label.
 WORD = np.dtype("<U12")
+
+
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """A view that cannot be written through; the caller's own array stays as it is.
+
+    Nothing is copied, because recordings are large: an array that went into a value must not be changed afterwards.
+    """
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 @dataclass(frozen=True)
@@ -87,8 +100,8 @@ class Events:
             refuse("Events", "kind", "words of " + ", ".join(KINDS), unknown[0])
         if (self.offset < self.onset).any() or (self.offset_ns < self.onset_ns).any():
             raise DataError("Events needs every offset at or after its onset. Got one before it.")
-        for column in self.columns().values():
-            column.setflags(write=False)
+        for name, column in self.columns().items():
+            store(self, name, read_only(column))
 
     def columns(self) -> dict[str, NDArray[np.generic]]:
         """The columns that are there, by name."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.gaze.events import WORD, Events
+from gazeveil.gaze.events import WORD, Events, read_only
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 
 _KNOWN_RATES_HZ = (25, 30, 50, 60, 72, 75, 90, 100, 120, 125, 150, 200, 240, 250, 300, 500, 600, 1000, 1200, 1250, 2000)
@@ -136,9 +136,9 @@ class Recording:
         for k, v in words.items():
             if v.shape != (n,):
                 raise DataError(f"Label column '{k}' of {self.title} has {len(v)} words for {n} samples.")
-        for array in [*words.values(), self.t_ns, self.x_deg, self.y_deg, self.valid]:
-            array.setflags(write=False)
-        store(self, "labels", MappingProxyType(words))
+        for name in ("t_ns", "x_deg", "y_deg", "valid"):
+            store(self, name, read_only(getattr(self, name)))
+        store(self, "labels", MappingProxyType({k: read_only(v) for k, v in words.items()}))
         store(self, "counts", MappingProxyType(dict(self.counts)))
         store(self, "metadata", MappingProxyType(dict(self.metadata)))
 
@@ -153,8 +153,7 @@ class Recording:
             wanted = (n, width) if width else (n,)
             if value.shape != wanted:
                 raise DataError(f"{name} of {self.title} has shape {value.shape}; it needs {wanted}.")
-            value.setflags(write=False)
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, read_only(value))
 
     def _check_range(self) -> None:
         x, y = self.x_deg[self.valid], self.y_deg[self.valid]
