@@ -12,6 +12,7 @@ proofs/heatmap.md.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,7 +30,7 @@ from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.privacy.exactly import exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian, discrete_laplace, tail_delta
+from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 
@@ -95,6 +96,22 @@ class _Heatmap(Mechanism[Cohort]):
         self.store("rows", checks.count(self.name, "rows", self.rows))
         self.store("columns", checks.count(self.name, "columns", self.columns))
         self.store("smooth_deg", checks.not_negative(self.name, "smooth_deg", self.smooth_deg))
+
+    @abstractmethod
+    def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
+        """Noise of `count` cells of that many maps, in steps of 1/4096 viewer."""
+
+    @abstractmethod
+    def numbers(self) -> dict[str, Fraction]:
+        """The numbers of the promise."""
+
+    def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
+        """Maps by stimulus; see :class:`HeatMap`."""
+        sums = self._sums(data)
+        count = len(sums) * self.rows * self.columns
+        noise = self.noise(len(sums), count, Words(source(seed, self.name)))
+        guarantee = self._guarantee(self.claims[self.reading].definition, self.numbers(), len(sums), count)
+        return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
 
     def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, NDArray[np.int64]]]:
         """Sums over viewers per stimulus."""
@@ -173,6 +190,10 @@ class HeatmapLaplace(_Heatmap):
         super().check()
         self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
 
+    def numbers(self) -> dict[str, Fraction]:
+        """Epsilon of one person."""
+        return {"epsilon": self.epsilon}
+
     def scale_steps(self, stimuli: int) -> Fraction:
         """Scale of the noise in steps of 1/4096 viewer for that many maps."""
         # Replacing a viewer moves at most WEIGHT steps away and WEIGHT steps in, in each of the stimuli.
@@ -181,14 +202,6 @@ class HeatmapLaplace(_Heatmap):
     def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
         """Noise of `count` cells of that many maps."""
         return discrete_laplace(self.scale_steps(stimuli), count, words)
-
-    def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
-        """Maps by stimulus; see :class:`HeatMap`."""
-        sums = self._sums(data)
-        count = len(sums) * self.rows * self.columns
-        noise = self.noise(len(sums), count, Words(source(seed, self.name)))
-        guarantee = self._guarantee("epsilon-dp", {"epsilon": self.epsilon}, len(sums), tail_delta(self.epsilon, count))
-        return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
 
 
 @dataclass(frozen=True)
@@ -216,6 +229,10 @@ class HeatmapGaussian(_Heatmap):
         super().check()
         self.store("rho", exact(self.name, "rho", self.rho, above=0))
 
+    def numbers(self) -> dict[str, Fraction]:
+        """Rho of one person."""
+        return {"rho": self.rho}
+
     def sigma_steps(self, stimuli: int) -> int:
         """Standard deviation in steps of 1/4096 viewer for that many maps: the smallest whole number that keeps the promise."""
         # L2 sensitivity of all maps together: sqrt(2 * stimuli) * WEIGHT; rho = sensitivity**2 / (2 sigma**2).
@@ -226,11 +243,3 @@ class HeatmapGaussian(_Heatmap):
     def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
         """Noise of `count` cells of that many maps."""
         return discrete_gaussian(self.sigma_steps(stimuli), count, words)
-
-    def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
-        """Maps by stimulus; see :class:`HeatMap`."""
-        sums = self._sums(data)
-        count = len(sums) * self.rows * self.columns
-        noise = self.noise(len(sums), count, Words(source(seed, self.name)))
-        guarantee = self._guarantee("rho-zcdp", {"rho": self.rho}, len(sums), count * TAIL_DELTA)
-        return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
