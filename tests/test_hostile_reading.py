@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from statistics import fits  # the tests' own module of this name
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,16 @@ import pytest
 
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.features.table import FeatureTable
-from gazeveil.privacy.conformance import sample_data
-from gazeveil.privacy.noise.exact import TAIL_DELTA, tail_delta
-from gazeveil.privacy.noise.rng import ASSUMPTION
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.conformance import content, sample_data
+from gazeveil.privacy.noise.exact import TAIL_DELTA, _below, tail_delta
+from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.noise.uniform import uniform_below
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.sequences import STEPS, lattice, sequences
+from gazeveil.privacy.tables.whole import bits_for, coefficients, grid_l1, grid_l2
 
 NOISY = [
     "lpa:epsilon=1", "fpa:epsilon=1", "cfpa:epsilon=1,chunk=16", "dcfpa:epsilon=1,chunk=16", "dct-knorm:epsilon=1", "exponential-dp:epsilon=1",
@@ -113,3 +120,87 @@ def test_constant_missing_and_outside_values_are_released_with_noise_all_the_sam
 def test_more_people_to_a_group_than_there_are_is_refused(text: str) -> None:
     with pytest.raises(DataError, match=r"needs at least 13 people, and this table has 12.*Nothing was released"):
         mechanism(text).release(sample_data("table"))
+
+
+# --- what integers add to a sensitivity --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("n", [3, 40, 100])
+def test_rounding_the_transform_to_whole_numbers_is_paid_for(norm: int, n: int) -> None:
+    # Rows whose entries are all rounded up; with an epsilon so large that the grid is as fine as it gets.
+    d, bits = 5, bits_for(n)
+    third = Fraction(1 if bits % 2 else 2, 3)
+    assert round(third * 2**bits) > third * 2**bits
+    ends = np.stack((np.zeros(n), np.full(n, STEPS)), axis=1).astype(np.int64)
+    whole = coefficients(lambda first, last: np.full((last - first, n), float(third)), d, ends)
+    moved = np.abs(whole[:, 1] - whole[:, 0]).astype(object)
+    each = third * n * STEPS
+    ideal = math.ceil((d * each) ** 2 if norm == 1 else d * each**2)
+    grid = (grid_l1 if norm == 1 else grid_l2)("x", n, d, ideal, n * STEPS, Fraction(10**6), 1 << 40)
+    assert grid.shift == 0
+    apart = sum(moved) ** 2 if norm == 1 else sum(m * m for m in moved)
+    assert ideal << (2 * bits) < apart <= grid.sensitivity**2
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_rounding_coefficients_to_a_coarser_grid_is_paid_for(norm: int) -> None:
+    # Every coefficient just below a half against just above: one step for next to nothing, in all of them at once.
+    n, d, epsilon = 64, 9, Fraction(1, 10**7)
+    grid = (grid_l1 if norm == 1 else grid_l2)("x", n, d, n * STEPS**2, n * STEPS, epsilon, 1 << 40)
+    assert grid.shift > 1
+    root = 9 if norm == 1 else 3
+    fine = math.isqrt(n * STEPS**2 << (2 * grid.bits)) + 1 + (d if norm == 1 else math.isqrt(d) + 1) * n * STEPS
+    steps = fine // root >> grid.shift  # whole steps each coefficient may move, and one unit more
+    high = np.full(d, (1 << grid.shift >> 1) + (steps << grid.shift), dtype=np.int64)
+    low = np.full(d, (1 << grid.shift >> 1) - 1, dtype=np.int64)
+    assert root * ((steps << grid.shift) + 1) <= fine, "the pair is one that neighbours may be"
+    apart = root * int((grid.rounded(high) - grid.rounded(low))[0])
+    assert -(-fine >> grid.shift) < apart <= grid.sensitivity
+
+
+def test_a_person_moves_the_maps_of_all_stimuli_together_by_no_more_than_the_noise_is_made_for() -> None:
+    def viewer(person: str, stimulus: str, x_deg: float) -> Recording:
+        return Recording(person, stimulus, np.arange(4) * 10**7, np.full(4, x_deg), np.full(4, 90.0), space=Sphere(), rate_hz=100.0)
+
+    pure, concentrated = mechanism("heatmap-laplace:epsilon=1/2,rows=2,columns=4"), mechanism("heatmap-gaussian:rho=1/2,rows=2,columns=4")
+    stimuli = ("a", "b", "c")
+    others = [viewer("q", s, 10.0) for s in stimuli]
+    sums = [pure._sums(Cohort([*others, *(viewer("p", s, x) for s in stimuli)])) for x in (100.0, 300.0)]  # type: ignore[attr-defined]
+    apart = np.stack([sums[0][s][1] - sums[1][s][1] for s in stimuli])
+    # This person moves as much as anybody can: the promise is kept, and none of it is given away.
+    assert Fraction(int(np.abs(apart).sum())) / pure.scale_steps(len(stimuli)) == Fraction(1, 2)  # type: ignore[attr-defined]
+    sigma = concentrated.sigma_steps(len(stimuli))  # type: ignore[attr-defined]
+    assert Fraction(int((apart**2).sum()), 2 * (sigma - 1) ** 2) > Fraction(1, 2) >= Fraction(int((apart**2).sum()), 2 * sigma**2)
+    # And a release of several maps has noise of that scale.
+    cohort = Cohort([*others, *(viewer("p", s, 100.0) for s in stimuli)])
+    large = mechanism("heatmap-laplace:epsilon=1/2,rows=100,columns=400,smooth_deg=0").release(cohort, seed=1).data
+    noise = np.concatenate([large[s].noisy.ravel() for s in stimuli])
+    assert np.abs(noise).mean() == pytest.approx(2 * len(stimuli) / 0.5, rel=0.02)
+
+
+# --- bits --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [*NOISY, *MAPS, "k-same-select:k=3"])
+def test_seed_zero_is_a_seed(text: str) -> None:
+    m = mechanism(text)
+    one, two = (m.release(sample_data(m.kind), seed=0) for _ in range(2))
+    assert content(one.data) == content(two.data)
+    assert one.provenance.seeded
+    assert one.guarantee.status == "claimed"
+
+
+@pytest.mark.parametrize("m", [3, 5, 6, 7, 1000, 2**26 - 1, 3 * 2**40, 2**62 + 1, 3 * 2**62, 2**64 - 1])
+def test_the_words_that_would_favour_some_numbers_are_thrown_away(m: int) -> None:
+    # Word w gives floor(w m / 2**64) if w m mod 2**64 is at least 2**64 mod m: word 0 never, where m does not divide 2**64.
+    value, after = _below(np.uint64(m), np.array([0, 1], dtype=np.uint64), 0)
+    assert (int(value), after) == (0, 2)
+    assert _below(np.uint64(1 << 62), np.array([0, 1], dtype=np.uint64), 0) == (0, 1)
+
+
+def test_whole_numbers_below_a_large_limit_have_no_favourites() -> None:
+    # Without rejection, numbers below 3 * 2**61 would leave the remainders 0, 1, 2 in the proportion 3 : 3 : 2.
+    drawn = uniform_below(np.full(100_000, 3 << 61), Words(source(5)))
+    assert fits(np.bincount(drawn % 3, minlength=3), np.full(3, 1 / 3))
+    assert not fits(np.bincount(drawn % 3, minlength=3), np.array([3, 3, 2]) / 8)
