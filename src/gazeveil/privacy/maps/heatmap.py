@@ -30,7 +30,7 @@ from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.privacy.exactly import exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
+from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 
@@ -105,12 +105,16 @@ class _Heatmap(Mechanism[Cohort]):
     def numbers(self) -> dict[str, Fraction]:
         """The numbers of the promise."""
 
+    @abstractmethod
+    def delta_num(self, count: int) -> Fraction:
+        """Numerical error of that many draws."""
+
     def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
         """Maps by stimulus; see :class:`HeatMap`."""
         sums = self._sums(data)
         count = len(sums) * self.rows * self.columns
         noise = self.noise(len(sums), count, Words(source(seed, self.name)))
-        guarantee = self._guarantee(self.claims[self.reading].definition, self.numbers(), len(sums), count)
+        guarantee = self._guarantee(self.claims[self.reading].definition, self.numbers(), len(sums), self.delta_num(count))
         return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
 
     def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, NDArray[np.int64]]]:
@@ -194,6 +198,10 @@ class HeatmapLaplace(_Heatmap):
         """Epsilon of one person."""
         return {"epsilon": self.epsilon}
 
+    def delta_num(self, count: int) -> Fraction:
+        """Numerical error of that many draws."""
+        return tail_delta(self.epsilon, count)
+
     def scale_steps(self, stimuli: int) -> Fraction:
         """Scale of the noise in steps of 1/4096 viewer for that many maps."""
         # Replacing a viewer moves at most WEIGHT steps away and WEIGHT steps in, in each of the stimuli.
@@ -232,6 +240,10 @@ class HeatmapGaussian(_Heatmap):
     def numbers(self) -> dict[str, Fraction]:
         """Rho of one person."""
         return {"rho": self.rho}
+
+    def delta_num(self, count: int) -> Fraction:
+        """Numerical error of that many draws."""
+        return count * TAIL_DELTA
 
     def sigma_steps(self, stimuli: int) -> int:
         """Standard deviation in steps of 1/4096 viewer for that many maps: the smallest whole number that keeps the promise."""
