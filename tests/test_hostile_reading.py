@@ -16,7 +16,8 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.conformance import content, sample_data
-from gazeveil.privacy.noise.exact import TAIL_DELTA, _below, tail_delta
+from gazeveil.privacy.noise.exact import TAIL_DELTA, _below, _size, tail_delta
+from gazeveil.privacy.noise.knorm import _settled, _surely
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.noise.uniform import uniform_below
 from gazeveil.privacy.registry import mechanism
@@ -204,3 +205,29 @@ def test_whole_numbers_below_a_large_limit_have_no_favourites() -> None:
     drawn = uniform_below(np.full(100_000, 3 << 61), Words(source(5)))
     assert fits(np.bincount(drawn % 3, minlength=3), np.full(3, 1 / 3))
     assert not fits(np.bincount(drawn % 3, minlength=3), np.array([3, 3, 2]) / 8)
+
+
+@pytest.mark.parametrize("t", [3, 1000, 2**26 - 1, 2**26 + 1, 3 * 2**38])
+@pytest.mark.parametrize("favoured", [(0, 12345), (12345, 0), (0, 0)])
+def test_a_geometric_number_throws_such_words_away_too(t: int, favoured: tuple[int, int]) -> None:
+    # Below 2**26 two numbers share a word, beyond it each has its own.
+    words = np.random.default_rng(3).integers(0, 2**64, 400, dtype=np.uint64)
+    wasted = np.array([favoured[0] << 32 | favoured[1]] if t < 2**26 else favoured, dtype=np.uint64)
+    size, bit, after = _size(np.uint64(t), np.uint64(1), words, 0)
+    assert _size(np.uint64(t), np.uint64(1), np.concatenate((wasted, words)), 0) == (size, bit, after + len(wasted))
+
+
+def test_a_vector_settled_by_doubles_is_the_one_that_all_further_bits_give() -> None:
+    # At a scale of 2**40 steps a double is often off by a thousandth of a step: rounding at once would be wrong for one vector in some hundreds.
+    dimension, many = 3, 4000
+    uniforms, scale = dimension + (dimension + 1) // 2, Fraction(1 << 40)
+    rng = np.random.default_rng(8)
+    out, room, settled = np.empty(dimension, dtype=np.int64), np.empty(dimension + 1), 0
+    for _ in range(many):
+        words = rng.integers(0, 2**64, 4 * uniforms, dtype=np.uint64)
+        done, _, why = _settled(dimension, float(scale), out, 0, words[:uniforms], 0, room)
+        if done == dimension:
+            settled += 1
+            assert why == 0
+            assert out.tolist() == _surely(dimension, scale, words, 4)[0]
+    assert settled > many // 2
