@@ -23,6 +23,7 @@ from speed import Lines, best_s
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 RATE_HZ = 120.0
+RUNS = 7
 FAMILY = (Kaleido, KaleidoReserve, KaleidoUniform)
 
 
@@ -46,8 +47,10 @@ def bench_speed(lines: Lines, samples: int) -> None:
                     cls(1, 60, 2, t_skip_ms=skip_ms) if cls is not KaleidoUniform else cls(1, 60, 2, t_skip_ms=skip_ms, slots=10 if skip_ms == 50 else 60)
                 )
                 mechanism.open(RATE_HZ, space).push(*(a[:1000] for a in data))
-                numpy_s = best_s(lambda: generator.normal(size=(samples, 2)))
-                ours_s = best_s(lambda mechanism=mechanism, space=space, data=data: mechanism.open(RATE_HZ, space).push(*data))  # type: ignore[misc]
+                numpy_s = ours_s = float("inf")
+                for _ in range(RUNS):  # in turns, so that a busy moment of the machine hits both
+                    numpy_s = min(numpy_s, best_s(lambda: generator.normal(size=(samples, 2)), runs=1))
+                    ours_s = min(ours_s, best_s(lambda mechanism=mechanism, space=space, data=data: mechanism.open(RATE_HZ, space).push(*data), runs=1))  # type: ignore[misc]
                 lines.add(f"{mechanism.name} on a {where}, t_skip {skip_ms} ms at 120 Hz, secure noise", floor, numpy_s / ours_s,
                           "times numpy drawing two normals per sample", samples=samples, ours_msamples_per_s=round(samples / ours_s / 1e6, 2),
                           numpy_msamples_per_s=round(samples / numpy_s / 1e6, 2))  # fmt: skip

@@ -17,3 +17,8 @@ R = TypeVar("R")
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` on first call: no Python objects inside, the GIL released, the machine code cached."""
     return cast("Callable[P, R]", numba.njit(function, cache=True, nogil=True, error_model="numpy"))
+
+
+def fused(function: Callable[P, R]) -> Callable[P, R]:
+    """As :func:`compiled`, and a product that is added to something may be rounded once instead of twice; for code that bounds its own errors."""
+    return cast("Callable[P, R]", numba.njit(function, cache=True, nogil=True, error_model="numpy", fastmath={"contract"}))

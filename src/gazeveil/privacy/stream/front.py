@@ -24,6 +24,7 @@ def accept(
     `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time of the last good one, step of the grid.
     """
     x_low, x_high, y_low, y_high = (0.0, 360.0, 0.0, 180.0) if sphere else (-90.0, 90.0, -90.0, 90.0)
+    two_periods_ns = np.int64(2.0 * period_ns)
     for s in range(x_deg.shape[0]):
         begun, origin, last, step = clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3]
         for i in range(x_deg.shape[1]):
@@ -36,15 +37,17 @@ def accept(
                 begun, origin, step = 1, (t if -4.0e18 < t < 4.0e18 else np.int64(0)), 0
             else:
                 step += 1
-                if ok and float(t) - float(origin) > (step + 2) * period_ns:
-                    due = (float(t) - float(origin)) / period_ns
-                    if due * period_ns + abs(float(origin)) < 4.0e18:
-                        step = np.int64(np.rint(due))
+            grid = origin + np.int64(np.rint(step * period_ns))
+            if ok and t - grid > two_periods_ns:
+                due = (float(t) - float(origin)) / period_ns
+                if due * period_ns + abs(float(origin)) < 4.0e18:
+                    step = np.int64(np.rint(due))
+                    grid = origin + np.int64(np.rint(step * period_ns))
             if ok:
                 begun, last = 3, t
             else:
                 x_deg[s, i], y_deg[s, i] = np.nan, np.nan
             valid[s, i] = ok
             if not native:
-                t_ns[s, i] = origin + np.int64(np.rint(step * period_ns))
+                t_ns[s, i] = grid
         clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3] = begun, origin, last, step

@@ -1,8 +1,8 @@
 """Logarithm, sine with cosine, and arc tangent for compiled loops: tables and short series, with bounds on their errors.
 
 The platform's functions cost more than everything else Kaleido does, and how exact they are is somebody else's promise. These are a table
-lookup and a few products each; the tables are correctly rounded from :mod:`gazeveil.privacy.noise.reals`. Doubles are assumed to follow IEEE 754
-(sums, products, quotients and square roots correctly rounded); contraction to fused products only makes them more exact. Bounds, shown in
+lookup and a few products each; the tables are rounded from :mod:`gazeveil.privacy.noise.reals`. Doubles are assumed to follow IEEE 754
+(sums, products, quotients and square roots correctly rounded); fused products and sums, with one rounding instead of two, are only more exact. Bounds, shown in
 proofs/kaleido.md and measured by the tests:
 
 * :func:`log`: within (1 + |ln x|) 2**-49;
@@ -17,11 +17,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.compiled import compiled
+from gazeveil.compiled import fused
 from gazeveil.privacy.noise import reals
 
 _BITS = 160
-_LOG_BITS, _SECTORS, _ARCS = 7, 256, 64
+_LOG_BITS, _SECTORS, _ARCS = 10, 1024, 64
 
 
 def _rounded(value: int, bits: int = _BITS) -> float:
@@ -29,8 +29,8 @@ def _rounded(value: int, bits: int = _BITS) -> float:
 
 
 def _log_tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Reciprocals of the middles of 128 intervals of [1, 2), rounded, and minus the logarithms of what they became."""
-    inverse = np.array([float(Fraction(256, 257 + 2 * i)) for i in range(1 << _LOG_BITS)])
+    """Reciprocals of the middles of 1024 intervals of [1, 2), rounded, and minus the logarithms of what they became."""
+    inverse = np.array([float(Fraction(2048, 2049 + 2 * i)) for i in range(1 << _LOG_BITS)])
     logs = np.array([-_rounded(reals.log((Fraction(v).numerator << _BITS) // Fraction(v).denominator, _BITS)) for v in inverse])
     return inverse, logs
 
@@ -71,38 +71,40 @@ _PER_SECTOR = float(Fraction(2 * reals.pi(_BITS), _SECTORS << _BITS))
 _PER_RADIAN = float(Fraction(1 << _BITS, 2 * reals.pi(_BITS)))
 
 
-@compiled
+@fused
 def log(x: float) -> float:
     """Natural logarithm of a normal positive double."""
-    bits = np.float64(x).view(np.int64)
-    place = (bits >> 45) & 127
-    m = np.int64((bits & ((1 << 52) - 1)) | (1023 << 52)).view(np.float64)
+    # unsigned, so that no index can be meant to count from the end
+    bits = np.float64(x).view(np.uint64)
+    place = (bits >> np.uint64(42)) & np.uint64(1023)
+    m = np.uint64((bits & np.uint64((1 << 52) - 1)) | np.uint64(1023 << 52)).view(np.float64)
     r = m * _INVERSE[place] - 1.0
-    series = r * (1.0 - r * (0.5 - r * (1.0 / 3.0 - r * (0.25 - r * (0.2 - r * (1.0 / 6.0 - r * (1.0 / 7.0)))))))
-    return float(((bits >> 52) - 1023) * _LN2 + (_LOGS[place] + series))
+    series = r - r * r * (0.5 - r * (1.0 / 3.0 - r * (0.25 - r * 0.2)))
+    return float((np.float64(bits >> np.uint64(52)) - 1023.0) * _LN2 + (_LOGS[place] + series))
 
 
-@compiled
+@fused
 def cos_sin(turns: float) -> tuple[float, float]:
     """Cosine and sine of 2 pi turns, for turns from -2**20 to 2**20; turns are taken as exact."""
-    sectors = turns * 256.0
+    sectors = turns * 1024.0
     whole = np.floor(sectors)
     d = (sectors - whole - 0.5) * _PER_SECTOR
-    k = np.int64(whole) & 255
+    k = np.uint64(np.int64(whole) & 1023)
     q = d * d
-    s = d * (1.0 - q * (1.0 / 6.0 - q * (1.0 / 120.0 - q * (1.0 / 5040.0))))
-    c = 1.0 - q * (0.5 - q * (1.0 / 24.0 - q * (1.0 / 720.0)))
-    return _COS[k] * c - _SIN[k] * s, _SIN[k] * c + _COS[k] * s
+    s = d - d * q * (1.0 / 6.0 - q * (1.0 / 120.0))
+    c = q * (0.5 - q * (1.0 / 24.0 - q * (1.0 / 720.0)))  # 1 - cosine
+    cos, sin = _COS[k], _SIN[k]
+    return cos - (cos * c + sin * s), sin + (cos * s - sin * c)
 
 
-@compiled
+@fused
 def turn_of(y: float, x: float) -> float:
     """The direction of (x, y) in turns, from -1/2 to 1/2; not for (0, 0)."""
     ax, ay = abs(x), abs(y)
     swap = ay > ax
     t = ax / ay if swap else ay / ax
-    k = np.int64(t * 64.0 + 0.5)
-    at = k * 0.015625
+    k = np.uint64(t * 64.0 + 0.5)
+    at = np.float64(k) * 0.015625
     s = (t - at) / (1.0 + t * at)
     q = s * s
     turn = _ATAN[k] + s * (1.0 - q * (1.0 / 3.0 - q * (0.2 - q * (1.0 / 7.0)))) * _PER_RADIAN

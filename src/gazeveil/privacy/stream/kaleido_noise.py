@@ -39,26 +39,39 @@ _LEAST_WORD, _LARGE_WORD = np.uint64(1 << 44), np.uint64(1 << 56)  # below the f
 
 
 @compiled
-def laplace(scale: float, word: np.uint64) -> tuple[float, float]:
-    """Laplace noise from one word, and a bound on its error: the last bit is the sign, the others begin a uniform."""
-    uniform = (np.float64(word >> np.uint64(1)) + 0.5) * 2.0**-63
-    e = -log(uniform)
-    # words from 2**44 on tell the uniform to within 2**-42 of itself, large ones to within 2**-50; the logarithm, the product
-    error = scale * ((2.0**-50 if word > _LARGE_WORD else 2.0**-42) + (1.0 + e) * 2.0**-48)
-    return (scale * e if word & np.uint64(1) else -scale * e), error
+def laplace_unit(word: np.uint64) -> tuple[float, float]:
+    """Laplace noise of scale 1 from one word, and a bound on its error: the last bit is the sign, the others begin a uniform.
+
+    Words from 2**44 on tell the uniform to within 2**-42 of itself, large ones to within 2**-50; below, the bound is infinite.
+    """
+    e = -log((np.float64(word >> np.uint64(1)) + 0.5) * 2.0**-63)
+    cut = 2.0**-50 if word > _LARGE_WORD else (2.0**-42 if word >= _LEAST_WORD else np.inf)
+    return (e if word & np.uint64(1) else -e), cut + (1.0 + e) * 2.0**-48
+
+
+@compiled
+def near_or_far(square: float, threshold: float, scale: float, unit: float, error: float) -> tuple[bool, int]:
+    """Whether sqrt(square) <= threshold + scale * unit, for a whole `square` within its rounding, and whether that is settled.
+
+    No root is taken: for tau = threshold + scale * unit above zero the question is whether square <= tau**2.
+    """
+    eta = scale * unit
+    tau = threshold + eta
+    # doubled because the bound is itself rounded
+    error = 2.0 * (scale * error + (abs(threshold) + abs(eta)) * 2.0**-51)
+    if not abs(tau) > error:
+        return False, UNSETTLED
+    margin = tau * tau - square
+    if tau > 0.0 and not abs(margin) > 3.0 * tau * error + square * 2.0**-50:
+        return False, UNSETTLED
+    return tau > 0.0 and margin > 0.0, SETTLED
 
 
 @compiled
 def test_passes(distance: float, threshold: float, scale: float, word: np.uint64) -> tuple[bool, int]:
-    """Whether distance <= threshold + Laplace(scale), for a distance within its rounding, and whether that is settled."""
-    if word < _LEAST_WORD:
-        return False, UNSETTLED
-    eta, error = laplace(scale, word)
-    margin = threshold + eta - distance
-    # doubled because the bound is itself rounded
-    if not abs(margin) > 2.0 * (error + (abs(threshold) + abs(eta) + distance) * 2.0**-51):
-        return False, UNSETTLED
-    return margin > 0.0, SETTLED
+    """Whether distance <= threshold + Laplace(scale), for a whole distance, and whether that is settled."""
+    unit, error = laplace_unit(word)
+    return near_or_far(distance * distance, threshold, scale, unit, error)
 
 
 @compiled
@@ -67,11 +80,12 @@ def arc_test_passes(square: float, threshold: float, scale: float, word: np.uint
 
     `square` is the squared length of the chord. No arc is computed: arc <= tau if square <= 4 sin(tau / 2)**2, for tau from 0 to pi.
     """
-    if word < _LEAST_WORD:
-        return False, UNSETTLED
-    eta, error = laplace(scale, word)
+    unit, error = laplace_unit(word)
+    eta = scale * unit
     tau = threshold + eta
-    error = 2.0 * (error + (abs(threshold) + abs(eta)) * 2.0**-51)
+    error = 2.0 * (scale * error + (abs(threshold) + abs(eta)) * 2.0**-51)
+    if error > 1.0:
+        return False, UNSETTLED
     if tau < -error:
         return False, SETTLED
     if tau > math.pi + error:
@@ -85,22 +99,32 @@ def arc_test_passes(square: float, threshold: float, scale: float, word: np.uint
 
 
 @compiled
-def screen_noise(scale: float, one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[np.int64, np.int64, int]:
-    """Planar Laplace noise rounded to whole steps, and whether it is settled."""
-    if one < _LEAST_WORD or two < _LEAST_WORD:
-        return np.int64(0), np.int64(0), UNSETTLED
-    u1, u2 = (np.float64(one) + 0.5) * _TURN, (np.float64(two) + 0.5) * _TURN
-    e = -log(u1 * u2)
-    rho = scale * e
+def planar_unit(one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[float, float, float, float]:
+    """Planar Laplace noise of scale 1 from three words: radius, a bound on its error, cosine and sine of its bearing."""
+    e = -log((np.float64(one) + 0.5) * _TURN * ((np.float64(two) + 0.5) * _TURN))
+    least = min(one, two)
+    cut = 2.0**-48 if least > _LARGE_WORD else (2.0**-43 if least >= _LEAST_WORD else np.inf)
     cos, sin = cos_sin(np.float64(three) * _TURN)
+    # the turn is known to within 2**-53, cosine and sine to within 2**-50
+    return e, cut + e * 2.0**-46, cos, sin
+
+
+@compiled
+def lattice_point(scale: float, radius: float, error: float, cos: float, sin: float) -> tuple[np.int64, np.int64, int]:
+    """The noise rounded to whole steps, and whether it is settled."""
+    rho, bound = scale * radius, 2.0 * scale * error
     zx, zy = rho * cos, rho * sin
-    # words from 2**44 on tell the uniforms to within 2**-44 of themselves, the turn is known to within 2**-53
-    cut = 2.0**-48 if one > _LARGE_WORD and two > _LARGE_WORD else 2.0**-43
-    bound = 2.0 * (scale * (cut + e * 2.0**-48) + rho * 2.0**-47)
     nx, ny = np.rint(zx), np.rint(zy)
     if not (bound < 0.25 and abs(zx - nx) < 0.5 - bound and abs(zy - ny) < 0.5 - bound):
         return np.int64(0), np.int64(0), UNSETTLED
     return np.int64(nx), np.int64(ny), SETTLED
+
+
+@compiled
+def screen_noise(scale: float, one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[np.int64, np.int64, int]:
+    """Planar Laplace noise rounded to whole steps, and whether it is settled."""
+    radius, error, cos, sin = planar_unit(one, two, three)
+    return lattice_point(scale, radius, error, cos, sin)
 
 
 @compiled

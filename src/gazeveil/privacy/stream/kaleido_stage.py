@@ -70,7 +70,7 @@ class Plan:
 
     def share(self, spent: int) -> tuple[int, int]:
         """Units of the next publication, and what later ones must know of, when so much is spent."""
-        units, tracked = step.share(int(self.whole[step.RULE]), self.units, self.slots, spent)
+        units, tracked = step.share(int(self.whole[step.RULE]), self.units, self.units // self.slots, spent)
         return int(units), int(tracked)
 
     def scale(self, units: int) -> float:
@@ -161,16 +161,18 @@ class _Run:
         x_deg: NDArray[np.float64],
         y_deg: NDArray[np.float64],
         valid: NDArray[np.bool_],
+        traced: bool,
     ) -> None:
-        self.plan, self.states, self.vectors = plan, states, vectors
+        self.plan, self.states, self.vectors, self.traced = plan, states, vectors, traced
         self.x_deg, self.y_deg, self.valid = x_deg, y_deg, valid
         self.known = np.zeros(5, dtype=np.int64)
 
     def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
         whole, real = self.plan.whole, self.plan.real
+        trace = out if self.traced else out[:0]
         while True:
             done, position, why, where = step.run(
-                self.x_deg, self.y_deg, self.valid, done, self.states, self.vectors, whole, real, self.known, out, words, position
+                self.x_deg, self.y_deg, self.valid, done, self.states, self.vectors, whole, real, self.known, trace, words, position
             )
             if why in (step.FINISHED, step.NEEDS_WORDS):
                 return done, position
@@ -236,7 +238,7 @@ class LatticeStage(Stage):
         self.trace: NDArray[np.int64] | None = None
         self.traced = False
         self._no_words = np.empty(0, dtype=np.uint64)
-        self._nothing_known, self._one = np.zeros(5, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        self._nothing_known, self._no_trace = np.zeros(5, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def reset(self) -> None:
         """Forget the last publication.
@@ -252,12 +254,12 @@ class LatticeStage(Stage):
         if rows * n == 1 and not self.traced:
             # Most single samples are between two tests and need no noise.
             done, *_ = step.run(
-                x_deg, y_deg, valid, 0, self.states, self.vectors, self.plan.whole, self.plan.real, self._nothing_known, self._one, self._no_words, 0
+                x_deg, y_deg, valid, 0, self.states, self.vectors, self.plan.whole, self.plan.real, self._nothing_known, self._no_trace, self._no_words, 0
             )
             if done == 1:
                 return t_ns, x_deg, y_deg, valid
         if len(self.words) == 1:
-            work = _Run(self.plan, self.states, self.vectors, x_deg, y_deg, valid)
+            work = _Run(self.plan, self.states, self.vectors, x_deg, y_deg, valid, self.traced)
             trace = self.words[0].run(work, rows * n, 1)
             if self.traced:
                 self.trace = trace.reshape(rows, n)
@@ -265,7 +267,7 @@ class LatticeStage(Stage):
         traces = []
         for s, words in enumerate(self.words):
             row = slice(s, s + 1)
-            traces.append(words.run(_Run(self.plan, self.states[row], self.vectors[row], x_deg[row], y_deg[row], valid[row]), n, 1))
+            traces.append(words.run(_Run(self.plan, self.states[row], self.vectors[row], x_deg[row], y_deg[row], valid[row], self.traced), n, 1))
         if self.traced:
             self.trace = np.stack(traces)
         return t_ns, x_deg, y_deg, valid

@@ -14,7 +14,19 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.rng import WordArray
-from gazeveil.privacy.stream.kaleido_noise import REJECTED, SETTLED, UNSETTLED, WIDE_RAD, arc_test_passes, axes, screen_noise, sphere_noise, test_passes
+from gazeveil.privacy.stream.kaleido_noise import (
+    REJECTED,
+    SETTLED,
+    UNSETTLED,
+    WIDE_RAD,
+    arc_test_passes,
+    axes,
+    laplace_unit,
+    lattice_point,
+    near_or_far,
+    planar_unit,
+    sphere_noise,
+)
 
 # Whole-number settings, by place.
 RULE, SKIP, WINDOW, SLOTS, UNITS, LEAST_UNITS, TESTS, SPHERE, AFTER, X_LOW, X_HIGH, Y_LOW, Y_HIGH, TURN, SNAP = range(15)
@@ -35,6 +47,9 @@ COUNT, LAST_TEST, HAS, LAST_X, LAST_Y, HEAD, LENGTH, SPENT, RING = range(9)
 #: What the trace says of a sample that was not published; a published one has its units.
 SKIPPED, REPEATED, LOST, STARVED = 0, -1, -2, -3
 
+# Slots whose noise is made ahead.
+_AHEAD = 32
+
 # The south pole is shown just inside [0, 180).
 _LAST_Y = math.nextafter(180.0, 0.0)
 
@@ -46,15 +61,15 @@ TEST_KNOWN, NEAR, POINT_KNOWN, POINT_X, POINT_Y = range(5)
 
 
 @compiled
-def share(rule: int, units: int, slots: int, spent: int) -> tuple[int, int]:
-    """Units of the next publication, and the part of them that later ones must know of."""
+def share(rule: int, units: int, each: int, spent: int) -> tuple[int, int]:
+    """Units of the next publication, and the part of them that later ones must know of; `each` is units // slots."""
     if rule == HALVING:
         half = (units - spent) >> 1
         return half, half
     if rule == RESERVE:
         adaptive = ((units >> 1) - spent) >> 1
-        return units // (2 * slots) + adaptive, adaptive
-    return units // slots, units // slots
+        return (each >> 1) + adaptive, adaptive
+    return each, each
 
 
 @compiled
@@ -85,11 +100,6 @@ def _posterior_mean(x: float, y: float, scale: float, real: NDArray[np.float64])
         mean_x += weight * _mean_on_axis(x, real[PRIOR_X], v)
         mean_y += weight * _mean_on_axis(y, real[PRIOR_Y], v)
     return mean_x / total, mean_y / total
-
-
-@compiled
-def _within(x: np.int64, low: np.int64, high: np.int64) -> np.int64:
-    return low if x < low else (high if x > high else x)
 
 
 @compiled
@@ -126,8 +136,8 @@ def run(
         Direction of the last publication; used on the sphere.
     known : array of int64, shape (5,)
         What was decided already about the sample at hand; zeros at first.
-    trace : array of int64, shape (streams * n,)
-        Per sample: the units it was published with, or why it was not.
+    trace : array of int64, shape (streams * n,) or (0,)
+        Per sample: the units it was published with, or why it was not; not kept if it is empty.
 
     Returns
     -------
@@ -140,26 +150,35 @@ def run(
     rule, skip, window, slots, units_of_window, least = whole[RULE], whole[SKIP], whole[WINDOW], whole[SLOTS], whole[UNITS], whole[LEAST_UNITS]
     sphere, tests, after_rule, turn, grid = whole[SPHERE] == 1, whole[TESTS] == 1, whole[AFTER], whole[TURN], whole[SNAP]
     x_low, x_high, y_low, y_high = whole[X_LOW], whole[X_HIGH], whole[Y_LOW], whole[Y_HIGH]
+    each = units_of_window // slots
     middle_y = turn // 4 if sphere else np.int64(0)
     per_step, radians = 1.0 / step, step * (math.pi / 180.0)  # the step is a power of two
     cos_lon, sin_lon, up, flat = 0.0, 0.0, 0.0, 0.0
-    end = len(words)
-    i = done
-    while i < streams * n:
+    end, traced = len(words), len(trace) == streams * n
+    # On a screen a slot has a fixed number of words, whether it publishes or not, so noise of scale 1 can be made ahead of the decisions it
+    # waits for: that is twice as fast as making it in between.
+    per_slot = 4 if tests else 3
+    ahead = np.empty((_AHEAD, 6))
+    taken, made = 0, 0
+    i, why, where = done, FINISHED, 0
+    while i < streams * n and why == FINISHED:
         s = i // n
         stop = (s + 1) * n
         j = i - s * n
         sample, due, has = states[s, COUNT], states[s, LAST_TEST] + skip, states[s, HAS] == 1
+        head, length, spent = states[s, HEAD], states[s, LENGTH], states[s, SPENT]
         last_x, last_y = states[s, LAST_X], states[s, LAST_Y]
         shown_x, shown_y = (last_x * step, last_y * step) if has else (np.nan, np.nan)
         if sphere and shown_y > _LAST_Y:
             shown_y = _LAST_Y
         while i < stop:
             if not valid[s, j]:
-                trace[i] = LOST
+                if traced:
+                    trace[i] = LOST
                 x_deg[s, j], y_deg[s, j] = np.nan, np.nan
             elif sample < due:
-                trace[i] = SKIPPED
+                if traced:
+                    trace[i] = SKIPPED
                 x_deg[s, j], y_deg[s, j] = shown_x, shown_y
                 valid[s, j] = has
             else:
@@ -170,59 +189,77 @@ def run(
                 near, settled = False, SETTLED
                 if known[TEST_KNOWN] == 1:
                     near = known[NEAR] == 1
-                elif has and tests:
-                    if at >= end:
-                        states[s, COUNT] = sample
-                        return i, position, NEEDS_WORDS, 0
-                    if sphere:
-                        dx, dy = flat * sin_lon - vectors[s, 0], up - vectors[s, 1]
-                        dz = flat * cos_lon - vectors[s, 2]
+                elif sphere:
+                    if has and tests:
+                        if at >= end:
+                            why = NEEDS_WORDS
+                            break
+                        dx, dy, dz = flat * sin_lon - vectors[s, 0], up - vectors[s, 1], flat * cos_lon - vectors[s, 2]
                         near, settled = arc_test_passes(dx * dx + dy * dy + dz * dz, threshold, test_scale, words[at])
-                    else:
+                        if settled == UNSETTLED:
+                            why, where = UNSETTLED_TEST, at
+                            break
+                        at += 1
+                else:
+                    if taken == made:
+                        taken, made = 0, min(_AHEAD, (end - at) // per_slot, (streams * n - i) // skip + 1)
+                        if made <= 0:
+                            why = NEEDS_WORDS
+                            break
+                        for k in range(made):
+                            word = at + k * per_slot
+                            if tests:
+                                ahead[k, 0], ahead[k, 1] = laplace_unit(words[word])
+                                word += 1
+                            ahead[k, 2], ahead[k, 3], ahead[k, 4], ahead[k, 5] = planar_unit(words[word], words[word + 1], words[word + 2])
+                    if has and tests:
                         dx, dy = float(ix - last_x), float(iy - last_y)
-                        near, settled = test_passes(math.sqrt(dx * dx + dy * dy), threshold, test_scale, words[at])
-                    if settled == UNSETTLED:
-                        states[s, COUNT] = sample
-                        return i, position, UNSETTLED_TEST, at
-                    at += 1
-                trace[i] = REPEATED
+                        near, settled = near_or_far(dx * dx + dy * dy, threshold, test_scale, ahead[taken, 0], ahead[taken, 1])
+                        if settled == UNSETTLED:
+                            why, where = UNSETTLED_TEST, at
+                            break
+                    at += per_slot
+                    taken += 1
+                outcome = REPEATED
                 if not near:
                     # Give back what was spent w or more samples ago.
-                    head, length = states[s, HEAD], states[s, LENGTH]
                     while length > 0 and states[s, RING + head] <= sample - window:
-                        states[s, SPENT] -= states[s, RING + slots + head]
+                        spent -= states[s, RING + slots + head]
                         head = head + 1 if head + 1 < slots else 0
                         length -= 1
-                    states[s, HEAD], states[s, LENGTH] = head, length
-                    units, tracked = share(rule, units_of_window, slots, states[s, SPENT])
-                    if units < least:
-                        trace[i] = STARVED
-                    else:
+                    units, tracked = share(rule, units_of_window, each, spent)
+                    outcome = STARVED
+                    if units >= least:
                         scale = scale_of(units, times_units)
                         if known[POINT_KNOWN] == 1:
                             x, y = known[POINT_X], known[POINT_Y]
                         elif sphere:
                             settled, x, y = REJECTED, np.int64(0), np.int64(0)
                             need = 3 if scale > WIDE_RAD else 4
-                            while settled == REJECTED:
-                                if at + need > end:
-                                    states[s, COUNT] = sample
-                                    return i, position, NEEDS_WORDS, 0
+                            while settled == REJECTED and at + need <= end:
                                 x, y, settled = sphere_noise(
                                     cos_lon, sin_lon, up, flat, scale, step, words[at], words[at + 1], words[at + 2], words[at + need - 1]
                                 )
                                 at += need
+                            if settled == REJECTED:
+                                why = NEEDS_WORDS
+                                break
                             at -= need if settled == UNSETTLED else 0
                         else:
-                            if at + 3 > end:
-                                states[s, COUNT] = sample
-                                return i, position, NEEDS_WORDS, 0
-                            x, y, settled = screen_noise(scale, words[at], words[at + 1], words[at + 2])
+                            if known[TEST_KNOWN] == 1:
+                                if at + 3 > end:
+                                    why = NEEDS_WORDS
+                                    break
+                                radius, error, cos, sin = planar_unit(words[at], words[at + 1], words[at + 2])
+                                at += 3
+                            else:
+                                radius, error, cos, sin = ahead[taken - 1, 2], ahead[taken - 1, 3], ahead[taken - 1, 4], ahead[taken - 1, 5]
+                            x, y, settled = lattice_point(scale, radius, error, cos, sin)
                             x, y = x + ix, y + iy
-                            at += 3 if settled == SETTLED else 0
+                            at -= 3 if settled == UNSETTLED else 0
                         if settled == UNSETTLED:
-                            states[s, COUNT] = sample
-                            return i, position, UNSETTLED_POINT, at
+                            why, where = UNSETTLED_POINT, at
+                            break
                         # The point as it is released: a function of the noisy point and of public numbers alone.
                         if after_rule == POSTERIOR_MEAN:
                             mean_x, mean_y = _posterior_mean(float(x), float(y - middle_y), scale / radians if sphere else scale, real)
@@ -230,16 +267,15 @@ def run(
                             y = np.int64(np.rint(mean_y)) + middle_y
                         if sphere and x >= turn:
                             x -= turn
-                        x, y = _within(x, x_low, x_high), _within(y, y_low, y_high)
+                        x, y = min(max(x, x_low), x_high), min(max(y, y_low), y_high)
                         if after_rule == SNAPPED:
                             x, y = (x + grid // 2) // grid * grid, (y + grid // 2) // grid * grid
-                            x, y = _within(x, x_low, x_high), _within(y, y_low, y_high)
+                            x, y = min(max(x, x_low), x_high), min(max(y, y_low), y_high)
                         place = head + length
                         place -= slots if place >= slots else 0
                         states[s, RING + place], states[s, RING + slots + place] = sample, tracked
-                        states[s, LENGTH] = length + 1
-                        states[s, SPENT] += tracked
-                        states[s, HAS], states[s, LAST_X], states[s, LAST_Y] = 1, x, y
+                        length += 1
+                        spent += tracked
                         has, last_x, last_y = True, x, y
                         shown_x, shown_y = x * step, y * step
                         if sphere:
@@ -247,8 +283,10 @@ def run(
                             vectors[s, 0], vectors[s, 1], vectors[s, 2] = flat * sin_lon, up, flat * cos_lon
                             if shown_y > _LAST_Y:
                                 shown_y = _LAST_Y
-                        trace[i] = units
-                states[s, LAST_TEST], due = sample, sample + skip
+                        outcome = units
+                if traced:
+                    trace[i] = outcome
+                due = sample + skip
                 known[TEST_KNOWN], known[NEAR], known[POINT_KNOWN] = 0, 0, 0
                 position = at
                 x_deg[s, j], y_deg[s, j] = shown_x, shown_y
@@ -256,5 +294,7 @@ def run(
             i += 1
             j += 1
             sample += 1
-        states[s, COUNT] = sample
-    return i, position, FINISHED, 0
+        states[s, COUNT], states[s, LAST_TEST], states[s, HAS] = sample, due - skip, has
+        states[s, HEAD], states[s, LENGTH], states[s, SPENT] = head, length, spent
+        states[s, LAST_X], states[s, LAST_Y] = last_x, last_y
+    return i, position, why, where
