@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gazeveil.errors import DataError, GazeveilError
+from gazeveil.errors import DataError, GazeveilError, ParameterError
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
@@ -115,6 +115,16 @@ def test_constant_missing_and_outside_values_are_released_with_noise_all_the_sam
     one, two = (mechanism(text).release(of(values, [[0.0, 1.0]] * 3)).data.values for _ in range(2))
     assert np.isfinite(one).all()
     assert (one != two).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(t.replace("epsilon=1", "epsilon=1e-30"), "epsilon") for t in [*NOISY[:-1], "marginals:k=3,epsilon=1", MAPS[0]]] + [("heatmap-gaussian:rho=1e-30", "rho")],
+)
+def test_a_budget_too_small_for_any_noise_is_refused_by_the_name_it_was_given(text: str, name: str) -> None:
+    m = mechanism(text)
+    with pytest.raises(ParameterError, match=f"'{name}' parameter of {m.name} must be"):
+        m.release(sample_data(m.kind))
 
 
 @pytest.mark.parametrize("text", ["dp-k-same:k=13,epsilon=1", "marginals:k=13", "k-same-select:k=13", "k-same-select:k=13,reading=published"])

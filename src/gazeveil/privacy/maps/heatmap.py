@@ -30,7 +30,7 @@ from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.privacy.exactly import exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian, discrete_laplace, tail_delta
+from gazeveil.privacy.noise.exact import MOST_SIGMA, MOST_T, TAIL_DELTA, discrete_gaussian, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 
@@ -209,7 +209,11 @@ class HeatmapLaplace(_Heatmap):
 
     def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
         """Noise of `count` cells of that many maps."""
-        return discrete_laplace(self.scale_steps(stimuli), count, words)
+        scale = self.scale_steps(stimuli)
+        if scale > MOST_T:
+            least = Fraction(2 * WEIGHT * stimuli, MOST_T)
+            checks.refuse(self.name, "epsilon", f"at least {float(least):.2g} here (below, noise drowns any map)", str(self.epsilon), "Nothing was released.")
+        return discrete_laplace(scale, count, words)
 
 
 @dataclass(frozen=True)
@@ -254,4 +258,8 @@ class HeatmapGaussian(_Heatmap):
 
     def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
         """Noise of `count` cells of that many maps."""
-        return discrete_gaussian(self.sigma_steps(stimuli), count, words)
+        sigma = self.sigma_steps(stimuli)
+        if sigma > MOST_SIGMA:
+            least = Fraction(stimuli * WEIGHT**2, MOST_SIGMA**2)
+            checks.refuse(self.name, "rho", f"at least {float(least):.2g} here (below, noise drowns any map)", str(self.rho), "Nothing was released.")
+        return discrete_gaussian(sigma, count, words)
