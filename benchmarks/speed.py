@@ -128,7 +128,11 @@ def bench_idt(lines: Lines, recording: Recording) -> None:
 
 
 def bench_auto(lines: Lines, recording: Recording) -> None:
+    import logging
+
     from remodnav.clf import EyegazeClassifier
+
+    logging.getLogger("remodnav").setLevel(logging.WARNING)
 
     x_px, y_px = recording.space.to_px(recording.x_deg, recording.y_deg)  # type: ignore[union-attr]
     samples = np.rec.fromarrays([x_px, y_px], names="x,y")

@@ -143,8 +143,12 @@ class Table:
             For a cell that is not a time, or too large a one for the unit: a sample without time cannot be placed.
         """
         scale = UNIT_NS[checks.one_of("times_ns", "unit", unit, UNIT_NS)]
-        text = self.column(name).str.strip_chars()
+        text = self.column(name)
         whole = text.cast(pl.Int64, strict=False)
+        if whole.null_count():
+            # Blanks around numbers are rare, and stripping them costs as much as reading the file.
+            text = text.str.strip_chars()
+            whole = text.cast(pl.Int64, strict=False)
         if not whole.null_count():
             ticks = whole.to_numpy()
             ticks = ticks - (ticks.min() if relative and len(ticks) else 0)
@@ -214,7 +218,7 @@ def parse_table(
         first_line -= 1
     try:
         frame = pl.read_csv(
-            io.BytesIO(_BLANK_LINES.sub("", text).encode()),
+            io.BytesIO(_without_blank_lines(text).encode()),
             separator=separator,
             infer_schema=False,
             comment_prefix=comment or None,
@@ -227,6 +231,13 @@ def parse_table(
         _refuse_long_row(table, separator)
         raise FormatError(path, f"it cannot be parsed as a table ({printable(str(error).splitlines()[0], 80)})", "Check that the file is complete.") from error
     return Table(path, frame, text, first_line, comment)
+
+
+def _without_blank_lines(text: str) -> str:
+    # A search for two line ends in a row is far cheaper than the pattern, and most files have no blank line.
+    if any(mark in text for mark in ("\n\n", "\n ", "\n\t", "\n\r")) or text[:1] in "\n \t\r":
+        return _BLANK_LINES.sub("", text)
+    return text
 
 
 def read_table(path: Path, separator: str, comment: str = "", quoted: bool = True) -> Table:
