@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from gazeveil.compiled import compiled
+from gazeveil.compiled import fused
 from gazeveil.privacy.stream.kaleido_math import cos_sin, log, turn_of
 
 #: Assumption of every guarantee that rests on these samplers.
@@ -38,7 +38,7 @@ _PER_RADIAN = 0.5 / math.pi
 _LEAST_WORD, _LARGE_WORD = np.uint64(1 << 44), np.uint64(1 << 56)  # below the first, 64 bits say too little about the logarithm
 
 
-@compiled
+@fused
 def laplace_unit(word: np.uint64) -> tuple[float, float]:
     """Laplace noise of scale 1 from one word, and a bound on its error: the last bit is the sign, the others begin a uniform.
 
@@ -49,7 +49,7 @@ def laplace_unit(word: np.uint64) -> tuple[float, float]:
     return (e if word & np.uint64(1) else -e), cut + (1.0 + e) * 2.0**-48
 
 
-@compiled
+@fused
 def near_or_far(square: float, threshold: float, scale: float, unit: float, error: float) -> tuple[bool, int]:
     """Whether sqrt(square) <= threshold + scale * unit, for a whole `square` within its rounding, and whether that is settled.
 
@@ -67,14 +67,14 @@ def near_or_far(square: float, threshold: float, scale: float, unit: float, erro
     return tau > 0.0 and margin > 0.0, SETTLED
 
 
-@compiled
+@fused
 def test_passes(distance: float, threshold: float, scale: float, word: np.uint64) -> tuple[bool, int]:
     """Whether distance <= threshold + Laplace(scale), for a whole distance, and whether that is settled."""
     unit, error = laplace_unit(word)
     return near_or_far(distance * distance, threshold, scale, unit, error)
 
 
-@compiled
+@fused
 def arc_test_passes(square: float, threshold: float, scale: float, word: np.uint64) -> tuple[bool, int]:
     """Whether an arc is at most threshold + Laplace(scale), in radians, and whether that is settled.
 
@@ -98,7 +98,7 @@ def arc_test_passes(square: float, threshold: float, scale: float, word: np.uint
     return margin > 0.0, SETTLED
 
 
-@compiled
+@fused
 def planar_unit(one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[float, float, float, float]:
     """Planar Laplace noise of scale 1 from three words: radius, a bound on its error, cosine and sine of its bearing."""
     e = -log((np.float64(one) + 0.5) * _TURN * ((np.float64(two) + 0.5) * _TURN))
@@ -109,7 +109,7 @@ def planar_unit(one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[float
     return e, cut + e * 2.0**-46, cos, sin
 
 
-@compiled
+@fused
 def lattice_point(scale: float, radius: float, error: float, cos: float, sin: float) -> tuple[np.int64, np.int64, int]:
     """The noise rounded to whole steps, and whether it is settled."""
     rho, bound = scale * radius, 2.0 * scale * error
@@ -120,14 +120,14 @@ def lattice_point(scale: float, radius: float, error: float, cos: float, sin: fl
     return np.int64(nx), np.int64(ny), SETTLED
 
 
-@compiled
+@fused
 def screen_noise(scale: float, one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[np.int64, np.int64, int]:
     """Planar Laplace noise rounded to whole steps, and whether it is settled."""
     radius, error, cos, sin = planar_unit(one, two, three)
     return lattice_point(scale, radius, error, cos, sin)
 
 
-@compiled
+@fused
 def axes(ix: np.int64, iy: np.int64, step: float) -> tuple[float, float, float, float]:
     """Of a lattice point of the sphere: cosine and sine of its longitude, height and distance from the axis; each within 2**-49.
 
@@ -138,7 +138,7 @@ def axes(ix: np.int64, iy: np.int64, step: float) -> tuple[float, float, float, 
     return cos_lon, sin_lon, up, flat
 
 
-@compiled
+@fused
 def sphere_noise(
     cos_lon: float, sin_lon: float, up: float, flat: float, scale_rad: float, step: float, one: np.uint64, two: np.uint64, three: np.uint64, four: np.uint64
 ) -> tuple[np.int64, np.int64, int]:
