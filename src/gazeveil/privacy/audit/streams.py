@@ -167,4 +167,5 @@ class _Fixed:
 def kaleido(mechanism: Mechanism[Any], unit: str | None) -> Game:
     """The joint outcome of one window; the exact loss is that of the worst outcome that can occur."""
     assert isinstance(mechanism, Kaleido)
-    return Game("window", float(mechanism.epsilon), _WORDS, lambda side, trials, seed: _play(mechanism, side, trials, seed), exact=_exact(mechanism))
+    words = _WORDS + (" The exact loss is that of a stream with pauses, which tests every sample." if mechanism.reading == "published" else "")
+    return Game("window", float(mechanism.epsilon), words, lambda side, trials, seed: _play(mechanism, side, trials, seed), exact=_exact(mechanism))
