@@ -32,6 +32,9 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# Numba keeps machine code per file and does not see that an inlined function of another file has changed: tests use a cache of their own
+# for each state of the sources.
+test: export NUMBA_CACHE_DIR = $(abspath $(VENV))/numba/$(shell find src -name '*.py' | sort | xargs sha1sum | sha1sum | cut -c1-12)
 test: check
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from statistics import fits  # the tests' own module of this name
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from gazeveil.privacy.noise.uniform import uniform_below
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.sequences import STEPS, lattice, sequences
 from gazeveil.privacy.tables.whole import bits_for, coefficients, grid_l1, grid_l2
+from laws import fits  # the tests' own module of this name
 
 NOISY = [
     "lpa:epsilon=1", "fpa:epsilon=1", "cfpa:epsilon=1,chunk=16", "dcfpa:epsilon=1,chunk=16", "dct-knorm:epsilon=1", "exponential-dp:epsilon=1",

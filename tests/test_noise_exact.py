@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from statistics import ALPHA, assert_distribution, assert_pmf, discrete_laplace_cdf, laplace_cdf
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from gazeveil.privacy.noise.rng import TestStream, Words, source
 from gazeveil.privacy.noise.staircase import Staircase
 from gazeveil.privacy.noise.table import MOST_SIGMA as MOST_TABLE_SIGMA
 from gazeveil.privacy.noise.table import TABLE_DELTA, NoiseTable, alias_table, gaussian_table, laplace_table
+from laws import ALPHA, assert_distribution, assert_pmf, discrete_laplace_cdf, laplace_cdf
 
 WORD = 1 << 64
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from statistics import assert_distribution, assert_pmf, laplace_cdf
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from gazeveil.privacy.noise import knorm as knorm_module
 from gazeveil.privacy.noise import planar, reals
 from gazeveil.privacy.noise.geometry import knorm, knorm_delta, planar_delta, planar_laplace
 from gazeveil.privacy.noise.rng import TestStream, Words
+from laws import assert_distribution, assert_pmf, laplace_cdf
 
 # --- arithmetic to any number of bits ---------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
-from statistics import assert_pmf
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from gazeveil.errors import MissingExtraError, ParameterError
 from gazeveil.privacy.noise import oracle
 from gazeveil.privacy.noise.rng import TestStream, Words
 from gazeveil.privacy.noise.staircase import Staircase, best_first, staircase_variance
+from laws import assert_pmf
 
 
 def law(epsilon: float, d: int, r: int, reach: int) -> np.ndarray:

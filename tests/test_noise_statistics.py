@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from statistics import assert_distribution, assert_pmf, discrete_laplace_cdf, fits, follows, laplace_cdf
-
 import numpy as np
 import pytest
+
+from laws import assert_distribution, assert_pmf, discrete_laplace_cdf, fits, follows, laplace_cdf
 
 N = 100_000
 

@@ -161,6 +161,12 @@ def test_words_and_events_are_two_views_of_the_same_thing() -> None:
     assert len(events.of("fixation", "blink")) == 2
 
 
+def test_picking_nothing_gives_nothing() -> None:
+    events = Events.from_words(["fixation", "saccade"], np.arange(2))
+    assert len(events.where([])) == 0
+    assert len(events.where(np.array([False, True]))) == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "onset", "offset", "message"),
     [(["glance"], [0], [1], "must be words of"), (["saccade"], [2], [1], "at or after its onset"), (["saccade"], [0, 1], [1], "one length")],

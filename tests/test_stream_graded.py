@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import pickle
 from fractions import Fraction
-from statistics import ALPHA, Cdf, assert_distribution, discrete_laplace_cdf, follows
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from gazeveil.errors import GazeveilError
 from gazeveil.privacy.noise.rng import TestStream, Words
 from gazeveil.privacy.stream.graded import LAWS, Graded, GradedSession
 from gazeveil.privacy.stream.graded_noise import around, changed, pieces
+from laws import ALPHA, Cdf, assert_distribution, discrete_laplace_cdf, follows
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 N = 52_000

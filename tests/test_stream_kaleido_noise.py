@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from statistics import ALPHA, assert_distribution, follows
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from gazeveil.privacy.stream import kaleido_step as step
 from gazeveil.privacy.stream import kaleido_sure as sure
 from gazeveil.privacy.stream.kaleido import Kaleido, KaleidoReserve, KaleidoUniform
 from gazeveil.privacy.stream.kaleido_stage import LatticeStage, lattice_bits
+from laws import ALPHA, assert_distribution, follows
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from statistics import assert_distribution  # tests/statistics.py
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain, parse_stages, side_by_side
 from gazeveil.privacy.stream.downsample import equal_area_rows
 from gazeveil.privacy.stream.gaussian import Gaussian, Lattice
+from laws import assert_distribution  # tests/statistics.py
 from strategies import SCREEN
 
 SPHERE = Sphere()

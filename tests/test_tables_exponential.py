@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from statistics import assert_distribution, discrete_laplace_cdf, laplace_cdf
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.exponential import ExponentialDP, published_cdf, published_loss, published_noise, published_variance
+from laws import assert_distribution, discrete_laplace_cdf, laplace_cdf
 
 
 def table(values, recordings=None, bounds=(0.0, 1.0), task=""):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from statistics import assert_distribution, laplace_cdf  # the tests' own module of this name
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from gazeveil.privacy.tables.half_spectrum import coordinates, fourier_rows
 from gazeveil.privacy.tables.sequences import STEPS, sequences
 from gazeveil.privacy.tables.spectrum import PublicSpectrum, dct
 from gazeveil.privacy.tables.whole import bits_for, coefficients, grid_l1
+from laws import assert_distribution, laplace_cdf  # the tests' own module of this name
 
 FAMILY = ("lpa:epsilon=2", "fpa:epsilon=2", "cfpa:epsilon=2,chunk=32", "dcfpa:epsilon=2,chunk=32", "dct-knorm:epsilon=2")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise, product
-from statistics import assert_distribution  # the tests' own module of this name
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.noise.shells import best_gamma, most_sensitivity, shell_noise, shells, staircase_variance
+from laws import assert_distribution  # the tests' own module of this name
 
 
 def radius_cdf(dimension: int, epsilon: float, first: float, step: float):

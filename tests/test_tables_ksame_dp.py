@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from statistics import assert_distribution, discrete_laplace_cdf
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from gazeveil.privacy.tables.dct_knorm import DCTKNorm
 from gazeveil.privacy.tables.dp_ksame import DPKSame
 from gazeveil.privacy.tables.dp_ksame_plan import Sizes
 from gazeveil.privacy.tables.partition import random_groups
+from laws import assert_distribution, discrete_laplace_cdf
 
 
 def people(n):

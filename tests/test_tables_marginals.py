@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from statistics import ALPHA, assert_distribution, discrete_laplace_cdf
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from gazeveil.privacy.tables import marginals as module
 from gazeveil.privacy.tables.marginals import PARTS, Marginals, Rows, bin_codes, on_simplex, sample_bins
 from gazeveil.privacy.tables.pd_test import charge, deterministic_pass, pass_probability, plausible_counts, probability_cell, randomised_pass
 from gazeveil.privacy.tables.sequences import sequences
+from laws import ALPHA, assert_distribution, discrete_laplace_cdf
 
 
 def made(people=6, rows=50, features=2, stimuli=("s",), seed=0, bounds=(0.0, 1.0), low=0.2, high=0.9):

@@ -61,7 +61,7 @@ class Keys:
 
     def where(self, rows: ArrayLike) -> Keys:
         """The rows a boolean mask or an index array picks."""
-        picked = np.asarray(rows)
+        picked = np.asarray(rows) if len(np.atleast_1d(rows)) else np.empty(0, dtype=np.int64)  # an empty list has no type
         return Keys(**{name: self[name][picked] for name in KEYS})
 
     @classmethod
@@ -191,7 +191,7 @@ class FeatureTable:
 
     def where(self, rows: ArrayLike) -> FeatureTable:
         """The rows a boolean mask or an index array picks."""
-        picked = np.asarray(rows)
+        picked = np.asarray(rows) if len(np.atleast_1d(rows)) else np.empty(0, dtype=np.int64)  # an empty list has no type
         return FeatureTable(self.values[picked], self.columns, self.keys.where(picked), self.bounds, self.counts)
 
     def select(

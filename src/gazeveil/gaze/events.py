@@ -122,7 +122,7 @@ class Events:
 
     def where(self, mask: ArrayLike) -> Events:
         """The events a boolean mask or an index array picks."""
-        picked = np.asarray(mask)
+        picked = np.asarray(mask) if len(np.atleast_1d(mask)) else np.empty(0, dtype=np.int64)  # an empty list has no type
         return Events(**{n: c[picked] for n, c in self.columns().items()}, source=self.source)
 
     def of(self, *kinds: str) -> Events:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.privacy.accounting import epsilon_of_gaussian
+from gazeveil.privacy.accounting import epsilon_of_rho
 from gazeveil.privacy.audit.games import Game, game
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.stream.session import StreamMechanism
@@ -49,6 +49,6 @@ def samplewise(mechanism: Mechanism[Any], unit: str | None) -> Game:
     if "epsilon" in promise.numbers:
         claimed, delta = float(promise.numbers["epsilon"]), 0.0
     else:
-        claimed, delta = float(epsilon_of_gaussian(promise.numbers["rho"], _DELTA)), float(_DELTA)
+        claimed, delta = float(epsilon_of_rho(promise.numbers["rho"], _DELTA)), float(_DELTA)
         words += f" rho = {float(promise.numbers['rho']):.4g} is judged as epsilon at delta = 1e-6."
     return Game(promise.unit, claimed, words, lambda side, n, seed: _play(mechanism, w, r, side, n, seed), delta=delta)

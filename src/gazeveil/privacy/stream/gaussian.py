@@ -149,7 +149,7 @@ def window_guarantee(title: str, r_deg: Fraction, w: int, rho: Mapping[str, Frac
     return Guarantee(
         "rho-zcdp",
         "sample" if w == 1 else "window",
-        f"{what} moved by at most {shown(r_deg)} degrees along x and y together (x goes round on a sphere), times and losses being the same",
+        f"{what} moved by at most {shown(r_deg, down=True)} degrees along x and y together (x goes round on a sphere), times and losses being the same",
         {**rho, "w_samples": Fraction(w), "r_deg": r_deg},
         mechanism=title,
         assumptions=(ASSUMPTION,),

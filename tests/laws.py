@@ -4,8 +4,6 @@ Samples are carried to uniforms by the law's distribution function (randomised i
 tests, each at half the false-alarm rate: Kolmogorov-Smirnov, and the mean of |2u - 1|, which moves with the scale of the noise.
 """
 
-# ruff: noqa: A005 - nothing the tests load needs the standard library module of this name
-
 from __future__ import annotations
 
 from collections.abc import Callable
