@@ -17,7 +17,7 @@ from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain, parse_stages, side_by_side
 from gazeveil.privacy.stream.downsample import equal_area_rows
 from gazeveil.privacy.stream.gaussian import Gaussian, Lattice
-from laws import assert_distribution  # tests/statistics.py
+from laws import assert_distribution
 from strategies import SCREEN
 
 SPHERE = Sphere()
