@@ -216,9 +216,10 @@ def parse_table(
     if header is not None:
         text = separator.join(header) + "\n" + text
         first_line -= 1
-    try:
-        frame = pl.read_csv(
-            io.BytesIO(_without_blank_lines(text).encode()),
+
+    def read(plain: str) -> pl.DataFrame:
+        return pl.read_csv(
+            io.BytesIO(plain.encode()),
             separator=separator,
             infer_schema=False,
             comment_prefix=comment or None,
@@ -226,18 +227,17 @@ def parse_table(
             truncate_ragged_lines=False,
             raise_if_empty=True,
         )
+
+    try:
+        # Blank lines come out as rows of nothing; looking for them in every file would cost as much as reading it.
+        frame = read(text) if not text[:1].isspace() else None
+        if frame is None or any(frame.null_count().row(0)):
+            frame = read(_BLANK_LINES.sub("", text))
     except pl.exceptions.PolarsError as error:
         table = Table(path, pl.DataFrame(), text, first_line, comment)
         _refuse_long_row(table, separator)
         raise FormatError(path, f"it cannot be parsed as a table ({printable(str(error).splitlines()[0], 80)})", "Check that the file is complete.") from error
     return Table(path, frame, text, first_line, comment)
-
-
-def _without_blank_lines(text: str) -> str:
-    # A search for two line ends in a row is far cheaper than the pattern, and most files have no blank line.
-    if any(mark in text for mark in ("\n\n", "\n ", "\n\t", "\n\r")) or text[:1] in "\n \t\r":
-        return _BLANK_LINES.sub("", text)
-    return text
 
 
 def read_table(path: Path, separator: str, comment: str = "", quoted: bool = True) -> Table:
