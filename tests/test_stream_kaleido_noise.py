@@ -15,6 +15,7 @@ from gazeveil.gaze.geometry import haversine_deg
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.streams import worst_loss
 from gazeveil.privacy.noise.rng import TestStream
+from gazeveil.privacy.stream import kaleido_ahead
 from gazeveil.privacy.stream import kaleido_math as functions
 from gazeveil.privacy.stream import kaleido_noise as noise
 from gazeveil.privacy.stream import kaleido_step as step
@@ -168,6 +169,32 @@ def test_unsettled_draws_are_decided_alike_in_any_blocks(space: Any, cls: Any, p
     np.testing.assert_array_equal(outs[0], outs[1])
     np.testing.assert_array_equal(outs[0], outs[2])
     assert len(np.unique(outs[0])) > 5
+
+
+@pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
+@pytest.mark.parametrize("cls", [Kaleido, KaleidoUniform])
+@pytest.mark.parametrize("source", [TestStream, Rare])
+def test_noise_made_in_another_thread_is_the_same_noise(space: Any, cls: Any, source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = cls(3, 50, 2, t_skip_ms=10, **({"slots": 50} if cls is KaleidoUniform else {})).plan(100.0, space)
+    rng = np.random.default_rng(3)
+    samples = 400 if source is Rare else 4000
+    x, y = rng.uniform(-10, 10, (1, samples)), rng.uniform(-5, 5, (1, samples))
+    if isinstance(space, Sphere):
+        x, y = x + 180, y + 90
+    good = rng.random((1, samples)) > 0.1
+    monkeypatch.setattr(kaleido_ahead, "CHUNK", 32)
+    calls, outs = [], []
+    pool = kaleido_ahead.ThreadPoolExecutor
+    monkeypatch.setattr(kaleido_ahead, "ThreadPoolExecutor", lambda n: calls.append(n) or pool(n))
+    for many, size in ((10**9, samples), (100, samples), (100, 200), (60, 80)):
+        monkeypatch.setattr(kaleido_ahead, "MANY", many)
+        before = len(calls)
+        stage = LatticeStage(plan, 1, [source(1)])
+        parts = [stage.run(np.zeros((1, size), dtype=np.int64), *(a[:, i : i + size].copy() for a in (x, y, good))) for i in range(0, samples, size)]
+        assert (len(calls) > before) == (many < 10**9)
+        outs.append(np.concatenate([p[1] for p in parts], axis=1))
+    for out in outs[1:]:
+        np.testing.assert_array_equal(outs[0], out)
 
 
 def test_rounding_costs_less_than_two_parts_in_a_thousand() -> None:

@@ -33,6 +33,9 @@ WIDE_RAD = 1.4
 #: What a sampler answers.
 SETTLED, UNSETTLED, REJECTED = range(3)
 
+#: Error of cosine and sine of the arc length of a uniform point.
+WIDE_ERROR = 2.0**-42
+
 _TURN = 2.0**-64
 _PER_RADIAN = 0.5 / math.pi
 _LEAST_WORD, _LARGE_WORD = np.uint64(1 << 44), np.uint64(1 << 56)  # below the first, 64 bits say too little about the logarithm
@@ -75,12 +78,11 @@ def test_passes(distance: float, threshold: float, scale: float, word: np.uint64
 
 
 @fused
-def arc_test_passes(square: float, threshold: float, scale: float, word: np.uint64) -> tuple[bool, int]:
-    """Whether an arc is at most threshold + Laplace(scale), in radians, and whether that is settled.
+def arc_near_or_far(square: float, threshold: float, scale: float, unit: float, error: float) -> tuple[bool, int]:
+    """Whether an arc is at most threshold + scale * unit, in radians, and whether that is settled.
 
     `square` is the squared length of the chord. No arc is computed: arc <= tau if square <= 4 sin(tau / 2)**2, for tau from 0 to pi.
     """
-    unit, error = laplace_unit(word)
     eta = scale * unit
     tau = threshold + eta
     error = 2.0 * (scale * error + (abs(threshold) + abs(eta)) * 2.0**-51)
@@ -96,6 +98,13 @@ def arc_test_passes(square: float, threshold: float, scale: float, word: np.uint
     if tau < error or tau > math.pi - error or not abs(margin) > 4.0 * error + 2.0**-42:
         return False, UNSETTLED
     return margin > 0.0, SETTLED
+
+
+@fused
+def arc_test_passes(square: float, threshold: float, scale: float, word: np.uint64) -> tuple[bool, int]:
+    """Whether an arc is at most threshold + Laplace(scale), in radians, and whether that is settled; `square` as above."""
+    unit, error = laplace_unit(word)
+    return arc_near_or_far(square, threshold, scale, unit, error)
 
 
 @fused
@@ -139,51 +148,56 @@ def axes(ix: np.int64, iy: np.int64, step: float) -> tuple[float, float, float, 
 
 
 @fused
-def sphere_noise(
-    cos_lon: float, sin_lon: float, up: float, flat: float, scale_rad: float, step: float, one: np.uint64, two: np.uint64, three: np.uint64, four: np.uint64
-) -> tuple[np.int64, np.int64, int]:
-    """One try of a lattice point around the place whose :func:`axes` are given: settled, unsettled or rejected.
+def sphere_unit(one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[float, float, float, float, float, float]:
+    """What a try on the sphere takes from its words whatever the scale.
 
-    Words: arc length, whether it is kept, bearing, and the second exponential of the arc length where the scale is not wide.
+    The arc length of a uniform point (within 2**-41; NaN where the words say too little), its cosine and sine (within 2**-42), the
+    exponential that decides whether it is kept, cosine and sine of the bearing.
     """
-    zero = np.int64(0)
-    if one < _LEAST_WORD:
-        return zero, zero, UNSETTLED
-    u1, keep = (np.float64(one) + 0.5) * _TURN, (np.float64(two) + 0.5) * _TURN
-    if scale_rad > WIDE_RAD:
-        # cos(rho) is uniform; rho is kept if exp(-rho / scale) is above a uniform, that is, if rho < limit
-        cos_rho = float(1.0 - 2.0 * u1)
-        sin_rho = 2.0 * math.sqrt(u1 * (1.0 - u1))
-        rho_error = 2.0**-42  # of the sine, which is steep at both ends; words at the ends are not settled
-        if two < _LEAST_WORD or one > ~_LEAST_WORD:
-            return zero, zero, UNSETTLED
-        e = -log(keep)
-        limit = scale_rad * e
-        limit_error = 2.0 * scale_rad * (2.0**-43 + e * 2.0**-48)
-        gap, gap_error = 1.0, 0.0
-        if limit < math.pi + limit_error:
-            cos_limit, _ = cos_sin(limit * _PER_RADIAN)
-            gap, gap_error = cos_rho - cos_limit, limit_error + 2.0**-46
-            if limit > math.pi - limit_error:
-                return zero, zero, UNSETTLED
-    else:
-        if four < _LEAST_WORD:
-            return zero, zero, UNSETTLED
-        u2 = (np.float64(four) + 0.5) * _TURN
-        e = -log(u1 * u2)
-        rho = scale_rad * e
-        rho_error = scale_rad * (2.0**-64 / u1 + 2.0**-64 / u2 + (1.0 + e) * 2.0**-48)
-        if abs(rho - math.pi) < 2.0 * rho_error + 2.0**-50:
-            return zero, zero, UNSETTLED
-        if rho > math.pi:
-            return zero, zero, REJECTED
-        cos_rho, sin_rho = cos_sin(rho * _PER_RADIAN)
-        gap, gap_error = sin_rho - rho * keep, 2.0 * rho_error + 2.0**-47
-    if abs(gap) < 2.0 * gap_error:
-        return zero, zero, UNSETTLED
-    if gap < 0.0:
-        return zero, zero, REJECTED
+    # the sine is steep at both ends, so words at the ends are not settled
+    u = (np.float64(one) + 0.5) * _TURN
+    cos_rho, sin_rho = 1.0 - 2.0 * u, 2.0 * math.sqrt(u * (1.0 - u))
+    known = one >= _LEAST_WORD and one <= ~_LEAST_WORD and two >= _LEAST_WORD
+    rho = turn_of(sin_rho, cos_rho) * (2.0 * math.pi) if known else np.nan
     cos_turn, sin_turn = cos_sin(np.float64(three) * _TURN)
+    return rho, cos_rho, sin_rho, -log((np.float64(two) + 0.5) * _TURN), cos_turn, sin_turn
+
+
+@fused
+def wide_kept(scale_rad: float, rho: float, e: float) -> int:
+    """Whether the uniform point is kept: with probability exp(-rho / scale), that is, if rho is below an exponential of that scale."""
+    limit = scale_rad * e
+    margin = limit - rho
+    if not abs(margin) > 2.0 * scale_rad * (2.0**-43 + e * 2.0**-48) + 2.0**-40:
+        return UNSETTLED
+    return SETTLED if margin > 0.0 else REJECTED
+
+
+@fused
+def narrow_arc(scale_rad: float, one: np.uint64, two: np.uint64, four: np.uint64) -> tuple[float, float, float, int]:
+    """Cosine and sine of a planar Laplace arc length, their error, and whether it is kept: with probability sin(rho) / rho."""
+    least = min(one, four)
+    if least < _LEAST_WORD:
+        return 1.0, 0.0, 0.0, UNSETTLED
+    e = -log((np.float64(one) + 0.5) * _TURN * ((np.float64(four) + 0.5) * _TURN))
+    rho = scale_rad * e
+    rho_error = scale_rad * ((2.0**-48 if least > _LARGE_WORD else 2.0**-43) + (1.0 + e) * 2.0**-48)
+    if abs(rho - math.pi) < 2.0 * rho_error + 2.0**-50:
+        return 1.0, 0.0, 0.0, UNSETTLED
+    if rho > math.pi:
+        return 1.0, 0.0, 0.0, REJECTED
+    cos_rho, sin_rho = cos_sin(rho * _PER_RADIAN)
+    gap = sin_rho - rho * ((np.float64(two) + 0.5) * _TURN)
+    if abs(gap) < 2.0 * (2.0 * rho_error + 2.0**-47):
+        return 1.0, 0.0, 0.0, UNSETTLED
+    return cos_rho, sin_rho, rho_error, (SETTLED if gap > 0.0 else REJECTED)
+
+
+@fused
+def sphere_point(
+    cos_lon: float, sin_lon: float, up: float, flat: float, step: float, cos_rho: float, sin_rho: float, rho_error: float, cos_turn: float, sin_turn: float
+) -> tuple[np.int64, np.int64, int]:
+    """The lattice point at that arc length and bearing from the place whose :func:`axes` are given, and whether it is settled."""
     east, north = sin_rho * cos_turn, sin_rho * sin_turn
     # in the plane of the meridian: along the axis, and away from it; then across it
     y = cos_rho * up + north * flat
@@ -191,7 +205,7 @@ def sphere_noise(
     x, z = out * sin_lon + east * cos_lon, out * cos_lon - east * sin_lon
     away = math.sqrt(x * x + z * z)
     if away < 2.0**-20:
-        return zero, zero, UNSETTLED
+        return np.int64(0), np.int64(0), UNSETTLED
     per_step = 1.0 / step  # a power of two
     at_x = (turn_of(x, z) + 0.5) * (360.0 * per_step)
     at_y = turn_of(away, y) * (360.0 * per_step)
@@ -201,5 +215,24 @@ def sphere_noise(
     bound_y = 2.0 * (error * 60.0 + 2.0**-41) * per_step
     bound_x = 4.0 * bound_y if away > 0.25 else bound_y / away
     if not (bound_x < 0.25 and bound_y < 0.25 and abs(at_x - nx) < 0.5 - bound_x and abs(at_y - ny) < 0.5 - bound_y):
-        return zero, zero, UNSETTLED
+        return np.int64(0), np.int64(0), UNSETTLED
     return np.int64(nx), np.int64(ny), SETTLED
+
+
+@fused
+def sphere_noise(
+    cos_lon: float, sin_lon: float, up: float, flat: float, scale_rad: float, step: float, one: np.uint64, two: np.uint64, three: np.uint64, four: np.uint64
+) -> tuple[np.int64, np.int64, int]:
+    """One try of a lattice point around the place whose :func:`axes` are given: settled, unsettled or rejected.
+
+    Words: arc length, whether it is kept, bearing, and the second exponential of the arc length where the scale is not wide.
+    """
+    rho, cos_rho, sin_rho, e, cos_turn, sin_turn = sphere_unit(one, two, three)
+    rho_error = WIDE_ERROR
+    if scale_rad > WIDE_RAD:
+        kept = wide_kept(scale_rad, rho, e)
+    else:
+        cos_rho, sin_rho, rho_error, kept = narrow_arc(scale_rad, one, two, four)
+    if kept != SETTLED:
+        return np.int64(0), np.int64(0), kept
+    return sphere_point(cos_lon, sin_lon, up, flat, step, cos_rho, sin_rho, rho_error, cos_turn, sin_turn)

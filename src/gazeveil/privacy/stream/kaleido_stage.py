@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.noise.rng import Source, WordArray, Words
+from gazeveil.privacy.noise.rng import Source, WordArray
 from gazeveil.privacy.stream import kaleido_step as step
 from gazeveil.privacy.stream import kaleido_sure as sure
+from gazeveil.privacy.stream.kaleido_ahead import Records
 from gazeveil.privacy.stream.kaleido_noise import WIDE_RAD
 from gazeveil.privacy.stream.session import Samples, Stage
 
@@ -151,7 +152,7 @@ def plan(
 
 
 class _Run:
-    """One block of samples as a kernel for :meth:`Words.run`; the values drawn are the trace."""
+    """One block of samples as the work of :meth:`Records.serve`; `trace` is empty where none is kept."""
 
     def __init__(
         self,
@@ -161,18 +162,17 @@ class _Run:
         x_deg: NDArray[np.float64],
         y_deg: NDArray[np.float64],
         valid: NDArray[np.bool_],
-        traced: bool,
+        trace: NDArray[np.int64],
     ) -> None:
-        self.plan, self.states, self.vectors, self.traced = plan, states, vectors, traced
+        self.plan, self.states, self.vectors, self.trace = plan, states, vectors, trace
         self.x_deg, self.y_deg, self.valid = x_deg, y_deg, valid
         self.known = np.zeros(5, dtype=np.int64)
 
-    def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
+    def __call__(self, done: int, words: WordArray, position: int, ahead: NDArray[np.float64], made: int) -> tuple[int, int]:
         whole, real = self.plan.whole, self.plan.real
-        trace = out if self.traced else out[:0]
         while True:
             done, position, why, where = step.run(
-                self.x_deg, self.y_deg, self.valid, done, self.states, self.vectors, whole, real, self.known, trace, words, position
+                self.x_deg, self.y_deg, self.valid, done, self.states, self.vectors, whole, real, self.known, self.trace, words, position, ahead, made
             )
             if why in (step.FINISHED, step.NEEDS_WORDS):
                 return done, position
@@ -194,10 +194,13 @@ class _Run:
             units = self._units(state)
             scale = self.plan.scale(units)
             begun = 4 if sphere and scale <= WIDE_RAD else 3
-        end = where + sure.words_needed(begun)
+        # whole records are used up, so that the next one begins where it would anyway
+        lead = int(whole[step.TESTS]) if why == step.UNSETTLED_POINT else 0
+        needed, per = sure.words_needed(begun), step.words_of_record(whole)
+        end = where - lead - (-(lead + needed) // per) * per
         if end > len(words):
             return -1
-        given = words[where:end]
+        given = words[where : where + needed]
         self.known[step.TEST_KNOWN] = 1
         if why == step.UNSETTLED_TEST:
             last = int(state[step.LAST_X]), int(state[step.LAST_Y])
@@ -233,12 +236,13 @@ class LatticeStage(Stage):
 
     def __init__(self, plan: Plan, streams: int, sources: Sequence[Source]) -> None:
         self.plan = plan
-        self.words = [Words(s) for s in sources]
+        self.words = [Records(s) for s in sources]
         self.states, self.vectors = plan.state(streams)
         self.trace: NDArray[np.int64] | None = None
         self.traced = False
         self._no_words = np.empty(0, dtype=np.uint64)
         self._nothing_known, self._no_trace = np.zeros(5, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._nothing_made = np.empty((0, step.NUMBERS))
 
     def reset(self) -> None:
         """Forget the last publication.
@@ -254,20 +258,18 @@ class LatticeStage(Stage):
         if rows * n == 1 and not self.traced:
             # Most single samples are between two tests and need no noise.
             done, *_ = step.run(
-                x_deg, y_deg, valid, 0, self.states, self.vectors, self.plan.whole, self.plan.real, self._nothing_known, self._no_trace, self._no_words, 0
-            )
+                x_deg, y_deg, valid, 0, self.states, self.vectors, self.plan.whole, self.plan.real, self._nothing_known, self._no_trace, self._no_words, 0,
+                self._nothing_made, 0,
+            )  # fmt: skip
             if done == 1:
                 return t_ns, x_deg, y_deg, valid
+        trace = np.empty((rows, n), dtype=np.int64) if self.traced else np.empty((rows, 0), dtype=np.int64)
         if len(self.words) == 1:
-            work = _Run(self.plan, self.states, self.vectors, x_deg, y_deg, valid, self.traced)
-            trace = self.words[0].run(work, rows * n, 1)
-            if self.traced:
-                self.trace = trace.reshape(rows, n)
-            return t_ns, x_deg, y_deg, valid
-        traces = []
-        for s, words in enumerate(self.words):
-            row = slice(s, s + 1)
-            traces.append(words.run(_Run(self.plan, self.states[row], self.vectors[row], x_deg[row], y_deg[row], valid[row], self.traced), n, 1))
+            self.words[0].serve(_Run(self.plan, self.states, self.vectors, x_deg, y_deg, valid, trace.reshape(-1)), rows * n, self.plan.whole)
+        else:
+            for s, words in enumerate(self.words):
+                row = slice(s, s + 1)
+                words.serve(_Run(self.plan, self.states[row], self.vectors[row], x_deg[row], y_deg[row], valid[row], trace[s]), n, self.plan.whole)
         if self.traced:
-            self.trace = np.stack(traces)
+            self.trace = trace
         return t_ns, x_deg, y_deg, valid

@@ -12,20 +12,24 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.compiled import compiled
+from gazeveil.compiled import compiled, fused
 from gazeveil.privacy.noise.rng import WordArray
 from gazeveil.privacy.stream.kaleido_noise import (
     REJECTED,
     SETTLED,
     UNSETTLED,
+    WIDE_ERROR,
     WIDE_RAD,
-    arc_test_passes,
+    arc_near_or_far,
     axes,
     laplace_unit,
     lattice_point,
+    narrow_arc,
     near_or_far,
     planar_unit,
-    sphere_noise,
+    sphere_point,
+    sphere_unit,
+    wide_kept,
 )
 
 # Whole-number settings, by place.
@@ -47,8 +51,8 @@ COUNT, LAST_TEST, HAS, LAST_X, LAST_Y, HEAD, LENGTH, SPENT, RING = range(9)
 #: What the trace says of a sample that was not published; a published one has its units.
 SKIPPED, REPEATED, LOST, STARVED = 0, -1, -2, -3
 
-# Slots whose noise is made ahead.
-_AHEAD = 32
+#: Numbers made ahead of a record of words: noise of a test and a bound on its error, then those of :func:`planar_unit` or :func:`sphere_unit`.
+NUMBERS = 8
 
 # The south pole is shown just inside [0, 180).
 _LAST_Y = math.nextafter(180.0, 0.0)
@@ -109,6 +113,27 @@ def scale_of(units: int, times_units: float) -> float:
 
 
 @compiled
+def words_of_record(whole: NDArray[np.int64]) -> int:
+    """Words of a record: one for the test, if there are tests, and those of a point."""
+    return int(whole[TESTS] + 3 + whole[SPHERE])
+
+
+@fused
+def make(words: WordArray, position: int, count: int, ahead: NDArray[np.float64], whole: NDArray[np.int64]) -> None:
+    """The noise of scale 1 of `count` records of words, from a position on, into the first rows of `ahead`."""
+    per, tests, sphere = words_of_record(whole), whole[TESTS], whole[SPHERE] == 1
+    for k in range(count):
+        word = position + k * per
+        if tests == 1:
+            ahead[k, 0], ahead[k, 1] = laplace_unit(words[word])
+        word += tests
+        if sphere:
+            ahead[k, 2], ahead[k, 3], ahead[k, 4], ahead[k, 5], ahead[k, 6], ahead[k, 7] = sphere_unit(words[word], words[word + 1], words[word + 2])
+        else:
+            ahead[k, 2], ahead[k, 3], ahead[k, 4], ahead[k, 5] = planar_unit(words[word], words[word + 1], words[word + 2])
+
+
+@compiled
 def run(
     x_deg: NDArray[np.float64],
     y_deg: NDArray[np.float64],
@@ -122,6 +147,8 @@ def run(
     trace: NDArray[np.int64],
     words: WordArray,
     position: int,
+    ahead: NDArray[np.float64],
+    made: int,
 ) -> tuple[int, int, int, int]:
     """Samples, stream after stream, from the done-th on; in place.
 
@@ -155,11 +182,10 @@ def run(
     per_step, radians = 1.0 / step, step * (math.pi / 180.0)  # the step is a power of two
     cos_lon, sin_lon, up, flat = 0.0, 0.0, 0.0, 0.0
     end, traced = len(words), len(trace) == streams * n
-    # On a screen a slot has a fixed number of words, whether it publishes or not, so noise of scale 1 can be made ahead of the decisions it
-    # waits for: that is twice as fast as making it in between.
-    per_slot = 4 if tests else 3
-    ahead = np.empty((_AHEAD, 6))
-    taken, made = 0, 0
+    # A slot takes whole records of words, one for the test and the first try of a point and one for each further try. So noise of scale 1
+    # can be made ahead of the decisions it waits for: that is twice as fast as making it in between.
+    per, lead = words_of_record(whole), whole[TESTS]
+    taken = position // per if made > 0 else 0
     i, why, where = done, FINISHED, 0
     while i < streams * n and why == FINISHED:
         s = i // n
@@ -187,39 +213,25 @@ def run(
                 if sphere:
                     cos_lon, sin_lon, up, flat = axes(ix, iy, step)
                 near, settled = False, SETTLED
+                if taken == made and known[POINT_KNOWN] == 0:
+                    taken, made = 0, min(len(ahead), (end - at) // per, (streams * n - i) // skip + 1)
+                    if made <= 0:
+                        why, taken, made = NEEDS_WORDS, 0, 0
+                        break
+                    make(words, at, made, ahead, whole)
                 if known[TEST_KNOWN] == 1:
                     near = known[NEAR] == 1
-                elif sphere:
-                    if has and tests:
-                        if at >= end:
-                            why = NEEDS_WORDS
-                            break
+                elif has and tests:
+                    if sphere:
                         dx, dy, dz = flat * sin_lon - vectors[s, 0], up - vectors[s, 1], flat * cos_lon - vectors[s, 2]
-                        near, settled = arc_test_passes(dx * dx + dy * dy + dz * dz, threshold, test_scale, words[at])
-                        if settled == UNSETTLED:
-                            why, where = UNSETTLED_TEST, at
-                            break
-                        at += 1
-                else:
-                    if taken == made:
-                        taken, made = 0, min(_AHEAD, (end - at) // per_slot, (streams * n - i) // skip + 1)
-                        if made <= 0:
-                            why = NEEDS_WORDS
-                            break
-                        for k in range(made):
-                            word = at + k * per_slot
-                            if tests:
-                                ahead[k, 0], ahead[k, 1] = laplace_unit(words[word])
-                                word += 1
-                            ahead[k, 2], ahead[k, 3], ahead[k, 4], ahead[k, 5] = planar_unit(words[word], words[word + 1], words[word + 2])
-                    if has and tests:
-                        dx, dy = float(ix - last_x), float(iy - last_y)
-                        near, settled = near_or_far(dx * dx + dy * dy, threshold, test_scale, ahead[taken, 0], ahead[taken, 1])
-                        if settled == UNSETTLED:
-                            why, where = UNSETTLED_TEST, at
-                            break
-                    at += per_slot
-                    taken += 1
+                        near, settled = arc_near_or_far(dx * dx + dy * dy + dz * dz, threshold, test_scale, ahead[taken, 0], ahead[taken, 1])
+                    else:
+                        ex, ey = float(ix - last_x), float(iy - last_y)
+                        near, settled = near_or_far(ex * ex + ey * ey, threshold, test_scale, ahead[taken, 0], ahead[taken, 1])
+                    if settled == UNSETTLED:
+                        why, where = UNSETTLED_TEST, at
+                        break
+                tried = False
                 outcome = REPEATED
                 if not near:
                     # Give back what was spent w or more samples ago.
@@ -234,31 +246,37 @@ def run(
                         if known[POINT_KNOWN] == 1:
                             x, y = known[POINT_X], known[POINT_Y]
                         elif sphere:
-                            settled, x, y = REJECTED, np.int64(0), np.int64(0)
-                            need = 3 if scale > WIDE_RAD else 4
-                            while settled == REJECTED and at + need <= end:
-                                x, y, settled = sphere_noise(
-                                    cos_lon, sin_lon, up, flat, scale, step, words[at], words[at + 1], words[at + 2], words[at + need - 1]
-                                )
-                                at += need
-                            if settled == REJECTED:
-                                why = NEEDS_WORDS
-                                break
-                            at -= need if settled == UNSETTLED else 0
-                        else:
-                            if known[TEST_KNOWN] == 1:
-                                if at + 3 > end:
-                                    why = NEEDS_WORDS
+                            tried = True
+                            x, y = np.int64(0), np.int64(0)
+                            while True:
+                                cos_rho, sin_rho, error = ahead[taken, 3], ahead[taken, 4], WIDE_ERROR
+                                if scale > WIDE_RAD:
+                                    settled = wide_kept(scale, ahead[taken, 2], ahead[taken, 5])
+                                else:
+                                    word = at + lead
+                                    cos_rho, sin_rho, error, settled = narrow_arc(scale, words[word], words[word + 1], words[word + 3])
+                                if settled != REJECTED:
                                     break
-                                radius, error, cos, sin = planar_unit(words[at], words[at + 1], words[at + 2])
-                                at += 3
-                            else:
-                                radius, error, cos, sin = ahead[taken - 1, 2], ahead[taken - 1, 3], ahead[taken - 1, 4], ahead[taken - 1, 5]
-                            x, y, settled = lattice_point(scale, radius, error, cos, sin)
+                                at += per
+                                taken += 1
+                                if taken == made:
+                                    taken, made = 0, min(len(ahead), (end - at) // per, (streams * n - i) // skip + 1)
+                                    if made <= 0:
+                                        break
+                                    make(words, at, made, ahead, whole)
+                            if settled == REJECTED:
+                                # what was tried is settled: go on from here with further words
+                                why, position, made = NEEDS_WORDS, at, 0
+                                known[TEST_KNOWN], known[NEAR] = 1, 0
+                                break
+                            if settled == SETTLED:
+                                x, y, settled = sphere_point(cos_lon, sin_lon, up, flat, step, cos_rho, sin_rho, error, ahead[taken, 6], ahead[taken, 7])
+                        else:
+                            tried = True
+                            x, y, settled = lattice_point(scale, ahead[taken, 2], ahead[taken, 3], ahead[taken, 4], ahead[taken, 5])
                             x, y = x + ix, y + iy
-                            at -= 3 if settled == UNSETTLED else 0
                         if settled == UNSETTLED:
-                            why, where = UNSETTLED_POINT, at
+                            why, where = UNSETTLED_POINT, at + lead
                             break
                         # The point as it is released: a function of the noisy point and of public numbers alone.
                         if after_rule == POSTERIOR_MEAN:
@@ -279,14 +297,18 @@ def run(
                         has, last_x, last_y = True, x, y
                         shown_x, shown_y = x * step, y * step
                         if sphere:
-                            cos_lon, sin_lon, up, flat = axes(x, y, step)
-                            vectors[s, 0], vectors[s, 1], vectors[s, 2] = flat * sin_lon, up, flat * cos_lon
+                            if tests:
+                                cos_lon, sin_lon, up, flat = axes(x, y, step)
+                                vectors[s, 0], vectors[s, 1], vectors[s, 2] = flat * sin_lon, up, flat * cos_lon
                             if shown_y > _LAST_Y:
                                 shown_y = _LAST_Y
                         outcome = units
                 if traced:
                     trace[i] = outcome
                 due = sample + skip
+                if tried or known[TEST_KNOWN] == 0:  # the record at hand was used
+                    at += per
+                    taken += 1
                 known[TEST_KNOWN], known[NEAR], known[POINT_KNOWN] = 0, 0, 0
                 position = at
                 x_deg[s, j], y_deg[s, j] = shown_x, shown_y
