@@ -12,6 +12,7 @@ proofs/kaleido.md and measured by the tests:
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +22,7 @@ from gazeveil.compiled import fused
 from gazeveil.privacy.noise import reals
 
 _BITS = 160
-_LOG_BITS, _SECTORS, _ARCS = 10, 1024, 64
+_LOG_BITS, _SECTORS, _ARCS, _TERMS = 10, 1024, 256, 7
 
 
 def _rounded(value: int, bits: int = _BITS) -> float:
@@ -41,10 +42,14 @@ def _circle() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _arc_table() -> NDArray[np.float64]:
-    """Arc tangents of k / 64 in turns, by the integral's series after halving the angle three times."""
+    """Taylor coefficients of the arc tangent in turns around k / 256.
+
+    The first by the integral's series after halving the angle six times; the others are those of 1 / (1 + t*t), one power up.
+    """
+    one, pi = 1 << _BITS, reals.pi(_BITS)
     found = []
     for k in range(_ARCS + 1):
-        one, t = 1 << _BITS, (k << _BITS) // _ARCS
+        t = (k << _BITS) // _ARCS
         for _ in range(6):  # atan t = 2 atan(t / (1 + sqrt(1 + t*t)))
             root = _isqrt((one << _BITS) + t * t)
             t = (t << _BITS) // (one + root)
@@ -53,7 +58,12 @@ def _arc_table() -> NDArray[np.float64]:
             total += power // n if n % 4 == 1 else -(power // n)
             power = (power * square) >> _BITS
             n += 2
-        found.append(float(Fraction(total << 6, 2 * reals.pi(_BITS))))
+        at = Fraction(k, _ARCS)
+        rest = [1 / (1 + at * at)]  # (1 + (t + d)**2) times the series is 1
+        while len(rest) < _TERMS - 1:
+            rest.append(-(2 * at * rest[-1] + (rest[-2] if len(rest) > 1 else 0)) / (1 + at * at))
+        per_turn = Fraction(one, 2 * pi)
+        found.append([float(Fraction(total << 6, 2 * pi)), *(float(c / (i + 1) * per_turn) for i, c in enumerate(rest))])
     return np.array(found)
 
 
@@ -68,7 +78,6 @@ _COS, _SIN = _circle()
 _ATAN = _arc_table()
 _LN2 = _rounded(-reals.log(1 << (_BITS - 1), _BITS))
 _PER_SECTOR = float(Fraction(2 * reals.pi(_BITS), _SECTORS << _BITS))
-_PER_RADIAN = float(Fraction(1 << _BITS, 2 * reals.pi(_BITS)))
 
 
 @fused
@@ -100,16 +109,16 @@ def cos_sin(turns: float) -> tuple[float, float]:
 @fused
 def turn_of(y: float, x: float) -> float:
     """The direction of (x, y) in turns, from -1/2 to 1/2; not for (0, 0)."""
-    ax, ay = abs(x), abs(y)
-    swap = ay > ax
-    t = ax / ay if swap else ay / ax
-    k = np.uint64(t * 64.0 + 0.5)
-    at = np.float64(k) * 0.015625
-    s = (t - at) / (1.0 + t * at)
-    q = s * s
-    turn = _ATAN[k] + s * (1.0 - q * (1.0 / 3.0 - q * (0.2 - q * (1.0 / 7.0)))) * _PER_RADIAN
-    if swap:
-        turn = 0.25 - turn
-    if x < 0.0:
-        turn = 0.5 - turn
-    return turn if y >= 0.0 else -turn
+    # Without branches, of which half would be guessed wrong: sizes compare as their bits do, and |a - 1/4| and |a - 1/2| fold the octants.
+    one, size = np.uint64(1), np.uint64((1 << 63) - 1)
+    bits_x, bits_y = np.float64(x).view(np.uint64), np.float64(y).view(np.uint64)
+    ax, ay = bits_x & size, bits_y & size
+    steep = (ax - ay) >> np.uint64(63)
+    swap = (ax ^ ay) & (np.uint64(0) - steep)
+    t = np.uint64(ay ^ swap).view(np.float64) / np.uint64(ax ^ swap).view(np.float64)
+    k = np.uint64(t * 256.0 + 0.5)
+    d = t - np.float64(k) * 0.00390625
+    a = _ATAN[k, 0] + d * (_ATAN[k, 1] + d * (_ATAN[k, 2] + d * (_ATAN[k, 3] + d * (_ATAN[k, 4] + d * (_ATAN[k, 5] + d * _ATAN[k, 6])))))
+    a = abs(a - 0.25 * np.float64(steep & one))
+    a = abs(a - 0.5 * np.float64(bits_x >> np.uint64(63)))
+    return math.copysign(a, y)

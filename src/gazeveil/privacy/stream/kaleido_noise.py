@@ -148,19 +148,37 @@ def axes(ix: np.int64, iy: np.int64, step: float) -> tuple[float, float, float, 
 
 
 @fused
+def uniform_arc(one: np.uint64, two: np.uint64) -> tuple[float, float, float]:
+    """Arc length of a uniform point, its cosine and sine; see :func:`sphere_unit`."""
+    u = (np.float64(one) + 0.5) * _TURN
+    cos_rho, sin_rho = 1.0 - 2.0 * u, 2.0 * math.sqrt(u * (1.0 - u))
+    # the sine is steep at both ends, so words at the ends are not settled
+    rho = turn_of(sin_rho, cos_rho) * (2.0 * math.pi)
+    return (rho if one >= _LEAST_WORD and one <= ~_LEAST_WORD and two >= _LEAST_WORD else np.nan), cos_rho, sin_rho
+
+
+@fused
+def bearing(word: np.uint64) -> tuple[float, float]:
+    """Cosine and sine of the turn that a word begins."""
+    return cos_sin(np.float64(word) * _TURN)
+
+
+@fused
+def exponential(word: np.uint64) -> float:
+    """Minus the logarithm of the uniform that a word begins."""
+    return -log((np.float64(word) + 0.5) * _TURN)
+
+
+@fused
 def sphere_unit(one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[float, float, float, float, float, float]:
     """What a try on the sphere takes from its words whatever the scale.
 
     The arc length of a uniform point (within 2**-41; NaN where the words say too little), its cosine and sine (within 2**-42), the
     exponential that decides whether it is kept, cosine and sine of the bearing.
     """
-    # the sine is steep at both ends, so words at the ends are not settled
-    u = (np.float64(one) + 0.5) * _TURN
-    cos_rho, sin_rho = 1.0 - 2.0 * u, 2.0 * math.sqrt(u * (1.0 - u))
-    known = one >= _LEAST_WORD and one <= ~_LEAST_WORD and two >= _LEAST_WORD
-    rho = turn_of(sin_rho, cos_rho) * (2.0 * math.pi) if known else np.nan
-    cos_turn, sin_turn = cos_sin(np.float64(three) * _TURN)
-    return rho, cos_rho, sin_rho, -log((np.float64(two) + 0.5) * _TURN), cos_turn, sin_turn
+    rho, cos_rho, sin_rho = uniform_arc(one, two)
+    cos_turn, sin_turn = bearing(three)
+    return rho, cos_rho, sin_rho, exponential(two), cos_turn, sin_turn
 
 
 @fused

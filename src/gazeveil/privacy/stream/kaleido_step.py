@@ -22,13 +22,15 @@ from gazeveil.privacy.stream.kaleido_noise import (
     WIDE_RAD,
     arc_near_or_far,
     axes,
+    bearing,
+    exponential,
     laplace_unit,
     lattice_point,
     narrow_arc,
     near_or_far,
     planar_unit,
     sphere_point,
-    sphere_unit,
+    uniform_arc,
     wide_kept,
 )
 
@@ -53,6 +55,9 @@ SKIPPED, REPEATED, LOST, STARVED = 0, -1, -2, -3
 
 #: Numbers made ahead of a record of words: noise of a test and a bound on its error, then those of :func:`planar_unit` or :func:`sphere_unit`.
 NUMBERS = 8
+
+# Records that go through a function together.
+_TOGETHER = 64
 
 # The south pole is shown just inside [0, 180).
 _LAST_Y = math.nextafter(180.0, 0.0)
@@ -121,16 +126,27 @@ def words_of_record(whole: NDArray[np.int64]) -> int:
 @fused
 def make(words: WordArray, position: int, count: int, ahead: NDArray[np.float64], whole: NDArray[np.int64]) -> None:
     """The noise of scale 1 of `count` records of words, from a position on, into the first rows of `ahead`."""
-    per, tests, sphere = words_of_record(whole), whole[TESTS], whole[SPHERE] == 1
-    for k in range(count):
-        word = position + k * per
-        if tests == 1:
-            ahead[k, 0], ahead[k, 1] = laplace_unit(words[word])
-        word += tests
-        if sphere:
-            ahead[k, 2], ahead[k, 3], ahead[k, 4], ahead[k, 5], ahead[k, 6], ahead[k, 7] = sphere_unit(words[word], words[word + 1], words[word + 2])
-        else:
+    per, tests = words_of_record(whole), whole[TESTS]
+    if whole[SPHERE] == 0:
+        for k in range(count):
+            word = position + k * per
+            if tests == 1:
+                ahead[k, 0], ahead[k, 1] = laplace_unit(words[word])
+            word += tests
             ahead[k, 2], ahead[k, 3], ahead[k, 4], ahead[k, 5] = planar_unit(words[word], words[word + 1], words[word + 2])
+        return
+    # A short loop for each of the longer functions: a processor then works on several records at a time.
+    first = position + tests
+    for begin in range(0, count, _TOGETHER):
+        end = min(begin + _TOGETHER, count)
+        for k in range(begin, end):
+            if tests == 1:
+                ahead[k, 0], ahead[k, 1] = laplace_unit(words[position + k * per])
+            ahead[k, 6], ahead[k, 7] = bearing(words[first + k * per + 2])
+        for k in range(begin, end):
+            ahead[k, 5] = exponential(words[first + k * per + 1])
+        for k in range(begin, end):
+            ahead[k, 2], ahead[k, 3], ahead[k, 4] = uniform_arc(words[first + k * per], words[first + k * per + 1])
 
 
 @compiled
