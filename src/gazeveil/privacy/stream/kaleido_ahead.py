@@ -65,23 +65,26 @@ class Records(Words):
         if len(words) % per:
             words = _joined(words, 0, self.source.take(per - len(words) % per))
         done, position, turn = 0, 0, 0
-        with ThreadPoolExecutor(1) as pool:
-            # chunks follow what is left from before
-            coming: Future[WordArray] | None = pool.submit(chunk, CHUNK, buffers[turn])
-            done, position = work(done, words, position, buffers[1 - turn][:_AHEAD], 0)
-            while coming is not None:
-                fresh, made, ahead = coming.result(), CHUNK, buffers[turn]
-                if position < len(words):  # a draw that is decided with whole numbers wants more words than were left
-                    made = 0
-                    fresh, ahead = _joined(words, position, fresh), ahead[:_AHEAD]
-                else:
-                    words[...] = 0
-                words, position, turn = fresh, 0, 1 - turn
-                more = (count - done) // skip > 2 * CHUNK
-                coming = pool.submit(chunk, CHUNK, buffers[turn]) if more else None
-                done, position = work(done, words, 0, ahead, made)
-        for buffer in buffers:
-            buffer[...] = 0
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                # chunks follow what is left from before
+                coming: Future[WordArray] | None = pool.submit(chunk, CHUNK, buffers[turn])
+                done, position = work(done, words, position, buffers[1 - turn][:_AHEAD], 0)
+                while coming is not None:
+                    fresh, made, ahead = coming.result(), CHUNK, buffers[turn]
+                    if position < len(words):  # a draw that is decided with whole numbers wants more words than were left
+                        made = 0
+                        fresh, ahead = _joined(words, position, fresh), ahead[:_AHEAD]
+                    else:
+                        words[...] = 0
+                    words, position, turn = fresh, 0, 1 - turn
+                    more = (count - done) // skip > 2 * CHUNK
+                    coming = pool.submit(chunk, CHUNK, buffers[turn]) if more else None
+                    done, position = work(done, words, 0, ahead, made)
+        finally:
+            # also where the source of random bits fails
+            for buffer in buffers:
+                buffer[...] = 0
         return done, words, position
 
 
