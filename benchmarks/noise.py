@@ -10,15 +10,12 @@ compiles. Figures without a floor are there to be read.
 from __future__ import annotations
 
 import argparse
-import gc
-import json
 import os
 import sys
 from collections.abc import Callable
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
@@ -29,40 +26,9 @@ from gazeveil.privacy.noise.oracle import opendp_gaussian, opendp_laplace
 from gazeveil.privacy.noise.rng import SystemSource, Words, source
 from gazeveil.privacy.noise.staircase import Staircase
 from gazeveil.privacy.noise.table import gaussian_table, laplace_table
+from lines import Lines, best_s
 
 SCALES = (1, 10, 1000, 1_000_000)
-
-
-def best_s(work: Callable[[], object], runs: int = 5) -> float:
-    """Seconds of the fastest of a few runs."""
-    times = []
-    for _ in range(runs):
-        gc.collect()
-        begin = perf_counter()
-        work()
-        times.append(perf_counter() - begin)
-    return min(times)
-
-
-class Lines:
-    """Figures as they come: printed, and written one JSON line each."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.rows: list[dict[str, object]] = []
-
-    def add(self, figure: str, floor: float, value: float, unit: str, **more: object) -> None:
-        """Print and keep one figure."""
-        row = {"figure": figure, "value": round(value, 3), "unit": unit, "floor": floor, "met": value >= floor, **more}
-        self.rows.append(row)
-        print(json.dumps(row), flush=True)
-
-    def close(self) -> bool:
-        """Write the figures; whether every floor was met."""
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text("".join(json.dumps(r) + "\n" for r in self.rows), encoding="utf-8")
-        return all(bool(r["met"]) for r in self.rows)
 
 
 def bench_scale(lines: Lines, scale: int, draws: int, peer_draws: int) -> None:

@@ -9,12 +9,9 @@ a few runs after one that compiles. Figures without a peer state samples or byte
 from __future__ import annotations
 
 import argparse
-import gc
-import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -22,20 +19,10 @@ from time import perf_counter
 import numpy as np
 
 from gazeveil import Recording, Screen, detect, event_features, read, simulate
+from lines import Lines, best_s
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 RATE_HZ = 1000.0
-
-
-def best_s(work: Callable[[], object], runs: int = 3) -> float:
-    """Seconds of the fastest of a few runs."""
-    times = []
-    for _ in range(runs):
-        gc.collect()
-        begin = perf_counter()
-        work()
-        times.append(perf_counter() - begin)
-    return min(times)
 
 
 def simulated(samples: int) -> Recording:
@@ -72,25 +59,6 @@ def pymovements_gaze(recording: Recording) -> object:
     screen = pm.Experiment(1280, 720, 40.0, 22.5, 45.0, origin="upper left", sampling_rate=RATE_HZ)
     frame = pl.DataFrame({"time": recording.t_ns // 1_000_000, "x": recording.x_deg, "y": recording.y_deg})
     return pm.Gaze(frame, experiment=screen, time_column="time", time_unit="ms", position_columns=["x", "y"])
-
-
-class Lines:
-    """Figures as they come: printed, and written one JSON line each."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.rows: list[dict[str, object]] = []
-
-    def add(self, figure: str, floor: float, value: float, unit: str, **more: object) -> None:
-        row = {"figure": figure, "value": round(value, 3), "unit": unit, "floor": floor, "met": value >= floor, **more}
-        self.rows.append(row)
-        print(json.dumps(row), flush=True)
-
-    def close(self) -> bool:
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text("".join(json.dumps(r) + "\n" for r in self.rows), encoding="utf-8")
-        return all(bool(r["met"]) for r in self.rows)
 
 
 def bench_ivt(lines: Lines, recording: Recording) -> None:

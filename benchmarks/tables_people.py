@@ -20,12 +20,10 @@ A release that is not 1 % better than the midpoint says so: only the midpoint su
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import random
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -41,6 +39,7 @@ from gazeveil.privacy.tables.dp_ksame_plan import Plan, Sizes, plan
 from gazeveil.privacy.tables.ksame import KSameSelect
 from gazeveil.privacy.tables.marginals import Marginals
 from gazeveil.privacy.tables.spectrum import as_spectrum
+from lines import Lines, best_s
 
 PEOPLE, DOCUMENTS, WINDOWS, FEATURES = 20, 3, 1200, 48
 PARTITIONS = 5
@@ -52,16 +51,6 @@ def large_table() -> FeatureTable:
     names = [(f"{p:02}", f"document {d}", "", "") for p in range(PEOPLE) for d in range(DOCUMENTS)]
     keys = Keys.of_recordings(names, [np.arange(WINDOWS)] * len(names))
     return FeatureTable(rng.random((len(keys), FEATURES)), tuple(f"feature {i}" for i in range(FEATURES)), keys, [[0.0, 1.0]] * FEATURES)
-
-
-def best_s(work: Callable[[], object], runs: int = 3) -> float:
-    """Seconds of the fastest of a few runs."""
-    times = []
-    for _ in range(runs):
-        begin = perf_counter()
-        work()
-        times.append(perf_counter() - begin)
-    return min(times)
 
 
 def plain_ksame(table: FeatureTable, k: int) -> None:
@@ -100,25 +89,10 @@ def plain_marginals(table: FeatureTable, k: int, bins: int = 30) -> None:
             out.append(low + (b + random.random()) * (high - low) / bins)
 
 
-class Lines:
-    """Figures as they come: printed, and written one JSON line each."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.rows: list[dict[str, object]] = []
-
-    def add(self, figure: str, value: float, unit: str, floor: float | None, met: bool, **more: object) -> None:
-        """One figure; floor is what it is held against."""
-        row = {"figure": figure, "value": float(f"{value:.4g}"), "unit": unit, "floor": floor if floor is None else float(f"{floor:.4g}"), "met": met, **more}
-        self.rows.append(row)
-        print(json.dumps(row), flush=True)
-
-    def close(self) -> bool:
-        """Write the file; whether everything was met."""
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text("".join(json.dumps(r) + "\n" for r in self.rows), encoding="utf-8")
-        return all(bool(r["met"]) for r in self.rows)
+def add(lines: Lines, figure: str, value: float, unit: str, floor: float | None, met: bool, **more: object) -> None:
+    """One figure; floor is what it is held against."""
+    shown = None if floor is None else float(f"{floor:.4g}")
+    lines.keep({"figure": figure, "value": float(f"{value:.4g}"), "unit": unit, "floor": shown, "met": met, **more})
 
 
 def bench_speed(lines: Lines) -> None:
@@ -142,7 +116,7 @@ def bench_speed(lines: Lines) -> None:
     for name, mechanism, limit, slow in cases:
         mechanism.release(table)
         seconds = best_s(lambda mechanism=mechanism: mechanism.release(table))  # type: ignore[misc]
-        lines.add(f"{name}: 20 people x 3 documents x 1,200 windows x 48 features", seconds, "s", limit, seconds < limit, wanted="below",
+        add(lines, f"{name}: 20 people x 3 documents x 1,200 windows x 48 features", seconds, "s", limit, seconds < limit, wanted="below",
                   plain_loop_s=round(slow, 1), times_faster=round(slow / seconds, 1))  # fmt: skip
 
 
@@ -179,7 +153,8 @@ def bench_errors(lines: Lines, name: str, window_s: float, data: Path) -> None:
                 verdict = "dp-k-same is better"
             else:
                 verdict = "noise is below the differences between people: a release per person is better, and has no k-anonymity"
-            lines.add(
+            add(
+                lines,
                 f"{name}: error of dp-k-same, k=4, epsilon={epsilon:g} per {per}",
                 ours,
                 "ranges",

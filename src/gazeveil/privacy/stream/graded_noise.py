@@ -17,6 +17,7 @@ for the first two. Noise comes in blocks of :data:`BLOCK` samples, each block of
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ class _Rule:
 
 
 @dataclass
-class Chain:
+class Chain(ABC):
     """Levels on whole numbers, each tied to its neighbours at the time it was declared.
 
     Parameters
@@ -111,9 +112,9 @@ class Chain:
             if other is not None and abs(scale * scale - other * other) < LEAST_STEPS**2:
                 refuse("graded", "scale_deg", "farther from the levels there are", scale, "Use the level that is there.")
 
+    @abstractmethod
     def values(self, scale: Fraction, rule: _Rule, below: NDArray[np.int64] | None, above: NDArray[np.int64] | None, words: Words) -> NDArray[np.int64]:
         """Noise of a level given its neighbours."""
-        raise NotImplementedError
 
 
 # --- Gaussian -----------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,44 @@
+"""What the benchmarks share: the fastest of a few runs, and figures as JSON lines."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+
+def best_s(work: Callable[[], object], runs: int = 3) -> float:
+    """Seconds of the fastest of a few runs."""
+    times = []
+    for _ in range(runs):
+        gc.collect()
+        begin = perf_counter()
+        work()
+        times.append(perf_counter() - begin)
+    return min(times)
+
+
+class Lines:
+    """Figures as they come: printed, and written one JSON line each."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.rows: list[dict[str, object]] = []
+
+    def add(self, figure: str, floor: float, value: float, unit: str, **more: object) -> None:
+        """Print and keep one figure that must reach its floor."""
+        self.keep({"figure": figure, "value": round(value, 3), "unit": unit, "floor": floor, "met": value >= floor, **more})
+
+    def keep(self, row: dict[str, object]) -> None:
+        """Print and keep one figure that says itself whether it is met."""
+        self.rows.append(row)
+        print(json.dumps(row), flush=True)
+
+    def close(self) -> bool:
+        """Write the file; whether everything was met."""
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text("".join(json.dumps(r) + "\n" for r in self.rows), encoding="utf-8")
+        return all(bool(r["met"]) for r in self.rows)
