@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from gazeveil import checks
 from gazeveil.errors import ParameterError
@@ -38,6 +39,16 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "kaleido-reserve": ("stream.kaleido", "KaleidoReserve"),
     "kaleido-uniform": ("stream.kaleido", "KaleidoUniform"),
 }
+
+
+class _Named(Protocol):
+    """A dataclass with a name of its own."""
+
+    name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Named = TypeVar("Named", bound=_Named)
 
 _REGISTERED: dict[str, type[Mechanism[Any]]] = {}
 
@@ -94,20 +105,35 @@ def mechanism(name: str, **parameters: object) -> Mechanism[Any]:
     if ":" in name:
         name, given = parse(name)
         parameters = {**given, **parameters}
-    cls = get(name)
+    return build("Mechanism", get(name), parameters)
+
+
+def build(what: str, cls: type[Named], parameters: Mapping[str, object]) -> Named:
+    """A value of a dataclass with a name, from parameters a user wrote; unknown and missing ones are named.
+
+    Parameters
+    ----------
+    what : str
+        What it is, to begin the message with: `Mechanism`, `Attack`.
+    cls : type
+        A dataclass with a class attribute `name`.
+    parameters : mapping
+        Its parameters.
+    """
+    name = cls.name
     known = [f.name for f in fields(cls)]
     for one in parameters:
         if one not in known:
             near = get_close_matches(one, known, n=1)
-            hint = f"Did you mean '{near[0]}'?" if near else "It takes: " + ", ".join(known) + "."
-            raise ParameterError(f"Mechanism {name} has no parameter '{one}'. {hint}", name=one, got=parameters[one])
+            hint = f"Did you mean '{near[0]}'?" if near else "It takes: " + (", ".join(known) or "none") + "."
+            raise ParameterError(f"{what} {name} has no parameter '{one}'. {hint}", name=one, got=parameters[one])
     missing = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING and f.name not in parameters]
     if missing:
-        raise ParameterError(f"Mechanism {name} needs the parameter '{missing[0]}'. Write for example {name}:{missing[0]}=1.", name=missing[0], got=None)
-    return cls(**parameters)  # type: ignore[arg-type]
+        raise ParameterError(f"{what} {name} needs the parameter '{missing[0]}'. Write for example {name}:{missing[0]}=1.", name=missing[0], got=None)
+    return cls(**parameters)
 
 
-def parse(text: str) -> tuple[str, dict[str, object]]:
+def parse(text: str, what: str = "A mechanism") -> tuple[str, dict[str, object]]:
     """Take `name:parameter=value,...` apart; numbers stay text, so that they stay exact.
 
     Examples
@@ -120,7 +146,7 @@ def parse(text: str) -> tuple[str, dict[str, object]]:
     for pair in filter(None, rest.split(",")):
         key, sign, value = pair.partition("=")
         if not sign or not key.strip() or not value.strip():
-            raise ParameterError(f"A mechanism is written name:parameter=value,... Got '{pair}' in '{text}' instead.", name="mechanism", got=text)
+            raise ParameterError(f"{what} is written name:parameter=value,... Got '{pair}' in '{text}' instead.", name="mechanism", got=text)
         parameters[key.strip()] = _value(key.strip(), value.strip())
     return name.strip(), parameters
 

@@ -1,0 +1,112 @@
+"""What every identifying attacker is: a frozen value of parameters that learns people from one material and names them in another."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.errors import DataError
+from gazeveil.features.material import Material
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How much each probe looks like each known person; one row per person asked about.
+
+    Parameters
+    ----------
+    known : tuple of str
+        The people of the gallery.
+    probes : tuple of str
+        Whose material each row is (the truth).
+    values : array of float64, shape (probes, known)
+        Larger means more alike. A row of equal values is a guess.
+    """
+
+    known: tuple[str, ...]
+    probes: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, dtype=np.float64)
+        if values.shape != (len(self.probes), len(self.known)):
+            raise DataError(f"Scores need shape {(len(self.probes), len(self.known))}. Got {values.shape}.")
+        object.__setattr__(self, "values", values)
+
+    def credit(self) -> NDArray[np.float64]:
+        """1 where the true person has the largest score, 0 where not; a tie of m people that includes the true one counts 1/m.
+
+        A person who is not in the gallery cannot be found and counts 0. NaN scores count as the smallest.
+        """
+        values = np.where(np.isnan(self.values), -np.inf, self.values)
+        best = values == values.max(axis=1, keepdims=True)
+        at = {p: i for i, p in enumerate(self.known)}
+        return np.array([best[row, at[p]] / best[row].sum() if p in at else 0.0 for row, p in enumerate(self.probes)], dtype=np.float64)
+
+    def genuine_and_impostor(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores of people against themselves, and against all others."""
+        same = np.array(self.probes)[:, None] == np.array(self.known)[None, :]
+        return self.values[same], self.values[~same]
+
+
+@dataclass(frozen=True)
+class Attack(ABC):
+    """Base of identifying attackers.
+
+    Class attributes
+    ----------------
+    name : str
+        As in `gazeveil evaluate --attack name`.
+    needs : tuple of str
+        What it looks at: `fixation`, `saccade`, `window` (tables) or `samples`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:  # noqa: B027 a hook, not a duty
+        """Check the parameters; subclasses extend this."""
+
+    @abstractmethod
+    def identify(self, gallery: Material, probe: Material, seed: int) -> Scores:
+        """Learn the people of the gallery, then score every person of the probe against them.
+
+        Parameters
+        ----------
+        gallery : Material
+            What the attacker has with names.
+        probe : Material
+            What the attacker wants names for; recordings of one person are known to belong together (one decision per person).
+        seed : int
+            For the attacker's own randomness.
+
+        Returns
+        -------
+        Scores
+            A person of the probe with nothing to go by gets a row of zeros.
+
+        Raises
+        ------
+        DataError
+            If there is nothing to learn from, or the release lacks what the attacker needs.
+        """
+
+    def can(self, material: Material) -> bool:
+        """Whether a release holds what this attacker looks at."""
+        return all(material.cohort is not None if need == "samples" else material.has(need) for need in self.needs)
+
+    def store(self, name: str, value: object) -> None:
+        """Put the checked form of a parameter in its place; only for :meth:`check`."""
+        object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        """The command line's form: the name, and the parameters that are not the defaults."""
+        parts = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default]
+        return self.name + (":" + ",".join(parts) if parts else "")
