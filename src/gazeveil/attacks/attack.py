@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.material import Material
+
+#: What an attacker may do to samples before anything else (:mod:`gazeveil.attacks.denoise`).
+FRONTS = ("none", "median", "lowpass", "kalman", "wiener")
+
+#: What an attacker knows of the mechanism: nothing, some protected examples, or the mechanism itself (and so makes releases to train on).
+KNOWLEDGE = ("black-box", "exemplars", "white-box")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +70,32 @@ class Attack(ABC):
         As in `gazeveil evaluate --attack name`.
     needs : tuple of str
         What it looks at: `fixation`, `saccade`, `window` (tables) or `samples`.
+
+    Parameters
+    ----------
+    front : str
+        One of :data:`FRONTS`, applied to released samples on both sides.
+    knowledge : str
+        One of :data:`KNOWLEDGE`; says what the gallery is made of where the scenario trains on raw material.
+    draws : int
+        How many releases of the raw gallery a white-box attacker makes to learn from.
+    views : int
+        How many independent releases of the probe the attacker holds and averages, sample by sample.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
 
+    front: str = field(default="none", kw_only=True)
+    knowledge: str = field(default="black-box", kw_only=True)
+    draws: int = field(default=3, kw_only=True)
+    views: int = field(default=1, kw_only=True)
+
     def __post_init__(self) -> None:
+        checks.one_of(self.name, "front", self.front, FRONTS)
+        checks.one_of(self.name, "knowledge", self.knowledge, KNOWLEDGE)
+        checks.count(self.name, "draws", self.draws)
+        checks.count(self.name, "views", self.views)
         self.check()
 
     def check(self) -> None:  # noqa: B027 a hook, not a duty
