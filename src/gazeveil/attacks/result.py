@@ -1,0 +1,272 @@
+"""What an attack achieved, as figures with intervals, chance and an exact test beside them.
+
+The unit is the person: repetitions (other splits, other noise) of one attack ask about the same people again, so they sharpen the value
+but do not make people more; intervals over people use the number of people, however many repetitions there were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.attack import Scores
+from gazeveil.errors import DataError
+from gazeveil.privacy.audit.bounds import clopper_pearson
+
+#: Probability that an interval of this module misses what it is about.
+ERROR = 0.05
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """One figure of an attack.
+
+    Parameters
+    ----------
+    metric : str
+        What it is: `identification_rate`, `eer`, `auc`, `accuracy`...; rates are fractions of 1.
+    value : float
+        The figure; NaN where it could not be measured, and then `protocol` says why.
+    low, high : float
+        95 % interval; NaN where there is none.
+    n : int
+        Number of people (or of repetitions where the interval is over those, as `protocol` says).
+    chance : float
+        What guessing gives; NaN where there is no such thing.
+    p_value : float
+        Exact probability of doing at least as well by guessing; NaN where it was not tested.
+    protocol : str
+        How it was measured, in a few words.
+    """
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    n: int
+    chance: float = math.nan
+    p_value: float = math.nan
+    protocol: str = ""
+
+    def __str__(self) -> str:
+        """The figure as one would say it."""
+        text = f"{self.metric} {self.value:.3f}"
+        if not math.isnan(self.low):
+            text += f" [{self.low:.3f}, {self.high:.3f}]"
+        if not math.isnan(self.chance):
+            text += f", chance {self.chance:.3f}"
+        if not math.isnan(self.p_value):
+            text += f", p {self.p_value:.2g}"
+        return f"{text}, n {self.n}"
+
+
+def rate_result(metric: str, value: float, n: int, chance: float = math.nan, protocol: str = "") -> AttackResult:
+    """A rate among `n` people: Clopper-Pearson 95 % at the rounded count, and the exact one-sided binomial test against chance."""
+    if n == 0:
+        return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
+    hits = math.floor(value * n + 0.5)
+    low, high = clopper_pearson(hits, n, ERROR / 2)
+    return AttackResult(metric, float(value), float(low), float(high), n, chance, at_least(hits, n, chance), protocol)
+
+
+def at_least(hits: int, n: int, chance: float) -> float:
+    """Probability of at least `hits` of `n` by guessing: the exact one-sided binomial test. NaN without a chance."""
+    from scipy.special import betainc
+
+    if math.isnan(chance):
+        return math.nan
+    return 1.0 if hits <= 0 else float(betainc(hits, n - hits + 1, chance))
+
+
+def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
+    """How many people were named rightly.
+
+    Parameters
+    ----------
+    scores_per_repetition : sequence of Scores
+        One per repetition, of the same people (more or less).
+
+    Returns
+    -------
+    AttackResult
+        `value` is the mean credit over repetitions (a tie of m people counts 1/m); the interval is Clopper-Pearson over people at the
+        rounded mean count, the test exact at that count; chance is 1 / people known.
+    """
+    repetitions = _some(scores_per_repetition)
+    value = float(np.mean([s.credit().mean() for s in repetitions]))
+    n = round(float(np.mean([len(s.probes) for s in repetitions])))
+    chance = float(np.mean([1 / len(s.known) for s in repetitions]))
+    return rate_result("identification_rate", value, n, chance, f"mean of {len(repetitions)} repetitions, interval over people")
+
+
+def credit_table(scores_per_repetition: Sequence[Scores]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """People (sorted) and their credit, shape (people, repetitions); NaN where a repetition did not ask about a person."""
+    repetitions = _some(scores_per_repetition)
+    people = tuple(sorted({p for s in repetitions for p in s.probes}))
+    at = {p: i for i, p in enumerate(people)}
+    table = np.full((len(people), len(repetitions)), np.nan)
+    for column, scores in enumerate(repetitions):
+        table[[at[p] for p in scores.probes], column] = scores.credit()
+    return people, table
+
+
+def eer(scores: Scores) -> float:
+    """Equal error rate: where as many people are refused as themselves as are taken for another.
+
+    Between the two thresholds around the crossing both rates are drawn as straight lines. NaN scores count as the smallest; NaN where
+    there is nobody to take for oneself or for another.
+    """
+    genuine, impostor = (np.sort(np.where(np.isnan(v), -np.inf, v)) for v in scores.genuine_and_impostor())
+    if len(genuine) == 0 or len(impostor) == 0:
+        return math.nan
+    cuts = np.unique(np.concatenate((genuine, impostor)))
+    # At each cut scores of at least the cut are accepted; a last cut above all accepts nobody.
+    refused = np.append(np.searchsorted(genuine, cuts, side="left") / len(genuine), 1.0)
+    accepted = np.append(1 - np.searchsorted(impostor, cuts, side="left") / len(impostor), 0.0)
+    gap = refused - accepted  # rises from -1 to 1
+    after = int(np.argmax(gap >= 0))
+    if gap[after] == 0 or after == 0:
+        return float(refused[after])
+    share = -gap[after - 1] / (gap[after] - gap[after - 1])
+    return float(refused[after - 1] + share * (refused[after] - refused[after - 1]))
+
+
+def d_prime(scores: Scores) -> float:
+    """Distance of genuine from impostor scores in units of their root mean variance: (m_g - m_i) / sqrt((v_g + v_i) / 2).
+
+    0 where both are the same constant, infinite where they are two constants, NaN where one kind has no finite score.
+    """
+    genuine, impostor = (v[np.isfinite(v)] for v in scores.genuine_and_impostor())
+    if len(genuine) == 0 or len(impostor) == 0:
+        return math.nan
+    apart = float(genuine.mean() - impostor.mean())
+    spread = math.sqrt((float(genuine.var()) + float(impostor.var())) / 2)
+    if spread == 0:
+        return 0.0 if apart == 0 else math.copysign(math.inf, apart)
+    return apart / spread
+
+
+def f1_macro(scores: Scores) -> float:
+    """Mean over the known people of F1 of one decision per probe; a tie of m names counts as 1/m of a decision for each."""
+    values = np.where(np.isnan(scores.values), -np.inf, scores.values)
+    best = (values == values.max(axis=1, keepdims=True)).astype(np.float64)
+    best /= best.sum(axis=1, keepdims=True)
+    true = np.array(scores.probes)[:, None] == np.array(scores.known)[None, :]
+    right, named, there = (best * true).sum(axis=0), best.sum(axis=0), true.sum(axis=0)
+    both = named + there
+    return float(np.mean(np.where(both > 0, 2 * right / np.where(both > 0, both, 1), 0.0)))
+
+
+def over_repetitions(metric: str, values: Sequence[float], seed: int, chance: float = math.nan) -> AttackResult:
+    """The mean of a figure over repetitions with its bootstrap interval; NaN repetitions are left out and counted in the protocol."""
+    found = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
+    protocol = f"mean of {len(found)} repetitions, bootstrap over them"
+    if len(found) < len(values):
+        protocol += f", {len(values) - len(found)} could not be measured"
+    if len(found) == 0:
+        return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
+    low, high = bootstrap(found, seed)
+    return AttackResult(metric, float(found.mean()), low, high, len(found), chance, math.nan, protocol)
+
+
+def bootstrap(values: ArrayLike, seed: int, draws: int = 4000) -> tuple[float, float]:
+    """95 % percentile interval of the mean over repetitions.
+
+    Parameters
+    ----------
+    values : array of float64, shape (repetitions,)
+        One figure per repetition.
+    seed : int
+        Of the draws.
+    draws : int
+        How many.
+
+    Returns
+    -------
+    (low, high)
+        NaN for fewer than two values: one repetition says nothing of the others.
+    """
+    own = np.asarray(values, dtype=np.float64)
+    if own.ndim != 1:
+        checks.refuse("bootstrap", "values", "one figure per repetition", own.shape)
+    if len(own) < 2:
+        return math.nan, math.nan
+    rng = np.random.default_rng(seed)
+    means = own[rng.integers(len(own), size=(draws, len(own)))].mean(axis=1)
+    low, high = np.quantile(means, [ERROR / 2, 1 - ERROR / 2])
+    return float(low), float(high)
+
+
+def beaten_by(scores: Scores) -> NDArray[np.int64]:
+    """How many others score above the true person, one number per probe; the number of people known for a person who is not in the gallery."""
+    return _rivals(scores)[0]
+
+
+def tied_with(scores: Scores) -> NDArray[np.int64]:
+    """How many others score exactly as the true person, one number per probe; 0 for a person who is not in the gallery."""
+    return _rivals(scores)[1]
+
+
+def _rivals(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    values = np.where(np.isnan(scores.values), -np.inf, scores.values)
+    at = {p: i for i, p in enumerate(scores.known)}
+    above = np.full(len(scores.probes), len(scores.known), dtype=np.int64)
+    level = np.zeros(len(scores.probes), dtype=np.int64)
+    for row, person in enumerate(scores.probes):
+        if person in at:
+            own = values[row, at[person]]
+            above[row] = np.count_nonzero(values[row] > own)
+            level[row] = np.count_nonzero(values[row] == own) - 1
+    return above, level
+
+
+def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
+    """By how much the first attacker is better than the second on the same people, with a 95 % interval over people.
+
+    Student's t on the people's differences (averaged over repetitions first): it needs no seed, and with the 10 to 50 people of eye-tracking
+    sets its tails are wider, and so more honest, than those of a bootstrap over people. Where all differences are equal the interval
+    has no width; where there is one person it is the whole range.
+
+    Parameters
+    ----------
+    first, second : array of float64, shape (people,) or (people, repetitions)
+        Credit of each person (:meth:`Scores.credit`, :func:`credit_table`), the same people in the same order; NaN where not asked.
+
+    Returns
+    -------
+    (difference, low, high)
+        Mean of first - second over people.
+    """
+    a, b = (np.asarray(x, dtype=np.float64) for x in (first, second))
+    if a.shape[:1] != b.shape[:1] or a.ndim not in (1, 2) or b.ndim not in (1, 2):
+        raise DataError(f"A paired interval needs the same people twice. Got arrays of shape {a.shape} and {b.shape}.")
+    apart = _mean_of_person(a) - _mean_of_person(b)
+    apart = apart[np.isfinite(apart)]
+    if len(apart) == 0:
+        raise DataError("A paired interval needs at least one person whom both attackers were asked about. There is none.")
+    value = float(apart.mean())
+    if len(apart) == 1:
+        return value, -1.0, 1.0
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(apart) - 1, 1 - ERROR / 2)) * float(apart.std(ddof=1)) / math.sqrt(len(apart))
+    return value, value - half, value + half
+
+
+def _mean_of_person(credit: NDArray[np.float64]) -> NDArray[np.float64]:
+    if credit.ndim == 1:
+        return credit
+    asked = np.isfinite(credit)
+    return np.where(asked.any(axis=1), np.where(asked, credit, 0.0).sum(axis=1) / np.maximum(asked.sum(axis=1), 1), np.nan)
+
+
+def _some(scores: Sequence[Scores]) -> list[Scores]:
+    repetitions = list(scores)
+    if not repetitions or any(len(s.probes) == 0 or len(s.known) == 0 for s in repetitions):
+        raise DataError("There is nothing to judge: an attack needs at least one repetition with people known and people asked about.")
+    return repetitions
