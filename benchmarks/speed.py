@@ -38,11 +38,12 @@ def _filled(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
 
 
 def hard_inputs(samples: int) -> dict[str, Recording]:
-    """Inputs that are hard for a sliding dispersion: a ramp that breaks the limit just after every shortest window, walks, noise, stillness."""
+    """Inputs that are hard for a sliding dispersion: ramps that break the limit just before and just after every shortest window, walks, noise, stillness."""
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(0, 0.02, (samples, 2)), axis=0)
     shapes = {
         "ramp": (np.mod(np.arange(samples) * (1.0 / 101.0), 40.0) - 20.0, np.zeros(samples)),
+        "crawl": (np.mod(np.arange(samples) * (1.0 / 98.0), 40.0) - 20.0 + rng.normal(0, 0.002, samples), np.zeros(samples)),
         "walk": (20 * np.sin(walk[:, 0] / 20), 20 * np.sin(walk[:, 1] / 20)),
         "noise": (rng.normal(0, 0.3, samples), rng.normal(0, 0.3, samples)),
         "still": (np.zeros(samples), np.zeros(samples)),

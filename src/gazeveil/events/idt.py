@@ -9,8 +9,8 @@ fixation are `saccade`: the method knows no third class, so pursuit and noise en
   is better served by the other form.
 * `dispersion="pairwise"`: the greatest angle between any two samples of the window, exact in both spaces.
 
-The range form keeps the extremes of the moving window in two stacks, so it takes time in proportion to the samples whatever they
-are. The pairwise form compares a new sample with the window only if the window's bounding box leaves the answer open.
+The range form looks at a window from its end and keeps the extremes of what it has seen in two stacks, so it takes time in proportion
+to the samples whatever they are, and skips most of those that are too far apart. The pairwise form compares a new sample with the window only if the window's bounding box leaves the answer open.
 """
 
 from __future__ import annotations
@@ -83,44 +83,65 @@ def _vectors(recording: Recording, trace: Trace) -> NDArray[np.float64]:
 def _by_range(
     x: NDArray[np.float64], y: NDArray[np.float64], segments: NDArray[np.int64], threshold: float, least: int, round_world: bool, codes: NDArray[np.int8]
 ) -> None:
-    # Extremes of the window [start, end): those of [k, middle) are kept for every k, those of [middle, end) are running ones. When
-    # start reaches middle, the kept ones are made again up to end: once per sample, so the whole takes linear time.
-    lefts, rights, tops, bottoms = np.empty(least), np.empty(least), np.empty(least), np.empty(least)
+    # The window [start, start + least) is looked at from its end: if [k, end) is too wide, no window with both ends can be a fixation, and
+    # start moves behind k at once, whatever lies before it. What was looked at and is narrow enough is kept: the extremes of [k, middle)
+    # for every k from start on, those of [middle, end) as running ones. When start reaches middle, the kept ones are made again up to end.
+    # So a sample is looked at a fixed number of times at most, and often never.
+    size = 1
+    while size < least:
+        size *= 2
+    mask = size - 1
+    lefts, rights, tops, bottoms = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
         if stop - first < least:
             continue
         codes[first:stop] = SACCADE
-        start = end = middle = base = first
+        start = end = middle = first
         left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
-        while end < stop and start + least <= stop:
-            left, right = min(left, x[end]), max(right, x[end])
-            top, bottom = min(top, y[end]), max(bottom, y[end])
-            while start < end:
-                if start < middle:
-                    k = start - base
-                    wide = _range(min(left, lefts[k]), max(right, rights[k]), min(top, tops[k]), max(bottom, bottoms[k]), round_world)
-                    if wide <= threshold:
-                        break
-                    start += 1
-                elif _range(left, right, top, bottom, round_world) <= threshold:
+        while start + least <= stop:
+            # The samples the window has not seen yet, from its end.
+            seen, end = end, start + least
+            a, b, c, d = np.inf, -np.inf, np.inf, -np.inf
+            k = end - 1
+            while k >= seen:
+                a, b = min(a, x[k]), max(b, x[k])
+                c, d = min(c, y[k]), max(d, y[k])
+                if _range(a, b, c, d, round_world) > threshold:
                     break
-                else:
-                    base = middle
-                    a, b, c, d = np.inf, -np.inf, np.inf, -np.inf
-                    for k in range(end - 1, middle - 1, -1):
-                        a, b = min(a, x[k]), max(b, x[k])
-                        c, d = min(c, y[k]), max(d, y[k])
-                        lefts[k - base], rights[k - base], tops[k - base], bottoms[k - base] = a, b, c, d
-                    middle = end
-                    left = right = x[end]
-                    top = bottom = y[end]
-            end += 1
+                at = k & mask
+                lefts[at], rights[at], tops[at], bottoms[at] = a, b, c, d
+                k -= 1
+            if k >= seen:
+                start = k + 1
+                middle = end
+                left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
+                continue
+            left, right, top, bottom = min(left, a), max(right, b), min(top, c), max(bottom, d)
+            while start < middle:
+                at = start & mask
+                if _range(min(left, lefts[at]), max(right, rights[at]), min(top, tops[at]), max(bottom, bottoms[at]), round_world) <= threshold:
+                    break
+                start += 1
+            if start == middle and _range(left, right, top, bottom, round_world) > threshold:
+                a, b, c, d = np.inf, -np.inf, np.inf, -np.inf
+                k = end - 1
+                while k >= middle:
+                    a, b = min(a, x[k]), max(b, x[k])
+                    c, d = min(c, y[k]), max(d, y[k])
+                    if _range(a, b, c, d, round_world) > threshold:
+                        break
+                    at = k & mask
+                    lefts[at], rights[at], tops[at], bottoms[at] = a, b, c, d
+                    k -= 1
+                start = k + 1
+                middle = end
+                left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
             if end - start == least:
                 if start < middle:
-                    k = start - base
-                    left, right = min(left, lefts[k]), max(right, rights[k])
-                    top, bottom = min(top, tops[k]), max(bottom, bottoms[k])
+                    at = start & mask
+                    left, right = min(left, lefts[at]), max(right, rights[at])
+                    top, bottom = min(top, tops[at]), max(bottom, bottoms[at])
                 while end < stop:
                     left, right = min(left, x[end]), max(right, x[end])
                     top, bottom = min(top, y[end]), max(bottom, y[end])
@@ -128,7 +149,7 @@ def _by_range(
                         break
                     end += 1
                 codes[start:end] = FIXATION
-                start = middle = base = end
+                start = middle = end
                 left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
 
 
