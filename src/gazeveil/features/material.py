@@ -6,7 +6,7 @@ Tables are made on first use and kept, because every attacker and every utility 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -196,6 +196,21 @@ class Material:
                 rows &= np.isin(table.keys.stimulus, sorted(wanted_stimuli))
             tables[name] = table if rows.all() else table.where(rows)
         return Material(cohort, tables, self.preparation, {p: a for p, a in self.people.items() if wanted_people is None or p in wanted_people})
+
+    def where(self, wanted: Callable[[tuple[str, str, str, str]], bool]) -> Material:
+        """The recordings whose (person, stimulus, session, task) `wanted` says yes to."""
+        cohort = None
+        if self.cohort is not None:
+            items = [item for item in self.cohort.items if wanted(item.key)]
+            left = {item.person for item in items}
+            cohort = Cohort(items, {p: a for p, a in self.cohort.people.items() if p in left}, name=self.cohort.name)
+        tables = {}
+        for name, table in self._tables.items():
+            rows = np.zeros(len(table), dtype=np.bool_)
+            for key, places in table.recordings().items():
+                rows[places] = wanted(key)
+            tables[name] = table if rows.all() else table.where(rows)
+        return Material(cohort, tables, self.preparation, self.people)
 
     def halves(self) -> tuple[Material, Material]:
         """The first and the second half of every recording.

@@ -109,6 +109,10 @@ class Cohort:
                     " If these are two people, read the folders one by one and rename; if one person came twice, read with clash='session'."
                 )
 
+    # Pickling: mapping proxies cannot be pickled, and worker processes get cohorts.
+    def __reduce__(self) -> tuple[type[Cohort], tuple[object, ...]]:
+        return Cohort, (self._items, {p: dict(a) for p, a in self._people.items()}, self.skipped, self.name)
+
     def __len__(self) -> int:
         return len(self._items)
 
