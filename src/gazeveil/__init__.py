@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gazeveil.evaluate.api import evaluate
     from gazeveil.events import detect
     from gazeveil.features import FeatureTable, event_features, window_features
     from gazeveil.gaze.cohort import Cohort
@@ -31,6 +32,7 @@ _HOME = {
     "Sphere": "gazeveil.gaze.geometry",
     "audit": "gazeveil.privacy.audit.run",
     "detect": "gazeveil.events",
+    "evaluate": "gazeveil.evaluate",
     "event_features": "gazeveil.features",
     "mechanism": "gazeveil.privacy.registry",
     "mechanisms": "gazeveil.privacy.registry",
@@ -49,6 +51,7 @@ __all__ = [
     "__version__",
     "audit",
     "detect",
+    "evaluate",
     "event_features",
     "mechanism",
     "mechanisms",
@@ -61,7 +64,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'gazeveil' has no attribute '{name}'")
-    value = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    # `evaluate` is a package that can be called; everything else is a name in a module.
+    value = home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
     globals()[name] = value
     return value
 

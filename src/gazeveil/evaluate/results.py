@@ -109,9 +109,14 @@ class Results:
         return best.sort(*CELL)
 
     def worst_case(self) -> pl.DataFrame:
-        """Per mechanism, parameters and events the attack and scenario that find the most people, over all scenarios."""
+        """Per mechanism, parameters and events the attack and scenario that find the most people.
+
+        The scenario `release/release` counts only where there is no other: noise that is common to both parts of one release can itself
+        identify people, so it says little about the mechanism.
+        """
         keys = [c for c in CELL if c != "scenario"]
-        best = self.strongest().sort("value", "scenario", descending=[True, False])
+        misleading = pl.col("scenario") == "release/release"
+        best = self.strongest().sort(misleading, "value", "scenario", descending=[False, True, False])
         return best.unique(subset=keys, keep="first", maintain_order=True).sort(*keys)
 
     def paired(self, first: str, second: str) -> pl.DataFrame:
@@ -133,7 +138,7 @@ class Results:
         ParameterError
             For an attack that is not in these results.
         """
-        from gazeveil.evaluate.intervals import paired
+        from gazeveil.attacks.result import paired_interval
 
         rates = self.outcomes.filter((pl.col("metric") == RATE) & pl.col("attack").is_not_null())
         known = rates["attack"].unique().to_list()
@@ -148,8 +153,7 @@ class Results:
         rows = []
         for key, group in people.group_by(*CELL, maintain_order=True):
             a, b = group["a"].to_numpy(), group["b"].to_numpy()
-            low, high = paired(a, b)
-            rows.append((*key, float(a.mean()), float(b.mean()), float((a - b).mean()), low, high, len(a)))
+            rows.append((*key, float(a.mean()), float(b.mean()), *paired_interval(a, b), len(a)))
         texts: dict[str, pl.DataType] = dict.fromkeys(CELL, pl.String())
         numbers: dict[str, pl.DataType] = dict.fromkeys(("first", "second", "difference", "low", "high"), pl.Float64())
         return pl.DataFrame(rows, schema={**texts, **numbers, "n": pl.Int64()}, orient="row")

@@ -128,6 +128,11 @@ class Material:
         """What they saw, sorted."""
         return tuple(sorted({key[1] for key in self.keys}))
 
+    @property
+    def tables(self) -> dict[str, FeatureTable]:
+        """The tables that are there now: those released, and those computed so far."""
+        return dict(self._tables)
+
     def has(self, name: str) -> bool:
         """Whether a table is there or can be made."""
         return name in self._tables or self.cohort is not None

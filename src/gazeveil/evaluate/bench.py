@@ -1,0 +1,166 @@
+"""Computing cells: an attack, a utility, or what a mechanism promises and what its release looks like.
+
+A batch is computed in one process with one thread of linear algebra, so that its figures are the same wherever it runs.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gazeveil.attacks.attack import Attack, Scores
+from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
+from gazeveil.errors import DataError, GazeveilError
+from gazeveil.evaluate.cells import Batch, Cell, key_of, same_stimulus, seed_of
+from gazeveil.evaluate.example import about
+from gazeveil.evaluate.releases import Desk
+from gazeveil.evaluate.results import NONE
+from gazeveil.evaluate.sources import loaded, opened
+from gazeveil.evaluate.store import Content
+from gazeveil.evaluate.study import Study
+from gazeveil.features.material import Material
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.utility.utility import Utility
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A study as whoever computes it gets it.
+
+    Parameters
+    ----------
+    study : Study
+        What to compute.
+    context : dict
+        What all cells share: code, fingerprint of the recordings, seed, protocol; part of every cell's name.
+    """
+
+    study: Study
+    context: dict[str, object]
+
+    def key(self, cell: Cell) -> str:
+        """The cell's name on disk."""
+        items: Iterable[Mechanism[Any] | Attack | Utility] = (*self.study.mechanisms, *self.study.attacks, *self.study.utilities)
+        return key_of(self.context, cell, {str(i): f"{type(i).__module__}.{type(i).__qualname__}" for i in items})
+
+    def raw(self, events: str) -> Material:
+        """The recordings in memory, read once per process."""
+        return _RAW.get(self, events)
+
+
+class _Raw:
+    """The recordings of the study a process works on, with the tables made of them so far."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of = ""
+        self._held: dict[str, Material] = {}
+
+    def get(self, bench: Bench, events: str) -> Material:
+        study, wanted = bench.study, repr((bench.context, bench.study.preparation, bench.study.people, bench.study.stimuli))
+        with self._lock:
+            if wanted != self._of:
+                self._of, self._held = wanted, {}
+            if events not in self._held:
+                self._held[events] = loaded(opened(study.source, study.people, study.stimuli, study.preparation), events)
+            return self._held[events]
+
+
+_RAW = _Raw()
+
+
+def compute(bench: Bench, batch: Batch) -> Iterator[tuple[Cell, Content]]:
+    """The cells of a batch, each as soon as it is finished; a cell that cannot be computed has the one entry `failure`.
+
+    Raises
+    ------
+    GazeveilError
+        If the recordings themselves cannot be read: then no cell can be computed.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    study = bench.study
+    by_text: dict[str, Attack | Utility] = {**{str(a): a for a in study.attacks}, **{str(u): u for u in study.utilities}}
+    with threadpool_limits(limits=1):
+        needs = [n for c in batch.cells if c.kind != "about" for n in by_text[c.what].needs]
+        mechanism = None if batch.mechanism == NONE else next(m for m in study.mechanisms if str(m) == batch.mechanism)
+        desk = Desk(study, bench.raw(batch.events), mechanism, batch.repetition, needs)
+        # Utilities look at whole releases, attackers at parts of them: the wholes first, so that parts are taken from them.
+        for cell in sorted(batch.cells, key=lambda c: c.kind != "utility"):
+            try:
+                yield cell, _cell(desk, cell, by_text.get(cell.what))
+            except GazeveilError as error:
+                yield cell, {"failure": str(error)}
+            except MemoryError:
+                yield cell, {"failure": "There was not enough memory. Use fewer workers, or fewer people."}
+            except Exception as error:
+                # A bug in an attacker or a utility, maybe a third party's, must not take the other cells with it.
+                yield cell, {"failure": f"This is a bug: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"}
+
+
+def _cell(desk: Desk, cell: Cell, who: object) -> Content:
+    seed = seed_of(desk.study.seed, cell.kind, cell.what, cell.mechanism, cell.events, cell.scenario, cell.repetition)
+    if cell.kind == "about":
+        return about(desk)
+    if isinstance(who, Attack):
+        return _attack(desk, cell, who, seed)
+    assert isinstance(who, Utility)
+    return {"results": [_result(r.metric, r) for r in who.measure(*desk.analyst(cell.scenario), seed)]}
+
+
+def _result(metric: str, r: Any) -> Content:
+    return {
+        "metric": metric,
+        "value": _number(r.value),
+        "parts": [_number(v) for v in np.asarray(r.parts, dtype=np.float64).tolist()],
+        "of": str(r.of),
+        "names": [str(n) for n in r.names],
+        "chance": _number(r.chance),
+        "better": str(r.better),
+        "note": str(r.note),
+    }
+
+
+def _attack(desk: Desk, cell: Cell, attack: Attack, seed: int) -> Content:
+    gallery, probe = desk.sides(attack, cell.scenario)
+    for side, words in ((gallery, "learn from"), (probe, "ask about")):
+        if not side.keys:
+            raise DataError(f"The release left nothing to {words}.")
+    together = same_stimulus(attack)
+    people = desk.raw.persons if together else desk.split.people
+    scores = complete(attack.identify(gallery, probe, seed), people)
+    known = set(scores.known)
+    values = np.where(np.isnan(scores.values), -np.inf, scores.values)
+    best = values == values.max(axis=1, keepdims=True)
+    above = beaten_by(scores).tolist()
+    return {
+        "people": list(scores.probes),
+        "credit": scores.credit().tolist(),
+        # Equal scores are a guess, and a guess names nobody.
+        "answer": [scores.known[int(np.argmax(row))] if row.sum() == 1 else None for row in best],
+        "beaten_by": [b if p in known else None for p, b in zip(scores.probes, above, strict=True)],
+        "known": len(people),
+        "eer": _number(eer(scores)),
+        "d_prime": _number(d_prime(scores)),
+        "f1_macro": _number(f1_macro(scores)),
+        "left_out": 0 if together else desk.split.left_out,
+        "protocol": "all recordings, the same stimuli on both sides" if together else desk.split.words,
+    }
+
+
+def complete(scores: Scores, people: tuple[str, ...]) -> Scores:
+    """Scores of exactly these people, in this order; whoever the release left nothing of is a guess (a row of equal values)."""
+    if not scores.known:
+        raise DataError("The attacker learnt nobody: the gallery holds nothing it can use.")
+    rows = {p: scores.values[i] for i, p in enumerate(scores.probes)}
+    nothing = np.zeros(len(scores.known))
+    return Scores(scores.known, people, np.stack([rows.get(p, nothing) for p in people]))
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
