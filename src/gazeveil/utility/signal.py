@@ -1,0 +1,247 @@
+"""How far released signals are from recorded ones: feature by feature for tables, in degrees for samples.
+
+Tables (S002, equations 4 to 6). A signal is one feature of one recording, x as recorded and y as released, on the rows both have:
+
+* `nmse`: mean((x - y)**2) / (mean(x) mean(y)), absolute, as printed; its utility `nmse_utility` is one over it. The mean of y may be near 0, and then the
+  figure is as large as you like: its expectation is infinite, and averages of it say little. `nmse_median` is its median over signals.
+* `nmse_finite`: mean((x - y)**2) / mean over recordings of mean(x)**2, whose expectation is finite because nothing released is divided by; and
+  `nmse_utility_finite`, mean(x)**2 / mean((x - y)**2).
+* `rmse`: root of the mean of squares, and `rmse_published`: root of their sum, as S003 prints it (equation 15), in units of the feature's public range, or of
+  its standard deviation as recorded where the table has no bounds.
+
+All are taken per signal, averaged over a person's recordings, then over features, then over people. Signals whose mean as recorded is 0 have no `nmse`, and
+signals released exactly no utility (it is infinite); the note counts both.
+
+Samples: the visual angle between recorded and released gaze at equal times, where both are valid: `rmse_deg`, `rmse_published_deg` (no division by the number
+of samples), `median_error_deg`, each per recording, and `kept_share`, the share of valid samples that are valid in the release at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.features.material import TABLES, Material
+from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.geometry import distance_deg
+from gazeveil.gaze.recording import Recording
+from gazeveil.utility.utility import Utility, UtilityResult
+
+#: What may be compared; `auto` takes samples where the release has them, else the first table it holds of window, fixation, saccade.
+ON = ("auto", "samples", *TABLES)
+
+_ORDER = ("window", "fixation", "saccade")
+
+
+@dataclass(frozen=True)
+class Signal(Utility):
+    """Error of released signals.
+
+    Parameters
+    ----------
+    on : str
+        One of :data:`ON`. Rows of a table are matched by person, stimulus, session, task and index, so tables of events are compared as released; events that
+        were found again on released samples have other indices, and `events` compares those.
+    """
+
+    on: str = "auto"
+
+    name: ClassVar[str] = "signal"
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def check(self) -> None:
+        """Check the word."""
+        checks.one_of(self.name, "on", self.on, ON)
+
+    def can(self, material: Material) -> bool:
+        """Whether a release holds what is to be compared."""
+        if self.on == "samples":
+            return material.cohort is not None
+        return self.on == "auto" or material.has(self.on)
+
+    def measure(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[UtilityResult, ...]:
+        """The errors; see the module and :class:`Utility`."""
+        on = self.on
+        if on == "auto":
+            on = "samples" if test.cohort is not None and raw.cohort is not None else next(t for t in _ORDER if test.has(t))
+        if on == "samples":
+            if raw.cohort is None or test.cohort is None:
+                raise DataError("signal:on=samples needs samples on both sides, and one of them holds tables only. Use signal:on=window.")
+            return _samples(raw, test)
+        return _tables(raw.table(on), test.table(on), on)
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------------------------
+
+_COLUMNS = ("nmse", "nmse_utility", "nmse_utility_finite", "rmse", "rmse_published", "square", "level")
+
+
+def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResult, ...]:
+    columns = [name for name in raw.columns if name in test.columns]
+    if not columns:
+        raise DataError(f"The recorded and the released {on} table have no feature in common. Release the same features.")
+    raw, test = raw.select(columns=columns), test.select(columns=columns)
+    size = _sizes(raw)
+    released = test.recordings()
+    persons: list[str] = []
+    signals: list[NDArray[np.float64]] = []
+    matched = 0
+    for key, rows in raw.recordings().items():
+        theirs = released.get(key)
+        if theirs is None:
+            continue
+        _, mine, other = np.intersect1d(raw.keys.index[rows], test.keys.index[theirs], return_indices=True)
+        if len(mine):
+            persons.append(key[0])
+            signals.append(measures(raw.values[rows[mine]], test.values[theirs[other]], size))
+            matched += len(mine)
+    if not signals:
+        raise DataError(
+            f"No row of the released {on} table has the person, stimulus, session, task and index of a recorded one, so there is nothing to compare."
+            " A release under fresh pseudonyms cannot be compared row by row; use document, task or events instead."
+        )
+    one = np.stack(signals)  # recordings x measures x features
+    who = np.array(persons)
+    note = f"{on} table, {len(columns)} features, {matched} of {len(raw)} recorded rows are in the release"
+    by = {name: one[:, i] for i, name in enumerate(_COLUMNS)}
+    level = _mean(by["level"])
+    by["nmse_finite"] = by["square"] / np.where(level > 0, level, np.nan)
+    lost = int(np.isnan(by["nmse"]).sum())
+    exact = int((by["square"] == 0).sum())
+    told = f"{lost} of {by['nmse'].size} signals have a mean of 0 and no figure"
+    unit = "in units of the public range" if raw.bounds is not None else "in units of the recorded standard deviation"
+    results = [
+        _result("nmse", by["nmse"], who, f"{note}; as published, its expectation is infinite; {told}"),
+        _result("nmse_finite", by["nmse_finite"], who, note),
+        _result("nmse_utility", by["nmse_utility"], who, f"{note}; as published; {exact} signals are exact and left out", "higher"),
+        _result("nmse_utility_finite", by["nmse_utility_finite"], who, f"{note}; {exact} signals are exact and left out", "higher"),
+        _result("rmse", by["rmse"], who, f"{note}; {unit}"),
+        _result("rmse_published", by["rmse_published"], who, f"{note}; {unit}, not divided by the number of rows"),
+    ]
+    medians = np.array([_median(by["nmse"][who == name]) for name in np.unique(who).tolist()])[:, None]
+    parts = _result("nmse_median", medians, np.unique(who), f"{note}; median over all signals, parts over those of a person")
+    results.insert(1, replace(parts, value=_median(by["nmse"])))
+    return tuple(results)
+
+
+def measures(x: NDArray[np.float64], y: NDArray[np.float64], size: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The measures of one recording.
+
+    Parameters
+    ----------
+    x, y : array, shape (rows, features)
+        Recorded and released; rows in which either is NaN do not count.
+    size : array, shape (features,)
+        Unit of the root mean squares; NaN where a feature has none.
+
+    Returns
+    -------
+    array, shape (7, features)
+        |NMSE|, its inverse, the finite inverse, root of mean and of sum of squares in units of `size`, mean of squares, squared mean of x; NaN where undefined.
+
+    Examples
+    --------
+    >>> measures(np.array([[1.0], [3.0]]), np.array([[2.0], [4.0]]), np.array([2.0])).ravel().round(4).tolist()
+    [0.1667, 6.0, 4.0, 0.5, 0.7071, 1.0, 4.0]
+    """
+    both = ~(np.isnan(x) | np.isnan(y))
+    n = both.sum(axis=0)
+    some = n > 0
+    least = np.maximum(n, 1)
+    total = (np.where(both, x - y, 0.0) ** 2).sum(axis=0)
+    square = np.where(some, total / least, np.nan)
+    mean_x, mean_y = (np.where(some, np.where(both, v, 0.0).sum(axis=0) / least, np.nan) for v in (x, y))
+    product, level = np.abs(mean_x * mean_y), mean_x**2
+    wrong = np.where(square > 0, square, np.nan)
+    nmse = square / np.where(product > 0, product, np.nan)
+    # A mean of 0 as recorded has no level to measure an error by; a mean of 0 as released has an utility of 0.
+    has_level = np.where(level > 0, 1.0, np.nan)
+    return np.stack(
+        (nmse, has_level * product / wrong, has_level * level / wrong, np.sqrt(square) / size, np.where(some, np.sqrt(total), np.nan) / size, square, level)
+    )
+
+
+def _sizes(raw: FeatureTable) -> NDArray[np.float64]:
+    if raw.bounds is not None:
+        return raw.bounds[:, 1] - raw.bounds[:, 0]
+    seen = ~np.isnan(raw.values)
+    n = np.maximum(seen.sum(axis=0), 1)
+    mean = np.where(seen, raw.values, 0.0).sum(axis=0) / n
+    deviation = np.sqrt((np.where(seen, raw.values - mean, 0.0) ** 2).sum(axis=0) / n)
+    return np.where(deviation > 0, deviation, np.nan)
+
+
+# --- samples --------------------------------------------------------------------------------------------------------------------------
+
+
+def _samples(raw: Material, test: Material) -> tuple[UtilityResult, ...]:
+    assert raw.cohort is not None
+    assert test.cohort is not None
+    at = {key: i for i, key in enumerate(test.cohort.keys)}
+    persons: list[str] = []
+    rows: list[NDArray[np.float64]] = []
+    compared = 0
+    for i, key in enumerate(raw.cohort.keys):
+        if key in at:
+            found, n = position_errors(raw.cohort[i], test.cohort[at[key]])
+            persons.append(key[0])
+            rows.append(found)
+            compared += n
+    if not rows:
+        raise DataError("No recording of the release has the person, stimulus, session and task of a recorded one, so there is nothing to compare.")
+    values, who = np.stack(rows), np.array(persons)
+    note = f"{compared} samples of {len(rows)} recordings at equal times"
+    return (
+        _result("rmse_deg", values[:, :1], who, note),
+        _result("rmse_published_deg", values[:, 1:2], who, f"{note}; not divided by the number of samples"),
+        _result("median_error_deg", values[:, 2:3], who, note),
+        _result("kept_share", values[:, 3:], who, "share of valid samples that are valid in the release at the same time", "higher"),
+    )
+
+
+def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.float64], int]:
+    """Root mean square, root of the sum of squares, median of the visual angle in degrees, and the share of samples kept; and how many were compared.
+
+    NaN where no sample can be compared; the share is NaN for a recording without valid samples.
+    """
+    mine, theirs = (np.flatnonzero(r.valid) for r in (raw, released))
+    _, a, b = np.intersect1d(raw.t_ns[mine], released.t_ns[theirs], assume_unique=True, return_indices=True)
+    a, b = mine[a], theirs[b]
+    share = len(a) / len(mine) if len(mine) else float("nan")
+    if len(a) == 0:
+        return np.array([np.nan, np.nan, np.nan, share]), 0
+    away = distance_deg(raw.space, raw.x_deg[a], raw.y_deg[a], released.x_deg[b], released.y_deg[b])
+    return np.array([np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away), share]), len(a)
+
+
+# --- averages -------------------------------------------------------------------------------------------------------------------------
+
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over the first axis of what is not NaN; NaN where nothing is."""
+    seen = ~np.isnan(values)
+    n = seen.sum(axis=0)
+    return np.where(n > 0, np.where(seen, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    """Median of what is not NaN; NaN where nothing is."""
+    seen = values[~np.isnan(values)]
+    return float(np.median(seen)) if len(seen) else float("nan")
+
+
+def _result(metric: str, values: NDArray[np.float64], who: NDArray[np.str_], note: str, better: str = "lower") -> UtilityResult:
+    """Average over a person's recordings, then over features, then over people; people without a figure are left out of the value."""
+    names = np.unique(who).tolist()
+    parts = np.array([float(_mean(_mean(values[who == name]))) for name in names])
+    lost = int(np.isnan(parts).sum())
+    if lost:
+        note += f"; {lost} of {len(parts)} people have no figure"
+        parts, names = parts[~np.isnan(parts)], [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)]
+    value = float(parts.mean()) if len(parts) else float("nan")
+    return UtilityResult(metric, value, parts, "person", tuple(names), better=better, note=note)
