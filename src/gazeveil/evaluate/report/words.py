@@ -1,0 +1,124 @@
+"""The summary at the top, in plain language: what an attacker gets without protection, with each release, and who would have missed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gazeveil.evaluate.report.digest import Difference, Digest, Rate, Release
+from gazeveil.evaluate.report.wording import SCENARIOS, attack_label, by_guessing, interval, percent, points, share
+
+#: With more releases than this the summary shows one setting of each mechanism.
+MOST_CARDS = 12
+
+
+def opening(digest: Digest) -> str:
+    """What an attacker gets without protection."""
+    release = digest.baseline
+    if release is None or release.worst is None:
+        return "What an attacker gets without protection was not measured, so the figures below have nothing to be compared with."
+    worst = release.worst
+    seen = "Without protection an attacker who has seen these people look at other things"
+    text = f"{seen} recognises {share(worst.found, worst.n)}; guessing would give {by_guessing(worst.chance, worst.n)}."
+    return text if worst.above_chance else text + " That is no better than guessing: these recordings cannot show what a mechanism protects."
+
+
+def verdict(release: Release) -> str:
+    """What the strongest attacker gets of one release."""
+    worst = release.worst
+    if worst is None:
+        return f"{_capital(release.label)}: nobody attacked it."
+    who = f"the strongest attacker ({attack_label(worst.attack)}, who {SCENARIOS.get(worst.scenario, worst.scenario)})"
+    if release.baseline:
+        return f"Without protection {who} recognises {_how_many(worst)}."
+    if worst.above_chance:
+        return f"With {release.label} {who} still recognises {_how_many(worst)}."
+    return f"With {release.label} no attacker tried does better than guessing: {who} recognises {_how_many(worst)}."
+
+
+def trap(release: Release) -> str:
+    """What the papers' RBF network alone would have said, where it would have said something else; else nothing."""
+    rbfn, worst = release.rbfn, release.worst
+    if not release.trap or rbfn is None or worst is None:
+        return ""
+    return (
+        f"The RBF network alone would have called this safe: it recognises {share(rbfn.found, rbfn.n)}, no better than guessing, where the strongest"
+        f" attacker recognises {share(worst.found, worst.n)}."
+    )
+
+
+def second(digest: Digest) -> str:
+    """One release to begin with: of those the RBF network alone would have passed the one that leaks most, else the one that leaks most."""
+    protected = [r for r in digest.protected if r.worst is not None]
+    chosen = max([r for r in protected if r.trap] or protected, key=lambda r: r.worst.value if r.worst is not None else 0.0, default=None)
+    return "" if chosen is None else " ".join(filter(None, (verdict(chosen), trap(chosen))))
+
+
+def overview(digest: Digest) -> list[str]:
+    """The findings over all releases, one sentence each."""
+    protected = [r for r in digest.protected if r.worst is not None]
+    if not protected:
+        return ["No protected release was attacked."]
+    said = []
+    broken = [r for r in protected if r.worst is not None and r.worst.above_chance]
+    held = [r for r in protected if r not in broken]
+    if held:
+        said.append(f"No attacker tried does better than guessing on {len(held)} of {len(protected)} releases: {_listed(held)}.")
+    if broken:
+        said.append(f"People are still recognised in {len(broken)} of {len(protected)} releases. {_capital(_listed(broken, counts=True))}.")
+    traps = [r for r in protected if r.trap]
+    if traps:
+        it = "it" if len(traps) == 1 else f"{len(traps)} of them"
+        said.append(f"The RBF network alone, the attacker of the papers, would have called {it} safe: {_listed(traps)}.")
+    stronger = [d for d in digest.differences if d.low > 0]
+    if stronger:
+        most = max(stronger, key=lambda d: d.difference)
+        said.append(
+            f"An attacker who adapts gains: {attack_label(most.attack)} finds {points(most.difference).lstrip('+')} points more people than the same attacker"
+            f" left as it is ({most.release.label}; 95 % interval {points(most.low)} to {points(most.high)})."
+        )
+    failures = digest.results.failures
+    if failures:
+        said.append(f"{len(failures)} of the planned figures could not be computed; they are listed under Failures.")
+    return said
+
+
+def carded(digest: Digest) -> list[tuple[Release, str]]:
+    """The releases the summary shows, each with a note: all of them, or of each mechanism the setting that protects best."""
+    attacked = list(digest.attacked)
+    if len(attacked) <= MOST_CARDS:
+        return [(r, "") for r in attacked]
+    groups: dict[tuple[str, str, str], list[Release]] = {}
+    for r in attacked:
+        groups.setdefault((r.key[0], r.key[1], r.key[3]), []).append(r)
+    best = [(min(g, key=lambda r: r.worst.value if r.worst is not None else 1.0), len(g)) for g in groups.values()]
+    return [(r, f"the most protective of {n} settings" if n > 1 else "") for r, n in best]
+
+
+def compared(d: Difference) -> str:
+    """One adaptive attacker against its frozen self."""
+    if not (d.low > 0 or d.high < 0):
+        return "no difference shown"
+    return "stronger" if d.difference > 0 else "weaker"
+
+
+def headline(digest: Digest) -> tuple[str, ...]:
+    """The whole summary as sentences, for a terminal."""
+    said = [opening(digest)]
+    for release, note in carded(digest):
+        if not release.baseline:
+            said.append(" ".join(filter(None, (verdict(release), f"(This is {note}.)" if note else "", trap(release)))))
+    return tuple(said)
+
+
+def _how_many(rate: Rate) -> str:
+    between = interval(rate.low, rate.high)
+    return f"{share(rate.found, rate.n)} ({percent(rate.value)}{f', 95 % interval {between}' if between else ''})"
+
+
+def _listed(releases: Sequence[Release], *, counts: bool = False) -> str:
+    shown = [r.label + (f": {share(r.worst.found, r.worst.n)}" if counts and r.worst is not None else "") for r in releases[:8]]
+    return "; ".join(shown) + (f"; and {len(releases) - 8} more" if len(releases) > 8 else "")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
