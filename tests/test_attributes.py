@@ -47,7 +47,7 @@ def test_a_number_that_shows_is_guessed():
     assert found.result("r2").value > 0.4
     assert found.result("r2").p_value < 0.02
     assert found.result("mae").value < 0.8 * found.result("mae").chance
-    assert found.result("auc").value > 0.85
+    assert found.result("auc").value > 0.75
 
 
 def test_an_attribute_that_does_not_show_is_at_chance_although_people_are_recognisable():
