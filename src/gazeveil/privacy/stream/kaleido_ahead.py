@@ -32,7 +32,7 @@ _NO_WORDS = np.empty(0, dtype=np.uint64)
 class Records(Words):
     """Words in records, and the numbers made of them."""
 
-    def serve(self, work: Work, count: int, whole: NDArray[np.int64]) -> None:
+    def serve(self, work: Work, count: int, whole: NDArray[np.int64], real: Numbers) -> None:
         """Run `work` until `count` samples are done."""
         if self._process != _process():
             self._renew(_NO_WORDS if self.source.secure else self._left)
@@ -41,7 +41,7 @@ class Records(Words):
             per, skip = step.words_of_record(whole), int(whole[step.SKIP])
             ahead = np.empty((_AHEAD, step.NUMBERS))
             if count // skip >= MANY:
-                done, words, position = self._in_two_threads(work, count, whole, words, per, skip)
+                done, words, position = self._in_two_threads(work, count, whole, real, words, per, skip)
             else:
                 done, position = work(0, words, 0, ahead, 0)
             while done < count:
@@ -52,14 +52,16 @@ class Records(Words):
             ahead[...] = 0
             self._left = words[position:]
 
-    def _in_two_threads(self, work: Work, count: int, whole: NDArray[np.int64], words: WordArray, per: int, skip: int) -> tuple[int, WordArray, int]:
+    def _in_two_threads(
+        self, work: Work, count: int, whole: NDArray[np.int64], real: Numbers, words: WordArray, per: int, skip: int
+    ) -> tuple[int, WordArray, int]:
         """As far as whole chunks go: samples done, words at hand, position among them."""
         made = 0
         buffers = [np.empty((CHUNK, step.NUMBERS)) for _ in range(2)]
 
         def chunk(records: int, ahead: Numbers) -> WordArray:
             taken = self.source.take(records * per)
-            step.make(taken, 0, records, ahead, whole)
+            step.make(taken, 0, records, ahead, whole, real)
             return taken
 
         if len(words) % per:

@@ -78,33 +78,29 @@ def test_passes(distance: float, threshold: float, scale: float, word: np.uint64
 
 
 @fused
-def arc_near_or_far(square: float, threshold: float, scale: float, unit: float, error: float) -> tuple[bool, int]:
-    """Whether an arc is at most threshold + scale * unit, in radians, and whether that is settled.
+def arc_limit(threshold: float, scale: float, unit: float, error: float) -> tuple[float, float]:
+    """The squared chord of an arc of threshold + scale * unit radians, and a bound on the error of comparing one with it.
 
-    `square` is the squared length of the chord. No arc is computed: arc <= tau if square <= 4 sin(tau / 2)**2, for tau from 0 to pi.
+    An arc is at most tau, from 0 to pi, if the square of its chord is at most 4 sin(tau / 2)**2. Where no arc is that short the limit is
+    below every square, where every arc is, above; where doubles cannot tell which case it is, the bound is infinite.
     """
     eta = scale * unit
     tau = threshold + eta
     error = 2.0 * (scale * error + (abs(threshold) + abs(eta)) * 2.0**-51)
-    if error > 1.0:
-        return False, UNSETTLED
-    if tau < -error:
-        return False, SETTLED
-    if tau > math.pi + error:
-        return True, SETTLED
-    _, half = cos_sin(tau * (0.5 * _PER_RADIAN))
-    margin = 4.0 * half * half - square
+    _, half = cos_sin(min(max(tau, 0.0), math.pi) * (0.5 * _PER_RADIAN))
+    limit = 4.0 * half * half if tau > 0.0 else -1.0
+    limit = limit if tau < math.pi else 8.0
     # the derivative of 4 sin(tau / 2)**2 is at most 2; directions are within 2**-47, chords at most 2
-    if tau < error or tau > math.pi - error or not abs(margin) > 4.0 * error + 2.0**-42:
-        return False, UNSETTLED
-    return margin > 0.0, SETTLED
+    sure = error <= 1.0 and abs(tau) > error and abs(tau - math.pi) > error
+    return limit, (4.0 * error + 2.0**-42 if sure else np.inf)
 
 
 @fused
 def arc_test_passes(square: float, threshold: float, scale: float, word: np.uint64) -> tuple[bool, int]:
-    """Whether an arc is at most threshold + Laplace(scale), in radians, and whether that is settled; `square` as above."""
+    """Whether an arc is at most threshold + Laplace(scale), in radians, and whether that is settled; `square` is that of its chord."""
     unit, error = laplace_unit(word)
-    return arc_near_or_far(square, threshold, scale, unit, error)
+    limit, bound = arc_limit(threshold, scale, unit, error)
+    return square < limit, (SETTLED if abs(limit - square) > bound else UNSETTLED)
 
 
 @fused
@@ -192,15 +188,20 @@ def wide_kept(scale_rad: float, rho: float, e: float) -> int:
 
 
 @fused
-def narrow_arc(scale_rad: float, one: np.uint64, two: np.uint64, four: np.uint64) -> tuple[float, float, float, int]:
-    """Cosine and sine of a planar Laplace arc length, their error, and whether it is kept: with probability sin(rho) / rho."""
+def narrow_unit(one: np.uint64, four: np.uint64) -> tuple[float, float]:
+    """Planar Laplace radius of scale 1 and a bound on its error, infinite where the words say too little."""
     least = min(one, four)
-    if least < _LEAST_WORD:
-        return 1.0, 0.0, 0.0, UNSETTLED
     e = -log((np.float64(one) + 0.5) * _TURN * ((np.float64(four) + 0.5) * _TURN))
+    cut = 2.0**-48 if least > _LARGE_WORD else (2.0**-43 if least >= _LEAST_WORD else np.inf)
+    return e, cut + (1.0 + e) * 2.0**-48
+
+
+@fused
+def narrow_kept(scale_rad: float, e: float, error: float, two: np.uint64) -> tuple[float, float, float, int]:
+    """Cosine and sine of the arc length scale * e, their error, and whether it is kept: with probability sin(rho) / rho."""
     rho = scale_rad * e
-    rho_error = scale_rad * ((2.0**-48 if least > _LARGE_WORD else 2.0**-43) + (1.0 + e) * 2.0**-48)
-    if abs(rho - math.pi) < 2.0 * rho_error + 2.0**-50:
+    rho_error = scale_rad * error
+    if not abs(rho - math.pi) > 2.0 * rho_error + 2.0**-50:
         return 1.0, 0.0, 0.0, UNSETTLED
     if rho > math.pi:
         return 1.0, 0.0, 0.0, REJECTED
@@ -212,15 +213,26 @@ def narrow_arc(scale_rad: float, one: np.uint64, two: np.uint64, four: np.uint64
 
 
 @fused
-def sphere_point(
-    cos_lon: float, sin_lon: float, up: float, flat: float, step: float, cos_rho: float, sin_rho: float, rho_error: float, cos_turn: float, sin_turn: float
-) -> tuple[np.int64, np.int64, int]:
-    """The lattice point at that arc length and bearing from the place whose :func:`axes` are given, and whether it is settled."""
+def narrow_arc(scale_rad: float, one: np.uint64, two: np.uint64, four: np.uint64) -> tuple[float, float, float, int]:
+    """Cosine and sine of a planar Laplace arc length, their error, and whether it is kept."""
+    e, error = narrow_unit(one, four)
+    return narrow_kept(scale_rad, e, error, two)
+
+
+@fused
+def moved(
+    cos_lon: float, sin_lon: float, up: float, flat: float, cos_rho: float, sin_rho: float, cos_turn: float, sin_turn: float
+) -> tuple[float, float, float]:
+    """The direction at that arc length and bearing from the place whose :func:`axes` are given."""
     east, north = sin_rho * cos_turn, sin_rho * sin_turn
     # in the plane of the meridian: along the axis, and away from it; then across it
-    y = cos_rho * up + north * flat
     out = cos_rho * flat - north * up
-    x, z = out * sin_lon + east * cos_lon, out * cos_lon - east * sin_lon
+    return out * sin_lon + east * cos_lon, cos_rho * up + north * flat, out * cos_lon - east * sin_lon
+
+
+@fused
+def rounded_direction(x: float, y: float, z: float, step: float, rho_error: float) -> tuple[np.int64, np.int64, int]:
+    """The lattice point of a direction, and whether it is settled."""
     away = math.sqrt(x * x + z * z)
     if away < 2.0**-20:
         return np.int64(0), np.int64(0), UNSETTLED
@@ -253,4 +265,5 @@ def sphere_noise(
         cos_rho, sin_rho, rho_error, kept = narrow_arc(scale_rad, one, two, four)
     if kept != SETTLED:
         return np.int64(0), np.int64(0), kept
-    return sphere_point(cos_lon, sin_lon, up, flat, step, cos_rho, sin_rho, rho_error, cos_turn, sin_turn)
+    x, y, z = moved(cos_lon, sin_lon, up, flat, cos_rho, sin_rho, cos_turn, sin_turn)
+    return rounded_direction(x, y, z, step, rho_error)

@@ -78,11 +78,11 @@ class Plan:
         """Scale of the noise of a publication, in steps or on a sphere in radians."""
         return float(step.scale_of(units, float(self.real[step.SCALE_TIMES_UNITS])))
 
-    def state(self, streams: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def state(self, streams: int) -> NDArray[np.int64]:
         """Streams that have not begun."""
         states = np.zeros((streams, step.RING + 2 * self.slots), dtype=np.int64)
         states[:, step.LAST_TEST] = -self.skip
-        return states, np.zeros((streams, 3))
+        return states
 
 
 def lattice_bits(r_deg: Fraction) -> int:
@@ -123,7 +123,7 @@ def plan(
     # On the sphere scales are in radians.
     unit = math.radians(float(g)) * (1.0 + 2.0**-50) if sphere else 1.0
     units = slots << _UNIT_BITS
-    whole = np.zeros(15, dtype=np.int64)
+    whole = np.zeros(16, dtype=np.int64)
     whole[step.RULE], whole[step.SKIP], whole[step.WINDOW], whole[step.SLOTS], whole[step.UNITS] = rule, skip, w, slots, units
     whole[step.LEAST_UNITS] = max(1, math.ceil(r_steps * units / (publish * _MOST_SCALE_STEPS)))
     whole[step.TESTS], whole[step.SPHERE], whole[step.AFTER] = h is not None, sphere, AFTER.index(after)
@@ -145,6 +145,9 @@ def plan(
         real[step.PRIOR_Y] = _SPHERE_PRIOR_DEG * (1 << bits)
     else:
         real[step.PRIOR_X], real[step.PRIOR_Y] = space.width_deg / 4 * (1 << bits), space.height_deg / 4 * (1 << bits)
+    # What is made ahead is for the scale that publications have when nearly every slot publishes; any other is made on the spot.
+    usual = {step.HALVING: units // (slots + 1), step.RESERVE: units // slots // 2 + units // 2 // (slots + 1), step.UNIFORM: units // slots}[rule]
+    whole[step.NARROW] = sphere and float(real[step.SCALE_TIMES_UNITS]) / max(usual, 1) <= WIDE_RAD
     nodes, weights = roots_genlaguerre(step.QUADRATURE, 0.5)
     real[step.NODES : step.NODES + step.QUADRATURE] = nodes
     real[step.NODES + step.QUADRATURE :] = np.log(weights / gamma(1.5))
@@ -158,13 +161,12 @@ class _Run:
         self,
         plan: Plan,
         states: NDArray[np.int64],
-        vectors: NDArray[np.float64],
         x_deg: NDArray[np.float64],
         y_deg: NDArray[np.float64],
         valid: NDArray[np.bool_],
         trace: NDArray[np.int64],
     ) -> None:
-        self.plan, self.states, self.vectors, self.trace = plan, states, vectors, trace
+        self.plan, self.states, self.trace = plan, states, trace
         self.x_deg, self.y_deg, self.valid = x_deg, y_deg, valid
         self.known = np.zeros(5, dtype=np.int64)
 
@@ -172,7 +174,7 @@ class _Run:
         whole, real = self.plan.whole, self.plan.real
         while True:
             done, position, why, where = step.run(
-                self.x_deg, self.y_deg, self.valid, done, self.states, self.vectors, whole, real, self.known, self.trace, words, position, ahead, made
+                self.x_deg, self.y_deg, self.valid, done, self.states, whole, real, self.known, self.trace, words, position, ahead, made
             )
             if why in (step.FINISHED, step.NEEDS_WORDS):
                 return done, position
@@ -237,7 +239,7 @@ class LatticeStage(Stage):
     def __init__(self, plan: Plan, streams: int, sources: Sequence[Source]) -> None:
         self.plan = plan
         self.words = [Records(s) for s in sources]
-        self.states, self.vectors = plan.state(streams)
+        self.states = plan.state(streams)
         self.trace: NDArray[np.int64] | None = None
         self.traced = False
         self._no_words = np.empty(0, dtype=np.uint64)
@@ -258,18 +260,18 @@ class LatticeStage(Stage):
         if rows * n == 1 and not self.traced:
             # Most single samples are between two tests and need no noise.
             done, *_ = step.run(
-                x_deg, y_deg, valid, 0, self.states, self.vectors, self.plan.whole, self.plan.real, self._nothing_known, self._no_trace, self._no_words, 0,
+                x_deg, y_deg, valid, 0, self.states, self.plan.whole, self.plan.real, self._nothing_known, self._no_trace, self._no_words, 0,
                 self._nothing_made, 0,
             )  # fmt: skip
             if done == 1:
                 return t_ns, x_deg, y_deg, valid
         trace = np.empty((rows, n), dtype=np.int64) if self.traced else np.empty((rows, 0), dtype=np.int64)
         if len(self.words) == 1:
-            self.words[0].serve(_Run(self.plan, self.states, self.vectors, x_deg, y_deg, valid, trace.reshape(-1)), rows * n, self.plan.whole)
+            self.words[0].serve(_Run(self.plan, self.states, x_deg, y_deg, valid, trace.reshape(-1)), rows * n, self.plan.whole, self.plan.real)
         else:
             for s, words in enumerate(self.words):
                 row = slice(s, s + 1)
-                words.serve(_Run(self.plan, self.states[row], self.vectors[row], x_deg[row], y_deg[row], valid[row], trace[s]), n, self.plan.whole)
+                words.serve(_Run(self.plan, self.states[row], x_deg[row], y_deg[row], valid[row], trace[s]), n, self.plan.whole, self.plan.real)
         if self.traced:
             self.trace = trace
         return t_ns, x_deg, y_deg, valid
