@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def about(desk: Desk) -> Content:
     twin = next((r for r in released if r.key == recording.key), None)
     if twin is not None:
         found["trace"] = _trace(twin, int(recording.t_ns[0]) if len(recording) else 0)
-    found["map"] = _map(released, recording)
+    found["map"] = _map([r for r in released if r.stimulus == recording.stimulus], recording)
     space = recording.space
     wide, high = space.width_deg, space.height_deg
     extent = (0.0, wide, 0.0, high) if isinstance(space, Sphere) else (-wide / 2, wide / 2, -high / 2, high / 2)
@@ -107,7 +108,7 @@ def _trace(recording: Recording, start_ns: int) -> Content:
     }
 
 
-def _map(recordings: Cohort, like: Recording) -> list[list[float]]:
+def _map(recordings: Iterable[Recording], like: Recording) -> list[list[float]]:
     space = like.space
     columns = max(1, round(MAP_ROWS * space.width_deg / space.height_deg))
     total = np.zeros((MAP_ROWS, columns))
