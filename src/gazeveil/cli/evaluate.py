@@ -55,10 +55,7 @@ def command(
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
-    workers: #: How a rate is shown; see :func:`rate_words`.
-RATE_COLUMNS = ("people", "rate", "95 %", "chance", "p")
-
-WorkersOption = None,
+    workers: WorkersOption = None,
     cluster: Annotated[str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://10.0.0.1:8786.", show_default=False)] = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html and its pictures.")] = True,
     json_file: JsonOption = None,
