@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -28,13 +27,16 @@ FOUND: dict[tuple[str, str, str, str], dict[str, int]] = {
 #: Mechanism -> (saliency KL, document accuracy).
 USED = {"none": (0.0, 0.95), "gaussian": (0.21, 0.8), "temporal": (0.01, 0.93), "k-same-select": (None, 0.72), "kaleido": (0.9, 0.4)}
 
-GUARANTEES = (
-    {"mechanism": "gaussian:sigma_deg=10,reading=corrected", "sentence": "gaussian (corrected): a claim.", "status": "claimed", "definition": "rho-zcdp", "unit": "window"},
-    {"mechanism": "temporal:K=3,reading=corrected", "sentence": "temporal makes no privacy promise.", "status": "proved", "definition": "none", "unit": "user"},
-    {"mechanism": "k-same-select:k=4,reading=published", "sentence": "Its paper claims; refuted.", "status": "refuted", "definition": "k-anonymity", "unit": "user"},
-    {"mechanism": "k-same-select:k=4,reading=corrected", "sentence": "It promises 4-anonymity.", "status": "proved", "definition": "k-anonymity", "unit": "user"},
-    {"mechanism": "kaleido:epsilon=1,w=50,r_deg=2,reading=corrected", "sentence": "Tested only.", "status": "empirical", "definition": "epsilon-w-r-dp", "unit": "window"},
-)  # fmt: skip
+GUARANTEES = tuple(
+    {"mechanism": mechanism, "sentence": sentence, "status": status, "definition": definition, "unit": unit}
+    for mechanism, sentence, status, definition, unit in (
+        ("gaussian:sigma_deg=10,reading=corrected", "gaussian (corrected): a claim.", "claimed", "rho-zcdp", "window"),
+        ("temporal:K=3,reading=corrected", "temporal makes no privacy promise.", "proved", "none", "user"),
+        ("k-same-select:k=4,reading=published", "Its paper claims; refuted.", "refuted", "k-anonymity", "user"),
+        ("k-same-select:k=4,reading=corrected", "It promises 4-anonymity.", "proved", "k-anonymity", "user"),
+        ("kaleido:epsilon=1,w=50,r_deg=2,reading=corrected", "Tested only.", "empirical", "epsilon-w-r-dp", "window"),
+    )
+)
 
 
 def results(
@@ -91,8 +93,3 @@ def examples() -> dict[str, object]:
         "space": "sphere",
         "extent": (0.0, 360.0, 0.0, 180.0),
     }
-
-
-def nan_free(value: float) -> bool:
-    """Whether a figure is one."""
-    return math.isfinite(value)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +55,9 @@ def identification(digest: Digest, folder: Path) -> Picture:
         if math.isfinite(worst.low):
             axes.plot([100 * worst.low, 100 * worst.high], [row, row], "-", color=colour, lw=2.4, solid_capstyle="round", zorder=3.5)
         axes.plot(100 * worst.value, row, "o", ms=8.5, color=colour, mec=light("paper"), mew=1, zorder=4)
-        axes.text(-1, row - 0.4, f"{release.number}. {release.label}", va="center", ha="left", fontsize=9.5, bbox=_blank(), zorder=1.8)
+        axes.text(
+            -1, row - 0.4, shorten(f"{release.number}. {release.label}", 50, placeholder="..."), va="center", ha="left", fontsize=9.5, bbox=_blank(), zorder=1.8
+        )
         axes.text(101, row - 0.4, share(worst.found, worst.n), va="center", ha="right", fontsize=9.5, color=light("muted"), bbox=_blank(), zorder=1.8)
     for chance in chances:
         axes.axvline(100 * chance, color=light("muted"), lw=1.4, ls=_GUESS, zorder=1.5)
@@ -67,7 +70,10 @@ def identification(digest: Digest, folder: Path) -> Picture:
         Line2D([], [], marker="o", ls="-", lw=2.4, ms=8, color=light("blue"), label="strongest attacker, 95 %"),
         Line2D([], [], color=light("muted"), lw=1.4, ls=_GUESS, label="guessing"),
         Line2D([], [], marker="s", ls="", mfc=light("paper"), mec=light("ink"), ms=7, label="RBF network (papers)"),
-        *(Line2D([], [], marker=m, ls="", mfc="none", mec=light("muted"), ms=5.5, label=attack_label(n)) for n, m in sorted(names.items())),
+        *(
+            Line2D([], [], marker=m, ls="", mfc="none", mec=light("muted"), ms=5.5, label=shorten(attack_label(n), 27, placeholder="..."))
+            for n, m in sorted(names.items())
+        ),
     ]
     drawn.legend(handles=handles, loc="outside lower center", ncols=2, columnspacing=1.2, handletextpad=0.6)
     said = "; ".join(f"{r.label} {percent(r.worst.value)}" for r in releases if r.worst is not None)
@@ -232,7 +238,7 @@ def adaptive(differences: Sequence[Difference], folder: Path) -> Picture:
         if math.isfinite(d.low):
             axes.plot([100 * d.low, 100 * d.high], [row, row], "-", color=colour, lw=2.4, solid_capstyle="round")
         axes.plot(100 * d.difference, row, "o", ms=7.5, color=colour, mec=light("paper"))
-        label = f"{d.release.number}. {attack_label(d.attack)}"
+        label = shorten(f"{d.release.number}. {attack_label(d.attack)}", 62, placeholder="...")
         axes.text(0.0, row - 0.42, label, transform=axes.get_yaxis_transform(), fontsize=9.5, va="center", bbox=_blank(), zorder=1.8)
     reach = max([10.0, *(100 * abs(v) for d in shown for v in (d.low, d.high, d.difference) if math.isfinite(v))]) * 1.08
     axes.set(xlim=(-reach, reach), ylim=(len(shown) - 0.5, -0.8), yticks=[], xlabel="← weaker  |  points more people recognised  |  stronger →")

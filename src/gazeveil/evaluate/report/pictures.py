@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import wrap
+from textwrap import shorten, wrap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ def traces(digest: Digest, folder: Path) -> Picture | None:
         path.plot(x, y, "-", color=colour, lw=1.2, alpha=0.55, zorder=2)
         path.plot(before[1], before[2], "-", color=light("ink"), lw=0.7, zorder=3)
         path.invert_yaxis()
-        over_time.set_title(_label(text, digest))
+        over_time.set_title(shorten(_label(text, digest), 44, placeholder="..."))
         over_time.set_ylabel("x (deg)")
         path.set_ylabel("y (deg)")
     grid[-1][0].set_xlabel("time (s)")
