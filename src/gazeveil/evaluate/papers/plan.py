@@ -1,0 +1,419 @@
+"""Studies of several parts: a paper's figure spans datasets, splits and protocols, and each of them is a study of its own.
+
+A file with `[[part]]` tables. What stands above them holds for every part; a part may say otherwise, and names its recordings:
+
+* `label`: the dataset, or `dataset, variant`; it becomes the `cohort` of its rows.
+* `cohort` (path, format, options...) and `simulate`, as in a plain study: the files where they are, else a simulated cohort of the same shape. A list of
+  `simulate` tables is one cohort of several: the same people at several tasks (`join = "tasks"`), or different people (`join = "datasets"`, then each
+  table has a `dataset`, and `cohort` may be a list too).
+* `windows = true` reduces the recordings to their table of window features; `drop` leaves columns of it out.
+* `people` and `stimuli` in `draw` take so many at random, `attributes = "S004 Table 1"` gives the people the ages and genders of that table.
+* `curves` names a window feature whose correlation over people is kept for drawing (S002 Figs 3 to 6).
+
+In texts of mechanisms, attacks and utilities `{1,2,5}` stands for each of the values. `[quick]` says what the short form overrides; `most` in it
+caps people, stimuli and seconds, and lists in braces are cut to their ends. A mechanism whose name is reserved but whose code is not there is left out and
+listed as missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gazeveil import checks
+from gazeveil.errors import FormatError, GazeveilError, ParameterError
+from gazeveil.evaluate import protocols
+from gazeveil.evaluate.papers.figure import PAPERS, RESERVED
+from gazeveil.evaluate.results import Results
+from gazeveil.evaluate.run import run as run_one
+from gazeveil.evaluate.sources import Files, Simulated, opened
+from gazeveil.evaluate.study import Study
+from gazeveil.evaluate.study import _from_toml as from_toml
+from gazeveil.features.material import Material, Preparation
+from gazeveil.gaze.cohort import Cohort, Handle, natural
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.registry import mechanisms as known_mechanisms
+
+_TEXTS = ("mechanisms", "attacks", "utilities")
+_OWN = ("label", "join", "windows", "drop", "draw", "attributes", "curves", "quick")
+_WHOLE = ("name", "paper", "figure", "part", "quick")
+_JOINS = ("tasks", "datasets")
+
+#: Called with the number of cells that are done and the number of all, of the part at work.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One study of several.
+
+    Parameters
+    ----------
+    label : str
+        Dataset and variant.
+    said : mapping
+        Its keys, those of the whole file included.
+    real : bool
+        Whether its files are there; else it is simulated.
+    missing : tuple of str
+        Mechanisms that were left out because their code is not there.
+    """
+
+    label: str
+    said: Mapping[str, Any]
+    real: bool
+    missing: tuple[str, ...]
+    here: Path
+
+    @property
+    def dataset(self) -> str:
+        """The label without its variant."""
+        return self.label.partition(",")[0]
+
+    def study(self) -> Study:
+        """The study, ready to run; sources that are no plain files are opened here."""
+        plain = {k: v for k, v in self.said.items() if k not in _OWN}
+        cohorts, simulated = _listed(plain.get("cohort")), _listed(plain.get("simulate"))
+        plain |= {"cohort": cohorts[0] if cohorts else {}, "simulate": simulated[0] if simulated else {}}
+        if self.real:
+            plain.pop("simulate")
+        else:
+            # Which people and stimuli of the files to take: simulated ones are made as many as are wanted.
+            plain["cohort"] = {}
+        plain |= {"attacks": [protocols.attack(t) for t in plain.get("attacks", [])], "utilities": [protocols.utility(t) for t in plain.get("utilities", [])]}
+        made = self._plain(plain)
+        if len(cohorts if self.real else simulated) > 1:
+            made = replace(made, source=self._joined(cohorts if self.real else simulated, plain), people=None, stimuli=None)
+        if "draw" in self.said or "attributes" in self.said or self.said.get("windows"):
+            made = self._reduced(made)
+        return made
+
+    def _plain(self, said: Mapping[str, Any]) -> Study:
+        """The study of one cohort; `space = "sphere"` puts simulated readers into a headset."""
+        sections = {n: {k: v for k, v in said.get(n, {}).items() if k not in ("dataset", "space")} for n in ("cohort", "simulate")}
+        made = from_toml({**said, **{n: s for n, s in sections.items() if s}}, self.here, self.label)
+        space = said.get("simulate", {}).get("space")
+        if space is None or not isinstance(made.source, Simulated):
+            return made
+        checks.one_of("simulate", "space", space, ("sphere",))
+        return replace(made, source=replace(made.source, options={**made.source.options, "space": Sphere()}))
+
+    def _joined(self, tables: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> Cohort:
+        """Several cohorts as one: the same people at several tasks, or different people."""
+        how = checks.one_of("part", "join", self.said.get("join", "tasks"), _JOINS)
+        items: list[Recording | Handle] = []
+        people: dict[str, Mapping[str, object]] = {}
+        for table in tables:
+            name = str(table.get("dataset", ""))
+            section = "cohort" if self.real else "simulate"
+            one = self._plain({**plain, "cohort": {}, "simulate": {}, section: table})
+            held = opened(one.source, one.people, one.stimuli, Preparation()).cohort
+            if held is None:
+                raise ParameterError("Parts that join several cohorts need recordings, not tables.", name="cohort")
+            if how == "tasks":
+                items += held.items
+                people |= dict(held.people)
+            else:
+                items += [_handle(item, name) for item in held.items]
+                people |= {f"{name} {p}": a for p, a in held.people.items()}
+        return Cohort(items, people, name=self.label)
+
+    def _reduced(self, study: Study) -> Study:
+        """The study on some people at random, with other attributes, or on the table of windows."""
+        raw = opened(study.source, study.people, study.stimuli, study.preparation)
+        rng = np.random.default_rng(study.seed)
+        drawn = self.said.get("draw", {})
+        chosen = {}
+        for what, names in (("people", raw.persons), ("stimuli", raw.stimuli)):
+            if what in drawn and drawn[what] < len(names):
+                chosen[what] = tuple(sorted(rng.permutation(sorted(names, key=natural))[: checks.count("draw", what, drawn[what])].tolist(), key=natural))
+        raw = raw.select(**chosen) if chosen else raw
+        if "attributes" in self.said:
+            raw = _with_table_1(raw, str(self.said["attributes"]))
+        if self.said.get("windows"):
+            raw = _window_material(raw, study, tuple(self.said.get("drop", ())))
+        source = raw if raw.cohort is None or "attributes" in self.said else raw.cohort
+        return replace(study, source=source, people=None, stimuli=None)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A file of parts."""
+
+    name: str
+    paper: str
+    figure: str
+    quick: bool
+    parts: tuple[Part, ...]
+
+
+def has_parts(path: str | Path) -> bool:
+    """Whether a study file has parts; False for what is no TOML."""
+    try:
+        return "part" in tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return False
+
+
+def read(path: str | Path, quick: bool = False) -> Plan:
+    """Read a file of parts.
+
+    Parameters
+    ----------
+    path : path
+        A TOML file.
+    quick : bool
+        The short form: fewer people, stimuli, seconds and repetitions, as the file says.
+
+    Raises
+    ------
+    FormatError
+        Naming the file, for whatever is wrong in it.
+    """
+    place = Path(path)
+    try:
+        said = tomllib.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise FormatError(place, "there is no such file", "Check the path.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(place, f"it is not TOML ({str(error).splitlines()[0].rstrip('.')})", "Mend the file.") from error
+    try:
+        return _plan(said, place, quick)
+    except FormatError:
+        raise
+    except GazeveilError as error:
+        raise FormatError(place, str(error).rstrip(".")) from error
+
+
+def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> Plan:
+    listed = said.get("part", [])
+    if not isinstance(listed, list) or not listed or not all(isinstance(p, Mapping) and p.get("label") for p in listed):
+        raise ParameterError("A study of parts needs [[part]] tables, each with a label.", name="part", got=listed)
+    shared = {k: v for k, v in said.items() if k not in _WHOLE}
+    parts = []
+    for one in listed:
+        own = {**shared, **one, "preparation": {**shared.get("preparation", {}), **one.get("preparation", {})}}
+        if quick:
+            own = _quick(own, {**said.get("quick", {}), **one.get("quick", {})})
+        parts.append(_part(own, place.parent.resolve(), quick))
+    labels = [p.label for p in parts]
+    twice = next((x for x in labels if labels.count(x) > 1), None)
+    if twice is not None:
+        raise ParameterError(f"The label '{twice}' names two parts. Give each its own.", name="label", got=twice)
+    paper = checks.one_of("study", "paper", said["paper"], PAPERS) if said.get("paper") else ""
+    return Plan(str(said.get("name", place.stem)), paper, str(said.get("figure", "")), quick, tuple(parts))
+
+
+def _quick(own: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a part in its short form."""
+    most = short.get("most", {})
+    checks.known_options("most of [quick]", most, ("people", "stimuli", "seconds"))
+    own |= {k: v for k, v in short.items() if k != "most"}
+    own["cohort"] = _same_form(own.get("cohort"), lambda t: {**t, **{k: _fewer(t.get(k), v) for k, v in most.items() if k != "seconds"}})
+    own["simulate"] = _same_form(own.get("simulate"), lambda t: {**t, **{k: min(v, t[k]) for k, v in most.items() if k in t}})
+    if "draw" in own:
+        own["draw"] = {k: min(v, max(2, most.get(k, v) // 2)) for k, v in own["draw"].items()}
+    return own
+
+
+def _fewer(wanted: object, most: int) -> object:
+    """At most so many of the people or stimuli that are wanted."""
+    if wanted is None:
+        return most
+    return wanted[:most] if isinstance(wanted, list) else min(int(str(wanted)), most)
+
+
+def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
+    said = dict(own)
+    for what in _TEXTS:
+        said[what] = list(dict.fromkeys(text for given in said.get(what, []) for text in expand(str(given), quick)))
+    gone = [t for t in said["mechanisms"] if t.partition(":")[0] in RESERVED and t.partition(":")[0] not in known_mechanisms()]
+    said["mechanisms"] = [t for t in said["mechanisms"] if t not in gone]
+    paths = [c for c in _listed(said.get("cohort")) if "path" in c]
+    simulated = _listed(said.get("simulate"))
+    real = bool(paths) and all(_there(c, here) for c in paths)
+    if not real and not simulated:
+        raise ParameterError(f"Part '{said['label']}' has no files here and no 'simulate' to fall back on.", name="simulate")
+    if not real and len(paths) == 0 and not simulated:
+        raise ParameterError(f"Part '{said['label']}' names no recordings.", name="cohort")
+    # A mechanism is what private scenarios are about: where all of a part's are missing, only the baseline is left.
+    if not said["mechanisms"]:
+        said["scenarios"] = ["raw/raw"]
+    return Part(str(said["label"]), said, real, tuple(gone), here)
+
+
+def expand(text: str, ends: bool = False) -> list[str]:
+    """Braces as a shell has them; with `ends` the first and the last value only.
+
+    Examples
+    --------
+    >>> expand("kaleido:epsilon={10,1},w={50,200},r_deg=2")
+    ['kaleido:epsilon=10,w=50,r_deg=2', 'kaleido:epsilon=10,w=200,r_deg=2', 'kaleido:epsilon=1,w=50,r_deg=2', 'kaleido:epsilon=1,w=200,r_deg=2']
+    """
+    pieces = re.split(r"\{([^{}]*)\}", text)
+    choices = [[c.strip() for c in piece.split(",")] if i % 2 else [piece] for i, piece in enumerate(pieces)]
+    if ends:
+        choices = [[c[0], c[-1]] if len(c) > 2 else c for c in choices]
+    return ["".join(combined) for combined in itertools.product(*choices)]
+
+
+def run(
+    plan: Plan | str | Path, out: str | Path | None = None, executor: Executor | str | int | None = None, progress: Progress | None = None, quick: bool = False
+) -> Results:
+    """Run every part and put the results together.
+
+    Parameters
+    ----------
+    plan : Plan or path
+        What :func:`read` gives.
+    out : path, optional
+        Folder: each part has its own below `parts`, where a run that was stopped goes on; the whole is written at the end.
+    executor, progress
+        As in :func:`gazeveil.evaluate.run.run`, part by part.
+    quick : bool
+        The short form, where `plan` is a path.
+
+    Returns
+    -------
+    Results
+        `cohort` is the part's label in both tables; the study says `parts`, `missing`, and the paper and figure it mirrors.
+    """
+    held = plan if isinstance(plan, Plan) else read(plan, quick)
+    done: list[tuple[Part, Results]] = []
+    curves: dict[str, object] = {}
+    failures: list[dict[str, str]] = []
+    for part in held.parts:
+        try:
+            study = part.study()
+            folder = None if out is None else Path(out) / "parts" / re.sub(r"[^A-Za-z0-9]+", "-", part.label).strip("-").lower()
+            found = run_one(study, folder, executor, progress)
+        except GazeveilError as error:
+            failures.append({"cell": part.label, "sentence": str(error)})
+            continue
+        done.append((part, found))
+        if "curves" in part.said:
+            curves[part.label] = _curves(study, str(part.said["curves"]))
+    if not done:
+        raise ParameterError(f"No part of the study could be computed. {failures[0]['sentence']}", name="part")
+    results = _together(held, done, failures, curves)
+    if out is not None:
+        results.write(out)
+    return results
+
+
+def _together(plan: Plan, done: Sequence[tuple[Part, Results]], failures: Sequence[dict[str, str]], curves: Mapping[str, object]) -> Results:
+    frames, outcomes = ([getattr(r, which).with_columns(pl.lit(p.label).alias("cohort")) for p, r in done] for which in ("frame", "outcomes"))
+    guarantees = {g["mechanism"]: g for _, r in done for g in r.guarantees}
+    parts = []
+    for part, results in done:
+        cohort = results.study.get("cohort", {})
+        shape = {k: cohort.get(k) for k in ("people", "stimuli", "recordings")} if isinstance(cohort, Mapping) else {}
+        own = {k: results.study.get(k) for k in ("repetitions", "split", "train", "scenarios", "preparation")}
+        parts.append({"cohort": part.label, "dataset": part.dataset, "real": part.real, **shape, **own})
+    missing = sorted({m for p in plan.parts for m in p.missing})
+    first = done[0][1].study
+    study: dict[str, object] = {
+        **{k: first.get(k) for k in ("repetitions", "seed", "scenarios", "split", "train", "events", "tables", "preparation", "code")},
+        "name": plan.name + (" (short form)" if plan.quick else ""),
+        "paper": plan.paper,
+        "figure": plan.figure,
+        "quick": plan.quick,
+        "parts": parts,
+        "missing": missing,
+        "cohort": {"name": ", ".join(p.label for p, _ in done), "people": max(int(str(p["people"] or 0)) for p in parts)},
+        **{k: sorted({str(t) for _, r in done for t in _texts(r.study.get(k))}) for k in _TEXTS},
+        "failures": [*failures, *({"cell": f"{p.label}: {f['cell']}", "sentence": f["sentence"]} for p, r in done for f in r.failures)],
+        "left_out": sorted({f"{p.label}: {t}" for p, r in done for t in _texts(r.study.get("left_out"))}),
+        "times": {p.label: r.study.get("times", {}) for p, r in done},
+    }
+    if curves:
+        study["curves"] = dict(curves)
+    return Results(pl.concat(frames), pl.concat(outcomes), tuple(guarantees.values()), done[0][1].examples, study)
+
+
+def _texts(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _listed(value: object) -> list[dict[str, Any]]:
+    if value is None or value == {}:
+        return []
+    tables = value if isinstance(value, list) else [value]
+    if not all(isinstance(t, Mapping) for t in tables):
+        raise ParameterError("'cohort' and 'simulate' of a part are tables such as {people = 8, ...}, or lists of them.", name="cohort", got=value)
+    return [dict(t) for t in tables if isinstance(t, Mapping)]
+
+
+def _same_form(value: object, change: Callable[[dict[str, Any]], dict[str, Any]]) -> object:
+    changed = [change(t) for t in _listed(value)]
+    return changed if isinstance(value, list) else (changed[0] if changed else {})
+
+
+def _there(cohort: Mapping[str, Any], here: Path) -> bool:
+    """Whether the files of a part are there, looked for as a plain study does."""
+    try:
+        source = from_toml({"cohort": {"path": cohort["path"]}, "attacks": ["linkage"]}, here, "").source
+    except FormatError:
+        return False
+    return isinstance(source, Files)
+
+
+def _handle(item: Recording | Handle, dataset: str) -> Handle:
+    """A recording under names that other datasets do not have."""
+    person, stimulus = f"{dataset} {item.person}", f"{dataset} {item.stimulus}"
+    return Handle(person, stimulus, partial(_renamed, item, person, stimulus), item.session, item.task, dataset)
+
+
+def _renamed(item: Recording | Handle, person: str, stimulus: str) -> Recording:
+    recording = item if isinstance(item, Recording) else item.load()
+    return recording.with_(person=person, stimulus=stimulus)
+
+
+def _with_table_1(raw: Material, which: str) -> Material:
+    """The people with the ages and genders of S004's Table 1, dataset by dataset in natural order."""
+    from gazeveil.evaluate.papers.s004 import PEOPLE
+
+    checks.one_of("part", "attributes", which, ("S004 Table 1",))
+    people: dict[str, Mapping[str, object]] = {}
+    for dataset, rows in PEOPLE.items():
+        own = sorted((p for p in raw.persons if p.startswith(f"{dataset} ")), key=natural)
+        if len(own) != len(rows):
+            raise ParameterError(f"S004 Table 1 has {len(rows)} people of {dataset}, and the part has {len(own)}.", name="attributes", got=which)
+        people |= {p: {"age": age, "gender": gender} for p, (age, gender) in zip(own, rows, strict=True)}
+    return Material(raw.cohort, raw.tables, raw.preparation, people)
+
+
+def _window_material(raw: Material, study: Study, drop: Sequence[str]) -> Material:
+    """The table of windows alone, without some columns; MPIIPrivacEye's with its annotation."""
+    from gazeveil.io.datasets.mpiiprivaceye import privacy_labels
+    from gazeveil.utility.classify import with_privacy_labels
+
+    table = raw.windows
+    gone = [c for c in drop if c in table.columns]
+    table = table.drop(gone) if gone else table
+    if isinstance(study.source, Files) and study.source.format == "mpiiprivaceye":
+        table = with_privacy_labels(table, privacy_labels(study.source.path))
+    return Material(None, {"window": table}, raw.preparation, raw.people)
+
+
+def _curves(study: Study, feature: str) -> dict[str, object]:
+    """Correlation curves of a window feature, as JSON has them: one line per stimulus, raw and difference signals."""
+    from gazeveil.utility.correlation import correlation_curves
+
+    table = opened(study.source, study.people, study.stimuli, study.preparation).windows.select(columns=feature)
+    kept: dict[str, object] = {"feature": feature}
+    for kind in ("raw", "difference"):
+        curves = correlation_curves(table, difference=kind == "difference")
+        kept[kind] = {name: [None if np.isnan(v) else round(float(v), 6) for v in line] for name, line in zip(curves.stimuli, curves.values[:, 0], strict=True)}
+    return kept
