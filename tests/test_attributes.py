@@ -34,7 +34,7 @@ def shown(effect, people, seed=1, stimuli=4):
 def test_an_attribute_that_shows_is_guessed():
     material = shown(4.0, about())
     found = infer(material, material, "gender", seed=1, draws=199)
-    assert found.result("accuracy").value > 0.85
+    assert found.result("accuracy").value > 0.8
     assert found.result("accuracy").chance == 0.5
     assert found.result("auc").value > 0.9
     assert found.result("auc").p_value == pytest.approx(1 / 200)
@@ -45,7 +45,7 @@ def test_a_number_that_shows_is_guessed():
     material = shown(3.0, about())
     found = infer(material, material, "age", seed=1, draws=199)
     assert found.result("r2").value > 0.4
-    assert found.result("r2").p_value < 0.02
+    assert found.result("correlation").p_value == pytest.approx(1 / 200)
     assert found.result("mae").value < 0.8 * found.result("mae").chance
     assert found.result("auc").value > 0.75
 
@@ -53,18 +53,18 @@ def test_a_number_that_shows_is_guessed():
 def test_an_attribute_that_does_not_show_is_at_chance_although_people_are_recognisable():
     # Traits and many recordings make everybody recognisable: an attacker that saw the person in training would guess every attribute.
     accuracy, auc, r2, p = [], [], [], []
-    for seed in range(16):
+    for seed in range(20):
         people = about(n=24, seed=seed)
         material = shown(0.0, people, seed=100 + seed)
         gender, age = (infer(material, material, a, seed=1, draws=19) for a in ("gender", "age"))
         accuracy.append(gender.result("accuracy").value)
         auc.append(gender.result("auc").value)
         r2.append(age.result("r2").value)
-        p += [gender.result("auc").p_value, age.result("r2").p_value]
-    assert abs(np.mean(accuracy) - 0.5) < 4 * math.sqrt(0.25 / (16 * 24))
-    assert abs(np.mean(auc) - 0.5) < 0.1
+        p += [gender.result("auc").p_value, age.result("correlation").p_value]
+    assert abs(np.mean(accuracy) - 0.5) < 4 * math.sqrt(0.25 / (20 * 24))
+    assert abs(np.mean(auc) - 0.5) < 0.08
     assert np.mean(r2) < 0.02
-    assert np.mean(np.array(p) <= 0.05) < 0.2
+    assert np.mean(np.array(p) <= 0.05) < 0.16
 
 
 def test_simulated_gender_and_age_can_be_asked_for():

@@ -3,16 +3,18 @@
 Nobody is guessed by an attacker who has seen them: for every person the attacker learns from all others (leave one person out), however many
 recordings a person has, because recordings of one person in training and test would turn recognition into a guess of the attribute.
 
-The attacker is a ridge regression on portraits (:mod:`gazeveil.attacks.portraits`) whose strength of shrinkage is chosen, inside each fold, by
-its closed leave-one-out error; classes are regressed on as 0 or 1. All of that but the attribute itself is computed once, so
-a permutation test (attributes dealt out anew among people) costs little and is exact at its number of draws.
+The attacker is a ridge regression on portraits (:mod:`gazeveil.attacks.portraits`), the mean of a weak, a middle and a strong shrinkage; classes
+are regressed on as 0 or 1. Choosing one shrinkage inside each fold by the attributes of the others would push guesses away from the truth
+where nothing shows (areas around 0.42 instead of 0.5). How boldly a guess leaves the mean, or the largest class, is chosen
+inside each fold, by the closed leave-one-out guesses about the others; that does not change the order of guesses. All but
+the attribute itself is computed once, so a permutation test (attributes dealt out anew among people) costs little.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,8 +29,11 @@ from gazeveil.features.material import Material
 
 Reals = NDArray[np.float64]
 
-#: Shrinkage tried, in units of the mean variance of a person's portrait.
-SHRINKAGE = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+#: Shrinkages, in units of the mean square of a portrait; the middle one fits an attribute half of which shows in gaze.
+SHRINKAGES = (1.0, 0.1, 10.0)
+
+#: Factors tried on guesses.
+BOLDNESS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 #: Fewest people an attribute is guessed for.
 FEWEST = 6
@@ -44,7 +49,7 @@ class Inferred:
         Which.
     results : tuple of AttackResult
         Classes: `accuracy` (chance is the largest class), and `auc` where there are two. Numbers: `r2` against the mean of the others (chance
-        0), `mae` in the attribute's unit (chance is the error of that mean), and `auc` of the upper against the lower half.
+        0), `mae` in the attribute's unit (chance is the error of that mean), `correlation`, and `auc` of the upper against the lower half.
     people : tuple of str
         Who was guessed.
     guesses : array
@@ -139,45 +144,53 @@ class _Folds:
 
     Parameters
     ----------
-    hats : array of float64, shape (people, shrinkages, people - 1)
+    hats : array of float64, shape (people, people - 1)
         Row that turns the others' centred attributes into the guess.
-    residual : array of float64, shape (people, shrinkages, people - 1, people - 1)
-        Turns them into their own leave-one-out errors inside the fold.
+    inner : array of float64, shape (people, people - 1, people - 1)
+        Turns them into leave-one-out guesses about the others themselves.
     """
 
     hats: Reals
-    residual: Reals
+    inner: Reals
 
     @classmethod
     def of(cls, learned: Portraits, seen: Portraits, names: tuple[str, ...]) -> _Folds:
         n = len(names)
         x = learned.values[[learned.people.index(p) for p in names]]
         y = seen.values[[seen.people.index(p) for p in names]]
-        hats = np.empty((n, len(SHRINKAGE), n - 1))
-        residual = np.empty((n, len(SHRINKAGE), n - 1, n - 1))
+        hats, inner = np.empty((len(SHRINKAGES), n, n - 1)), np.empty((len(SHRINKAGES), n, n - 1, n - 1))
         for i in range(n):
-            others = np.delete(x, i, axis=0)
-            z, scale = _standard(others)
-            asked = np.where(np.isfinite(y[i]), (y[i] - scale[0]) / scale[1], 0.0)
+            z, (middle, scale) = _standard(np.delete(x, i, axis=0))
+            asked = np.where(np.isfinite(y[i]), (y[i] - middle) / scale, 0.0)
             gram = z @ z.T
             unit = max(float(np.trace(gram)) / (n - 1), 1e-12)
-            for j, amount in enumerate(SHRINKAGE):
+            for j, amount in enumerate(SHRINKAGES):
                 inverse = np.linalg.inv(gram + amount * unit * np.eye(n - 1))
-                hats[i, j] = (z @ asked) @ inverse
-                # Leave-one-out errors of ridge: (inverse y)_m / inverse_mm.
-                residual[i, j] = inverse / np.diag(inverse)[:, None]
-        return cls(hats, residual)
+                hats[j, i] = (z @ asked) @ inverse
+                # Leave-one-out errors of ridge are (inverse y)_m / inverse_mm; the guess is what is left of y_m.
+                inner[j, i] = np.eye(n - 1) - inverse / np.diag(inverse)[:, None]
+        # Guesses of all shrinkages at the scale of the first; no attribute has a part in it.
+        size = np.linalg.norm(hats, axis=2).mean(axis=1)
+        share = size[0] / np.where(size > 0, size, np.inf) / len(SHRINKAGES)
+        return cls(np.einsum("j,jim->im", share, hats), np.einsum("j,jimk->imk", share, inner))
 
     def scores(self, targets: Reals) -> Reals:
         """Guesses as deviations from the others' mean, shape (people, outputs), for targets of that shape."""
-        n = len(targets)
-        out = np.empty_like(targets)
-        for i in range(n):
+        # Row i of the square matrix is the hat of person i with 0 at its own place.
+        square = np.zeros((len(targets), len(targets)))
+        square[~np.eye(len(targets), dtype=np.bool_)] = self.hats.reshape(-1)
+        means = (targets.sum(axis=0) - targets) / (len(targets) - 1)
+        return np.asarray(square @ targets - square.sum(axis=1, keepdims=True) * means, dtype=np.float64)
+
+    def bold(self, targets: Reals, loss: Callable[[Reals, Reals], float]) -> Reals:
+        """For each person the factor on guesses that would have served best among the others; the largest of equals."""
+        chosen = np.empty(len(targets))
+        for i in range(len(targets)):
             others = np.delete(targets, i, axis=0)
-            others = others - others.mean(axis=0)
-            errors = ((self.residual[i] @ others) ** 2).sum(axis=(1, 2))
-            out[i] = self.hats[i, int(np.argmin(errors))] @ others
-        return out
+            guesses = self.inner[i] @ (others - others.mean(axis=0))
+            losses = [loss(factor * guesses, others) for factor in BOLDNESS]
+            chosen[i] = max(f for f, value in zip(BOLDNESS, losses, strict=True) if value <= min(losses) + 1e-12)
+        return chosen
 
 
 def _standard(values: Reals) -> tuple[Reals, tuple[Reals, Reals]]:
@@ -198,10 +211,10 @@ def _classes(attribute: str, names: tuple[str, ...], labels: NDArray[np.str_], f
     # How common each class is counts as known: the mean of the others alone would tell, by what is missing from it, who was left out.
     prior = onehot.mean(axis=0)
     scores = folds.scores(onehot)
-    credit = _credit(scores + prior, onehot)
-    chance = float(prior.max())
+    factor = folds.bold(onehot, lambda guesses, others: -float(_credit(guesses + prior, others).mean()))
+    weighed = prior + factor[:, None] * scores
     protocol = f"{attribute} of {len(names)} people, one person left out, {left_out} without it"
-    results = [rate_result("accuracy", float(credit.mean()), len(names), chance, protocol)]
+    results = [rate_result("accuracy", float(_credit(weighed, onehot).mean()), len(names), float(prior.max()), protocol)]
     if len(kinds) == 2:
         positive = labels == kinds[1]
         value = area(scores[positive, 1], scores[~positive, 1])
@@ -210,11 +223,11 @@ def _classes(attribute: str, names: tuple[str, ...], labels: NDArray[np.str_], f
         null = []
         for _ in range(draws):
             order = rng.permutation(len(names))
-            by_chance = folds.scores(onehot[order])
-            null.append(area(by_chance[positive[order], 1], by_chance[~positive[order], 1]))
+            by_chance = folds.scores(onehot[order])[:, 1]
+            null.append(area(by_chance[positive[order]], by_chance[~positive[order]]))
         words = f"{protocol}, '{kinds[1]}' against '{kinds[0]}', {draws} permutations"
         results.append(AttackResult("auc", value, low, high, len(names), 0.5, _p_value(value, null), words))
-    return Inferred(attribute, tuple(results), names, kinds[np.argmax(scores + prior, axis=1)], left_out)
+    return Inferred(attribute, tuple(results), names, kinds[np.argmax(weighed, axis=1)], left_out)
 
 
 def _credit(scores: Reals, onehot: Reals) -> Reals:
@@ -226,33 +239,45 @@ def _numbers(attribute: str, names: tuple[str, ...], values: Reals, folds: _Fold
     n = len(values)
     others = (values.sum() - values) / (n - 1)
     scores = folds.scores(values[:, None])[:, 0]
-    guesses = others + scores
+    bold = folds.bold(values[:, None], lambda guesses, truth: float(((truth - truth.mean() - guesses) ** 2).sum())) * scores
+    errors = np.abs(values - others - bold)
     upper = values > np.median(values)
     halves = bool(upper.any())  # the median may be the largest value
     rng = np.random.default_rng(seed)
-    null_r2, null_area = [], []
+    null_correlation, null_area = [], []
     for _ in range(draws):
         order = rng.permutation(n)
         by_chance = folds.scores(values[order, None])[:, 0]
-        null_r2.append(_explained(values[order] - others[order], by_chance))
+        null_correlation.append(_correlation(by_chance, values[order]))
         if halves:
             null_area.append(area(by_chance[upper[order]], by_chance[~upper[order]]))
-    protocol = f"{attribute} of {n} people, one person left out, {left_out} without it, {draws} permutations"
-    r2 = _explained(values - others, scores)
-    again = [_explained((values - others)[rows], scores[rows]) for rows in rng.integers(n, size=(2000, n))]
-    low, high = np.nanquantile(again, [ERROR / 2, 1 - ERROR / 2])
-    errors = np.abs(values - guesses)
-    nothing = float(np.abs(values - others).mean())
-    words = protocol + ", bootstrap over people"
+    draw = rng.integers(n, size=(2000, n))
+    r2_edges, correlation_edges = (
+        np.nanquantile(again, [ERROR / 2, 1 - ERROR / 2]).tolist()
+        for again in ([_explained((values - others)[r], bold[r]) for r in draw], [_correlation(scores[r], values[r]) for r in draw])
+    )
+    protocol = f"{attribute} of {n} people, one person left out, {left_out} without it"
+    words, tested = f"{protocol}, bootstrap over people", f"{protocol}, {draws} permutations"
+    found = _correlation(scores, values)
     results = [
-        AttackResult("r2", r2, float(low), float(high), n, 0.0, _p_value(r2, null_r2), words),
-        AttackResult("mae", float(errors.mean()), *bootstrap(errors, seed), n, nothing, math.nan, words),
+        AttackResult("r2", _explained(values - others, bold), r2_edges[0], r2_edges[1], n, 0.0, math.nan, words),
+        AttackResult("mae", float(errors.mean()), *bootstrap(errors, seed), n, float(np.abs(values - others).mean()), math.nan, words),
+        AttackResult(
+            "correlation", found, correlation_edges[0], correlation_edges[1], n, 0.0, _p_value(found, null_correlation), f"{tested}, bootstrap over people"
+        ),
     ]
     if halves:
         value = area(scores[upper], scores[~upper])
         edges = area_interval(value, int(upper.sum()), int((~upper).sum()))
-        results.append(AttackResult("auc", value, *edges, n, 0.5, _p_value(value, null_area), f"{protocol}, above {np.median(values):g} or not"))
-    return Inferred(attribute, tuple(results), names, guesses, left_out)
+        results.append(AttackResult("auc", value, *edges, n, 0.5, _p_value(value, null_area), f"{tested}, above {np.median(values):g} or not"))
+    return Inferred(attribute, tuple(results), names, others + bold, left_out)
+
+
+def _correlation(first: Reals, second: Reals) -> float:
+    """Pearson's, 0 where one of them does not vary."""
+    a, b = first - first.mean(), second - second.mean()
+    size = math.sqrt(float((a**2).sum()) * float((b**2).sum()))
+    return float((a * b).sum()) / size if size > 0 else 0.0
 
 
 def _explained(truth: Reals, guesses: Reals) -> float:
