@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from gazeveil.cli.arguments import FormatOption, JsonOption, ScreenOption, SetOption, console, options, write_json
+from gazeveil.cli.parts import is_of_parts, run_parts
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def command(
     workers: WorkersOption = None,
     cluster: Annotated[str | None, typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://10.0.0.1:8786.", show_default=False)] = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html and its pictures.")] = True,
+    quick: Annotated[bool, typer.Option("--quick", help="The short form of a study with parts: fewer people and repetitions.")] = False,
     json_file: JsonOption = None,
 ) -> None:
     """Run a study."""
@@ -76,17 +78,32 @@ def command(
     }
     said = {k: v for k, v in given.items() if v not in (None, [])}
     counts: dict[str, Any] = {k: v for k, v in (("repetitions", repetitions), ("seed", seed)) if v is not None}
-    study = _study(path, said, counts)
     if cluster is not None and workers is not None:
         raise ParameterError("--workers and --cluster exclude one another: a cluster has workers of its own.", name="--workers", got=workers)
+    executor = cluster if cluster is not None else workers
+    if is_of_parts(path):
+        from gazeveil.evaluate.papers.page import write
+
+        results = run_parts(path, out, quick, said, counts, executor)
+        where = write(results, out) if report else None
+    else:
+        results = _plain(path, out, quick, said, counts, executor)
+        where = results.report(out) if report else None
+    Console(highlight=False, soft_wrap=True).print(f"Results: {out}" + (f"    Report: {where}" if where is not None else ""), markup=False)
+    write_json(json_file, figures(results))
+
+
+def _plain(path: Path, out: Path, quick: bool, said: dict[str, Any], counts: dict[str, Any], executor: str | int | None) -> Results:
+    """Run a study of one cohort and show what it found."""
+    if quick:
+        raise ParameterError(f"--quick is the short form of a study with parts, and {path} has none. Use --repetitions.", name="--quick", got=quick)
+    study = _study(path, said, counts)
     from gazeveil.evaluate.run import run
 
     with bar("Computing cells") as progress:
-        results = run(study, out, cluster if cluster is not None else workers, progress)
+        results = run(study, out, executor, progress)
     show(results)
-    where = results.report(out) if report else None
-    Console(highlight=False, soft_wrap=True).print(f"Results: {out}" + (f"    Report: {where}" if where is not None else ""), markup=False)
-    write_json(json_file, figures(results))
+    return results
 
 
 def _study(path: Path, said: dict[str, Any], counts: dict[str, Any]) -> Study:

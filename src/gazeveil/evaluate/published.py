@@ -101,13 +101,21 @@ def lines(results: Results) -> list[str]:
     rows = [r for r in everything if r["verdict"] != "not in this run"]
     if not everything:
         return []
-    by_id = {f.id: f for f in figures(str(results.study["paper"]))}
+    table = [("published figure", "published", "ours", "95 % interval", "comparison", "verdict"), *row_texts(rows)]
+    widths = [max(len(line[i]) for line in table) for i in range(5)]
+    head, *body = ("  ".join([*(cell.ljust(w) for cell, w in zip(line[:5], widths, strict=True)), line[5]]).rstrip() for line in table)
+    return [head, "-" * len(head), *body, "", summary(everything)]
+
+
+def row_texts(rows: Sequence[Row]) -> list[tuple[str, str, str, str, str, str]]:
+    """Rows as texts: what, published, ours, interval, comparison, verdict; rows that differ in the model alone are one."""
+    by_id = {f.id: f for paper in PAPERS for f in figures(paper)}
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         f = by_id.get(str(row["id"]))
         key = (row["id"],) if f is None else (f.location, f.dataset, f.mechanism, f.parameter, f.metric, row["kind"], row["ours"] is None)
         groups.setdefault(key, []).append(row)
-    table = [("published figure", "published", "ours", "95 % interval", "comparison", "verdict")]
+    table = []
     for group in groups.values():
         f = by_id.get(str(group[0]["id"]))
         what = str(group[0]["what"])
@@ -125,9 +133,7 @@ def lines(results: Results) -> list[str]:
                 "; ".join(verdicts if len(verdicts) < 3 else [f"{sum(r['verdict'] == v for r in group)} {v}" for v in verdicts]),
             )
         )
-    widths = [max(len(line[i]) for line in table) for i in range(5)]
-    head, *body = ("  ".join([*(cell.ljust(w) for cell, w in zip(line[:5], widths, strict=True)), line[5]]).rstrip() for line in table)
-    return [head, "-" * len(head), *body, "", summary(everything)]
+    return table
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -52,7 +52,8 @@ def picture(columns: int, rows: int, width_in: float, height_in: float, title: s
     drawn = Figure(figsize=(width_in, height_in), layout="constrained", facecolor=light("paper"))
     FigureCanvasAgg(drawn)
     grid = drawn.subplots(rows, columns, squeeze=False)
-    drawn.suptitle(title, fontsize=11, color=light("ink"))
+    # A title as wide as the picture at most: letters are about 0.6 of their size wide.
+    drawn.suptitle(title, fontsize=min(11.0, 115.0 * width_in / max(1, len(title))), color=light("ink"))
     panels = list(grid.flat)
     for panel in panels:
         plain(panel)
@@ -105,6 +106,8 @@ def bars(panel: Axes, groups: Sequence[str], series: Sequence[Curve], ylabel: st
                 _whisker(panel, x, found, spread)
             if group in curve.published and math.isfinite(curve.published[group]):
                 _diamond(panel, x, curve.published[group])
+    if all(found is None for curve in series for found in curve.ours.values()):
+        absent(panel)
     for g, group in enumerate(groups):
         chances = [f.chance for f in (c.ours.get(group) for c in series) if f is not None and math.isfinite(f.chance)]
         if chances:
@@ -132,6 +135,8 @@ def curves(panel: Axes, series: Sequence[Curve], ylabel: str = "", raw: Found | 
         theirs = [(i, curve.published[x]) for i, x in enumerate(places) if math.isfinite(curve.published.get(x, math.nan))]
         if theirs:
             panel.plot(*zip(*theirs, strict=True), "--", marker="D", ms=4.5, mfc="none", color=colour, lw=1)
+    if all(found is None for curve in series for found in curve.ours.values()):
+        absent(panel)
     if raw is not None:
         panel.axhline(raw.value, color=light("ink"), lw=1.2, label="raw")
     if math.isfinite(raw_published):
@@ -166,6 +171,11 @@ def sideways(panel: Axes, names: Sequence[str], ours: Sequence[Found | None], pu
 def ink(place: int) -> str:
     """The colour of a line by its place; -1 is that of text."""
     return light("ink") if place < 0 else light(SERIES[place % len(SERIES)])
+
+
+def absent(panel: Axes) -> None:
+    """Say that a panel is empty because nothing of it is in this run."""
+    panel.text(0.5, 0.5, "not in this run", transform=panel.transAxes, ha="center", va="center", color=light("muted"), fontsize=9)
 
 
 def key(drawn: Picture, panels: Sequence[Axes], further: Sequence[str] = ("published",), chance: bool = True) -> None:

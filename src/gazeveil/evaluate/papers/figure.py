@@ -206,6 +206,12 @@ class Lookup:
         """Whether a part holds the dataset it is named after, rather than simulated people."""
         return bool(self.parts.get(cohort, {}).get("real", False))
 
+    def titled(self, title: str) -> str:
+        """A title that says where the recordings come from."""
+        real = [bool(p.get("real")) for p in self.parts.values()]
+        source = "the dataset's recordings" if real and all(real) else "recordings, in part simulated" if any(real) else "simulated people"
+        return f"{title} [{source}]"
+
     def find(self, cell: Cell) -> Found | None:
         """The figure of a cell in the published unit; None where this study did not measure it."""
         rows = [row for row in self._by.get((cell.cohort, cell.mechanism, cell.metric), []) if _agrees(row, cell) and row["value"] is not None]

@@ -21,21 +21,17 @@ import itertools
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from gazeveil import checks
 from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluate import protocols
 from gazeveil.evaluate.papers.figure import PAPERS, RESERVED
-from gazeveil.evaluate.results import Results
-from gazeveil.evaluate.run import run as run_one
 from gazeveil.evaluate.sources import Files, Simulated, opened
 from gazeveil.evaluate.study import Study
 from gazeveil.evaluate.study import _from_toml as from_toml
@@ -45,13 +41,11 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.registry import mechanisms as known_mechanisms
 
-_TEXTS = ("mechanisms", "attacks", "utilities")
+#: Keys that hold texts of mechanisms, attacks and utilities.
+TEXTS = ("mechanisms", "attacks", "utilities")
 _OWN = ("label", "join", "windows", "drop", "draw", "attributes", "curves", "quick")
 _WHOLE = ("name", "paper", "figure", "part", "quick")
 _JOINS = ("tasks", "datasets")
-
-#: Called with the number of cells that are done and the number of all, of the part at work.
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -236,7 +230,7 @@ def _fewer(wanted: object, most: int) -> object:
 
 def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     said = dict(own)
-    for what in _TEXTS:
+    for what in TEXTS:
         said[what] = list(dict.fromkeys(text for given in said.get(what, []) for text in expand(str(given), quick)))
     gone = [t for t in said["mechanisms"] if t.partition(":")[0] in RESERVED and t.partition(":")[0] not in known_mechanisms()]
     said["mechanisms"] = [t for t in said["mechanisms"] if t not in gone]
@@ -266,84 +260,6 @@ def expand(text: str, ends: bool = False) -> list[str]:
     if ends:
         choices = [[c[0], c[-1]] if len(c) > 2 else c for c in choices]
     return ["".join(combined) for combined in itertools.product(*choices)]
-
-
-def run(
-    plan: Plan | str | Path, out: str | Path | None = None, executor: Executor | str | int | None = None, progress: Progress | None = None, quick: bool = False
-) -> Results:
-    """Run every part and put the results together.
-
-    Parameters
-    ----------
-    plan : Plan or path
-        What :func:`read` gives.
-    out : path, optional
-        Folder: each part has its own below `parts`, where a run that was stopped goes on; the whole is written at the end.
-    executor, progress
-        As in :func:`gazeveil.evaluate.run.run`, part by part.
-    quick : bool
-        The short form, where `plan` is a path.
-
-    Returns
-    -------
-    Results
-        `cohort` is the part's label in both tables; the study says `parts`, `missing`, and the paper and figure it mirrors.
-    """
-    held = plan if isinstance(plan, Plan) else read(plan, quick)
-    done: list[tuple[Part, Results]] = []
-    curves: dict[str, object] = {}
-    failures: list[dict[str, str]] = []
-    for part in held.parts:
-        try:
-            study = part.study()
-            folder = None if out is None else Path(out) / "parts" / re.sub(r"[^A-Za-z0-9]+", "-", part.label).strip("-").lower()
-            found = run_one(study, folder, executor, progress)
-        except GazeveilError as error:
-            failures.append({"cell": part.label, "sentence": str(error)})
-            continue
-        done.append((part, found))
-        if "curves" in part.said:
-            curves[part.label] = _curves(study, str(part.said["curves"]))
-    if not done:
-        raise ParameterError(f"No part of the study could be computed. {failures[0]['sentence']}", name="part")
-    results = _together(held, done, failures, curves)
-    if out is not None:
-        results.write(out)
-    return results
-
-
-def _together(plan: Plan, done: Sequence[tuple[Part, Results]], failures: Sequence[dict[str, str]], curves: Mapping[str, object]) -> Results:
-    frames, outcomes = ([getattr(r, which).with_columns(pl.lit(p.label).alias("cohort")) for p, r in done] for which in ("frame", "outcomes"))
-    guarantees = {g["mechanism"]: g for _, r in done for g in r.guarantees}
-    parts = []
-    for part, results in done:
-        cohort = results.study.get("cohort", {})
-        shape = {k: cohort.get(k) for k in ("people", "stimuli", "recordings")} if isinstance(cohort, Mapping) else {}
-        own = {k: results.study.get(k) for k in ("repetitions", "split", "train", "scenarios", "preparation")}
-        parts.append({"cohort": part.label, "dataset": part.dataset, "real": part.real, **shape, **own})
-    missing = sorted({m for p in plan.parts for m in p.missing})
-    first = done[0][1].study
-    study: dict[str, object] = {
-        **{k: first.get(k) for k in ("repetitions", "seed", "scenarios", "split", "train", "events", "tables", "preparation", "code")},
-        "name": plan.name + (" (short form)" if plan.quick else ""),
-        "paper": plan.paper,
-        "figure": plan.figure,
-        "quick": plan.quick,
-        "parts": parts,
-        "missing": missing,
-        "cohort": {"name": ", ".join(p.label for p, _ in done), "people": max(int(str(p["people"] or 0)) for p in parts)},
-        **{k: sorted({str(t) for _, r in done for t in _texts(r.study.get(k))}) for k in _TEXTS},
-        "failures": [*failures, *({"cell": f"{p.label}: {f['cell']}", "sentence": f["sentence"]} for p, r in done for f in r.failures)],
-        "left_out": sorted({f"{p.label}: {t}" for p, r in done for t in _texts(r.study.get("left_out"))}),
-        "times": {p.label: r.study.get("times", {}) for p, r in done},
-    }
-    if curves:
-        study["curves"] = dict(curves)
-    return Results(pl.concat(frames), pl.concat(outcomes), tuple(guarantees.values()), done[0][1].examples, study)
-
-
-def _texts(value: object) -> list[object]:
-    return list(value) if isinstance(value, list | tuple) else []
 
 
 def _listed(value: object) -> list[dict[str, Any]]:
@@ -405,15 +321,3 @@ def _window_material(raw: Material, study: Study, drop: Sequence[str]) -> Materi
     if isinstance(study.source, Files) and study.source.format == "mpiiprivaceye":
         table = with_privacy_labels(table, privacy_labels(study.source.path))
     return Material(None, {"window": table}, raw.preparation, raw.people)
-
-
-def _curves(study: Study, feature: str) -> dict[str, object]:
-    """Correlation curves of a window feature, as JSON has them: one line per stimulus, raw and difference signals."""
-    from gazeveil.utility.correlation import correlation_curves
-
-    table = opened(study.source, study.people, study.stimuli, study.preparation).windows.select(columns=feature)
-    kept: dict[str, object] = {"feature": feature}
-    for kind in ("raw", "difference"):
-        curves = correlation_curves(table, difference=kind == "difference")
-        kept[kind] = {name: [None if np.isnan(v) else round(float(v), 6) for v in line] for name, line in zip(curves.stimuli, curves.values[:, 0], strict=True)}
-    return kept

@@ -129,7 +129,9 @@ def _published(location: str, dataset: str, name: str) -> tuple[dict[str, float]
 
 def _fig1(lookup: Lookup, folder: str | Path) -> Path:
     here = [d for d in DATASETS if d in lookup.cohorts] or list(DATASETS)
-    drawn, panels = drawing.picture(3, len(here), 11, 1.6 * len(here) + 1.2, "S000 Fig. 1: people recognised after training on private tables, %")
+    drawn, panels = drawing.picture(
+        3, len(here), 11, 1.6 * len(here) + 1.2, lookup.titled("S000 Fig. 1: people recognised after training on private tables, %")
+    )
     for row, d in enumerate(here):
         for column, (name, (ours, parameter, grid)) in enumerate(MECHANISMS.items()):
             panel = panels[3 * row + column]
@@ -148,7 +150,7 @@ def _fig1(lookup: Lookup, folder: str | Path) -> Path:
 
 
 def _fig2(lookup: Lookup, folder: str | Path) -> Path:
-    drawn, panels = drawing.picture(3, 1, 11, 3.8, "S000 Fig. 2: document type recognised after training on private windows (support vectors)")
+    drawn, panels = drawing.picture(3, 1, 11, 3.8, lookup.titled("S000 Fig. 2: document type recognised after training on private windows (support vectors)"))
     raw = lookup.find(document())
     for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
         theirs, raw_theirs = _published("Fig 2", "MPIIDPEye", name)

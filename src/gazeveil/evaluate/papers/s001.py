@@ -164,9 +164,8 @@ def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
     theirs = {f.dataset if "split" in f.parameter else f.dataset + (", 8 stimuli" if "8" in f.parameter else ", 18 people"): f.number for f in _raw_rates()}
     controls = ("ET-DK2, 8 stimuli", "VR-Saliency, 18 people")
     groups = [*DATASETS, *controls]
-    drawn, panels = drawing.picture(
-        1, 2, 9, 7, "S001 Fig. 3: people recognised from raw gaze, by share of stimuli that train (mean and deviation of the draws)"
-    )
+    title = lookup.titled("S001 Fig. 3: people recognised from raw gaze, by share of stimuli that train, mean and deviation of the draws")
+    drawn, panels = drawing.picture(1, 2, 9, 7, title)
     for panel, attack in zip(panels, (ATTACK, "linkage"), strict=True):
         series = []
         for split in SPLITS:
@@ -186,7 +185,7 @@ def _raw_rates() -> list[Figure]:
 def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
     made = []
     for attack in (ATTACK, "linkage"):
-        drawn, panels = drawing.picture(3, 1, 12, 4.2, f"S001 Fig. 4: people recognised under each mechanism, attacked by {attack}")
+        drawn, panels = drawing.picture(3, 1, 12, 4.2, lookup.titled(f"S001 Fig. 4: people recognised under each mechanism, attacked by {attack}"))
         for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
             series = []
             for d in DATASETS:
@@ -255,7 +254,7 @@ def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
         series.append(drawing.Curve(label, ours, theirs))
     if all(f is None or math.isnan(f.value) for c in series for f in c.ours.values()):
         return []
-    drawn, panels = drawing.picture(1, 1, 7.5, 4, "S001 Tables 4 to 6: gaze 100 ms ahead, with and without retraining")
+    drawn, panels = drawing.picture(1, 1, 7.5, 4, lookup.titled("S001 Tables 4 to 6: gaze 100 ms ahead, with and without retraining"))
     drawing.bars(panels[0], groups, series, "mean error, degrees", "interval")
     drawing.key(drawn, panels, ("published (DGaze network)",))
     return [drawing.save(drawn, folder, "s001-prediction")]

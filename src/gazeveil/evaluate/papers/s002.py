@@ -137,7 +137,7 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Figs 3 to 12 and Tables 1 to 9, as far as the study holds them."""
     lookup = Lookup(results)
-    made = _correlations(results, folder)
+    made = _correlations(results, lookup, folder)
     for number, (dataset, methods) in UTILITY_FIGURES.items():
         if dataset in lookup.cohorts:
             made += _utilities(lookup, folder, number, dataset, methods)
@@ -147,7 +147,7 @@ def draw(results: Results, folder: str | Path) -> list[Path]:
     return made
 
 
-def _correlations(results: Results, folder: str | Path) -> list[Path]:
+def _correlations(results: Results, lookup: Lookup, folder: str | Path) -> list[Path]:
     """Figs 3 to 6 from the curves the study kept: raw and difference signals of one feature, one line per document or recording."""
     made = []
     curves = results.study.get("curves", {})
@@ -155,7 +155,9 @@ def _correlations(results: Results, folder: str | Path) -> list[Path]:
         held = curves.get(dataset) if isinstance(curves, Mapping) else None
         if not held:
             continue
-        drawn, panels = drawing.picture(2, 1, 10, 3.6, f"S002 Figs {place} and {place + 1}: correlation with step 5 over people, {held['feature']}, {dataset}")
+        drawn, panels = drawing.picture(
+            2, 1, 10, 3.6, lookup.titled(f"S002 Figs {place} and {place + 1}: correlation with step 5 over people, {held['feature']}, {dataset}")
+        )
         for panel, kind in zip(panels, ("raw", "difference"), strict=True):
             for s, (label, values) in enumerate(held[kind].items()):
                 series = np.array([math.nan if v is None else v for v in values])
@@ -173,7 +175,7 @@ def _utilities(lookup: Lookup, folder: str | Path, number: int, dataset: str, me
     series = [drawing.Curve(m, {t: lookup.find(nmse_utility(dataset, m, t)) for t in BUDGETS}) for m in methods]
     if all(f is None for c in series for f in c.ours.values()):
         return []
-    drawn, panels = drawing.picture(1, 1, 6, 4, f"S002 Fig. {number}: 1/|NMSE|, {dataset}")
+    drawn, panels = drawing.picture(1, 1, 6, 4, lookup.titled(f"S002 Fig. {number}: 1/|NMSE|, {dataset}"))
     drawing.curves(panels[0], series, "1/|NMSE|, mean over features")
     panels[0].set_yscale("log")
     panels[0].set_xlabel("epsilon of all 48 features", fontsize=9)

@@ -112,7 +112,9 @@ def draw(results: Results, folder: str | Path) -> list[Path]:
 
 
 def _fig2(lookup: Lookup, folder: str | Path) -> Path:
-    drawn, panels = drawing.picture(2, 1, 9.5, 3.8, "S003 Fig. 2: people recognised from protected gaze by a network that learned raw gaze (macro F1)")
+    drawn, panels = drawing.picture(
+        2, 1, 9.5, 3.8, lookup.titled("S003 Fig. 2: people recognised from protected gaze by a network that learned raw gaze (macro F1)")
+    )
     for panel, radius in zip(panels, RADII, strict=True):
         series = []
         for label, mechanism, attack in (("Kaleido", "kaleido", "rbfn"), ("DPGazeSynth", "dpgazesynth", "rbfn"), ("Kaleido, by linkage", "kaleido", "linkage")):

@@ -166,7 +166,7 @@ def _groups(folder: str | Path) -> Path:
 
 
 def _demographic(lookup: Lookup, folder: str | Path) -> Path:
-    drawn, panels = drawing.picture(2, 1, 10, 4, "M23 Fig. 1: people found by age, gender and gaze")
+    drawn, panels = drawing.picture(2, 1, 10, 4, lookup.titled("M23 Fig. 1: people found by age, gender and gaze"))
     groups = [f"k = {k}" for k in KS]
     for panel, base in zip(panels, ("rbfn", "linkage"), strict=True):
         series = []
@@ -179,11 +179,10 @@ def _demographic(lookup: Lookup, folder: str | Path) -> Path:
             series.append(drawing.Curve(label, {f"k = {k}": lookup.find(success(k, private, base)) for k in KS}, theirs))
         drawing.bars(panel, groups, series, "people found, %", "interval")
         for g, k in enumerate(KS):
-            panel.plot([g - 0.42, g + 0.42], [100 / k] * 2, "-", color=drawing.ink(-1), lw=1)
+            panel.plot([g - 0.42, g + 0.42], [100 / k] * 2, "-", color=drawing.ink(-1), lw=1, label="1/k" if g == 0 else None)
         panel.set_ylim(0, 105)
         panel.set_title("RBF network, the paper's attacker" if base == "rbfn" else "linkage, a stronger attacker", fontsize=9)
     drawing.key(drawn, panels)
-    drawn.supxlabel("solid line: 1/k", fontsize=8)
     return drawing.save(drawn, folder, "s004-demographic")
 
 
@@ -198,7 +197,9 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
         for f in sorted(figures("S004"), key=lambda f: f.origin != "figure-pixel")
         if (f.dataset, f.metric) == (dataset, metric)
     }
-    drawn, panels = drawing.picture(2, 1, 11, 0.27 * len(settings) + 1.6, f"M23: {dataset}, protected gaze to train on, raw gaze to be asked about")
+    drawn, panels = drawing.picture(
+        2, 1, 11, 0.27 * len(settings) + 1.6, lookup.titled(f"M23: {dataset}, protected gaze to train on, raw gaze to be asked about")
+    )
     names = [f.mechanism if f.mechanism == "none" else f"{f.mechanism}, {f.parameter}" for f in settings]
     ways = (("people recognised, %", rate, lambda f: f.number), (f"{metric}, {'%' if dataset == 'EHTask' else 'degrees'}", utility, None))
     for panel, (label, cell, said) in zip(panels, ways, strict=True):
