@@ -119,6 +119,14 @@ def test_training_on_raw_and_testing_on_noise_finds_nothing():
     assert found.result("auc").p_value > 0.01
 
 
+def test_a_release_that_holds_nothing_tells_nothing_though_the_training_side_holds_the_person():
+    cohort = gazeveil.simulate(8, 2, seconds=4, rate_hz=60, seed=1).load()
+    blank = [r.with_(x_deg=np.full(len(r), np.nan), y_deg=np.full(len(r), np.nan), valid=np.zeros(len(r), dtype=bool)) for r in cohort]
+    found = infer(Material(cohort), Material(gazeveil.Cohort(blank, cohort.people)), "gender", seed=1, draws=19)
+    assert found.result("auc").value == 0.5
+    assert found.result("auc").p_value == 1.0
+
+
 def test_portraits_forget_the_stimulus_and_bridge_what_was_not_measured():
     table = trait_table(people=4, stimuli=3, noise=0.0, rows=2)
     values = table.values.copy()

@@ -62,6 +62,12 @@ def test_a_release_of_strangers_says_nothing_of_anybody():
     assert abs(np.mean(values) - 0.5) < 0.08
 
 
+def test_a_release_that_holds_nothing_tells_nothing():
+    cohort = gazeveil.simulate(8, 2, seconds=4, rate_hz=60, seed=1).load()
+    blank = [r.with_(x_deg=np.full(len(r), np.nan), y_deg=np.full(len(r), np.nan), valid=np.zeros(len(r), dtype=bool)) for r in cohort]
+    assert membership(Material(gazeveil.Cohort(blank)), Material(cohort), ["p1", "p2", "p3"]).auc.value == 0.5
+
+
 def test_the_names_of_the_release_are_not_looked_at(crowd):
     people = list(crowd.persons)
     inside = crowd.select(people=people[:20], stimuli=crowd.stimuli[:3])

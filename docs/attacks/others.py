@@ -110,7 +110,8 @@ def ageing() -> str:
     held, mixed = last_session(linkage(), days(), seed=SEED, repetitions=3)
     rows = [[f"{int(p.at)} sessions" if p.at else "the same session", share(p.result)] for p in points]
     return table(
-        ["time between gallery and probe", "found"], [*rows, ["last session held out", share(held)], ["random recordings of the same number held out", share(mixed)]]
+        ["time between gallery and probe", "found"],
+        [*rows, ["last session held out", share(held)], ["random recordings of the same number held out", share(mixed)]],
     )
 
 

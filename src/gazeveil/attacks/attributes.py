@@ -160,8 +160,10 @@ class _Folds:
         y = seen.values[[seen.people.index(p) for p in names]]
         hats, inner = np.empty((len(SHRINKAGES), n, n - 1)), np.empty((len(SHRINKAGES), n, n - 1, n - 1))
         for i in range(n):
-            z, (middle, scale) = _standard(np.delete(x, i, axis=0))
-            asked = np.where(np.isfinite(y[i]), (y[i] - middle) / scale, 0.0)
+            z, scale = _standard(np.delete(x, i, axis=0))
+            # Portraits are centred among all people of their material. Taking the others' mean away here would bring the left-out person's own
+            # training portrait in, because the others' mean is its opposite.
+            asked = np.where(np.isfinite(y[i]), y[i] / scale, 0.0)
             gram = z @ z.T
             unit = max(float(np.trace(gram)) / (n - 1), 1e-12)
             for j, amount in enumerate(SHRINKAGES):
@@ -193,8 +195,8 @@ class _Folds:
         return chosen
 
 
-def _standard(values: Reals) -> tuple[Reals, tuple[Reals, Reals]]:
-    """Columns at mean 0 and variance 1, unmeasured ones at 0; with what was taken away and divided by."""
+def _standard(values: Reals) -> tuple[Reals, Reals]:
+    """Columns at mean 0 and variance 1, unmeasured ones at 0; with what they were divided by."""
     known = np.isfinite(values)
     count = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, values, 0.0).sum(axis=0) / count
@@ -202,7 +204,7 @@ def _standard(values: Reals) -> tuple[Reals, tuple[Reals, Reals]]:
     usable = spread > 1e-12 * np.maximum(np.abs(mean), 1.0)
     # A column that does not vary among the others says nothing of anybody: infinite scale makes it zero.
     scale = np.where(usable, spread, np.inf)
-    return np.where(known, (values - mean) / scale, 0.0), (mean, scale)
+    return np.where(known, (values - mean) / scale, 0.0), scale
 
 
 def _classes(attribute: str, names: tuple[str, ...], labels: NDArray[np.str_], folds: _Folds, seed: int, draws: int, left_out: int) -> Inferred:

@@ -92,7 +92,7 @@ def nearness(release: Material, targets: Material, features: str = "narrow") -> 
     asked, shown = (_directions(np.where(np.isfinite(p.values), p.values / scale, 0.0) @ whiten) for p in (people, published))
     near = (asked @ shown.T).max(axis=1)
     usual = asked @ asked.T
-    if len(people.people) < 3:
+    if len(people.people) < 3 or not shown.any():  # a release that holds nothing says the same of everybody
         return people.people, near
     others = usual[~np.eye(len(usual), dtype=np.bool_)].reshape(len(usual), -1)
     deviation = others.std(axis=1)
