@@ -103,12 +103,14 @@ def _front(digest: Digest, utility: str, metric: str, folder: Path, name: str) -
     spread = values[values > 0]
     # Over two decades and more, points near zero would sit on each other.
     log = len(spread) == len(values) and float(spread.max() / spread.min()) > 100
+    # With many points their bars would hide one another; the table has the intervals.
+    bars = len(shown) <= 14
     for release, measure, worst in shown:
         colour = light(release.colour)
         y = 100 * worst.value
-        if math.isfinite(measure.low) and (not log or measure.low > 0):
+        if bars and math.isfinite(measure.low) and (not log or measure.low > 0):
             axes.plot([measure.low, measure.high], [y, y], "-", color=colour, lw=1, alpha=0.6)
-        if math.isfinite(worst.low):
+        if bars and math.isfinite(worst.low):
             axes.plot([measure.value] * 2, [100 * worst.low, 100 * worst.high], "-", color=colour, lw=1, alpha=0.6)
         axes.plot(measure.value, y, "s" if release.baseline else "o", ms=7.5, color=colour, mec=light("paper"), mew=0.8, zorder=4)
     if log:
@@ -127,7 +129,7 @@ def _front(digest: Digest, utility: str, metric: str, folder: Path, name: str) -
     said = "; ".join(f"{r.label}: {m.value:.3g}, {percent(w.value)} recognised" for r, m, w in shown)
     caption = (
         f"Each number is a release (see the key). Down is more private, right is more useful ({'higher' if higher else 'lower'} is better)."
-        " Grey line: the releases no other one beats in both. Bars: 95 % intervals. Dotted: guessing."
+        " Grey line: the releases no other one beats in both. Dotted: guessing." + (" Bars: 95 % intervals." if bars else "")
     )
     return finish(drawn, folder, name, f"{metric_label(utility, metric)} against people recognised. {said}.", caption)
 

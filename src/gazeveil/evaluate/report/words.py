@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gazeveil.evaluate.report.digest import Difference, Digest, Rate, Release
-from gazeveil.evaluate.report.wording import SCENARIOS, attack_label, by_guessing, interval, percent, points, share
+from gazeveil.evaluate.report.wording import SCENARIOS, attack_label, by_guessing, interval, mechanism_label, percent, points, share
 
 #: With more releases than this the summary shows one setting of each mechanism.
 MOST_CARDS = 12
@@ -116,8 +116,19 @@ def _how_many(rate: Rate) -> str:
 
 
 def _listed(releases: Sequence[Release], *, counts: bool = False) -> str:
-    shown = [r.label + (f": {share(r.worst.found, r.worst.n)}" if counts and r.worst is not None else "") for r in releases[:8]]
-    return "; ".join(shown) + (f"; and {len(releases) - 8} more" if len(releases) > 8 else "")
+    """Releases by name; of many, each mechanism once with the number of its settings."""
+    if len(releases) <= 6:
+        return "; ".join(r.label + (f": {share(r.worst.found, r.worst.n)}" if counts and r.worst is not None else "") for r in releases)
+    groups: dict[str, list[Release]] = {}
+    for r in releases:
+        groups.setdefault(mechanism_label(r.key[0], r.key[1], ""), []).append(r)
+    said = []
+    for name, group in groups.items():
+        found = [r.worst for r in group if r.worst is not None]
+        few, many = min(r.found for r in found), max(r.found for r in found)
+        between = f": {few} to {many} of {found[0].n}" if few < many else f": {share(many, found[0].n)}"
+        said.append((f"{name} in {len(group)} settings" if len(group) > 1 else group[0].label) + (between if counts else ""))
+    return "; ".join(said)
 
 
 def _capital(text: str) -> str:
