@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.noise.rng import Source, WordArray
@@ -100,22 +101,28 @@ def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None,
     """
     secret = Secret() if seed is None else None
     items: list[Recording | Handle] = []
-    promises: list[Guarantee] = []
+    # A promise depends on rate and space alone, and putting one into words costs more than protecting a short recording.
+    promises: dict[tuple[float, Space], Guarantee] = {}
+
+    def promise(rate_hz: float, space: Space) -> None:
+        if (rate_hz, space) not in promises:
+            promises[rate_hz, space] = mechanism.promise(rate_hz, space)
+
     for item in cohort.items:
         bits: Bits = KeyedBits(secret, *item.key) if secret is not None else SeededBits((derived_seed(seed or 0, *item.key),))
         if isinstance(item, Recording):
             out, rate_hz = mechanism.protected(item, bits, kept)
             items.append(out)
-            promises.append(mechanism.promise(rate_hz, item.space))
+            promise(rate_hz, item.space)
         else:
             load: Callable[[], Recording] = partial(_load, mechanism, item.load, bits, kept)
             items.append(Handle(item.person, item.stimulus, load, item.session, item.task))
             if mechanism.rate_matters or not promises:
                 recording = item.load()  # a promise that depends on the rate needs every rate, so the files are read once for it
-                promises.append(mechanism.promise(recording.rate_hz, recording.space))
+                promise(recording.rate_hz, recording.space)
     if not promises:
         raise DataError("This cohort has no recordings. Nothing was released.")
-    about = [g.with_not_covered("the attributes of people", "who saw what") for g in promises]
+    about = [g.with_not_covered("the attributes of people", "who saw what") for g in promises.values()]
     return Cohort(items, cohort.people, name=cohort.name), about
 
 
