@@ -55,14 +55,9 @@ class Signal(Utility):
     needs: ClassVar[tuple[str, ...]] = ()
 
     def check(self) -> None:
-        """Check the word."""
+        """Check the word; what is needed follows from it."""
         checks.one_of(self.name, "on", self.on, ON)
-
-    def can(self, material: Material) -> bool:
-        """Whether a release holds what is to be compared."""
-        if self.on == "samples":
-            return material.cohort is not None
-        return self.on == "auto" or material.has(self.on)
+        self.store("needs", () if self.on == "auto" else (self.on,))
 
     def measure(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[UtilityResult, ...]:
         """The errors; see the module and :class:`Utility`."""
