@@ -52,8 +52,8 @@ def _factor(most: float) -> Callable[[float, float], bool]:
 #: When numbers on a paper's own recordings agree; rates and accuracies as fractions of 1.
 TOLERANCES: Mapping[str, tuple[str, Callable[[float, float], bool]]] = MappingProxyType(
     {
-        "identification": ("8 points or a quarter", lambda ours, published: abs(ours - published) <= max(0.08, 0.25 * published)),
-        "accuracy": ("5 points", lambda ours, published: abs(ours - published) <= 0.05),
+        "identification": ("8 points or a quarter", lambda ours, published: abs(ours - published) <= max(0.08, 0.25 * published) + 1e-9),
+        "accuracy": ("5 points", lambda ours, published: abs(ours - published) <= 0.05 + 1e-9),
         "dwell": ("a factor of 2", _factor(2.0)),
         "kl": ("a factor of 3", _factor(3.0)),
     }

@@ -33,7 +33,7 @@ from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluate import protocols
 from gazeveil.evaluate.papers.figure import PAPERS, RESERVED
 from gazeveil.evaluate.sources import Files, Simulated, opened
-from gazeveil.evaluate.study import Study
+from gazeveil.evaluate.study import Study, _found
 from gazeveil.evaluate.study import _from_toml as from_toml
 from gazeveil.features.material import Material, Preparation
 from gazeveil.gaze.cohort import Cohort, Handle, natural
@@ -236,7 +236,7 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     said["mechanisms"] = [t for t in said["mechanisms"] if t not in gone]
     paths = [c for c in _listed(said.get("cohort")) if "path" in c]
     simulated = _listed(said.get("simulate"))
-    real = bool(paths) and all(_there(c, here) for c in paths)
+    real = bool(paths) and all(_found(str(c["path"]), here).exists() for c in paths)
     if not real and not simulated:
         raise ParameterError(f"Part '{said['label']}' has no files here and no 'simulate' to fall back on.", name="simulate")
     if not real and len(paths) == 0 and not simulated:
@@ -274,15 +274,6 @@ def _listed(value: object) -> list[dict[str, Any]]:
 def _same_form(value: object, change: Callable[[dict[str, Any]], dict[str, Any]]) -> object:
     changed = [change(t) for t in _listed(value)]
     return changed if isinstance(value, list) else (changed[0] if changed else {})
-
-
-def _there(cohort: Mapping[str, Any], here: Path) -> bool:
-    """Whether the files of a part are there, looked for as a plain study does."""
-    try:
-        source = from_toml({"cohort": {"path": cohort["path"]}, "attacks": ["linkage"]}, here, "").source
-    except FormatError:
-        return False
-    return isinstance(source, Files)
 
 
 def _handle(item: Recording | Handle, dataset: str) -> Handle:
