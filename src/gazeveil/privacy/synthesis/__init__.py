@@ -1,0 +1,1 @@
+"""Synthesis: recordings that nobody made, from parameters of recordings that people made."""
