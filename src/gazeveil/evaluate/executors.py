@@ -227,7 +227,7 @@ class Cluster(Others):
             raise MissingExtraError("distributed", "cluster") from error
         connect: Any = Connect  # Dask has no types
         try:
-            self.client: Any = connect(address, timeout="20s", set_as_default=False)
+            self.client: Any = connect(address, timeout="10s", set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise DataError(f"No Dask scheduler answers at {address} ({_first_line(error)}). Start one with `dask scheduler`, or check the address.") from error
         if not self.client.scheduler_info()["workers"]:

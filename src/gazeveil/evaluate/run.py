@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
+from gazeveil import __version__
 from gazeveil.errors import DataError
 from gazeveil.evaluate.bench import Bench
 from gazeveil.evaluate.cells import Cell, plan
@@ -83,7 +84,7 @@ def run(study: Study, out: str | Path | None = None, executor: Executor | str | 
                 progress(len(cells), len(keys))
     name = raw.cohort.name if raw.cohort is not None and raw.cohort.name else study.source.words if isinstance(study.source, Files | Simulated) else "cohort"
     cohort = {"name": name, "people": len(raw.persons), "stimuli": len(raw.stimuli), "recordings": len(raw.keys), "fingerprint": context["recordings"]}
-    about = {"cohort_name": name, "cohort": cohort, "code": context["code"], "cells": len(keys), **({} if study.name else {"name": name})}
+    about = {"cohort_name": name, "cohort": cohort, "version": __version__, "cells": len(keys), **({} if study.name else {"name": name})}
     results = collect(study, planned, cells, about)
     if results.frame.height == 0:
         raise DataError(f"No cell of the study could be computed. {results.failures[0]['sentence'] if results.failures else ''}".rstrip())
