@@ -88,7 +88,7 @@ def test_what_needs_no_recordings_agrees_exactly_with_one_known_contradiction() 
 
 
 def test_group_sizes_are_those_of_the_supplement() -> None:
-    assert {k: s004.group_sizes(k) for k in s004.KS} == {4: [7, 9, 5, 4, 6], 6: [7, 9, 9, 6], 8: [13, 8, 10], 15: [15, 16]}
+    assert {k: s004.group_sizes(k) for k in s004.KS} == {4: (7, 9, 5, 4, 6), 6: (7, 9, 9, 6), 8: (13, 8, 10), 15: (15, 16)}
     assert len(s004.table_1()) == 31
 
 

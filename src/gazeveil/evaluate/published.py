@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from types import MappingProxyType
@@ -198,9 +199,7 @@ def _direction(figure: Figure, cell: Cell, found: Found, lookup: Lookup) -> str:
     if cell.above_raw:
         theirs, ours, low, high = figure.number, found.value, found.low, found.high
     else:
-        baseline = next(
-            (f for f in figures(figure.source) if (f.dataset, f.metric, f.mechanism) == (figure.dataset, figure.metric, "none") and f.model != "chance"), None
-        )
+        baseline = _baselines(figure.source).get((figure.dataset, figure.metric))
         raw = lookup.find(cell.baseline)
         if baseline is None or raw is None:
             return "shown beside"
@@ -208,6 +207,16 @@ def _direction(figure: Figure, cell: Cell, found: Found, lookup: Lookup) -> str:
     if theirs == 0 or (low <= 0 <= high):
         return "undecided: no clear difference to raw here or there"
     return "same direction from raw" if (ours > 0) == (theirs > 0) else "other direction from raw"
+
+
+@cache
+def _baselines(paper: str) -> dict[tuple[str, str], Figure]:
+    """The unprotected figures of a paper by dataset and metric, the first of each."""
+    found: dict[tuple[str, str], Figure] = {}
+    for f in figures(paper):
+        if f.mechanism == "none" and f.model != "chance":
+            found.setdefault((f.dataset, f.metric), f)
+    return found
 
 
 def _order(order: Order, lookup: Lookup) -> Row:
@@ -250,8 +259,7 @@ def _ranks(rows: Sequence[Row], by_id: Mapping[str, Figure]) -> list[Row]:
 
 
 def _missing(cells: Sequence[Cell]) -> str:
-    known = mechanisms()
-    absent = sorted({c.mechanism for c in cells if c.mechanism in RESERVED and c.mechanism not in known})
+    absent = sorted({c.mechanism for c in cells if c.mechanism in RESERVED and c.mechanism not in mechanisms()})
     return f"missing: {', '.join(absent)} not built yet" if absent else ""
 
 

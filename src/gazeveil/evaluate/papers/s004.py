@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from gazeveil.evaluate.papers import drawing
@@ -52,11 +53,12 @@ def table_1() -> dict[str, dict[str, object]]:
     return {f"{d} p{i + 1}": {"age": age, "gender": gender} for d, rows in PEOPLE.items() for i, (age, gender) in enumerate(rows)}
 
 
-def group_sizes(k: int) -> list[int]:
+@cache
+def group_sizes(k: int) -> tuple[int, ...]:
     """Sizes of the groups that the supplement's ranges make of Table 1, in the order of Table 2."""
     released = Demographics(k, reading="published").release(table_1()).data
     counted = Counter((a["gender"], a["age"]) for a in released.values())
-    return [counted["any" if g is None else g, f"{low}-{high}"] for g, low, high in PUBLISHED[k]]
+    return tuple(counted["any" if g is None else g, f"{low}-{high}"] for g, low, high in PUBLISHED[k])
 
 
 def rate(dataset: str, mechanism: str = "none", parameters: Mapping[str, str] | None = None, attack: str = ATTACK) -> Cell:
