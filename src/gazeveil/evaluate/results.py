@@ -105,8 +105,8 @@ class Results:
             Rows of :attr:`frame` with metric `identification_rate`, one per cell; of attacks that tie, the first by name.
         """
         rates = self.frame.filter((pl.col("metric") == RATE) & pl.col("attack").is_not_null() & pl.col("value").is_not_null())
-        best = rates.sort("value", "attack", descending=[True, False]).unique(subset=CELL, keep="first", maintain_order=True)
-        return best.sort(*CELL)
+        best = rates.sort("value", "attack", descending=[True, False]).unique(subset=["cohort", *CELL], keep="first", maintain_order=True)
+        return best.sort("cohort", *CELL)
 
     def worst_case(self) -> pl.DataFrame:
         """Per mechanism, parameters and events the attack and scenario that find the most people.
@@ -114,7 +114,7 @@ class Results:
         The scenario `release/release` counts only where there is no other: noise that is common to both parts of one release can itself
         identify people, so it says little about the mechanism.
         """
-        keys = [c for c in CELL if c != "scenario"]
+        keys = ["cohort", *(c for c in CELL if c != "scenario")]
         misleading = pl.col("scenario") == "release/release"
         best = self.strongest().sort(misleading, "value", "scenario", descending=[False, True, False])
         return best.unique(subset=keys, keep="first", maintain_order=True).sort(*keys)
@@ -144,17 +144,19 @@ class Results:
         known = rates["attack"].unique().to_list()
         sides = [checks.one_of("Results.paired", name, text, known) for name, text in (("first", first), ("second", second))]
         # A person counts in a repetition only where both attackers were asked about them.
+        # Results put together from several studies say in the outcomes too whose they are.
+        keys = [*(["cohort"] if "cohort" in rates.columns else []), *CELL]
         asked = [
-            rates.filter(pl.col("attack") == text).select(*CELL, "repetition", "part", pl.col("value").alias(name))
+            rates.filter(pl.col("attack") == text).select(*keys, "repetition", "part", pl.col("value").alias(name))
             for text, name in zip(sides, ("a", "b"), strict=True)
         ]
-        both = asked[0].join(asked[1], on=[*CELL, "repetition", "part"], how="inner", nulls_equal=True)
-        people = both.group_by(*CELL, "part").agg(pl.col("a").mean(), pl.col("b").mean()).sort(*CELL, "part")
+        both = asked[0].join(asked[1], on=[*keys, "repetition", "part"], how="inner", nulls_equal=True)
+        people = both.group_by(*keys, "part").agg(pl.col("a").mean(), pl.col("b").mean()).sort(*keys, "part")
         rows = []
-        for key, group in people.group_by(*CELL, maintain_order=True):
+        for key, group in people.group_by(*keys, maintain_order=True):
             a, b = group["a"].to_numpy(), group["b"].to_numpy()
             rows.append((*key, float(a.mean()), float(b.mean()), *paired_interval(a, b), len(a)))
-        texts: dict[str, pl.DataType] = dict.fromkeys(CELL, pl.String())
+        texts: dict[str, pl.DataType] = dict.fromkeys(keys, pl.String())
         numbers: dict[str, pl.DataType] = dict.fromkeys(("first", "second", "difference", "low", "high"), pl.Float64())
         return pl.DataFrame(rows, schema={**texts, **numbers, "n": pl.Int64()}, orient="row")
 

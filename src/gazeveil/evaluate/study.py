@@ -191,7 +191,7 @@ class Study:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise FormatError(place, f"it is not TOML ({str(error).splitlines()[0].rstrip('.')})", "Mend the file.") from error
         try:
-            return _from_toml(said, place.parent.resolve(), place.stem)
+            return from_toml(said, place.parent.resolve(), place.stem)
         except FormatError:
             raise
         except GazeveilError as error:
@@ -202,7 +202,18 @@ _PLAIN = frozenset(f.name for f in fields(Study)) - {"source", "people", "stimul
 _COHORT = ("path", "format", "options", "table", "people", "stimuli")
 
 
-def _from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
+def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
+    """A study from what a TOML file says.
+
+    Parameters
+    ----------
+    said : mapping
+        Its keys.
+    here : Path
+        Its folder.
+    stem : str
+        The study's name if it has none.
+    """
     checks.known_options("A study", said, {*_PLAIN, "cohort", "simulate", "preparation"})
     sections = {name: said.get(name, {}) for name in ("cohort", "simulate", "preparation")}
     for name, section in sections.items():
@@ -217,7 +228,7 @@ def _from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
 
 def _source(cohort: Mapping[str, Any], simulated: Mapping[str, Any], here: Path) -> Source:
     if "path" in cohort:
-        place = _found(str(cohort["path"]), here)
+        place = find_path(str(cohort["path"]), here)
         if place.exists() or not simulated:
             if not place.exists():
                 raise FormatError(place, "there is no such file or folder", "Check the path, set GAZEVEIL_DATA, or add a [simulate] section to fall back on.")
@@ -245,7 +256,8 @@ def simulated_source(said: Mapping[str, Any]) -> Simulated:
     return made
 
 
-def _found(path: str, here: Path) -> Path:
+def find_path(path: str, here: Path) -> Path:
+    """Where a path of a study file leads: from the file's folder, else from the folder GAZEVEIL_DATA names; it need not exist."""
     place = Path(path).expanduser()
     if place.is_absolute() or (here / place).exists():
         return here / place

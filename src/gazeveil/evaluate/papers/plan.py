@@ -33,8 +33,7 @@ from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluate import protocols
 from gazeveil.evaluate.papers.figure import PAPERS, RESERVED
 from gazeveil.evaluate.sources import Files, Simulated, opened
-from gazeveil.evaluate.study import Study, _found
-from gazeveil.evaluate.study import _from_toml as from_toml
+from gazeveil.evaluate.study import Study, find_path, from_toml
 from gazeveil.features.material import Material, Preparation
 from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
@@ -236,7 +235,7 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     said["mechanisms"] = [t for t in said["mechanisms"] if t not in gone]
     paths = [c for c in _listed(said.get("cohort")) if "path" in c]
     simulated = _listed(said.get("simulate"))
-    real = bool(paths) and all(_found(str(c["path"]), here).exists() for c in paths)
+    real = bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
     if not real and not simulated:
         raise ParameterError(f"Part '{said['label']}' has no files here and no 'simulate' to fall back on.", name="simulate")
     if not real and len(paths) == 0 and not simulated:

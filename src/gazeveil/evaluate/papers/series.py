@@ -139,7 +139,7 @@ def together(plan: Plan, done: Sequence[tuple[Part, Results]], failures: Sequenc
         parts.append({"cohort": part.label, "dataset": part.dataset, "real": part.real, **shape, **own})
     first = done[0][1].study
     study: dict[str, object] = {
-        **{k: first.get(k) for k in ("repetitions", "seed", "scenarios", "split", "train", "events", "tables", "preparation", "code")},
+        **{k: first.get(k) for k in ("repetitions", "seed", "scenarios", "split", "train", "events", "tables", "preparation", "version")},
         "name": plan.name + (" (short form)" if plan.quick else ""),
         "paper": plan.paper,
         "figure": plan.figure,
