@@ -131,13 +131,14 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         task = progress.add_task(what, total=None)
-        # Cells that were there already took no time: the bar counts from them on.
-        first: list[int] = []
+        before = [-1, -1]
 
         def update(done: int, total: int) -> None:
-            if not first:
-                first.append(done)
-            progress.update(task, completed=done - first[0], total=total - first[0])
+            if total != before[1] or done < before[0]:
+                # A study begins: cells that were there already took no time, so the clock starts at them.
+                progress.reset(task, total=total, completed=done)
+            before[:] = done, total
+            progress.update(task, completed=done, total=total)
 
         yield update
 
