@@ -15,7 +15,7 @@ from gazeveil.io import registry
 FORMATS = """parquet csv arff eyelink-asc tobii-tsv tobii-glasses3 pupil-core pupil-invisible pupil-neon smi vive-pro-eye pico unity-hmd bids
 360-em gazecom gazebase gazebase-vr et-dk2 vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie webqamgaze
 neuroliaa irf hmr""".split()  # noqa: SIM905 - as the design lists them
-VERBS = ["demo", "inspect", "simulate", "datasets", "events", "features", "protect"]
+VERBS = ["demo", "inspect", "simulate", "datasets", "events", "features", "protect", "attack", "evaluate"]
 
 STREAMS: dict[str, dict[str, object]] = {
     "gaussian": {"sigma_deg": 2},
@@ -153,3 +153,70 @@ def test_stream_mechanisms_release_what_their_sessions_release(cohort: gazeveil.
     assert isinstance(mechanism.release(cohort, seed=3).data, gazeveil.Cohort)
     assert release.guarantee.status in {"proved", "claimed"}
     assert str(release.guarantee)
+
+
+COLUMNS = [
+    "cohort",
+    "mechanism",
+    "reading",
+    "parameters",
+    "events",
+    "scenario",
+    "attack",
+    "utility",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "n",
+    "chance",
+    "repetitions",
+    "seed",
+]
+
+
+@pytest.mark.parametrize("name", ["rbfn", "linkage", "forest", "svm", "knn", "tree", "lda", "boosting"])
+def test_every_attack_of_the_design_is_there(name: str) -> None:
+    from gazeveil.attacks.registry import attack
+
+    assert str(attack(name)) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["aoi", "saliency", "prediction", "document", "gender", "privacy-sensitivity", "activity", "task", "signal", "density", "events"]
+)
+def test_every_utility_of_the_design_is_there(name: str) -> None:
+    from gazeveil.utility.registry import utilities
+
+    assert name in utilities()
+
+
+def test_evaluate_as_the_design_has_it(tmp_path: Path) -> None:
+    people = gazeveil.simulate(4, 4, 6.0, 120.0, seed=2)
+    results = gazeveil.evaluate(
+        people,
+        mechanisms=[gazeveil.mechanism("gaussian", sigma_deg=5), "temporal:K=2"],
+        attacks=["linkage"],
+        utilities=["density"],
+        scenarios=["private/raw", "raw/private", "private/private", "release/release"],
+        repetitions=1,
+        seed=0,
+        executor=None,
+    )
+    assert results.frame.columns[:16] == COLUMNS
+    assert set(results.frame["scenario"]) == {"raw/raw", "private/raw", "raw/private", "private/private", "release/release"}
+    assert set(results.frame["mechanism"]) == {"none", "gaussian", "temporal"}
+    assert set(results.frame["events"]) == {"redetected"}
+    assert {"identification_rate", "rank1", "eer", "d_prime", "jsd"} <= set(results.frame["metric"])
+    assert all((row["attack"] is None) != (row["utility"] is None) for row in results.frame.iter_rows(named=True))
+    rates = results.frame.filter(metric="identification_rate")
+    assert ((rates["value"] >= 0) & (rates["value"] <= 1)).all()
+    results.write(tmp_path / "out")
+    assert (tmp_path / "out" / "results.parquet").is_file()
+    results.report(tmp_path / "out")
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_the_baseline_needs_no_mechanism() -> None:
+    results = gazeveil.evaluate(gazeveil.simulate(3, 3, 6.0, 120.0, seed=2), mechanisms=[], attacks=["linkage"], repetitions=1, executor=1)
+    assert set(zip(results.frame["mechanism"], results.frame["scenario"], strict=True)) == {("none", "raw/raw")}
