@@ -55,6 +55,8 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
     floor : float
         A cluster's sigma is at least this part of the median sigma of its class: a cluster of one member has none of its own. Where that
         median is 0 the median of all clusters that have a sigma stands in, and 1 (standard deviation) where there is none.
+    balance : bool
+        Whether all classes weigh the same in the least squares problem, however many rows they have.
     max_iter : int
         Most iterations of k-means.
     random_state : int, RandomState or None
@@ -90,10 +92,20 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
     ['a', 'b']
     """
 
-    def __init__(self, prototypes: int = 32, *, solver: str = "pinv", floor: float = 0.01, max_iter: int = 100, random_state: object = None) -> None:
+    def __init__(
+        self,
+        prototypes: int = 32,
+        *,
+        solver: str = "pinv",
+        floor: float = 0.01,
+        balance: bool = False,
+        max_iter: int = 100,
+        random_state: object = None,
+    ) -> None:
         self.prototypes = prototypes
         self.solver = solver
         self.floor = floor
+        self.balance = balance
         self.max_iter = max_iter
         self.random_state = random_state
 
@@ -133,7 +145,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         self.n_iter_ = found.iterations
         self.sigma_ = _floored(found.sigma, found.of_class, floor)
         self.beta_ = 1.0 / (2.0 * (self.sigma_ + SIGMA_PLUS) ** 2)
-        self._solve(z, codes, solver)
+        self._solve(z, codes, solver, np.sqrt(len(z) / (len(sizes) * sizes[codes])) if self.balance else np.ones(len(z)))
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
@@ -168,20 +180,26 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         step = max(1, _BLOCK_BYTES // (8 * len(self.centres_)))
         return [(a, min(a + step, rows)) for a in range(0, rows, step)]
 
-    def _solve(self, z: NDArray[np.float64], codes: NDArray[np.int64], solver: str) -> None:
-        """W by the normal equations where they are good enough, else by QR and SVD."""
+    def _solve(self, z: NDArray[np.float64], codes: NDArray[np.int64], solver: str, root: NDArray[np.float64]) -> None:
+        """W by the normal equations where they are good enough, else by QR and SVD; both sides of row i are multiplied by root[i]."""
         from scipy.linalg import cho_factor, cho_solve
         from scipy.linalg.lapack import dpocon
 
         units, classes = len(self.centres_), len(self.classes_)
         y = np.zeros((len(z), classes))
-        y[np.arange(len(z)), codes] = 1.0
+        y[np.arange(len(z)), codes] = root
         spans = self._blocks(len(z))
-        kept = [self._activations(z[a:b]) for a, b in spans] if 8 * len(z) * units <= _KEPT_BYTES else None
+
+        def weighed(a: int, b: int) -> NDArray[np.float64]:
+            phi = self._activations(z[a:b])
+            phi *= root[a:b, None]
+            return phi
+
+        kept = [weighed(a, b) for a, b in spans] if 8 * len(z) * units <= _KEPT_BYTES else None
 
         def rows() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
             for i, (a, b) in enumerate(spans):
-                yield (kept[i] if kept is not None else self._activations(z[a:b])), y[a:b]
+                yield (kept[i] if kept is not None else weighed(a, b)), y[a:b]
 
         gram, right = np.zeros((units, units)), np.zeros((units, classes))
         for phi, target in rows():

@@ -31,8 +31,8 @@ class RBFN(RowAttack):
         How the output weights are found.
     table : {"events", "windows"}
         Two networks on fixations and saccades, or one on windows; the caps of events then hold for windows.
-    kinds, weights, vote, train_events, test_events
-        As in :class:`gazeveil.attacks.rows.RowAttack`.
+    kinds, weights, vote, train_events, test_events, balance
+        As in :class:`gazeveil.attacks.rows.RowAttack`. The papers' own least squares have `balance=False`.
 
     Examples
     --------
@@ -65,5 +65,6 @@ class RBFN(RowAttack):
         """Fit one network."""
         from gazeveil.attacks.rbf_network import RBFNetwork
 
-        network = RBFNetwork(self.prototypes, solver=self.solver, random_state=seed).fit(values, people)
+        network = RBFNetwork(self.prototypes, solver=self.solver, balance=self.balance, random_state=seed)
+        network.fit(values, people)
         return network.classes_, network.scores

@@ -44,8 +44,9 @@ class RowAttack(Attack):
     vote : {"mean", "majority"}
         Mean score of a person's rows, or share of the rows whose best score is each known person's (ties are shared).
     train_events, test_events : int
-        At most so many rows per person and table are learned from and asked about, drawn at random; 0 takes all. Balance between
-        people matters: those with most rows would win otherwise.
+        At most so many rows per person and table are learned from and asked about, drawn at random; 0 takes all.
+    balance : bool
+        Whether all people weigh the same in learning, however many rows they have. Without it those with most rows are named too often.
     """
 
     kinds: str = "both"
@@ -53,6 +54,7 @@ class RowAttack(Attack):
     vote: str = "mean"
     train_events: int = 500
     test_events: int = 1000
+    balance: bool = True
 
     def check(self) -> None:
         """Check the parameters."""
@@ -61,6 +63,10 @@ class RowAttack(Attack):
         self.store("train_events", checks.count(self.name, "train_events", self.train_events, 0))
         self.store("test_events", checks.count(self.name, "test_events", self.test_events, 0))
         parsed_weights(self.name, self.weights)
+        if not isinstance(self.balance, bool):
+            checks.refuse(self.name, "balance", "True or False", self.balance)
+        # Of this value, not of all of its class: windows are another table than events.
+        self.store("needs", self.tables)
 
     @property
     def tables(self) -> tuple[str, ...]:
