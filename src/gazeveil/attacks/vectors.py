@@ -42,18 +42,24 @@ class Vectors:
         The numbers; NaN where unknown, never infinite.
     columns : sequence of str
         One name per feature.
+    blocks : sequence of str
+        Which kind of feature each column is; attackers may judge kinds apart. One kind by default.
     """
 
     keys: tuple[Key, ...]
     values: NDArray[np.float64] = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
+    blocks: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", tuple(self.keys))
         object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "blocks", tuple(self.blocks) or ("all",) * len(self.columns))
         values = np.array(self.values, dtype=np.float64)
         if values.shape != (len(self.keys), len(self.columns)):
             raise DataError(f"Vectors need shape {(len(self.keys), len(self.columns))} (recordings, features). Got {values.shape}.")
+        if len(self.blocks) != len(self.columns):
+            raise DataError(f"Vectors need one block name per column, {len(self.columns)}. Got {len(self.blocks)}.")
         values[np.isinf(values)] = np.nan
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
@@ -74,12 +80,17 @@ class Vectors:
     def where(self, rows: ArrayLike) -> Vectors:
         """The rows a boolean mask or an index array picks."""
         places = np.arange(len(self))[np.asarray(rows)]
-        return Vectors(tuple(self.keys[i] for i in places.tolist()), self.values[places], self.columns)
+        return Vectors(tuple(self.keys[i] for i in places.tolist()), self.values[places], self.columns, self.blocks)
 
     def select(self, columns: Sequence[str]) -> Vectors:
         """Some columns, in the order asked for."""
         at = {name: i for i, name in enumerate(self.columns)}
-        return Vectors(self.keys, self.values[:, [at[name] for name in columns]], tuple(columns))
+        places = [at[name] for name in columns]
+        return Vectors(self.keys, self.values[:, places], tuple(columns), tuple(self.blocks[i] for i in places))
+
+    def of_block(self, block: str) -> Vectors:
+        """The columns of one kind."""
+        return self.select([name for name, kind in zip(self.columns, self.blocks, strict=True) if kind == block])
 
 
 def recording_vectors(material: Material, features: str = "narrow") -> Vectors:

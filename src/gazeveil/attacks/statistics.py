@@ -1,0 +1,67 @@
+"""Statistics of values of which some are NaN; NaN where too few are known, never a warning."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Smallest value of which a logarithm is taken, in degrees or deg/s: far below what trackers resolve.
+LEAST = 0.01
+
+
+def known(values: Floats) -> Floats:
+    """The finite values."""
+    return values[np.isfinite(values)]
+
+
+def quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
+    """Quantiles of the known values."""
+    some = known(values)
+    return np.quantile(some, at) if len(some) else np.full(len(at), np.nan)
+
+
+def log_quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
+    """Logarithms of quantiles, because speeds of one recording span powers of ten."""
+    return np.log(np.maximum(quantiles(values, at), LEAST))
+
+
+def deviation(values: Floats) -> float:
+    """Standard deviation, NaN for fewer than two values."""
+    some = known(values)
+    return float(some.std()) if len(some) > 1 else float("nan")
+
+
+def log_deviation(values: Floats) -> float:
+    """Logarithm of the standard deviation."""
+    return float(np.log(np.maximum(deviation(values), LEAST)))
+
+
+def shape(values: Floats) -> tuple[float, float]:
+    """Skewness and excess kurtosis, NaN for fewer than four values or no spread."""
+    some = known(values)
+    spread = float(some.std()) if len(some) > 3 else 0.0
+    if spread < 1e-9:
+        return float("nan"), float("nan")
+    z = (some - some.mean()) / spread
+    return float((z**3).mean()), float((z**4).mean() - 3.0)
+
+
+def correlation(a: Floats, b: Floats) -> float:
+    """Correlation over the pairs that are both known; NaN for fewer than three pairs, 0 where one does not vary."""
+    both = np.isfinite(a) & np.isfinite(b)
+    if np.count_nonzero(both) < 3:
+        return float("nan")
+    x, y = a[both] - a[both].mean(), b[both] - b[both].mean()
+    scale = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / scale if scale > 1e-12 else 0.0
+
+
+def line(x: Floats, y: Floats) -> tuple[float, float, float]:
+    """Slope, value in the middle of x, and deviation of the rest, of a straight line through points; NaN for fewer than three."""
+    if len(x) < 3 or np.ptp(x) < 1e-9:
+        return float("nan"), float("nan"), float("nan")
+    dx = x - x.mean()
+    slope = float(dx @ (y - y.mean()) / (dx @ dx))
+    return slope, float(y.mean()), float(np.std(y - y.mean() - slope * dx))
