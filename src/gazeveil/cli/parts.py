@@ -40,6 +40,10 @@ def run_parts(path: Path, out: Path, quick: bool, said: Mapping[str, object], co
     plain = Console(highlight=False, soft_wrap=True)
     for line in lines(results):
         plain.print(line, markup=False)
+    reasons: dict[str, list[str]] = {}
     for failure in results.failures:
-        plain.print(f"Not computed: {failure['cell']}: {failure['sentence']}", markup=False)
+        reasons.setdefault(failure["sentence"], []).append(failure["cell"])
+    for sentence, cells in reasons.items():
+        more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
+        plain.print(f"Not computed: {cells[0]}{more}: {sentence}", markup=False)
     return results

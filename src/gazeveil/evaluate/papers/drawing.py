@@ -118,8 +118,32 @@ def bars(panel: Axes, groups: Sequence[str], series: Sequence[Curve], ylabel: st
     panel.set_ylabel(ylabel, fontsize=9, color=light("muted"))
 
 
-def curves(panel: Axes, series: Sequence[Curve], ylabel: str = "", raw: Found | None = None, raw_published: float = math.nan, chance: float = math.nan) -> None:
-    """Lines over named places with 95 % intervals; dashed with hollow diamonds what was published; the baseline as a band on the left."""
+def curves(
+    panel: Axes,
+    series: Sequence[Curve],
+    ylabel: str = "",
+    raw: Found | None = None,
+    raw_published: float = math.nan,
+    chance: float = math.nan,
+    spread: str = "interval",
+) -> None:
+    """Lines over named places; dashed with hollow diamonds what was published; the baseline solid and chance dotted across.
+
+    Parameters
+    ----------
+    panel : Axes
+        Where.
+    series : sequence of Curve
+        The lines.
+    ylabel : str
+        Unit and meaning.
+    raw : Found, optional
+        The baseline, and as published.
+    raw_published, chance : float
+        NaN for none.
+    spread : {"interval", "sd"}
+        A band of the 95 % interval, or whiskers of the deviation over repetitions.
+    """
     places = list(dict.fromkeys(x for c in series for x in (*c.ours, *c.published)))
     for s, curve in enumerate(series):
         colour = ink(s)
@@ -130,7 +154,10 @@ def curves(panel: Axes, series: Sequence[Curve], ylabel: str = "", raw: Found | 
             values = np.array([f.value for f in found])
             panel.plot(xs, values, "-", marker=_MARKERS[s % len(_MARKERS)], ms=4, color=colour, label=curve.label)
             low, high = np.array([f.low for f in found]), np.array([f.high for f in found])
-            if np.isfinite(low).any():
+            if spread == "sd":
+                for x, one in zip(xs.tolist(), found, strict=True):
+                    _whisker(panel, x + 0.04 * (s - len(series) / 2), one, "sd", colour)
+            elif np.isfinite(low).any():
                 panel.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0)
         theirs = [(i, curve.published[x]) for i, x in enumerate(places) if math.isfinite(curve.published.get(x, math.nan))]
         if theirs:
@@ -231,7 +258,7 @@ def _diamond(panel: Axes, x: float, y: float) -> None:
     panel.plot([x], [y], marker="D", mfc="none", mec=light("ink"), ms=6, ls="none", zorder=5)
 
 
-def _whisker(panel: Axes, x: float, found: Found, spread: str) -> None:
+def _whisker(panel: Axes, x: float, found: Found, spread: str, colour: str = "") -> None:
     low, high = (found.value - found.sd, found.value + found.sd) if spread == "sd" else (found.low, found.high)
     if math.isfinite(low) and math.isfinite(high):
-        panel.plot([x, x], [max(0.0, low), high], color=light("ink"), lw=1)
+        panel.plot([x, x], [max(0.0, low), high], color=colour or light("ink"), lw=1)
