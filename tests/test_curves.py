@@ -7,7 +7,7 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.attack import Scores
-from gazeveil.attacks.curves import found_among, gallery_curve, last_session, part, rank_curve, template_age
+from gazeveil.attacks.curves import found_among, gallery_curve, last_session, rank_curve, template_age
 from gazeveil.attacks.result import identification
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.material import Material
@@ -121,11 +121,7 @@ def test_templates_cannot_age_in_one_session_or_with_one_stimulus():
         template_age(Nearest(), trait_material(sessions=2), seed=1, days={"1": 0})
 
 
-def test_a_part_holds_the_recordings_asked_for_in_samples_and_tables():
-    whole = Material(gazeveil.simulate(3, 2, seconds=4, rate_hz=60, sessions=2, seed=1))
-    keys = [k for k in whole.keys if k[2] == "2" and k[0] != "p2"]
-    cut = part(whole, keys, ("fixation", "samples"))
-    assert set(cut.keys) == set(keys)
-    assert set(cut.fixations.recordings()) <= set(keys)
-    assert len(cut.fixations) > 0
-    assert cut.persons == ("p1", "p3")
+def test_templates_age_in_recordings_of_samples_too():
+    cohort = gazeveil.simulate(4, 2, seconds=4, rate_hz=60, sessions=2, seed=1)
+    points = template_age(Blind(), Material(cohort), seed=1, repetitions=1)
+    assert [(p.at, p.result.n) for p in points] == [(0, 4), (1, 4)]

@@ -28,6 +28,7 @@ from gazeveil.attacks.registry import attack
 from gazeveil.attacks.result import AttackResult
 from gazeveil.features.material import Material
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.simulate import DEFAULT_SCREEN
 from gazeveil.privacy.people.demographics import Demographics
 from gazeveil.privacy.registry import mechanism
 
@@ -73,7 +74,7 @@ def gazecom() -> Material:
 @cache
 def days() -> Material:
     """Simulated people with five sessions."""
-    return Material(gazeveil.simulate(24, 6, seconds=10, rate_hz=250, task="video", sessions=5, seed=SEED).load()).prepared(TABLES)
+    return Material(gazeveil.simulate(24, 6, seconds=20, rate_hz=250, task="video", space=DEFAULT_SCREEN, sessions=5, seed=SEED).load()).prepared(TABLES)
 
 
 def tables_by(name: str, **parameters: object) -> Callable[[Material, int], Material]:
@@ -108,7 +109,7 @@ def ageing() -> str:
     """Template age on simulated sessions."""
     points = template_age(linkage(), days(), seed=SEED, repetitions=2)
     held, mixed = last_session(linkage(), days(), seed=SEED, repetitions=3)
-    rows = [[f"{int(p.at)} sessions" if p.at else "the same session", share(p.result)] for p in points]
+    rows = [[f"sessions {int(p.at)} apart" if p.at else "the same session", share(p.result)] for p in points]
     return table(
         ["time between gallery and probe", "found"],
         [*rows, ["last session held out", share(held)], ["random recordings of the same number held out", share(mixed)]],
@@ -118,10 +119,10 @@ def ageing() -> str:
 def attributes() -> str:
     """Gender and age."""
     rows = []
-    people = Material(gazeveil.simulate(60, 4, seconds=15, rate_hz=120, task="video", seed=SEED).load()).prepared(TABLES)
+    people = Material(gazeveil.simulate(150, 4, seconds=15, rate_hz=120, task="video", seed=SEED).load()).prepared(TABLES)
     noisy = Material(mechanism("gaussian", sigma_deg=5).release(people.cohort, seed=SEED).data, people=people.people).prepared(TABLES)
     for name, material in (("simulated, raw", people), ("simulated, Gaussian 5 deg", noisy)):
-        gender, age = infer(material, material, "gender", seed=SEED), infer(material, material, "age", seed=SEED)
+        gender, age = (infer(material, material, what, seed=SEED, features="wide") for what in ("gender", "age"))
         rows += _inferred(name, gender.results) + _inferred(name, age.results)
     if (DATA / "webqamgaze").is_dir():
         web = Material(gazeveil.read(DATA / "webqamgaze").load())
@@ -170,16 +171,20 @@ def joining() -> str:
     material = gazecom()
     assert material.cohort is not None
     rows = []
-    gaussian = mechanism("gaussian", sigma_deg=10)
-    views = [Material(gaussian.release(material.cohort, seed=s).data) for s in range(16)]
+    wide = attack("linkage:features=wide")
     a, b = splits(material)[0]
-    both = join(linkage(), views[0].select(stimuli=a), views[1].select(stimuli=b), SEED)
-    raw = join(linkage(), material.select(stimuli=a), views[1].select(stimuli=b), SEED)
-    for name, found in (("two Gaussian 10 deg releases", both), ("raw and Gaussian 10 deg", raw)):
-        rows.append([name, share(found.alone), share(found.together)])
-    first = table(["GazeCom, linkage", "each name alone", "all names at once"], rows)
-    averaged = by_views(linkage(), material.select(stimuli=a), [v.select(stimuli=b) for v in views], (1, 4, 16), SEED)
-    second = table(["views of Gaussian 10 deg averaged, gallery raw", *(f"{int(p.at)}" for p in averaged)], [["found", *(share(p.result) for p in averaged)]])
+    views = {sigma: [Material(mechanism("gaussian", sigma_deg=sigma).release(material.cohort, seed=s).data) for s in range(16)] for sigma in (2, 5)}
+    for sigma, made in views.items():
+        both = join(wide, made[0].select(stimuli=a), made[1].select(stimuli=b), SEED)
+        raw = join(wide, material.select(stimuli=a), made[1].select(stimuli=b), SEED)
+        for name, found in ((f"two Gaussian {sigma} deg releases", both), (f"raw and Gaussian {sigma} deg", raw)):
+            rows.append([name, share(found.alone), share(found.together)])
+    first = table(["GazeCom, linkage on wide features", "each name alone", "all names at once"], rows)
+    rows = []
+    for sigma, made in views.items():
+        averaged = by_views(wide, material.select(stimuli=a), [v.select(stimuli=b) for v in made], (1, 4, 16), SEED)
+        rows.append([f"Gaussian {sigma} deg", *(share(p.result) for p in averaged)])
+    second = table(["views averaged, gallery raw", "1", "4", "16"], rows)
     rows = []
     counts = (1, 2, 4, 8)
     clips = list(material.stimuli)
@@ -210,7 +215,7 @@ def fingerprints() -> str:
 
 def demographics() -> str:
     """S004's attack on simulated people."""
-    cohort = gazeveil.simulate(31, 8, seconds=10, rate_hz=250, task="video", seed=SEED).load()
+    cohort = gazeveil.simulate(31, 8, seconds=20, rate_hz=250, task="video", space=DEFAULT_SCREEN, seed=SEED).load()
     material = Material(cohort).prepared(TABLES)
     clips = list(material.stimuli)
     shown, held = material.select(stimuli=clips[:6]), material.select(stimuli=clips[6:])

@@ -15,7 +15,7 @@ session so much later. Age 0 is then the usual split within a session, and what 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from gazeveil.attacks.attack import Attack, Scores
 from gazeveil.attacks.result import AttackResult, beaten_by, identification, rate_result, tied_with
 from gazeveil.errors import DataError
 from gazeveil.features.material import Material
-from gazeveil.gaze.cohort import Cohort, natural
+from gazeveil.gaze.cohort import natural
 
 #: (person, stimulus, session, task).
 Key = tuple[str, str, str, str]
@@ -104,25 +104,6 @@ def rank_curve(scores_per_repetition: Sequence[Scores], guesses: Iterable[int] |
     return tuple(points)
 
 
-def part(material: Material, wanted: Collection[Key], tables: Iterable[str]) -> Material:
-    """Some recordings of a material; these tables are computed once on the whole, so that parts share the work."""
-    names = [n for n in tables if n != "samples" and material.has(n)]
-    keys = frozenset(wanted)
-    cohort = None
-    if material.cohort is not None:
-        items = [item for item in material.cohort.items if item.key in keys]
-        left = {item.person for item in items}
-        cohort = Cohort(items, {p: a for p, a in material.people.items() if p in left}, name=material.cohort.name)
-    cut = {}
-    for name in names:
-        table = material.table(name)
-        rows = np.zeros(len(table), dtype=np.bool_)
-        for key, places in table.recordings().items():
-            rows[places] = key in keys
-        cut[name] = table.where(rows)
-    return Material(cohort, cut, material.preparation, material.people)
-
-
 def template_age(attack: Attack, material: Material, seed: int, days: Mapping[str, float] | None = None, repetitions: int = 5) -> tuple[Point, ...]:
     """Identification rate by the time between gallery and probe.
 
@@ -154,6 +135,7 @@ def template_age(attack: Attack, material: Material, seed: int, days: Mapping[st
         raise DataError(f"A template's age needs recordings of at least two sessions. Got {len(when)}.")
     if len(material.stimuli) < 2:
         raise DataError("A template's age needs at least two stimuli: gallery and probe never hold the same one. Got 1.")
+    material = prepared(attack, material)
     found: dict[float, list[Scores]] = {}
     rng = np.random.default_rng(seed)
     for _ in range(checks.count("template_age", "repetitions", repetitions)):
@@ -194,6 +176,7 @@ def last_session(
     last = {p: max(own, key=lambda s: (when[s], natural(s))) for p, own in sessions.items() if len(own) > 1}
     if len(last) < 2:
         raise DataError(f"Holding out the last session needs at least two people with two sessions. Got {len(last)}.")
+    material = prepared(attack, material)
     own = {k for k in material.keys if k[0] in last}
     latest = {k for k in own if k[2] == last[k[0]]}
     held = _between(attack, material, seed, own - latest, latest)
@@ -227,5 +210,10 @@ def _between(attack: Attack, material: Material, seed: int, known: set[Key], ask
     both = {k[0] for k in known} & {k[0] for k in asked}
     if len(both) < 2:
         return None
-    gallery, probe = (part(material, {k for k in side if k[0] in both}, attack.needs) for side in (known, asked))
+    gallery, probe = (material.where({k for k in side if k[0] in both}.__contains__) for side in (known, asked))
     return attack.identify(gallery, probe, seed)
+
+
+def prepared(attack: Attack, material: Material) -> Material:
+    """The material with the tables an attacker looks at computed now, so that its parts share the work; of events where the attacker does not say."""
+    return material.prepared([n for n in attack.needs if n != "samples"] or ("fixation", "saccade"))

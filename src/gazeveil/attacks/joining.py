@@ -1,7 +1,8 @@
 """Joining what belongs together: two releases of the same people, a release with raw data, more tasks of one release, more views of one recording.
 
 * :func:`join`: people under two sets of pseudonyms. Each name on its own, and all names at once: knowing that both sides hold the same
-  people, the attacker takes the one-to-one matching with the best total score (the assignment problem), which is stronger than row by row.
+  people, the attacker takes the one-to-one matching with the best total score (the assignment problem). That gains where scores of
+  different people are comparable, and may lose where they are not; both are reported.
 * :func:`by_tasks`: how identification grows with the number of tasks published under one pseudonym. k-same with groups redrawn per task
   (S000's pseudocode) puts a person with others each time; two pseudonyms stay alike over T tasks with probability
   ((k - 1) / (N - 1))**T, and the mean over tasks goes to the one person who is in all of them. With one partition nothing grows.
@@ -19,7 +20,7 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.attacks.attack import Attack, Scores
-from gazeveil.attacks.curves import Point
+from gazeveil.attacks.curves import Point, prepared
 from gazeveil.attacks.denoise import average
 from gazeveil.attacks.result import AttackResult, identification, rate_result
 from gazeveil.errors import DataError
@@ -114,7 +115,7 @@ def by_tasks(attack: Attack, release: Material, raw: Material, counts: Iterable[
         By number of stimuli.
     """
     stimuli = np.array(release.stimuli)
-    prepared = release.prepared(n for n in attack.needs if n != "samples")
+    release, raw = prepared(attack, release), prepared(attack, raw)
     points = []
     for count in sorted(set(counts)):
         if checks.count("by_tasks", "counts", count) > len(stimuli):
@@ -124,7 +125,7 @@ def by_tasks(attack: Attack, release: Material, raw: Material, counts: Iterable[
         scores = []
         for _ in range(draws):
             some = rng.permutation(stimuli)[:count].tolist()
-            scores.append(attack.identify(prepared.select(stimuli=some), raw, seed))
+            scores.append(attack.identify(release.select(stimuli=some), raw, seed))
         points.append(Point(count, identification(scores)))
     return tuple(points)
 
