@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gazeveil
@@ -22,8 +23,10 @@ from gazeveil.utility.registry import utility
 from gazeveil.utility.scanpaths import Scanpath, scanpath_as_recorded, scanpath_as_released, side_by_side
 from gazeveil.utility.utility import UtilityResult
 from recordings import ROOT, real
+from strategies import recordings
 
 SCREEN = Screen(1000, 500, 400.0, 200.0, 600.0)
+CARRYING = Preparation(events="carried")
 
 
 Saccades = tuple[tuple[float, float, float, float, float], ...]
@@ -289,6 +292,24 @@ def test_figures_of_one_recording_are_those_computed_by_hand() -> None:
     assert got["order_tau"] == -1.0
 
 
+def test_a_time_one_side_never_reached_counts_as_the_end_of_the_recording_either_way() -> None:
+    boxes = place([Area("*", "a", 0, 0, 100, 180)], Sphere())
+    once, never = looks(boxes, path_of([50], [90], [1.0], [0.5])), looks(boxes, path_of([150], [90], [1.0], [0.5]))
+    place_of = list(METRICS).index("first_fixation_rmse_s")
+    assert compare(once, never, 10.0)[place_of] == 9.0
+    assert compare(never, once, 10.0)[place_of] == 9.0
+
+
+def test_a_saccade_leads_from_the_sample_before_it_to_its_last_valid_one() -> None:
+    words = np.array(["fixation"] * 3 + ["saccade"] * 3 + ["fixation"] * 2)
+    x = np.array([100.0, 100, 101, 110, 120, 130, 140, 140])
+    recording = stay([(100, 90)], 8).with_(x_deg=x, valid=np.array([True] * 5 + [False] + [True] * 2), labels={CARRIED: words})
+    path = scanpath_as_recorded(Material(Cohort([recording]), preparation=CARRYING), recording)
+    assert (path.from_x_deg.tolist(), path.to_x_deg.tolist(), path.saccade_s.tolist()) == ([101.0], [120.0], [0.03])
+    np.testing.assert_allclose(path.x_deg, [301 / 3, 140], atol=1e-3)
+    np.testing.assert_allclose(path.duration_s, [0.03, 0.02])
+
+
 @given(st.lists(st.integers(0, 3), max_size=8), st.lists(st.integers(0, 3), max_size=8))
 def test_the_edit_distance_is_that_of_the_plain_recursion(a: list[int], b: list[int]) -> None:
     def plain(i: int, j: int) -> int:
@@ -318,7 +339,6 @@ def jumping(person: str, stimulus: str = "s", seed: int = 0, n: int = 12) -> Rec
 
 
 COHORT = Cohort([jumping(p, s, 10 * i + j) for i, p in enumerate("abc") for j, s in enumerate(("s", "t"))])
-CARRYING = Preparation(events="carried")
 
 
 def test_a_release_of_everything_loses_nothing() -> None:
@@ -471,3 +491,17 @@ def test_on_real_clips_temporal_loses_least_and_spatial_most_when_labels_are_car
         assert result.value < 0.5 * result.chance
     assert lost[0] < 0.2 * lost[1]
     assert lost[1] < lost[2]
+
+
+@settings(max_examples=60)
+@given(recordings(max_samples=120), st.sampled_from(["temporal:K=3", "spatial:L=64", "gaussian:sigma_deg=3"]))
+def test_any_recording_can_be_measured_both_ways_without_a_warning(recording: Recording, mechanism: str) -> None:
+    cohort = carry(Cohort([recording]), Preparation())
+    for preparation, keep in ((Preparation(), ()), (CARRYING, ("labels",))):
+        raw = Material(cohort, preparation=preparation)
+        release = Material(gazeveil.mechanism(mechanism).release(cohort, seed=1, keep=keep).data, preparation=preparation)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            same, other = (AOI().measure(raw, raw, m, 0) for m in (raw, release))
+        assert all(r.value == 0 or np.isnan(r.value) for r in same[:-1])
+        assert all(r.value >= 0 or np.isnan(r.value) for r in other[:-1])

@@ -86,6 +86,12 @@ def test_the_past_is_held_and_the_truth_is_the_raw_gaze_at_the_horizon() -> None
     np.testing.assert_allclose(moments.past_deg[:, :, 1], 0, atol=1e-6)
 
 
+def test_raw_gaze_between_two_samples_is_interpolated() -> None:
+    recorded = pursuit("a", speed_deg_s=10.0)
+    x_truth, _ = Sphere().degrees(moments_of(recorded, recorded, 0.1034, 0.5, 0.1).truth)
+    np.testing.assert_allclose(x_truth, 100 + 10 * (0.6034 + 0.1 * np.arange(len(x_truth))), atol=1e-6)
+
+
 def test_nothing_of_the_future_is_used() -> None:
     recorded = pursuit("a")
     later = recorded.x_deg.copy()
