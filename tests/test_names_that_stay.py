@@ -155,24 +155,9 @@ def test_stream_mechanisms_release_what_their_sessions_release(cohort: gazeveil.
     assert str(release.guarantee)
 
 
-COLUMNS = [
-    "cohort",
-    "mechanism",
-    "reading",
-    "parameters",
-    "events",
-    "scenario",
-    "attack",
-    "utility",
-    "metric",
-    "value",
-    "low",
-    "high",
-    "n",
-    "chance",
-    "repetitions",
-    "seed",
-]
+COLUMNS = """cohort mechanism reading parameters events scenario attack utility metric value low high n chance repetitions
+seed""".split()  # noqa: SIM905 - as the design lists them
+UTILITIES = "aoi saliency prediction document gender privacy-sensitivity activity task signal density events".split()  # noqa: SIM905
 
 
 @pytest.mark.parametrize("name", ["rbfn", "linkage", "forest", "svm", "knn", "tree", "lda", "boosting"])
@@ -182,9 +167,7 @@ def test_every_attack_of_the_design_is_there(name: str) -> None:
     assert str(attack(name)) == name
 
 
-@pytest.mark.parametrize(
-    "name", ["aoi", "saliency", "prediction", "document", "gender", "privacy-sensitivity", "activity", "task", "signal", "density", "events"]
-)
+@pytest.mark.parametrize("name", UTILITIES)
 def test_every_utility_of_the_design_is_there(name: str) -> None:
     from gazeveil.utility.registry import utilities
 

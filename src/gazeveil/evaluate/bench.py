@@ -20,7 +20,7 @@ from gazeveil.evaluate.cells import Batch, Cell, key_of, same_stimulus, seed_of
 from gazeveil.evaluate.example import about
 from gazeveil.evaluate.releases import Desk
 from gazeveil.evaluate.results import NONE
-from gazeveil.evaluate.sources import loaded, opened
+from gazeveil.evaluate.sources import opened, with_events
 from gazeveil.evaluate.store import Content
 from gazeveil.evaluate.study import Study
 from gazeveil.features.material import Material
@@ -35,7 +35,7 @@ class Bench:
     Parameters
     ----------
     study : Study
-        What to compute.
+        What to compute, its recordings in memory.
     context : dict
         What all cells share: code, fingerprint of the recordings, seed, protocol; part of every cell's name.
     """
@@ -49,7 +49,7 @@ class Bench:
         return key_of(self.context, cell, {str(i): f"{type(i).__module__}.{type(i).__qualname__}" for i in items})
 
     def raw(self, events: str) -> Material:
-        """The recordings in memory, read once per process."""
+        """The recordings with one way of finding events, made once per process."""
         return _RAW.get(self, events)
 
 
@@ -67,7 +67,7 @@ class _Raw:
             if wanted != self._of:
                 self._of, self._held = wanted, {}
             if events not in self._held:
-                self._held[events] = loaded(opened(study.source, study.people, study.stimuli, study.preparation), events)
+                self._held[events] = with_events(opened(study.source, study.people, study.stimuli, study.preparation), events)
             return self._held[events]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 
 from gazeveil import __version__
@@ -18,7 +19,7 @@ from gazeveil.evaluate.cells import Cell, plan
 from gazeveil.evaluate.collect import collect
 from gazeveil.evaluate.executors import Lost, team
 from gazeveil.evaluate.results import Results
-from gazeveil.evaluate.sources import Files, Simulated, code, fingerprint, opened
+from gazeveil.evaluate.sources import Files, Simulated, code, fingerprint, loaded, opened
 from gazeveil.evaluate.store import CELLS, Content, Store
 from gazeveil.evaluate.study import Study
 
@@ -50,6 +51,8 @@ def run(study: Study, out: str | Path | None = None, executor: Executor | str | 
     raw = opened(study.source, study.people, study.stimuli, study.preparation)
     planned = plan(study, raw)
     folder = None if out is None else _folder(Path(out))
+    if not isinstance(study.source, Simulated):
+        raw = loaded(raw)
     p = study.preparation
     context: dict[str, object] = {
         "code": code(),
@@ -70,6 +73,8 @@ def run(study: Study, out: str | Path | None = None, executor: Executor | str | 
     if progress is not None:
         progress(len(cells), len(keys))
     batches = planned.batches(missing)
+    if batches:
+        bench = replace(bench, study=replace(study, source=loaded(raw), people=None, stimuli=None))
     with team(executor, len(batches)) as workers:
         for batch, answer in workers.work(bench, batches, folder):
             for cell in batch.cells:

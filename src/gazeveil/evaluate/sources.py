@@ -139,18 +139,24 @@ def opened(source: Source, people: Selection, stimuli: Selection, preparation: P
     return picked
 
 
-def loaded(material: Material, events: str) -> Material:
-    """The material with every sample in memory, its events found again or carried along as labels."""
+def loaded(material: Material) -> Material:
+    """The material with every sample in memory: read once, and handed to whoever computes."""
+    people = {p: dict(a) for p, a in material.people.items()}  # read-only mappings cannot be sent to another process
+    if material.cohort is None:
+        return Material(None, material.tables, material.preparation, people)
+    # What a simulator knows of its recordings is no part of them, and weighs more than they do.
+    recordings = [r if r.truth is None else r.with_(truth=None) for r in material.cohort]
+    return Material(Cohort(recordings, material.cohort.people, name=material.cohort.name), material.tables, material.preparation, people)
+
+
+def with_events(material: Material, events: str) -> Material:
+    """The material with its events found again, or carried along as labels."""
     if material.cohort is None:
         return material
     p = material.preparation
     preparation = Preparation(p.method, p.parameters, events, p.window_s, p.step_s)
-    cohort = material.cohort.load()
-    # What a simulator knows of its recordings is no part of them, and weighs more than they do.
-    cohort = Cohort([r if r.truth is None else r.with_(truth=None) for r in cohort], cohort.people, name=cohort.name)
-    if events == "carried":
-        cohort = carry(cohort, preparation)
-    return Material(cohort, None, preparation, material.people)
+    cohort = carry(material.cohort, preparation) if events == "carried" else material.cohort
+    return Material(cohort, material.tables if events == p.events else None, preparation, material.people)
 
 
 def fingerprint(source: Source, material: Material) -> str:
