@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gazeveil.evaluate.papers import drawing
-from gazeveil.evaluate.papers.figure import Asked, Cell, Figure, Impossible, Lookup, Order, figures
+from gazeveil.evaluate.papers.figure import BESIDE, Asked, Cell, Figure, Impossible, Lookup, Order, figures
 from gazeveil.evaluate.results import Results
 
 LOCATIONS: Mapping[str, Sequence[str]] = {"fig2": ("5.2",), "tables": ("Table 2", "Table 3", "Table 4", "5.3")}
@@ -36,21 +36,24 @@ def protected(mechanism: str, epsilon: str, radius: str) -> dict[str, str]:
 def f1(mechanism: str = "none", epsilon: str = "", radius: str = "", attack: str = "rbfn") -> Cell:
     """The cell of a macro F1."""
     parameters = protected(mechanism, epsilon, radius) if epsilon else {}
-    return Cell("360_em", "f1_macro", mechanism, parameters, "raw/raw" if mechanism == "none" else "raw/private", attack=attack)
+    scenario = "raw/raw" if mechanism == "none" else "raw/private"
+    return Cell("360_em", "f1_macro", mechanism, parameters, scenario, reading=BESIDE.get(mechanism, ""), attack=attack)
 
 
 def task(mechanism: str = "none", epsilon: str = "", radius: str = "") -> Cell:
     """The cell of a task accuracy in percent."""
     parameters = protected(mechanism, epsilon, radius) if epsilon else {}
     scenario = "raw/raw" if mechanism == "none" else "raw/private"
-    return Cell("GazeBaseVR", "accuracy", mechanism, parameters, scenario, utility="task", scale=100, tolerance="accuracy")
+    reading = BESIDE.get(mechanism, "")
+    return Cell("GazeBaseVR", "accuracy", mechanism, parameters, scenario, reading=reading, utility="task", scale=100, tolerance="accuracy")
 
 
 def distance(dataset: str, metric: str, mechanism: str, epsilon: str, radius: str) -> Cell:
     """The cell of a distance between raw and protected gaze."""
     utility, name = METRICS[metric]
     other = _OTHER_UNIT if utility == "signal" else "the base of the paper's logarithm is not known"
-    return Cell(dataset, name, mechanism, protected(mechanism, epsilon, radius), utility=utility, other_model=other)
+    reading = BESIDE.get(mechanism, "")
+    return Cell(dataset, name, mechanism, protected(mechanism, epsilon, radius), reading=reading, utility=utility, other_model=other)
 
 
 def ask(figure: Figure, lookup: Lookup) -> Asked:

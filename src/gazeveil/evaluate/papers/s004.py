@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from gazeveil.evaluate.papers import drawing
-from gazeveil.evaluate.papers.figure import Asked, Cell, Figure, Formula, Impossible, Lookup, Order, figures
+from gazeveil.evaluate.papers.figure import BESIDE, Asked, Cell, Figure, Formula, Impossible, Lookup, Order, figures
 from gazeveil.evaluate.protocols import M23_ATTACK
 from gazeveil.evaluate.results import RATE, Results
 from gazeveil.privacy.people.demographics import PUBLISHED, Demographics
@@ -64,15 +64,17 @@ def group_sizes(k: int) -> tuple[int, ...]:
 def rate(dataset: str, mechanism: str = "none", parameters: Mapping[str, str] | None = None, attack: str = ATTACK) -> Cell:
     """The cell of an identification rate in percent."""
     scenario = "raw/raw" if mechanism == "none" else "private/raw"
-    return Cell(dataset, RATE, mechanism, dict(parameters or {}), scenario, attack=attack, scale=100, tolerance="identification")
+    reading = BESIDE.get(mechanism, "")
+    return Cell(dataset, RATE, mechanism, dict(parameters or {}), scenario, reading=reading, attack=attack, scale=100, tolerance="identification")
 
 
 def utility(dataset: str, mechanism: str = "none", parameters: Mapping[str, str] | None = None) -> Cell:
     """The cell of the dataset's utility: activity accuracy in percent for EHTask, prediction error in degrees for DGaze."""
     scenario = "raw/raw" if mechanism == "none" else "private/raw"
+    given, reading = dict(parameters or {}), BESIDE.get(mechanism, "")
     if dataset == "EHTask":
-        return Cell(dataset, "accuracy", mechanism, dict(parameters or {}), scenario, utility="activity", scale=100, other_model=_OTHER_MODEL)
-    return Cell(dataset, "error_deg", mechanism, dict(parameters or {}), scenario, utility="prediction", other_model=_OTHER_MODEL)
+        return Cell(dataset, "accuracy", mechanism, given, scenario, reading=reading, utility="activity", scale=100, other_model=_OTHER_MODEL)
+    return Cell(dataset, "error_deg", mechanism, given, scenario, reading=reading, utility="prediction", other_model=_OTHER_MODEL)
 
 
 def success(k: int, private: bool, base: str = "rbfn") -> Cell:
