@@ -168,6 +168,17 @@ def test_many_streams_refuse_another_number_of_rows() -> None:
         session.push(np.arange(2), np.zeros(2), np.zeros(2))
 
 
+def test_a_tracker_that_is_faster_than_its_rate_does_not_leave_the_released_times_behind() -> None:
+    # 72 Hz for half of the time, while it says 36: the grid of 36 Hz alone would end seconds late
+    steps_ns = np.where(np.arange(4000) // 500 % 2 == 0, 1e9 / 36, 1e9 / 72).astype(np.int64)
+    t = np.concatenate([[0], np.cumsum(steps_ns)])
+    out = mechanism("gaussian:sigma_deg=3").open(36.0, seed=1).push(t, np.full(len(t), 100.0), np.full(len(t), 90.0))[0]
+    assert (np.diff(out) > 0).all()
+    assert np.abs(out - t).max() < 3.5e9 / 36
+    half_ns = 0.5e9 / 36
+    assert np.abs(out - np.rint(out / half_ns) * half_ns).max() <= 1.0
+
+
 def test_times_lie_on_the_nominal_grid_and_skip_pauses() -> None:
     m = mechanism("gaussian:sigma_deg=1")
     rng = np.random.default_rng(2)

@@ -21,10 +21,11 @@ def accept(
 ) -> None:
     """The front, in place: what is not plain gaze becomes lost, and times become those that are released.
 
-    `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time of the last good one, step of the grid.
+    `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time of the last good one, place on the grid
+    in half steps.
     """
     x_low, x_high, y_low, y_high = (0.0, 360.0, 0.0, 180.0) if sphere else (-90.0, 90.0, -90.0, 90.0)
-    two_periods_ns = np.int64(2.0 * period_ns)
+    two_periods_ns, half_ns = np.int64(2.0 * period_ns), 0.5 * period_ns
     for s in range(x_deg.shape[0]):
         begun, origin, last, step = clock[s, 0], clock[s, 1], clock[s, 2], clock[s, 3]
         for i in range(x_deg.shape[1]):
@@ -36,13 +37,17 @@ def accept(
                 # a clock near the end of 64 bits could not be counted on from
                 begun, origin, step = 1, (t if -4.0e18 < t < 4.0e18 else np.int64(0)), 0
             else:
-                step += 1
-            grid = origin + np.int64(np.rint(step * period_ns))
+                step += 2
+            grid = origin + np.int64(np.rint(step * half_ns))
             if ok and t - grid > two_periods_ns:
                 due = (float(t) - float(origin)) / period_ns
                 if due * period_ns + abs(float(origin)) < 4.0e18:
-                    step = np.int64(np.rint(due))
-                    grid = origin + np.int64(np.rint(step * period_ns))
+                    step = 2 * np.int64(np.rint(due))
+                    grid = origin + np.int64(np.rint(step * half_ns))
+            elif ok and grid - t > two_periods_ns and step > 1:
+                # a tracker that is faster than it says: half a step at a time, until its samples are no longer ahead of the grid
+                step -= 1
+                grid = origin + np.int64(np.rint(step * half_ns))
             if ok:
                 begun, last = 3, t
             else:

@@ -6,7 +6,8 @@ good one. A lost sample leaves the session as NaN and not valid, whatever it hel
 
 Times. `published` passes the tracker's times on, as the paper does. Otherwise the released times lie on the regular grid of the nominal
 rate, beginning at the time of the first sample: the n-th sample is at n / rate. Where good samples come more than two steps later than
-that, the grid skips to the nearest step, so that pauses of a tracker do not shift everything after them.
+that, the grid skips to the nearest step, so that pauses of a tracker do not shift everything after them. Where they come more than two
+steps earlier, because the tracker is faster than its nominal rate for a while, the grid goes on by half steps until it has caught up.
 
 One code runs a single sample, a block and many streams, so that all of them give the same bits. Every sample uses up its noise, lost or
 not, so the noise of a sample depends on its number alone.
@@ -56,7 +57,11 @@ KEEPABLE = {
 }
 
 #: What no stream mechanism hides.
-NEVER_COVERED = ("how long the stream is and when it begins", "which samples are lost", "pauses of the tracker of more than two samples")
+NEVER_COVERED = (
+    "how long the stream is and when it begins",
+    "which samples are lost",
+    "pauses of the tracker of more than two samples, and when it is faster than its rate",
+)
 
 _NUMBERS = (float, int, np.floating, np.integer)
 _WHOLE = (int, np.integer)
