@@ -156,7 +156,7 @@ def only(cohort: Cohort, wanted: Callable[[str, str], bool]) -> Cohort:
         ({"split": "session"}, "at least two people with two sessions"),
         ({"source": fixations(), "attacks": (Duration(),), "mechanisms": ("temporal:K=3",)}, "temporal protects samples, and the study's cohort holds tables"),
         ({"source": fixations(), "attacks": (Duration(),), "mechanisms": ("lpa:epsilon=1",), "tables": "windows"}, "holds fixation. Set tables = 'events'"),
-        ({"source": fixations(), "attacks": (Place(),)}, "place needs samples"),
+        ({"source": fixations(), "attacks": (Place(),)}, "place cannot use the recordings given, which hold tables of features only"),
     ],
 )
 def test_what_the_recordings_do_not_allow_is_refused_before_any_work(settings: dict[str, object], sentence: str) -> None:
@@ -202,7 +202,7 @@ def test_cells_that_would_only_repeat_another_are_left_out_and_said() -> None:
     table_cells = {c.what for c in planned.cells if c.mechanism.startswith("k-same") and c.kind == "attack"}
     assert table_cells == {"twin"}
     assert any("white-box in private/raw is the black-box attacker again" in s for s in planned.left_out)
-    assert any("place:front=median needs samples" in s for s in planned.left_out)
+    assert any("place:front=median cannot use a release of k-same-select, which holds fixation and saccade tables" in s for s in planned.left_out)
 
 
 def test_batches_hold_the_cells_of_one_mechanism_repetition_and_way_of_finding_events() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from gazeveil.attacks.attack import Attack, Scores
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError
-from gazeveil.evaluate.cells import Batch, Cell, key_of, same_stimulus, seed_of
+from gazeveil.evaluate.cells import Batch, Cell, key_of, same_stimulus, seed_of, tables_of
 from gazeveil.evaluate.example import about
 from gazeveil.evaluate.releases import Desk
 from gazeveil.evaluate.results import NONE
@@ -87,7 +87,7 @@ def compute(bench: Bench, batch: Batch) -> Iterator[tuple[Cell, Content]]:
     study = bench.study
     by_text: dict[str, Attack | Utility] = {**{str(a): a for a in study.attacks}, **{str(u): u for u in study.utilities}}
     with threadpool_limits(limits=1):
-        needs = [n for c in batch.cells if c.kind != "about" for n in by_text[c.what].needs]
+        needs = [n for c in batch.cells if c.kind != "about" for n in tables_of(by_text[c.what])]
         mechanism = None if batch.mechanism == NONE else next(m for m in study.mechanisms if str(m) == batch.mechanism)
         desk = Desk(study, bench.raw(batch.events), mechanism, batch.repetition, needs)
         # Utilities look at whole releases, attackers at parts of them: the wholes first, so that parts are taken from them.

@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gazeveil.attacks.attack import Attack
 from gazeveil.errors import DataError
 from gazeveil.evaluate.results import NONE
 from gazeveil.evaluate.study import Study
 from gazeveil.features.material import Material
+from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.utility.utility import Utility
 
@@ -153,27 +156,39 @@ def _utility_scenarios(study: Study, mechanism: Mechanism[Any] | None, utility: 
                 yield scenario, study.repetitions
 
 
-def _held(study: Study, mechanism: Mechanism[Any] | None, raw: Material) -> set[str]:
-    """What a release holds: samples, and the tables that are there or can be made."""
-    if mechanism is not None and mechanism.kind == "table":
-        return {name for name in (("window",) if study.tables == "windows" else ("fixation", "saccade")) if raw.has(name)}
-    return {"samples", "fixation", "saccade", "window"} if raw.cohort is not None else set(raw.tables)
+def table_names(tables: str, raw: Material) -> tuple[str, ...]:
+    """Which tables a table mechanism protects: those of events or those of windows, as far as they are there."""
+    return tuple(name for name in (("window",) if tables == "windows" else ("fixation", "saccade")) if raw.has(name))
+
+
+def tables_of(who: Attack | Utility) -> tuple[str, ...]:
+    """The tables somebody looks at; an attacker that does not say looks at events, if there are any."""
+    if not who.needs and isinstance(who, Attack):
+        return "fixation", "saccade"
+    return tuple(name for name in who.needs if name != "samples")
 
 
 def _lacks(study: Study, mechanism: Mechanism[Any] | None, raw: Material, who: Attack | Utility) -> str:
     """Why a release cannot be attacked or measured so, or nothing."""
-    held = _held(study, mechanism, raw)
-    missing = [need for need in who.needs if need not in held]
-    if not missing and isinstance(who, Attack) and "samples" not in held and who.front != "none":
-        missing = ["samples"]
-    if not missing:
+    in_tables = mechanism is not None and mechanism.kind == "table"
+    held = table_names(study.tables, raw) if in_tables else tuple(raw.tables)
+    # Of a release that is not made yet only its kind is known: samples as the raw ones are, or tables without rows.
+    kind = _tables_alone(held) if in_tables else raw
+    blind = isinstance(who, Attack) and who.front != "none" and kind.cohort is None
+    if who.can(kind) and not blind:
         return ""
-    where = "the recordings given hold none" if mechanism is None else f"a release of {mechanism.name} holds {' and '.join(sorted(held)) or 'nothing'}"
-    kind = "samples" if missing[0] == "samples" else f"the {missing[0]} table"
+    if mechanism is None:
+        return f"{who} cannot use the recordings given, which hold {'samples' if raw.cohort is not None else 'tables of features only'}."
     remedy = ""
-    if mechanism is not None and mechanism.kind == "table" and missing[0] != "samples":
-        remedy = f" Set tables = '{'windows' if missing[0] == 'window' else 'events'}'."
-    return f"{who} needs {kind}, and {where}.{remedy}"
+    other = "events" if study.tables == "windows" else "windows"
+    if in_tables and not blind and table_names(other, raw) and who.can(_tables_alone(table_names(other, raw))):
+        remedy = f" Set tables = '{other}'."
+    return f"{who} cannot use a release of {mechanism.name}, which holds {' and '.join(held)} tables and no samples.{remedy}"
+
+
+def _tables_alone(names: tuple[str, ...]) -> Material:
+    none = FeatureTable(np.empty((0, 1)), ("feature",), Keys([], [], [], [], []))  # type: ignore[arg-type]
+    return Material(None, dict.fromkeys(names, none))
 
 
 def _says_nothing(attack: Attack, scenario: str, mechanism: Mechanism[Any]) -> str:
@@ -200,10 +215,9 @@ def _refuse_impossible(study: Study, raw: Material) -> None:
                 raise DataError(
                     f"{mechanism.name} protects samples, and the study's cohort holds tables of features only. Choose a mechanism of the kind 'table'."
                 )
-        for mechanism in study.mechanisms:
-            if not _held(study, mechanism, raw):
-                other = "windows" if study.tables == "events" else "events"
-                raise DataError(f"The study protects tables of {study.tables}, and its cohort holds {', '.join(sorted(raw.tables))}. Set tables = '{other}'.")
+        if study.mechanisms and not table_names(study.tables, raw):
+            other = "windows" if study.tables == "events" else "events"
+            raise DataError(f"The study protects tables of {study.tables}, and its cohort holds {', '.join(sorted(raw.tables))}. Set tables = '{other}'.")
         if "carried" in study.events:
             raise DataError("The study's cohort holds tables of features: there are no events to carry. Use events = ['redetected'].")
     if not study.attacks:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gazeveil.errors import GazeveilError
-from gazeveil.evaluate.cells import seed_of
+from gazeveil.evaluate.cells import seed_of, table_names
 from gazeveil.evaluate.releases import Desk, protect
 from gazeveil.evaluate.store import Content
 from gazeveil.features.material import Material
@@ -70,7 +70,7 @@ def about(desk: Desk) -> Content:
 def promise(raw: Material, mechanism: Mechanism[Any], tables: str) -> tuple[Guarantee, int]:
     """What a real release would promise (noise from the operating system, thrown away), and of how many tables it is made."""
     if mechanism.kind == "table":
-        names = [n for n in (("window",) if tables == "windows" else ("fixation", "saccade")) if raw.has(n)]
+        names = table_names(tables, raw)
         return mechanism.release(raw.table(names[0])).guarantee, len(names)
     assert raw.cohort is not None  # a plan has no stream mechanism without samples
     if mechanism.kind == "stream":

@@ -15,7 +15,7 @@ import numpy as np
 
 from gazeveil.attacks.attack import Attack
 from gazeveil.errors import DataError
-from gazeveil.evaluate.cells import same_stimulus, seed_of
+from gazeveil.evaluate.cells import same_stimulus, seed_of, table_names, tables_of
 from gazeveil.evaluate.study import Study
 from gazeveil.features.material import Material
 from gazeveil.gaze.cohort import natural
@@ -51,7 +51,7 @@ def protect(material: Material, mechanism: Mechanism[Any], seed: int, tables: st
         If the material lacks what the mechanism takes, or the mechanism refuses it.
     """
     if mechanism.kind == "table":
-        names = [name for name in (("window",) if tables == "windows" else ("fixation", "saccade")) if material.has(name)]
+        names = table_names(tables, material)
         if not names:
             raise DataError(f"{mechanism.name} protects tables of {tables}, and there are none.")
         # One partition for everything is what the corrected reading of k-same promises. Noise must differ from table to table.
@@ -160,7 +160,7 @@ class Desk:
 
     def __init__(self, study: Study, raw: Material, mechanism: Mechanism[Any] | None, repetition: int, needs: Iterable[str] = ()) -> None:
         self.study, self.raw, self.mechanism, self.repetition = study, raw, mechanism, repetition
-        self.needs = tuple(n for n in dict.fromkeys(needs) if n != "samples")
+        self.needs = tuple(dict.fromkeys(needs))
         self._made: dict[tuple[object, ...], Material] = {}
         self._split: Split | None = None
 
@@ -175,9 +175,8 @@ class Desk:
         """What an attacker learns from, and what it is asked about."""
         gallery, probe = _releases(scenario) if self.mechanism is not None else ("raw", "raw")
         learnt, asked = ("all", "all") if same_stimulus(attack) else ("gallery", "probe")
-        tables = tuple(n for n in attack.needs if n != "samples")
         if gallery == "raw" and self.mechanism is not None and attack.knowledge != "black-box":
-            known = self._knowing(attack, learnt, tables)
+            known = self._knowing(attack, learnt, tables_of(attack))
         else:
             known = self._seen(gallery, learnt, attack.front)
         return known, self._seen(probe, asked, attack.front, attack.views if probe == "second" else 1)
