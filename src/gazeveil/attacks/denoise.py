@@ -19,7 +19,7 @@ Lost samples stay lost; they are bridged for the filter only, and gaps of more t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -87,19 +87,28 @@ class Denoised(Material):
         As released.
     """
 
-    def __init__(self, cohort: Cohort, before: Material) -> None:
-        super().__init__(cohort, None, before.preparation, before.people)
+    def __init__(self, cohort: Cohort, before: Material, tables: Mapping[str, FeatureTable] | None = None) -> None:
+        super().__init__(cohort, tables, before.preparation, before.people)
         self.before = before
 
-    def select(self, people: Iterable[str] | None = None, stimuli: Iterable[str] | None = None) -> Denoised:
+    def select(self, people: Iterable[str] | None = None, stimuli: Iterable[str] | None = None) -> Material:
         """As of any material; both signals are selected from."""
-        names_p = None if people is None else tuple(people)
-        names_s = None if stimuli is None else tuple(stimuli)
-        part = super().select(names_p, names_s)
-        assert part.cohort is not None  # selecting keeps samples
-        result = Denoised(part.cohort, self.before.select(names_p, names_s))
-        result._tables = part._tables
-        return result
+        of_people = None if people is None else tuple(people)
+        of_stimuli = None if stimuli is None else tuple(stimuli)
+        return self._with(super().select(of_people, of_stimuli), self.before.select(of_people, of_stimuli))
+
+    def where(self, wanted: Callable[[tuple[str, str, str, str]], bool]) -> Material:
+        """As of any material; both signals are selected from."""
+        return self._with(super().where(wanted), self.before.where(wanted))
+
+    def halves(self) -> tuple[Material, Material]:
+        """As of any material; both signals are cut."""
+        first, second = (self._with(part, before) for part, before in zip(super().halves(), self.before.halves(), strict=True))
+        return first, second
+
+    @staticmethod
+    def _with(part: Material, before: Material) -> Material:
+        return part if part.cohort is None else Denoised(part.cohort, before, part._tables)
 
 
 def apply(front: str, material: Material) -> Material:

@@ -32,6 +32,9 @@ CLIP = 4.0
 #: Parts into which the stimuli of the gallery are dealt to weigh kinds of features.
 FOLDS = 5
 
+#: From this many people on, a side shows by itself how far people differ.
+LEAST_PEOPLE = 3
+
 _TINY = 1e-9
 
 Floats = NDArray[np.float64]
@@ -127,13 +130,13 @@ def _cosines(gallery: Vectors, probe: Vectors, known: tuple[str, ...], probes: t
     """Cosines between people, shape (probes, known); 0 for people with nothing to go by."""
     g = _centred(gallery, gallery.values)
     p = _centred(probe, gallery.values)
-    spread, own = _spread(g), _spread(p)
-    # Each side in its own units: a mechanism that stretches or shrinks a feature does so for everybody. Too few people show no unit.
-    unit = own if len(set(probe.persons.tolist())) >= 3 else spread
-    used = (spread > _TINY) & (unit > _TINY)
+    spread: Floats = g.std(axis=0)
+    # Each side in its own units: a mechanism that stretches or shrinks a feature does so for everybody.
+    g, p = _standard(g, gallery, spread), _standard(p, probe, spread)
+    used = (np.abs(g).max(axis=0) > 0) & (np.abs(p).max(axis=0) > 0)
     if not used.any():
         return np.zeros((len(probes), len(known)))
-    g, p = np.clip(g[:, used] / spread[used], -CLIP, CLIP), np.clip(p[:, used] / unit[used], -CLIP, CLIP)
+    g, p = g[:, used], p[:, used]
     people = _means(g, gallery.persons, known)
     rest = g - people[np.searchsorted(np.array(known), gallery.persons)]
     weight = _between(people, rest, gallery.persons)
@@ -143,29 +146,45 @@ def _cosines(gallery: Vectors, probe: Vectors, known: tuple[str, ...], probes: t
 
 
 def _centred(vectors: Vectors, reference: Floats) -> Floats:
-    """Rows less the mean of their stimulus; less the overall mean where only one person saw it, that of the reference where the side has one person.
+    """Rows less the mean of their stimulus, where that can be, of the same stimulus in the same source.
 
-    What is not known is 0 afterwards: as everybody else.
+    Where only one person saw it the overall mean is taken, and that of the reference where the side has one person. What is not known is 0
+    afterwards: as everybody else.
     """
-    values, persons, stimuli = vectors.values.copy(), vectors.persons, vectors.stimuli
-    overall = _mean(values) if len(set(persons.tolist())) > 1 else _mean(reference)
+    values, persons, stimuli, sources = vectors.values.copy(), vectors.persons, vectors.stimuli, _sources(vectors)
+    result = values - (_mean(values) if len(set(persons.tolist())) > 1 else _mean(reference))
     for stimulus in np.unique(stimuli):
         rows = stimuli == stimulus
-        shared = len(set(persons[rows].tolist())) > 1
-        values[rows] -= _mean(values[rows]) if shared else overall
-    return np.nan_to_num(values)
+        if len(set(persons[rows].tolist())) > 1:
+            result[rows] = values[rows] - _mean(values[rows])
+        for source in np.unique(sources[rows]):
+            part = rows & (sources == source)
+            if len(set(persons[part].tolist())) > 1:
+                result[part] = values[part] - _mean(values[part])
+    return np.nan_to_num(result)
+
+
+def _sources(vectors: Vectors) -> NDArray[np.str_]:
+    """Which release each recording comes from: :meth:`Material.together` writes it behind a `~` into the session."""
+    return np.array([key[2].rpartition("~")[2] if "~" in key[2] else "" for key in vectors.keys], dtype=np.str_)
+
+
+def _standard(centred: Floats, vectors: Vectors, reference: Floats) -> Floats:
+    """Columns over their standard deviation in the same source, cut at +-CLIP; constants become 0. Few people show no unit: theirs is the reference's."""
+    result = np.zeros_like(centred)
+    sources = _sources(vectors)
+    for source in np.unique(sources):
+        rows = sources == source
+        unit = centred[rows].std(axis=0) if len(set(vectors.persons[rows].tolist())) >= LEAST_PEOPLE else reference
+        varies = unit > _TINY
+        result[np.ix_(rows, varies)] = np.clip(centred[np.ix_(rows, varies)] / unit[varies], -CLIP, CLIP)
+    return result
 
 
 def _mean(values: Floats) -> Floats:
     """Mean of the known values of each column; NaN where none is."""
     n = np.isfinite(values).sum(axis=0)
     return np.where(n > 0, np.nan_to_num(values).sum(axis=0) / np.maximum(n, 1), np.nan)
-
-
-def _spread(values: Floats) -> Floats:
-    """Standard deviation of each column, 0 where it is rounding of a constant."""
-    spread: Floats = values.std(axis=0)
-    return spread
 
 
 def _means(values: Floats, persons: NDArray[np.str_], names: tuple[str, ...]) -> Floats:

@@ -1,0 +1,115 @@
+"""`trace`: the attacker holds raw recordings of the very stimuli that were released, and looks for the same trace.
+
+The strongest position: not "does this look like Anna" but "is this the recording of Anna that I have". Both traces become paths of averages
+over `slot_s` seconds, which leaves 1/sqrt(n) of independent noise; two paths are compared by the mean squared angle between them, at the lag
+that fits best (filters delay), and what a person's paths differ from those of everybody else on the same stimuli is added up over stimuli. With
+independent Gaussian noise of one width this is the likelihood, so no attacker who only knows that much does better.
+
+It needs the same stimuli on both sides, so it is run on raw recordings and a release of the same recordings, not on a split by stimulus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.attack import Attack, Scores
+from gazeveil.attacks.path import slot_means
+from gazeveil.errors import DataError
+from gazeveil.features.material import Material
+
+#: Least share of a shorter path that two paths must have in common to be compared.
+LEAST_SHARED = 0.25
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trace(Attack):
+    """Find each released trace among raw ones of the same stimulus.
+
+    Parameters
+    ----------
+    slot_s : float
+        Length of the averages in seconds.
+    lag_s : float
+        Largest shift between the two traces that is tried, in seconds, both ways; 0 compares them as they are.
+
+    Examples
+    --------
+    >>> str(Trace(slot_s=0.5))
+    'trace:slot_s=0.5'
+    """
+
+    name: ClassVar[str] = "trace"
+    needs: ClassVar[tuple[str, ...]] = ("samples",)
+
+    #: Gallery and probe hold the same stimuli.
+    same_stimulus: ClassVar[bool] = True
+
+    slot_s: float = 0.2
+    lag_s: float = 0.4
+
+    def check(self) -> None:
+        """Two lengths of time."""
+        self.store("slot_s", checks.positive(self.name, "slot_s", self.slot_s))
+        self.store("lag_s", checks.not_negative(self.name, "lag_s", self.lag_s))
+
+    def identify(self, gallery: Material, probe: Material, seed: int) -> Scores:
+        """Minus the squared angles to each known person, less their mean over people, summed over the stimuli they share; nothing is random."""
+        known, probes = gallery.persons, probe.persons
+        here, there = self._paths(gallery), self._paths(probe)
+        shared = sorted(set(here) & set(there))
+        if not shared:
+            raise DataError("The trace attacker needs the same stimuli on both sides, and there is none in common.")
+        total = np.zeros((len(probes), len(known)))
+        lags = int(self.lag_s / self.slot_s + 1e-9)
+        rows, columns = {p: i for i, p in enumerate(probes)}, {p: i for i, p in enumerate(known)}
+        for stimulus in shared:
+            for person, path in there[stimulus]:
+                apart = np.full(len(known), np.inf)
+                for other, candidate in here[stimulus]:
+                    # Of several recordings of one person with one stimulus the nearest counts.
+                    apart[columns[other]] = min(apart[columns[other]], distance(path, candidate, lags))
+                told = np.isfinite(apart)
+                if np.count_nonzero(told) > 1:
+                    # Whoever has no recording of this stimulus counts as the mean of those who have.
+                    total[rows[person], told] -= len(path) * (apart[told] - apart[told].mean())
+        return Scores(known, probes, total.round(9))
+
+    def _paths(self, material: Material) -> dict[str, list[tuple[str, Floats]]]:
+        """Paths with their person, by stimulus."""
+        if material.cohort is None:
+            raise DataError("The trace attacker needs samples on both sides, and one side holds tables only.")
+        result: dict[str, list[tuple[str, Floats]]] = {}
+        for recording in material.cohort:
+            result.setdefault(recording.stimulus, []).append((recording.person, slot_means(recording, self.slot_s)))
+        return result
+
+
+def distance(a: Floats, b: Floats, lags: int = 0) -> float:
+    """Mean squared angle in deg^2 between two paths of unit vectors at the best lag; infinite where they share too little.
+
+    Parameters
+    ----------
+    a, b : array, shape (slots, 3)
+        Unit vectors; NaN where unknown.
+    lags : int
+        Largest shift in slots, both ways.
+    """
+    best = float("inf")
+    least = max(1.0, LEAST_SHARED * min(len(a), len(b)))
+    for lag in range(-lags, lags + 1):
+        u, v = a[max(0, lag) :], b[max(0, -lag) :]
+        n = min(len(u), len(v))
+        # Twice the half chord's arc: exact for small and for large angles.
+        chord = np.sqrt(((u[:n] - v[:n]) ** 2).sum(axis=1))
+        known = np.isfinite(chord)
+        if np.count_nonzero(known) >= least:
+            angle = np.degrees(2 * np.arcsin(np.minimum(chord[known] / 2, 1.0)))
+            best = min(best, float((angle**2).mean()))
+    return best
