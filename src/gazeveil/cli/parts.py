@@ -26,9 +26,9 @@ def is_of_parts(path: Path) -> bool:
 
 def run_parts(path: Path, out: Path, quick: bool, said: Mapping[str, object], counts: Mapping[str, int], executor: str | int | None) -> Results:
     """Run a study of parts, part by part, and print what it found beside the published figures."""
-    from gazeveil.cli.evaluate import bar
+    from gazeveil.cli.evaluate import bar, show
     from gazeveil.evaluate.papers.plan import read
-    from gazeveil.evaluate.papers.series import run, shorter
+    from gazeveil.evaluate.papers.series import of_part, run, shorter
     from gazeveil.evaluate.published import lines
 
     if said:
@@ -40,6 +40,12 @@ def run_parts(path: Path, out: Path, quick: bool, said: Mapping[str, object], co
     plain = Console(highlight=False, soft_wrap=True)
     for line in lines(results):
         plain.print(line, markup=False)
+    if not plan.paper:
+        for part in plan.parts:
+            one = of_part(results, part.label)
+            if one.frame.height:
+                plain.print(part.label, markup=False)
+                show(one)
     reasons: dict[str, list[str]] = {}
     for failure in results.failures:
         reasons.setdefault(failure["sentence"], []).append(failure["cell"])

@@ -8,6 +8,7 @@ A file with `[[part]]` tables. What stands above them holds for every part; a pa
   table has a `dataset`, and `cohort` may be a list too).
 * `windows = true` reduces the recordings to their table of window features; `drop` leaves columns of it out.
 * `people` and `stimuli` in `draw` take so many at random, `attributes = "S004 Table 1"` gives the people the ages and genders of that table.
+* `files_only` names attacks and utilities that need what only the files have, such as an annotation; a simulated part goes without them.
 * `curves` names a window feature whose correlation over people is kept for drawing (S002 Figs 3 to 6).
 
 In texts of mechanisms, attacks and utilities `{1,2,5}` stands for each of the values. `[quick]` says what the short form overrides; `most` in it
@@ -42,7 +43,7 @@ from gazeveil.privacy.registry import mechanisms as known_mechanisms
 
 #: Keys that hold texts of mechanisms, attacks and utilities.
 TEXTS = ("mechanisms", "attacks", "utilities")
-_OWN = ("label", "join", "windows", "drop", "draw", "attributes", "curves", "quick")
+_OWN = ("label", "join", "windows", "drop", "draw", "attributes", "curves", "quick", "files_only")
 _WHOLE = ("name", "paper", "figure", "part", "quick")
 _JOINS = ("tasks", "datasets")
 
@@ -238,8 +239,9 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     real = bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
     if not real and not simulated:
         raise ParameterError(f"Part '{said['label']}' has no files here and no 'simulate' to fall back on.", name="simulate")
-    if not real and len(paths) == 0 and not simulated:
-        raise ParameterError(f"Part '{said['label']}' names no recordings.", name="cohort")
+    if not real:
+        for what in ("attacks", "utilities"):
+            said[what] = [t for t in said[what] if t.partition(":")[0] not in said.get("files_only", ())]
     # A mechanism is what private scenarios are about: where all of a part's are missing, only the baseline is left.
     if not said["mechanisms"]:
         said["scenarios"] = ["raw/raw"]
