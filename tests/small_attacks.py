@@ -144,6 +144,19 @@ class Shift(Utility):
 
 
 @dataclass(frozen=True)
+class Told(Shift):
+    """What stands in a file."""
+
+    name: ClassVar[str] = "told"
+
+    file: str = ""
+
+    def measure(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[UtilityResult, ...]:
+        value = float(Path(self.file).read_text())
+        return (UtilityResult("told", value, np.array([value]), "person", ("p1",)),)
+
+
+@dataclass(frozen=True)
 class Learning(Shift):
     """The same, called a utility that trains."""
 

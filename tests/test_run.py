@@ -28,7 +28,7 @@ from gazeveil.evaluate.results import FRAME, OUTCOMES
 from gazeveil.features.material import Material, Preparation
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.registry import mechanism
-from small_attacks import SEEN, Blackout, Buggy, Deadly, Duration, Learning, Place, Refusing, Shift, Spy, Twin
+from small_attacks import SEEN, Blackout, Buggy, Deadly, Duration, Learning, Place, Refusing, Shift, Spy, Told, Twin
 
 FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.npz")
 NOISE = "gaussian:sigma_deg=3"
@@ -348,6 +348,13 @@ def test_another_seed_split_recording_or_preparation_shares_no_cell(cohort: Coho
     for changed in ({"seed": 1}, {"train": 0.5}, {"preparation": Preparation("ivt", {"setting": "s003"})}, {"cohort": moved}):
         again = study_of(changed.pop("cohort", cohort), tmp_path / "a", **changed)  # type: ignore[arg-type]
         assert again.study["times"]["found"] == 0
+
+
+def test_a_file_that_a_parameter_names_is_part_of_the_cell(cohort: Cohort, tmp_path: Path) -> None:
+    told = Told(file=str(tmp_path / "boxes"))
+    for value in (1.0, 2.0):
+        (tmp_path / "boxes").write_text(str(value))
+        assert evaluate(cohort, [], [], [told], repetitions=1, executor=1, out=tmp_path / "o").frame["value"].to_list() == [value]
 
 
 def test_a_folder_of_something_else_is_not_written_into(cohort: Cohort, tmp_path: Path) -> None:

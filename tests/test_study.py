@@ -273,3 +273,15 @@ def test_a_fingerprint_is_of_what_recordings_hold_and_not_of_where_they_lie(tmp_
     older = Cohort(list(cohort), {p: {**a, "age": 99} for p, a in cohort.people.items()})
     assert fingerprint(older, Material(older)) != here
     assert fingerprint(cohort, Material(Cohort(list(cohort)[::-1], cohort.people))) == here
+
+
+def test_the_study_of_the_manual_can_be_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "evaluate.md").read_text(encoding="utf-8")
+    text = page.split("```toml")[1].split("```")[0]
+    (tmp_path / "recordings").mkdir()
+    (tmp_path / "boxes.toml").write_text("")
+    study = Study.read(written(tmp_path, text))
+    assert str(study.utilities[1]) == f"aoi:areas={tmp_path / 'boxes.toml'}"
+    assert len(study.attacks) == 4
+    assert isinstance(study.source, Files)
+    assert study.source.options == {"unit": "px"}

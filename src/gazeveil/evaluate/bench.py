@@ -5,10 +5,13 @@ A batch is computed in one process with one thread of linear algebra, so that it
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,12 +48,24 @@ class Bench:
 
     def key(self, cell: Cell) -> str:
         """The cell's name on disk."""
+        return key_of(self.context, cell, self.identities)
+
+    @cached_property
+    def identities(self) -> dict[str, str]:
+        """What each text of the study stands for."""
         items: Iterable[Mechanism[Any] | Attack | Utility] = (*self.study.mechanisms, *self.study.attacks, *self.study.utilities)
-        return key_of(self.context, cell, {str(i): f"{type(i).__module__}.{type(i).__qualname__}" for i in items})
+        return {str(i): _identity(i) for i in items}
 
     def raw(self, events: str) -> Material:
         """The recordings with one way of finding events, made once per process."""
         return _RAW.get(self, events)
+
+
+def _identity(item: Mechanism[Any] | Attack | Utility) -> str:
+    """Which class a text stands for, and what the files hold that its parameters name: other boxes in the same file are another utility."""
+    values = [getattr(item, f.name) for f in fields(item)]
+    files = [Path(v) for v in values if isinstance(v, str) and 0 < len(v) < 4096 and Path(v).is_file()]
+    return " ".join([f"{type(item).__module__}.{type(item).__qualname__}", *(hashlib.sha256(f.read_bytes()).hexdigest() for f in files)])
 
 
 class _Raw:

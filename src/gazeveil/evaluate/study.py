@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -223,7 +223,15 @@ def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
     cohort = sections["cohort"]
     checks.known_options("The section [cohort]", cohort, _COHORT)
     chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in cohort.items() if k in ("people", "stimuli")}
-    return Study(_source(cohort, sections["simulate"], here), **plain, **chosen, preparation=_preparation(sections["preparation"]))
+    study = Study(_source(cohort, sections["simulate"], here), **plain, **chosen, preparation=_preparation(sections["preparation"]))
+    return replace(study, utilities=tuple(_beside(u, here) for u in study.utilities))
+
+
+def _beside(utility: Utility, here: Path) -> Utility:
+    """A utility whose parameters name files beside the study (areas of interest, say) with their whole paths."""
+    texts = {f.name: getattr(utility, f.name) for f in fields(utility) if isinstance(getattr(utility, f.name), str)}
+    files = {name: str(here / text) for name, text in texts.items() if text and not Path(text).is_file() and (here / text).is_file()}
+    return replace(utility, **files) if files else utility
 
 
 def _source(cohort: Mapping[str, Any], simulated: Mapping[str, Any], here: Path) -> Source:
