@@ -312,7 +312,7 @@ def test_gender_is_learnt_from_other_people_and_chance_is_the_larger_share() -> 
     def by_gender(p: int, d: int, index: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         return rng.normal(4.0 * (p % 3 == 0), 1.0, (len(index), 2))
 
-    people = {f"p{p}": {"gender": " Female" if p % 3 == 0 else "male"} for p in range(9)} | {"p8": {"gender": None}}
+    people = {f"p{p}": {"gender": (" Female" if p else "female") if p % 3 == 0 else "male"} for p in range(9)} | {"p8": {"gender": None}}
     table = held(windows(9, 30, by_gender), people=people)
     accuracy, _ = utility("gender:every=2").measure(table, table, table, 0)
     assert accuracy.value > 0.95
