@@ -45,6 +45,8 @@ def _page(results: Results, pictures: Sequence[Path], links: Sequence[tuple[str,
     body = [f"<header><p class=kicker>Gazeveil, a study of several parts</p><h1>{name}</h1>"]
     if rows:
         body.append(f"<p class=lead>{escape(summary(_rows(results)))}</p>")
+    if results.study.get("quick"):
+        body.append("<p><strong>Short form</strong>: few people and repetitions, to see that everything works. It decides nothing.</p>")
     missing = results.study.get("missing", [])
     if isinstance(missing, list) and missing:
         body.append(f"<p>Not built yet, so missing here: {escape(', '.join(map(str, missing)))}.</p>")
@@ -53,7 +55,9 @@ def _page(results: Results, pictures: Sequence[Path], links: Sequence[tuple[str,
         body.append("<h2 id=figures>The paper's figures and tables, ours and the published values</h2>")
         body += [_picture(p) for p in pictures]
     if rows:
-        body.append("<h2 id=published>Beside the published figures</h2>" + _table(rows))
+        claims = [r for r in rows if not str(r["id"]).startswith("PF")]
+        body.append("<h2 id=orders>Orders and formulas</h2>" + _table(claims) if claims else "")
+        body.append("<h2 id=published>Beside the published figures</h2>" + _table([r for r in rows if str(r["id"]).startswith("PF")]))
     body.append("<h2 id=parts>Parts</h2><ul>" + "".join(_part(*link) for link in links) + "</ul>")
     failures = results.failures
     if failures:
