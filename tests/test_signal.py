@@ -153,7 +153,26 @@ def test_the_median_forgets_one_wild_sample_and_the_mean_does_not() -> None:
     assert found[0] == pytest.approx(np.sqrt((8 + 400) / 9))
 
 
-def test_only_samples_at_equal_times_that_both_have_are_compared() -> None:
+def test_a_regular_clock_is_compared_with_the_trackers_own_one_sample_by_sample() -> None:
+    rng = np.random.default_rng(6)
+    n = 500
+    t = np.arange(n) * 10_000_000 + rng.integers(-2_000_000, 2_000_000, n)
+    x = np.cumsum(rng.normal(0, 0.1, n)) % 360
+    raw = Recording("p", "s", t, x, np.full(n, 90.0), rate_hz=100.0)
+    regular = Recording("p", "s", np.arange(n) * 10_000_000, x, np.full(n, 90.0), rate_hz=100.0)
+    found, compared = position_errors(raw, regular)
+    assert compared == n
+    assert found.tolist() == pytest.approx([0, 0, 0, 1], abs=1e-9)
+    # With another number of samples the times decide, and a sample stands for one.
+    every_second = regular.slice(0, n).with_(**{name: getattr(regular, name)[::2] for name in ("t_ns", "x_deg", "y_deg", "valid")})
+    found, compared = position_errors(raw, every_second)
+    assert compared == n // 2
+    assert found.tolist() == pytest.approx([0, 0, 0, 0.5], abs=1e-9)
+    elsewhere = every_second.with_(t_ns=every_second.t_ns + 10**12)
+    assert position_errors(raw, elsewhere)[0][3] == 0
+
+
+def test_only_samples_that_both_have_are_compared() -> None:
     cohort = gazeveil.simulate(2, 2, seconds=5, rate_hz=120, seed=3).load()
     raw = Material(cohort)
     third = Material(gazeveil.mechanism("temporal", K=3).release(cohort, seed=1).data)

@@ -12,8 +12,9 @@ Tables (S002, equations 4 to 6). A signal is one feature of one recording, x as 
 All are taken per signal, averaged over a person's recordings, then over features, then over people. Signals whose mean as recorded is 0 have no `nmse`, and
 signals released exactly no utility (it is infinite); the note counts both.
 
-Samples: the visual angle between recorded and released gaze at equal times, where both are valid: `rmse_deg`, `rmse_published_deg` (no division by the number
-of samples), `median_error_deg`, each per recording, and `kept_share`, the share of valid samples that are valid in the release at the same time.
+Samples: the visual angle between each recorded sample and the released one that belongs to it (:func:`position_errors`), where both are valid: `rmse_deg`,
+`rmse_published_deg` (no division by the number of samples), `median_error_deg`, each per recording, and `kept_share`, the share of valid samples that have
+such a partner.
 """
 
 from __future__ import annotations
@@ -190,28 +191,46 @@ def _samples(raw: Material, test: Material) -> tuple[UtilityResult, ...]:
     if not rows:
         raise DataError("No recording of the release has the person, stimulus, session and task of a recorded one, so there is nothing to compare.")
     values, who = np.stack(rows), np.array(persons)
-    note = f"{compared} samples of {len(rows)} recordings at equal times"
+    note = f"{compared} samples of {len(rows)} recordings"
     return (
         _result("rmse_deg", values[:, :1], who, note),
         _result("rmse_published_deg", values[:, 1:2], who, f"{note}; not divided by the number of samples"),
         _result("median_error_deg", values[:, 2:3], who, note),
-        _result("kept_share", values[:, 3:], who, "share of valid samples that are valid in the release at the same time", "higher"),
+        _result("kept_share", values[:, 3:], who, "share of valid samples that a valid released one belongs to", "higher"),
     )
 
 
 def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.float64], int]:
     """Root mean square, root of the sum of squares, median of the visual angle in degrees, and the share of samples kept; and how many were compared.
 
+    A release with as many samples is compared sample by sample, because mechanisms that drop the tracker's own timing release a regular clock. In any other,
+    a recorded and a released sample belong together that are nearest in time to one another and at most half a recorded sample apart.
     NaN where no sample can be compared; the share is NaN for a recording without valid samples.
     """
-    mine, theirs = (np.flatnonzero(r.valid) for r in (raw, released))
-    _, a, b = np.intersect1d(raw.t_ns[mine], released.t_ns[theirs], assume_unique=True, return_indices=True)
-    a, b = mine[a], theirs[b]
-    share = len(a) / len(mine) if len(mine) else float("nan")
-    if len(a) == 0:
-        return np.array([np.nan, np.nan, np.nan, share]), 0
-    away = distance_deg(raw.space, raw.x_deg[a], raw.y_deg[a], released.x_deg[b], released.y_deg[b])
-    return np.array([np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away), share]), len(a)
+    all_of_it = int(raw.valid.sum())
+    if len(raw) == len(released):
+        mine = theirs = np.flatnonzero(raw.valid & released.valid)
+    else:
+        mine, theirs = (np.flatnonzero(r.valid) for r in (raw, released))
+        if len(mine) and len(theirs):
+            t, clock = raw.t_ns[mine], released.t_ns[theirs]
+            there = _nearest(t, clock)
+            near = np.abs(clock[there] - t) <= (0.5e9 / raw.rate_hz if raw.rate_hz > 0 else 0.0)
+            near &= _nearest(clock, t)[there] == np.arange(len(t))  # both ways, so that no released sample stands for two
+            mine, theirs = mine[near], theirs[there[near]]
+    found = np.array([np.nan, np.nan, np.nan, np.nan if all_of_it == 0 else min(len(mine), len(theirs)) / all_of_it])
+    if not found[3] > 0:
+        return found, 0
+    away = distance_deg(raw.space, raw.x_deg[mine], raw.y_deg[mine], released.x_deg[theirs], released.y_deg[theirs])
+    found[:3] = np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away)
+    return found, len(mine)
+
+
+def _nearest(t_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place in an increasing clock of the time nearest to each of some times; the earlier of two that are equally near."""
+    after = np.minimum(np.searchsorted(clock_ns, t_ns), len(clock_ns) - 1)
+    before = np.maximum(after - 1, 0)
+    return np.where(np.abs(t_ns - clock_ns[before]) <= np.abs(clock_ns[after] - t_ns), before, after)
 
 
 # --- averages -------------------------------------------------------------------------------------------------------------------------
