@@ -71,6 +71,6 @@ def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_cluster_with_another_version_is_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gazeveil.evaluate.executors.code", lambda: "other")
-    with pytest.raises(DataError, match="A worker has another Gazeveil"):
+    monkeypatch.setattr("gazeveil.evaluate.executors.__version__", "0.0.1")
+    with pytest.raises(DataError, match=r"A worker has Gazeveil .* and the study 0\.0\.1"):
         evaluate(gazeveil.simulate(2, 2, 1.0, 60.0, seed=1), [], [Place()], repetitions=1, executor=cluster.scheduler_address)

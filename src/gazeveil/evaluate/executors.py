@@ -23,11 +23,10 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, TypeAlias
 
-from gazeveil import checks
+from gazeveil import __version__, checks
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError
 from gazeveil.evaluate.bench import Bench, compute
 from gazeveil.evaluate.cells import Batch, Cell
-from gazeveil.evaluate.sources import code
 from gazeveil.evaluate.store import Content, Store
 
 #: How often a batch is given to a worker before its cells are reported as broken.
@@ -185,7 +184,7 @@ class Others(Team):
                 batch = waiting.popleft()
                 try:
                     sent = self.sent(bench) if sent is None else sent
-                    flying[self.executor.submit(_work_elsewhere, sent, code(), batch)] = batch
+                    flying[self.executor.submit(_work_elsewhere, sent, __version__, batch)] = batch
                 except (RuntimeError, OSError) as error:
                     yield batch, Lost(f"The executor takes no more work ({_first_line(error)}).")
             if not flying:
@@ -278,8 +277,8 @@ def _work_here(batch: Batch, folder: Path | None) -> dict[Cell, Content]:
 
 
 def _work_elsewhere(bench: Bench, version: str, batch: Batch) -> dict[Cell, Content]:
-    if code() != version:
-        raise DataError(f"A worker has another Gazeveil ({code()}) than the study ({version}). Install the same one everywhere.")
+    if __version__ != version:
+        raise DataError(f"A worker has Gazeveil {__version__} and the study {version}. Install the same one everywhere.")
     return dict(compute(bench, batch))
 
 
