@@ -32,6 +32,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "dcfpa": ("tables.chunked", "DCFPA"),
     "dp-k-same": ("tables.dp_ksame", "DPKSame"),
     "dct-knorm": ("tables.dct_knorm", "DCTKNorm"),
+    "k-same-synth": ("synthesis.ksame_synth", "KSameSynth"),
     "heatmap-gaussian": ("maps.heatmap", "HeatmapGaussian"),
     "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),
     "demographics": ("people.demographics", "Demographics"),
@@ -130,7 +131,9 @@ def build(what: str, cls: type[Named], parameters: Mapping[str, object]) -> Name
     missing = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING and f.name not in parameters]
     if missing:
         raise ParameterError(f"{what} {name} needs the parameter '{missing[0]}'. Write for example {name}:{missing[0]}=1.", name=missing[0], got=None)
-    return cls(**parameters)
+    # `none` is a word where the parameter is a word, and nothing where it may be left out.
+    words = {f.name for f in fields(cls) if isinstance(f.default, str)}
+    return cls(**{n: "none" if v is None and n in words else v for n, v in parameters.items()})
 
 
 def parse(text: str, what: str = "A mechanism") -> tuple[str, dict[str, object]]:
