@@ -129,16 +129,3 @@ def test_an_existing_folder_is_not_overwritten(cohort: Path, capsys: pytest.Capt
 def test_the_installed_command_knows_its_version() -> None:
     done = subprocess.run([sys.executable, "-m", "gazeveil.cli.main", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("gazeveil 0.")
-
-
-def test_the_demo_ends_with_pictures_and_runs_again(tmp_path: Path) -> None:
-    assert run("demo", "--out", tmp_path / "demo") == 0
-    assert (tmp_path / "demo" / "headset.png").stat().st_size > 20_000
-    assert (tmp_path / "demo" / "reading.png").stat().st_size > 20_000
-    assert (tmp_path / "demo" / "protected.png").stat().st_size > 20_000
-    assert run("demo", "--out", tmp_path / "demo") == 0
-    mine = tmp_path / "other" / "headset"
-    mine.mkdir(parents=True)
-    (mine / "keep.txt").write_text("mine")
-    assert run("demo", "--out", tmp_path / "other") == 2
-    assert (mine / "keep.txt").exists()

@@ -154,6 +154,25 @@ def test_releases_no_attacker_beats_are_said_to_be_no_better_than_guessing(study
     assert "With temporal (K=3) no attacker" not in said
 
 
+def test_a_promise_of_k_anonymity_stands_beside_what_was_found() -> None:
+    def said(reading: str, found: int) -> str:
+        cells = {("none", "", "", "raw/raw"): {"linkage": 24}, ("k-same-select", reading, "k=4", "private/raw"): {"linkage": found}}
+        return headline(made_results.results(cells))[1]
+
+    assert "Its promise, one in 4, allows 6 of 24." in said("corrected", 5)
+    # 11 of 24 is the first count whose whole interval lies above one in four.
+    assert "allows 6 of 24." in said("corrected", 10)
+    assert "allows 6 of 24; this is more" in said("corrected", 11)
+    assert "promise" not in said("published", 12)
+
+
+def test_people_are_rounded_in_words_that_stay_true() -> None:
+    frame = made_results.results({("none", "", "", "raw/raw"): {"linkage": 24}}).frame
+    for value, words in ((1.0, "recognises all 24;"), (0.99, "recognises nearly all 24;"), (23.4 / 24, "recognises 23 of 24;"), (0.01, "hardly any of 24")):
+        said = headline(Results(frame.with_columns(pl.when(pl.col("metric") == "identification_rate").then(value).otherwise(pl.col("value")).alias("value"))))
+        assert words in said[0], said[0]
+
+
 def test_one_release_split_afterwards_counts_only_where_nothing_else_was_run() -> None:
     key = ("temporal", "corrected", "K=3")
     both = {**made_results.FOUND, (*key, "private/private"): {"linkage": 3}, (*key, "release/release"): {"linkage": 24}}

@@ -1,20 +1,23 @@
-"""`gazeveil demo`: the tour on the embedded default: simulate, inspect, protect samples and features, and audit two promises."""
+"""`gazeveil demo`: the whole road on the embedded default: simulate, inspect, protect, attack, measure what is left, and write the report."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from gazeveil.cli import inspect
 from gazeveil.cli.arguments import track
+from gazeveil.cli.evaluate import WorkersOption, bar
 from gazeveil.cli.figures import draw_overview, draw_protected
 from gazeveil.errors import DataError
-from gazeveil.features import window_features
+from gazeveil.features.material import Preparation
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
 from gazeveil.io.parquet import INDEX, write
@@ -22,40 +25,126 @@ from gazeveil.io.registry import read
 from gazeveil.privacy.audit.run import audit
 from gazeveil.privacy.registry import mechanism
 
+if TYPE_CHECKING:
+    from gazeveil.evaluate.results import Results
+
 NAME = "demo"
-HELP = """Simulate people, look at them, protect them, and audit what that promises: the tour on the embedded default, without any data of yours.
+HELP = """Simulate people, protect their recordings in several ways, attack every release, measure what is left of it, and write a report: without any data
+of yours, in under three minutes on two cores.
 
 Example: `gazeveil demo --out demo`"""
 
 _SEED = 2026
-_STREAMS = ("gaussian:sigma_deg=3", "kaleido-uniform:epsilon=10,w=60,r_deg=2")
-_TABLES = ("dct-knorm:epsilon=10", "k-same-select:k=4")
+_STIMULI = 8
+
+# Windows short enough for recordings of a demonstration.
+_WINDOW_S, _STEP_S = 10.0, 1.0
+
+#: One mechanism of each kind that attackers can look at: streams, then tables; of k-same both readings.
+_MECHANISMS = (
+    "gaussian:sigma_deg=3",
+    "temporal:K=3",
+    "spatial:L=64",
+    "kaleido:epsilon=10,w=125,r_deg=2",
+    "k-same-select:k=4,reading=published",
+    "k-same-select:k=4",
+    "exponential-dp:epsilon=10",
+)
+_ATTACKS = ("rbfn", "linkage", "linkage:features=wide", "linkage:knowledge=white-box", "linkage:front=lowpass")
+_UTILITIES = ("document:split=people", "saliency", "events")
+_SCENARIOS = ("private/raw", "raw/private", "private/private")
+
+#: Mechanisms whose releases are no recordings: shown, not attacked.
+_MAP = "heatmap-laplace:epsilon=10,rows=12,columns=20"
+_PEOPLE = "demographics:k=4"
+
 _AUDITS = ("lpa:epsilon=1", "exponential-dp:epsilon=1,reading=published")
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the recordings and the pictures.")] = Path("demo"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the recordings, the pictures and the report.")] = Path("demo"),
+    people: Annotated[int, typer.Option("--people", min=4, help="How many people to simulate.")] = 24,
+    seconds: Annotated[float, typer.Option("--seconds", min=5, help="Length of each recording.")] = 20.0,
+    repetitions: Annotated[int, typer.Option("--repetitions", "-r", min=1, help="Draws of what attackers learn from, and of the noise.")] = 2,
+    workers: WorkersOption = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser at the end.")] = False,
 ) -> None:
-    """Run the tour."""
-    console = Console(highlight=False)
-    headset = _cohort(console, out, "headset", simulate(12, 4, 30.0, 120.0, task="free-viewing", seed=_SEED))
-    reading = _cohort(console, out, "reading", simulate(12, 3, 30.0, 250.0, task="reading", seed=_SEED))
-    console.rule("samples, protected one at a time")
-    recording = headset[0]
-    releases = [mechanism(text).release(recording) for text in _STREAMS]
-    for release in releases:
-        console.print(f"{release.guarantee}\n")
-    draw_protected(recording, [(text, release.data) for text, release in zip(_STREAMS, releases, strict=True)], out / "protected.png")
-    console.print(f"Picture: {out / 'protected.png'}")
-    console.rule("features, protected as a table")
-    table = window_features(reading, window_s=10.0, step_s=0.5)
-    for text in _TABLES:
-        console.print(f"{mechanism(text).release(table).guarantee}\n")
-    console.rule("promises, attacked")
+    """Run the demonstration."""
+    console = Console(highlight=False, soft_wrap=True)
+    headset = _cohort(console, out, "headset", simulate(12, 4, seconds, 120.0, task="free-viewing", seed=_SEED))
+    readers = _cohort(console, out, "reading", simulate(people, _STIMULI, seconds, 250.0, task="reading", seed=_SEED))
+    console.rule("protected, sample by sample")
+    releases = {text: mechanism(text).release(headset[0]) for text in (_MECHANISMS[0], _MECHANISMS[3])}
+    draw_protected(headset[0], [(text, release.data) for text, release in releases.items()], out / "protected.png")
+    for release in releases.values():
+        console.print(f"{release.guarantee}\n", markup=False)
+    console.print(f"Picture: {out / 'protected.png'}", markup=False)
+    console.rule("promises, attacked by audit")
     for text in track(_AUDITS, len(_AUDITS), "Auditing"):
-        console.print(f"{audit(text, trials=20_000)}\n")
+        console.print(f"{audit(text, trials=20_000)}\n", markup=False)
+    console.rule("releases, attacked and used")
+    results = _study(out, people, seconds, repetitions, workers)
+    report = _with_maps_and_people(results, readers).report(out)
+    from gazeveil.evaluate.report import headline
+
+    for sentence in headline(results):
+        console.print(f"- {sentence}", markup=False)
+    for failure in results.failures:
+        console.print(f"Not computed: {failure['cell']}: {failure['sentence']}", markup=False)
     console.rule()
-    console.print("Next: gazeveil inspect YOUR_RECORDINGS --plot overview.png")
+    console.print(f"Report: {report}", markup=False)
+    console.print("Next: gazeveil evaluate YOUR_RECORDINGS --out study --mechanism gaussian:sigma_deg=10", markup=False)
+    if show:
+        import webbrowser
+
+        webbrowser.open(report.resolve().as_uri())
+
+
+def _study(out: Path, people: int, seconds: float, repetitions: int, workers: int | None) -> Results:
+    """Every mechanism against every attacker, on the recordings just written; finished cells of an earlier demo are kept."""
+    from gazeveil.evaluate.run import run
+    from gazeveil.evaluate.sources import Files
+    from gazeveil.evaluate.study import Study
+
+    study = Study(
+        Files(str(out / "reading")),
+        _MECHANISMS,  # type: ignore[arg-type]
+        _ATTACKS,  # type: ignore[arg-type]
+        _UTILITIES,  # type: ignore[arg-type]
+        _SCENARIOS,
+        repetitions=repetitions,
+        seed=_SEED,
+        name="demo",
+        preparation=Preparation(window_s=min(_WINDOW_S, seconds / 2), step_s=_STEP_S),
+    )
+    with bar("Attacking and measuring") as progress:
+        results = run(study, out / "study", workers, progress)
+    results.study["title"] = f"Demonstration: {people} simulated people read on a screen"
+    return results
+
+
+def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
+    """The results with two releases nobody can be identified in by an attacker of recordings: a heat map, and the table of people."""
+    promised = []
+    stimulus = str(results.examples.get("title", "")).rpartition(", ")[2] or cohort.stimuli[0]
+    maps, table = mechanism(_MAP), mechanism(_PEOPLE)
+    drawn, groups = maps.release(cohort), table.release(cohort.people)
+    for text, guarantee in ((str(maps), drawn.guarantee), (str(table), groups.guarantee)):
+        promised.append({"mechanism": text, "sentence": str(guarantee), "status": guarantee.status, "definition": guarantee.definition, "unit": guarantee.unit})
+    examples = dict(results.examples)
+    known = examples.get("maps")
+    if isinstance(known, Mapping) and stimulus in drawn.data:
+        examples["maps"] = {**known, str(maps): drawn.data[stimulus].cells}
+    rows = [
+        [name, *(str(cohort.people[name].get(a, "")) for a in ("age", "gender")), *(str(groups.data[name].get(a, "")) for a in ("age", "gender"))]
+        for name in groups.data
+    ]
+    told = {
+        "caption": f"People as they are and as {_PEOPLE} releases them: at least 4 share every released line.",
+        "columns": ["person", "age", "gender", "released age", "released gender"],
+        "rows": rows,
+    }
+    return replace(results, guarantees=(*results.guarantees, *promised), examples=examples, study={**results.study, "tables": [told]})
 
 
 def _cohort(console: Console, out: Path, name: str, cohort: Cohort) -> Cohort:
@@ -66,7 +155,7 @@ def _cohort(console: Console, out: Path, name: str, cohort: Cohort) -> Cohort:
     written = read(folder)
     summary = inspect.show(written, rows=4)
     draw_overview(written, summary, out / f"{name}.png")
-    console.print(f"Picture: {out / name}.png    Recordings: {folder}")
+    console.print(f"Picture: {out / name}.png    Recordings: {folder}", markup=False)
     return written
 
 

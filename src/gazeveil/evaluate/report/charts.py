@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gazeveil.evaluate.report.canvas import Picture, figure, finish
 from gazeveil.evaluate.report.digest import Difference, Digest, Release, gallery_curve
 from gazeveil.evaluate.report.theme import light
-from gazeveil.evaluate.report.wording import attack_label, attack_parts, metric_label, percent, points, share
+from gazeveil.evaluate.report.wording import attack_label, attack_parts, metric_label, percent, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def identification(digest: Digest, folder: Path) -> Picture:
         axes.text(
             -1, row - 0.4, shorten(f"{release.number}. {release.label}", 50, placeholder="..."), va="center", ha="left", fontsize=9.5, bbox=_blank(), zorder=1.8
         )
-        axes.text(101, row - 0.4, share(worst.found, worst.n), va="center", ha="right", fontsize=9.5, color=light("muted"), bbox=_blank(), zorder=1.8)
+        axes.text(101, row - 0.4, worst.people, va="center", ha="right", fontsize=9.5, color=light("muted"), bbox=_blank(), zorder=1.8)
     for chance in chances:
         axes.axvline(100 * chance, color=light("muted"), lw=1.4, ls=_GUESS, zorder=1.5)
     axes.set(xlim=(-2, 102), ylim=(len(releases) - 0.6, -0.75), xlabel="people recognised (%)", yticks=[])
@@ -100,22 +100,22 @@ def _front(digest: Digest, utility: str, metric: str, folder: Path, name: str) -
     drawn = figure(4.1)
     axes = drawn.subplots()
     values = np.array([m.value for _, m, _ in shown])
-    spread = values[values > 0]
-    # Over two decades and more, points near zero would sit on each other.
-    log = len(spread) == len(values) and float(spread.max() / spread.min()) > 100
+    positive = values[values > 0]
+    # Over two decades and more, points near zero would sit on each other; what is zero itself stays on a straight piece of the axis.
+    log = bool((values >= 0).all()) and len(positive) > 1 and float(positive.max() / positive.min()) > 100
     # With many points their bars would hide one another; the table has the intervals.
     bars = len(shown) <= 14
     for release, measure, worst in shown:
         colour = light(release.colour)
         y = 100 * worst.value
-        if bars and math.isfinite(measure.low) and (not log or measure.low > 0):
+        if bars and math.isfinite(measure.low):
             axes.plot([measure.low, measure.high], [y, y], "-", color=colour, lw=1, alpha=0.6)
         if bars and math.isfinite(worst.low):
             axes.plot([measure.value] * 2, [100 * worst.low, 100 * worst.high], "-", color=colour, lw=1, alpha=0.6)
         axes.plot(measure.value, y, "s" if release.baseline else "o", ms=7.5, color=colour, mec=light("paper"), mew=0.8, zorder=4)
-    if log:
-        axes.set_xscale("log")
     axes.margins(x=0.1)
+    if log:
+        _logarithmic(axes, float(positive.min()))
     if not higher:
         axes.invert_xaxis()
     ideal = _pareto(values if higher else -values, np.array([w.value for _, _, w in shown]))
@@ -132,6 +132,17 @@ def _front(digest: Digest, utility: str, metric: str, folder: Path, name: str) -
         " Grey line: the releases no other one beats in both. Dotted: guessing." + (" Bars: 95 % intervals." if bars else "")
     )
     return finish(drawn, folder, name, f"{metric_label(utility, metric)} against people recognised. {said}.", caption)
+
+
+def _logarithmic(axes: Axes, least: float) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axes.set_xscale("symlog", linthresh=least, linscale=0.5)
+    top = max(abs(v) for v in axes.get_xlim())
+    decades = [10.0**e for e in range(math.ceil(math.log10(least)), math.floor(math.log10(top)) + 1)]
+    axes.xaxis.set_major_locator(FixedLocator([0.0, *decades[:: max(1, math.ceil(len(decades) / 5))]]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
 
 
 def _pareto(useful: NDArray[np.float64], found: NDArray[np.float64]) -> list[int]:
@@ -230,8 +241,10 @@ def _apart(values: Sequence[float], least: float) -> list[float]:
 
 def adaptive(differences: Sequence[Difference], folder: Path) -> Picture:
     """Retrained and denoising attackers against their frozen selves: paired differences with their 95 % intervals over people."""
-    shown = sorted(differences, key=lambda d: -abs(d.difference))[:24]
+    moved = [d for d in differences if d.difference or d.low < d.high] or list(differences[:1])
+    shown = sorted(moved, key=lambda d: -abs(d.difference))[:16]
     shown.sort(key=lambda d: (d.release.number, d.scenario, d.attack))
+    left = len(differences) - len(shown)
     drawn = figure(0.7 + 0.56 * len(shown))
     axes = drawn.subplots()
     axes.axvline(0, color=light("ink"), lw=1, zorder=1.5)
@@ -240,14 +253,18 @@ def adaptive(differences: Sequence[Difference], folder: Path) -> Picture:
         if math.isfinite(d.low):
             axes.plot([100 * d.low, 100 * d.high], [row, row], "-", color=colour, lw=2.4, solid_capstyle="round")
         axes.plot(100 * d.difference, row, "o", ms=7.5, color=colour, mec=light("paper"))
-        label = shorten(f"{d.release.number}. {attack_label(d.attack)}", 62, placeholder="...")
-        axes.text(0.0, row - 0.42, label, transform=axes.get_yaxis_transform(), fontsize=9.5, va="center", bbox=_blank(), zorder=1.8)
+        label = shorten(f"{d.release.number}. {attack_label(d.attack)}", 50, placeholder="...")
+        across = axes.get_yaxis_transform()
+        axes.text(1.0, row - 0.42, d.scenario, transform=across, fontsize=9.5, va="center", ha="right", color=light("muted"), bbox=_blank(), zorder=1.8)
+        axes.text(0.0, row - 0.42, label, transform=across, fontsize=9.5, va="center", bbox=_blank(), zorder=1.8)
     reach = max([10.0, *(100 * abs(v) for d in shown for v in (d.low, d.high, d.difference) if math.isfinite(v))]) * 1.08
     axes.set(xlim=(-reach, reach), ylim=(len(shown) - 0.5, -0.8), yticks=[], xlabel="← weaker  |  points more people recognised  |  stronger →")
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     said = "; ".join(f"{attack_label(d.attack)} on {d.release.label} {points(d.difference)} points" for d in shown)
     caption = "Each attacker beside the same one left as it is, on the same people and releases: paired difference and its 95 % interval over people."
+    if left:
+        caption += f" Shown are the largest differences; the other {left} stand in the table."
     return finish(drawn, folder, "adaptive", f"Gain of adaptive attackers over frozen ones. {said}.", caption)
 
 

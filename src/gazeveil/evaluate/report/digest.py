@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gazeveil.evaluate.report.theme import SERIES
-from gazeveil.evaluate.report.wording import attack_parts, mechanism_label
+from gazeveil.evaluate.report.wording import attack_parts, mechanism_label, share
 from gazeveil.evaluate.results import CELL, NONE, RATE, mechanism_text
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class Rate:
     def found(self) -> int:
         """People found, rounded as the interval rounds them."""
         return math.floor(self.value * self.n + 0.5)
+
+    @property
+    def people(self) -> str:
+        """People found, in words."""
+        return share(self.value, self.n)
 
     @property
     def above_chance(self) -> bool:
@@ -135,6 +140,13 @@ class Release:
     def trap(self) -> bool:
         """Whether the RBF network alone would have called this release safe and another attacker shows that it is not."""
         return not self.baseline and self.rbfn is not None and self.worst is not None and not self.rbfn.above_chance and self.worst.above_chance
+
+    @property
+    def allowed(self) -> float:
+        """The share of people its promise lets an attacker find who knows nothing else: 1/k of k-anonymity; NaN where it promises no such thing."""
+        k = re.search(r"(?:^|,)k=(\d+)(?:,|$)", self.key[2])
+        anonymous = self.guarantee.get("definition") == "k-anonymity" and self.guarantee.get("status") == "proved"
+        return 1 / int(k.group(1)) if anonymous and k is not None and int(k.group(1)) > 0 else math.nan
 
     def measure(self, utility: str, metric: str) -> Measure | None:
         """One utility figure, or None."""
@@ -223,10 +235,10 @@ class Digest:
 
     @cached_property
     def drawn_metrics(self) -> tuple[tuple[str, str], ...]:
-        """Of each utility the first figure, then the others, up to six; only those measured on two releases or more."""
+        """Of each utility the first figure, up to eight; of a single utility up to four. Only those measured on two releases or more."""
         usable = [m for m in self.metrics if sum(_usable(r.measure(*m)) for r in self.attacked) > 1]
         firsts = list({u: (u, m) for u, m in reversed(usable)}.values())[::-1]
-        return tuple([*firsts, *(m for m in usable if m not in firsts)][:6])
+        return tuple(firsts[:8] if len(firsts) > 1 else usable[:4])
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -241,7 +253,8 @@ class Digest:
                 continue
             for row in self.results.paired(attack, parts.frozen).iter_rows(named=True):
                 release = by_key.get(tuple(row[c] or "" for c in CELL[:4]))  # type: ignore[arg-type]
-                if release is not None:
+                # On raw recordings there is no mechanism to know and nothing to average.
+                if release is not None and not (release.baseline and "front" not in parts.stronger):
                     figures = (row["first"], row["second"], row["difference"], _number(row["low"]), _number(row["high"]), row["n"])
                     found.append(Difference(release, row["scenario"], attack, parts.frozen, *figures))
         return tuple(sorted(found, key=lambda d: (d.release.number, d.scenario, d.attack)))

@@ -36,7 +36,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]], w
     marks = list(worst) if worst is not None else None
     body = []
     for i, row in enumerate(rows):
-        cells = [tag("th", row[0], scope="row"), *(tag("td", c, class_="n" if len(str(c)) < 22 and not isinstance(c, Markup) else None) for c in row[1:])]
+        cells = [tag("th", row[0], scope="row"), *(tag("td", c, class_="n" if len(str(c)) < 22 and not isinstance(c, Markup) else "t") for c in row[1:])]
         body.append(tag("tr", *cells, class_="worst" if marks is not None and marks[i] else None))
     inner = tag("table", tag("caption", tag("span", caption)), tag("thead", tag("tr", *(tag("th", h, scope="col") for h in head))), tag("tbody", *body))
     return tag("div", inner, class_="box", tabindex="0", role="region", aria_label=caption)

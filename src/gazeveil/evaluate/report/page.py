@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING
 from gazeveil.errors import ParameterError
 from gazeveil.evaluate.report import charts, pictures, words
 from gazeveil.evaluate.report.canvas import drawing
-from gazeveil.evaluate.report.digest import Digest
+from gazeveil.evaluate.report.digest import Digest, Release
 from gazeveil.evaluate.report.markup import Markup, badge, join, people, picture, table, tag
-from gazeveil.evaluate.report.sections import attackers, cohort_words, failures, guarantees, method, persons, published, utilities
+from gazeveil.evaluate.report.sections import attackers, cohort_words, failures, folded, guarantees, method, persons, published, utilities
 from gazeveil.evaluate.report.theme import STYLE
-from gazeveil.evaluate.report.wording import attack_label, interval, percent, share
+from gazeveil.evaluate.report.wording import attack_label, figure_text, interval, metric_label, percent
 
 if TYPE_CHECKING:
     from gazeveil.evaluate.results import Results
@@ -116,14 +117,14 @@ def _summary(digest: Digest) -> Markup:
             continue
         between = interval(worst.low, worst.high)
         warned = words.trap(release)
-        kept = [f"{m.utility} {m.metric.replace('_', ' ')} {m.value:.3g}" for m in release.measures if m.value == m.value][:2]
+        kept, more = _kept(digest, release), words.bound(release)
         cards.append(
             tag(
                 "li",
                 tag("h3", f"{release.number}. {release.label}" if release.number else "No protection"),
                 tag(
                     "p",
-                    share(worst.found, worst.n),
+                    worst.people,
                     " ",
                     tag("small", f"recognised ({percent(worst.value)}{', ' + between if between else ''})"),
                     class_="figure",
@@ -131,13 +132,25 @@ def _summary(digest: Digest) -> Markup:
                 people(worst.found, worst.n, release.colour),
                 tag("p", "" if worst.above_chance else "No better than guessing. ", f"Strongest attacker: {attack_label(worst.attack)} ({worst.scenario})."),
                 tag("p", warned, class_="trap") if warned else "",
-                tag("p", f"Kept: {'; '.join(kept)}.") if kept else "",
+                tag("p", more) if more else "",
+                tag("p", f"Kept: {kept}.") if kept else "",
                 tag("p", badge(_status(release.guarantee))) if release.guarantee else "",
                 tag("p", f"This is {note}.", class_="small") if note else "",
                 class_="card",
             )
         )
     return join([tag("ul", *(tag("li", s) for s in words.overview(digest))), tag("ul", *cards, class_="cards")])
+
+
+def _kept(digest: Digest, release: Release) -> str:
+    """The first figure of two utilities, with the raw one in brackets."""
+    said: list[str] = []
+    for utility, metric in digest.drawn_metrics:
+        m, raw = release.measure(utility, metric), digest.baseline.measure(utility, metric) if digest.baseline is not None else None
+        if m is not None and math.isfinite(m.value) and len(said) < 2:
+            beside = f" (raw {figure_text(raw.value)})" if raw is not None and not release.baseline else ""
+            said.append(f"{metric_label(utility, metric)} {figure_text(m.value)}{beside}")
+    return "; ".join(said)
 
 
 def _status(guarantee: Mapping[str, str]) -> str:
@@ -152,12 +165,10 @@ def _identification(digest: Digest, folder: Path) -> Markup:
         worst, rbfn = release.worst, release.rbfn
         if worst is None:
             continue
-        alone = "-" if rbfn is None else f"{share(rbfn.found, rbfn.n)}" + (" (would say safe)" if release.trap else "")
+        alone = "-" if rbfn is None else rbfn.people + (" (would say safe)" if release.trap else "")
         rate = f"{percent(worst.value)} ({interval(worst.low, worst.high) or 'no interval'})"
         verdict = "above guessing" if worst.above_chance else "not above guessing"
-        rows.append(
-            (f"{release.number}. {release.label}", share(worst.found, worst.n), rate, verdict, f"{attack_label(worst.attack)}, {worst.scenario}", alone)
-        )
+        rows.append((f"{release.number}. {release.label}", worst.people, rate, verdict, f"{attack_label(worst.attack)}, {worst.scenario}", alone))
     head = ("release", "recognised", "rate (95 %)", "verdict", "strongest attacker, scenario", "RBF network alone")
     guess = ", ".join(sorted({percent(r.worst.chance) for r in digest.attacked if r.worst is not None}))
     return join(
@@ -196,7 +207,11 @@ def _adaptive(digest: Digest, folder: Path) -> Markup:
     head = ("release", "scenario", "attacker", "recognised", "frozen attacker", "difference, points (95 %)", "verdict")
     said = "An attacker may clean the noise away, average several releases, or learn from releases made with the mechanism itself. Each is reported as itself."
     return join(
-        [tag("p", said), picture(charts.adaptive(found, folder), one=True), table("Adaptive attackers beside the same attacker left as it is.", head, rows)]
+        [
+            tag("p", said),
+            picture(charts.adaptive(found, folder), one=True),
+            folded("Adaptive attackers", table("Adaptive attackers beside the same attacker left as it is.", head, rows), len(rows), long=len(rows) > 12),
+        ]
     )
 
 

@@ -74,7 +74,8 @@ def maps(digest: Digest, folder: Path) -> Picture | None:
     drawn = figure(rows * (0.48 + 0.44 * WIDTH_IN * ratio) + 0.35)
     grid = drawn.subplots(rows, 2, squeeze=False, sharex=True, sharey=True)
     shares = [np.where(np.isfinite(a) & (a > 0), a, 0.0) for a in arrays]
-    shares = [s / s.sum() if s.sum() > 0 else s for s in shares]
+    # Relative to looking everywhere alike, so that maps of coarse and of fine cells can be compared.
+    shares = [s / s.mean() if s.sum() > 0 else s for s in shares]
     top = float(np.quantile(shares[0][shares[0] > 0], 0.995)) if (shares[0] > 0).any() else 1.0
     for axes in grid.ravel()[len(texts) :]:
         axes.set_visible(False)

@@ -11,7 +11,7 @@ import polars as pl
 from gazeveil.evaluate.report.digest import ARTEFACT, Digest, Measure, Rate
 from gazeveil.evaluate.report.markup import Markup, badge, join, table, tag
 from gazeveil.evaluate.report.pictures import confused
-from gazeveil.evaluate.report.wording import SCENARIOS, attack_label, figure_text, interval, metric_label, percent, probability, share
+from gazeveil.evaluate.report.wording import SCENARIOS, attack_label, figure_text, interval, metric_label, percent, probability
 from gazeveil.evaluate.results import CELL
 
 #: A longer table starts folded.
@@ -41,7 +41,8 @@ def guarantees(digest: Digest) -> Markup:
     numbers: dict[str, list[str]] = {}
     for r in digest.protected:
         numbers.setdefault(r.text, []).append(str(r.number))
-    for g in digest.results.guarantees:
+    order = list(numbers)
+    for g in sorted(digest.results.guarantees, key=lambda g: order.index(g.get("mechanism", "")) if g.get("mechanism", "") in numbers else len(order)):
         text = g.get("mechanism", "")
         status = "none" if g.get("definition") == "none" else g.get("status", "")
         of = f" (release {', '.join(numbers[text])})" if text in numbers else ""
@@ -80,11 +81,11 @@ def attackers(digest: Digest) -> Markup:
             marks.append(rate.value == best[rate.scenario])
     head = ("release", "scenario", "attacker", "recognised", "rate (95 %)", "p against chance", *(m.replace("_", " ") for m in names))
     caption = "Every attacker in every scenario; bold: the strongest of its scenario."
-    return _folded("Every attacker in every scenario", table(caption, head, rows, marks), len(rows), long=True)
+    return folded("Every attacker in every scenario", table(caption, head, rows, marks), len(rows), long=True)
 
 
 def _rate(rate: Rate) -> tuple[str, str, str]:
-    return share(rate.found, rate.n), f"{percent(rate.value)} ({interval(rate.low, rate.high) or '-'})", probability(rate.p_value)
+    return rate.people, f"{percent(rate.value)} ({interval(rate.low, rate.high) or '-'})", probability(rate.p_value)
 
 
 def _other_metrics(digest: Digest) -> dict[tuple[str, ...], dict[str, float]]:
@@ -131,7 +132,7 @@ def persons(digest: Digest) -> Markup:
     if not rows:
         return Markup("")
     caption = "Share of repetitions in which the strongest attacker names the person rightly; in brackets whom they are most often taken for."
-    return _folded("Person by person", table(caption, ("person", *(f"{r.number}. {r.label}" for r, _ in found)), rows), len(rows), long=True)
+    return folded("Person by person", table(caption, ("person", *(f"{r.number}. {r.label}" for r, _ in found)), rows), len(rows), long=True)
 
 
 def _person(person: str, names: tuple[str, ...], shares: object) -> str:
@@ -170,7 +171,7 @@ def published(digest: Digest) -> Markup:
         f"{len(cells)} published figures: {counted['exact']} can be compared number by number, {counted['order-only']} only in their order (other people or"
         f" simulated ones), {counted['impossible']} cannot be compared here."
     )
-    return join([tag("p", said), _folded("All comparisons", table("Published figures beside ours.", head, cells), len(cells))])
+    return join([tag("p", said), folded("All comparisons", table("Published figures beside ours.", head, cells), len(cells))])
 
 
 def _published_rows(digest: Digest) -> list[Mapping[str, object]]:
@@ -198,7 +199,7 @@ def failures(digest: Digest) -> Markup:
         cells.setdefault(str(f.get("sentence", "")), []).append(_words(f.get("cell", "")))
     # The repetitions of one figure mostly fail for one reason.
     rows = [(names[0] + (f", and {len(names) - 1} more" if len(names) > 1 else ""), sentence) for sentence, names in cells.items()]
-    return _folded("All failures", table("These could not be computed; nothing was put in their place.", ("figure", "reason"), rows), len(rows))
+    return folded("All failures", table("These could not be computed; nothing was put in their place.", ("figure", "reason"), rows), len(rows))
 
 
 def _words(value: object) -> str:
@@ -276,6 +277,6 @@ def _times(times: object) -> str:
     return _words(times) if not isinstance(times, str) else times
 
 
-def _folded(summary: str, content: Markup, rows: int, *, long: bool = False) -> Markup:
+def folded(summary: str, content: Markup, rows: int, *, long: bool = False) -> Markup:
     """A long table starts folded."""
     return tag("details", tag("summary", f"{summary} ({rows} lines)"), content) if long or rows > _LONG else content

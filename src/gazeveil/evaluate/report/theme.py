@@ -80,7 +80,9 @@ table{border-collapse:collapse;width:100%;font-size:.92rem;font-variant-numeric:
 caption{text-align:left;padding:.6rem .7rem;caption-side:top}
 caption span{position:sticky;left:.7rem;display:inline-block;max-width:min(46rem,calc(100vw - 4rem))}
 th,td{text-align:left;padding:.4rem .7rem;border-top:1px solid var(--rule);vertical-align:top}
-thead th{white-space:nowrap;background:var(--panel)}
+thead th{background:var(--panel);vertical-align:bottom}
+thead th,td:not(.n){min-width:7.5rem}
+td.t{min-width:11rem}
 td.n{white-space:nowrap}
 tbody th{font-weight:600;min-width:9rem}
 tr.worst td,tr.worst th{font-weight:600}

@@ -178,15 +178,20 @@ def interval(low: float, high: float) -> str:
     return f"{100 * low:.0f} to {100 * high:.0f} %"
 
 
-def share(found: int, n: int) -> str:
-    """So many of so many.
+def share(rate: float, n: int) -> str:
+    """So many of so many: a mean over repetitions, rounded to whole people.
 
     Examples
     --------
-    >>> share(7, 24), share(0, 24), share(24, 24)
-    ('7 of 24', 'none of 24', 'all 24')
+    >>> share(7 / 24, 24), share(0, 24), share(0.99, 24), share(1, 24)
+    ('7 of 24', 'none of 24', 'nearly all 24', 'all 24')
     """
-    return "none of " + str(n) if found == 0 else (f"all {n}" if found == n else f"{found} of {n}")
+    found = math.floor(rate * n + 0.5)
+    if found == 0:
+        return f"none of {n}" if rate == 0 else f"hardly any of {n}"
+    if found == n:
+        return f"all {n}" if rate == 1 else f"nearly all {n}"
+    return f"{found} of {n}"
 
 
 def by_guessing(chance: float, n: int) -> str:
@@ -220,6 +225,14 @@ def points(difference: float) -> str:
     return f"{100 * difference:+.0f}" if math.isfinite(difference) else "-"
 
 
+_UTILITIES = {
+    "aoi": "areas of interest",
+    "document": "document type",
+    "prediction": "gaze prediction",
+    "privacy-sensitivity": "privacy sensitivity",
+    "saliency": "saliency map",
+}
+
 _METRICS = {
     "accuracy": "accuracy",
     "f1_macro": "macro F1",
@@ -232,7 +245,7 @@ _METRICS = {
     "rmse": "RMSE",
 }
 
-_UNITS = {"_deg": "deg", "_s": "s", "_ms": "ms", "_hz": "Hz", "_px": "px"}
+_UNITS = {"_deg_s": "deg/s", "_deg": "deg", "_s": "s", "_ms": "ms", "_hz": "Hz", "_px": "px"}
 
 
 def metric_label(utility: str, metric: str) -> str:
@@ -241,9 +254,23 @@ def metric_label(utility: str, metric: str) -> str:
     Examples
     --------
     >>> metric_label("aoi", "dwell_rmse_s")
-    'aoi: dwell rmse (s)'
+    'areas of interest: dwell RMSE (s)'
+    >>> metric_label("events", "peak_velocity_error_deg_s")
+    'events: peak velocity error (deg/s)'
     """
     unit = next((u for s, u in _UNITS.items() if metric.endswith(s)), "")
     stem = metric[: -len(next(s for s in _UNITS if metric.endswith(s)))] if unit else metric
-    words = _METRICS.get(stem, stem.replace("_", " "))
-    return f"{utility}: {words}" + (f" ({unit})" if unit else "")
+    words = _METRICS.get(stem, " ".join("RMSE" if w == "rmse" else w for w in stem.split("_")))
+    return f"{utility_label(utility)}: {words}" + (f" ({unit})" if unit else "")
+
+
+def utility_label(text: str) -> str:
+    """A utility as a reader calls it.
+
+    Examples
+    --------
+    >>> utility_label("document:split=people")
+    'document type (split=people)'
+    """
+    name, _, rest = text.partition(":")
+    return _UTILITIES.get(name, name) + (f" ({rest.replace(',', ', ')})" if rest else "")

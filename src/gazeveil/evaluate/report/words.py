@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gazeveil.evaluate.report.digest import Difference, Digest, Rate, Release
-from gazeveil.evaluate.report.wording import SCENARIOS, attack_label, by_guessing, interval, mechanism_label, percent, points, share
+from gazeveil.evaluate.report.wording import SCENARIOS, attack_label, by_guessing, interval, mechanism_label, percent, points
 
 #: With more releases than this the summary shows one setting of each mechanism.
 MOST_CARDS = 12
@@ -18,7 +18,7 @@ def opening(digest: Digest) -> str:
         return "What an attacker gets without protection was not measured, so the figures below have nothing to be compared with."
     worst = release.worst
     seen = "Without protection an attacker who has seen these people look at other things"
-    text = f"{seen} recognises {share(worst.found, worst.n)}; guessing would give {by_guessing(worst.chance, worst.n)}."
+    text = f"{seen} recognises {worst.people}; guessing would give {by_guessing(worst.chance, worst.n)}."
     return text if worst.above_chance else text + " That is no better than guessing: these recordings cannot show what a mechanism protects."
 
 
@@ -31,8 +31,17 @@ def verdict(release: Release) -> str:
     if release.baseline:
         return f"Without protection {who} recognises {_how_many(worst)}."
     if worst.above_chance:
-        return f"With {release.label} {who} still recognises {_how_many(worst)}."
+        return f"With {release.label} {who} still recognises {_how_many(worst)}." + (f" {bound(release)}" if bound(release) else "")
     return f"With {release.label} no attacker tried does better than guessing: {who} recognises {_how_many(worst)}."
+
+
+def bound(release: Release) -> str:
+    """What a promise of k-anonymity allows, beside what was found."""
+    worst, allowed = release.worst, release.allowed
+    if worst is None or not allowed > 0:
+        return ""
+    text = f"Its promise, one in {round(1 / allowed)}, allows {by_guessing(allowed, worst.n)} of {worst.n}"
+    return f"{text}; this is more, by an attacker who knows more than the released record." if worst.low > allowed else f"{text}."
 
 
 def trap(release: Release) -> str:
@@ -41,8 +50,8 @@ def trap(release: Release) -> str:
     if not release.trap or rbfn is None or worst is None:
         return ""
     return (
-        f"The RBF network alone would have called this safe: it recognises {share(rbfn.found, rbfn.n)}, no better than guessing, where the strongest"
-        f" attacker recognises {share(worst.found, worst.n)}."
+        f"The RBF network alone would have called this safe: it recognises {rbfn.people}, no better than guessing, where the strongest"
+        f" attacker recognises {worst.people}."
     )
 
 
@@ -112,13 +121,13 @@ def headline(digest: Digest) -> tuple[str, ...]:
 
 def _how_many(rate: Rate) -> str:
     between = interval(rate.low, rate.high)
-    return f"{share(rate.found, rate.n)} ({percent(rate.value)}{f', 95 % interval {between}' if between else ''})"
+    return f"{rate.people} ({percent(rate.value)}{f', 95 % interval {between}' if between else ''})"
 
 
 def _listed(releases: Sequence[Release], *, counts: bool = False) -> str:
     """Releases by name; of many, each mechanism once with the number of its settings."""
     if len(releases) <= 6:
-        return "; ".join(r.label + (f": {share(r.worst.found, r.worst.n)}" if counts and r.worst is not None else "") for r in releases)
+        return "; ".join(r.label + (f": {r.worst.people}" if counts and r.worst is not None else "") for r in releases)
     groups: dict[str, list[Release]] = {}
     for r in releases:
         groups.setdefault(mechanism_label(r.key[0], r.key[1], ""), []).append(r)
@@ -126,7 +135,7 @@ def _listed(releases: Sequence[Release], *, counts: bool = False) -> str:
     for name, group in groups.items():
         found = [r.worst for r in group if r.worst is not None]
         few, many = min(r.found for r in found), max(r.found for r in found)
-        between = f": {few} to {many} of {found[0].n}" if few < many else f": {share(many, found[0].n)}"
+        between = f": {few} to {many} of {found[0].n}" if few < many else f": {found[0].people}"
         said.append((f"{name} in {len(group)} settings" if len(group) > 1 else group[0].label) + (between if counts else ""))
     return "; ".join(said)
 
