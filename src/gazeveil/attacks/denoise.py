@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.attacks.attack import FRONTS
+from gazeveil.attacks.attack import FRONTS, Attack, Scores
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.features.material import Material
@@ -135,6 +135,44 @@ def apply(front: str, material: Material) -> Material:
     if all(a is b for a, b in zip(after, before, strict=True)):
         return material
     return Denoised(Cohort(after, cohort.people, name=cohort.name), material)
+
+
+def before(material: Material) -> Material:
+    """The material as released: without the front end, where there is one."""
+    return material.before if isinstance(material, Denoised) else material
+
+
+def identify(attack: Attack, gallery: Material, probe: Material, seed: int) -> Scores:
+    """The scores of an attacker who holds both signals: the filtered and the released one.
+
+    A filter takes away noise and some of the person with it, so who looks at the filtered signal only may see less than before. Every attacker
+    therefore judges both signals, each learnt for itself, and adds the standardised scores; one that weighs them better itself says so by a
+    class attribute `two_signals`. Where no side is filtered this is `attack.identify`.
+    """
+    if getattr(attack, "two_signals", False) or not (isinstance(gallery, Denoised) or isinstance(probe, Denoised)):
+        return attack.identify(gallery, probe, seed)
+    plain = attack.identify(before(gallery), before(probe), seed)
+    try:
+        smooth = attack.identify(gallery, probe, seed)
+    except DataError:
+        # A filter may leave no events to learn from; then there is one signal only.
+        return plain
+    if (smooth.known, smooth.probes) != (plain.known, plain.probes):
+        return plain
+    return Scores(plain.known, plain.probes, standardised(plain.values) + standardised(smooth.values))
+
+
+def standardised(values: Floats) -> Floats:
+    """Scores less their mean, over their deviation; rows of equal values become zeros (nothing to go by), NaN becomes the least score."""
+    known = np.isfinite(values)
+    if not known.any():
+        return np.zeros_like(values)
+    filled = np.where(known, values, values[known].min())
+    told = np.ptp(filled, axis=1) > 0
+    spread = float(filled[told].std()) if told.any() else 0.0
+    if spread < 1e-12:
+        return np.zeros_like(values)
+    return np.where(told[:, None], (filled - filled[told].mean()) / spread, 0.0)
 
 
 def filtered(recording: Recording, front: str) -> Recording:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.attack import Attack, Scores
-from gazeveil.attacks.denoise import Denoised
+from gazeveil.attacks.denoise import Denoised, before, standardised
 from gazeveil.attacks.vectors import FEATURES, Vectors, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.material import Material
@@ -59,6 +59,9 @@ class Linkage(Attack):
     name: ClassVar[str] = "linkage"
     needs: ClassVar[tuple[str, ...]] = ()
 
+    #: It weighs the filtered and the released signal itself (:func:`gazeveil.attacks.denoise.identify`).
+    two_signals: ClassVar[bool] = True
+
     features: str = "narrow"
 
     def check(self) -> None:
@@ -75,12 +78,8 @@ class Linkage(Attack):
         """Cosines, or weighted sums of standardised cosines where there are several kinds of features; nothing is random."""
         pairs = [(gallery, probe)]
         if isinstance(gallery, Denoised) or isinstance(probe, Denoised):
-            pairs.append((_before(gallery), _before(probe)))
+            pairs.append((before(gallery), before(probe)))
         return match([(recording_vectors(g, self.features), recording_vectors(p, self.features)) for g, p in pairs])
-
-
-def _before(material: Material) -> Material:
-    return material.before if isinstance(material, Denoised) else material
 
 
 def match(signals: list[tuple[Vectors, Vectors]]) -> Scores:
@@ -106,7 +105,7 @@ def match(signals: list[tuple[Vectors, Vectors]]) -> Scores:
         return Scores(known, probes, values[0].round(9))
     weights = np.array([_worth(gallery) for gallery, _ in blocks])
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(blocks), 1 / len(blocks))
-    total = sum((w * _standardised(v) for w, v in zip(weights, values, strict=True)), np.zeros((len(probes), len(known))))
+    total = sum((w * standardised(v) for w, v in zip(weights, values, strict=True)), np.zeros((len(probes), len(known))))
     # People whose material is the same must tie, whatever the last digit of a product says.
     return Scores(known, probes, total.round(9))
 
@@ -128,11 +127,7 @@ def _known_columns(vectors: Vectors) -> set[str]:
 
 def _cosines(gallery: Vectors, probe: Vectors, known: tuple[str, ...], probes: tuple[str, ...]) -> Floats:
     """Cosines between people, shape (probes, known); 0 for people with nothing to go by."""
-    g = _centred(gallery, gallery.values)
-    p = _centred(probe, gallery.values)
-    spread: Floats = g.std(axis=0)
-    # Each side in its own units: a mechanism that stretches or shrinks a feature does so for everybody.
-    g, p = _standard(g, gallery, spread), _standard(p, probe, spread)
+    g, p = _standard(gallery, gallery), _standard(probe, gallery)
     used = (np.abs(g).max(axis=0) > 0) & (np.abs(p).max(axis=0) > 0)
     if not used.any():
         return np.zeros((len(probes), len(known)))
@@ -145,46 +140,53 @@ def _cosines(gallery: Vectors, probe: Vectors, known: tuple[str, ...], probes: t
     return _unit(b) @ _unit(a).T
 
 
-def _centred(vectors: Vectors, reference: Floats) -> Floats:
-    """Rows less the mean of their stimulus, where that can be, of the same stimulus in the same source.
+def _standard(vectors: Vectors, reference: Vectors) -> Floats:
+    """Rows less the mean of their stimulus over people, in units of the side, cut at +-CLIP; 0 where nothing is known, as everybody else.
 
-    Where only one person saw it the overall mean is taken, and that of the reference where the side has one person. What is not known is 0
-    afterwards: as everybody else.
+    Each source (see :func:`_sources`) is brought to mean 0 and deviation 1 first: a mechanism that moves or stretches a feature does so for
+    everybody. A source with fewer than LEAST_PEOPLE people shows no unit of its own, and a side of one person no mean: these are the reference's.
+    The mean of a stimulus is that of its source where most people of the side are in it, else of the whole side; a stimulus of one person
+    has none, so that there the mean of the source stands.
     """
-    values, persons, stimuli, sources = vectors.values.copy(), vectors.persons, vectors.stimuli, _sources(vectors)
-    result = values - (_mean(values) if len(set(persons.tolist())) > 1 else _mean(reference))
-    for stimulus in np.unique(stimuli):
-        rows = stimuli == stimulus
-        if len(set(persons[rows].tolist())) > 1:
-            result[rows] = values[rows] - _mean(values[rows])
-        for source in np.unique(sources[rows]):
-            part = rows & (sources == source)
-            if len(set(persons[part].tolist())) > 1:
-                result[part] = values[part] - _mean(values[part])
-    return np.nan_to_num(result)
-
-
-def _sources(vectors: Vectors) -> NDArray[np.str_]:
-    """Which release each recording comes from: :meth:`Material.together` writes it behind a `~` into the session."""
-    return np.array([key[2].rpartition("~")[2] if "~" in key[2] else "" for key in vectors.keys], dtype=np.str_)
-
-
-def _standard(centred: Floats, vectors: Vectors, reference: Floats) -> Floats:
-    """Columns over their standard deviation in the same source, cut at +-CLIP; constants become 0. Few people show no unit: theirs is the reference's."""
-    result = np.zeros_like(centred)
-    sources = _sources(vectors)
+    persons, stimuli, sources = vectors.persons, vectors.stimuli, _sources(vectors)
+    everybody = len(np.unique(persons))
+    result = np.empty_like(vectors.values)
     for source in np.unique(sources):
         rows = sources == source
-        unit = centred[rows].std(axis=0) if len(set(vectors.persons[rows].tolist())) >= LEAST_PEOPLE else reference
-        varies = unit > _TINY
-        result[np.ix_(rows, varies)] = np.clip(centred[np.ix_(rows, varies)] / unit[varies], -CLIP, CLIP)
-    return result
+        own = vectors.values[rows]
+        enough = len(np.unique(persons[rows])) >= min(LEAST_PEOPLE, everybody)
+        told = own if enough and everybody > 1 else (vectors.values if everybody > 1 else reference.values)
+        result[rows] = (own - _mean(told)) / _unit_of(own if enough and everybody >= LEAST_PEOPLE else reference.values)
+    centred = result.copy()
+    for stimulus in np.unique(stimuli):
+        rows = stimuli == stimulus
+        if len(np.unique(persons[rows])) < 2:
+            continue
+        centred[rows] = result[rows] - _mean(result[rows])
+        for source in np.unique(sources[rows]):
+            part = rows & (sources == source)
+            if len(np.unique(persons[part])) >= max(2, everybody / 2):
+                centred[part] = result[part] - _mean(result[part])
+    # Units once more: the stimulus may have made most of the deviation.
+    unit = _unit_of(centred) if everybody >= LEAST_PEOPLE else np.ones_like(centred[0])
+    return np.clip(np.nan_to_num(centred / unit), -CLIP, CLIP)
 
 
 def _mean(values: Floats) -> Floats:
     """Mean of the known values of each column; NaN where none is."""
     n = np.isfinite(values).sum(axis=0)
     return np.where(n > 0, np.nan_to_num(values).sum(axis=0) / np.maximum(n, 1), np.nan)
+
+
+def _unit_of(values: Floats) -> Floats:
+    """Standard deviation of the known values of each column; infinite where they do not vary, so that a constant becomes 0."""
+    spread = np.sqrt(_mean((values - _mean(values)) ** 2))
+    return np.where(spread > _TINY, spread, np.inf)
+
+
+def _sources(vectors: Vectors) -> NDArray[np.str_]:
+    """Which release each recording comes from: :meth:`Material.together` writes it behind a `~` into the session."""
+    return np.array([key[2].rpartition("~")[2] if "~" in key[2] else "" for key in vectors.keys], dtype=np.str_)
 
 
 def _means(values: Floats, persons: NDArray[np.str_], names: tuple[str, ...]) -> Floats:
@@ -243,13 +245,3 @@ def _worth(gallery: Vectors) -> float:
         others = values[~np.eye(len(people), dtype=np.bool_)].reshape(len(people), -1)
         gains += ((own - others.mean(axis=1)) / np.maximum(others.std(axis=1), _TINY)).tolist()
     return max(0.0, float(np.mean(gains))) if gains else 1.0
-
-
-def _standardised(values: Floats) -> Floats:
-    """Scores less their mean, over their deviation; rows of zeros stay (nothing to go by)."""
-    told = np.abs(values).max(axis=1) > 0
-    if not told.any() or values[told].std() < _TINY:
-        return np.zeros_like(values)
-    result = (values - values[told].mean()) / values[told].std()
-    result[~told] = 0.0
-    return result

@@ -70,11 +70,12 @@ class Trace(Attack):
         lags = int(self.lag_s / self.slot_s + 1e-9)
         rows, columns = {p: i for i, p in enumerate(probes)}, {p: i for i, p in enumerate(known)}
         for stimulus in shared:
+            owners = np.array([columns[person] for person, _ in here[stimulus]])
+            candidates = _stacked([path for _, path in here[stimulus]])
             for person, path in there[stimulus]:
                 apart = np.full(len(known), np.inf)
-                for other, candidate in here[stimulus]:
-                    # Of several recordings of one person with one stimulus the nearest counts.
-                    apart[columns[other]] = min(apart[columns[other]], distance(path, candidate, lags))
+                # Of several recordings of one person with one stimulus the nearest counts.
+                np.minimum.at(apart, owners, distances(path, candidates, lags))
                 told = np.isfinite(apart)
                 if np.count_nonzero(told) > 1:
                     # Whoever has no recording of this stimulus counts as the mean of those who have.
@@ -91,25 +92,36 @@ class Trace(Attack):
         return result
 
 
-def distance(a: Floats, b: Floats, lags: int = 0) -> float:
-    """Mean squared angle in deg^2 between two paths of unit vectors at the best lag; infinite where they share too little.
+def _stacked(paths: list[Floats]) -> Floats:
+    """Paths in one array, shape (paths, slots, 3), NaN behind the end of shorter ones."""
+    result = np.full((len(paths), max(len(p) for p in paths), 3), np.nan)
+    for i, path in enumerate(paths):
+        result[i, : len(path)] = path
+    return result
+
+
+def distances(path: Floats, candidates: Floats, lags: int = 0) -> Floats:
+    """Mean squared angle in deg^2 between a path and each of others at the best lag; infinite where they share too little.
 
     Parameters
     ----------
-    a, b : array, shape (slots, 3)
+    path : array, shape (slots, 3)
         Unit vectors; NaN where unknown.
+    candidates : array, shape (paths, slots, 3)
+        The others.
     lags : int
         Largest shift in slots, both ways.
     """
-    best = float("inf")
-    least = max(1.0, LEAST_SHARED * min(len(a), len(b)))
+    best = np.full(len(candidates), np.inf)
+    lengths = np.isfinite(candidates[:, :, 0]).sum(axis=1)
+    least = np.maximum(1.0, LEAST_SHARED * np.minimum(np.isfinite(path[:, 0]).sum(), lengths))
     for lag in range(-lags, lags + 1):
-        u, v = a[max(0, lag) :], b[max(0, -lag) :]
-        n = min(len(u), len(v))
-        # Twice the half chord's arc: exact for small and for large angles.
-        chord = np.sqrt(((u[:n] - v[:n]) ** 2).sum(axis=1))
+        u, v = path[max(0, lag) :], candidates[:, max(0, -lag) :]
+        n = min(len(u), v.shape[1])
+        # Twice the arc of half the chord: exact for small and for large angles.
+        chord = np.sqrt(((u[None, :n] - v[:, :n]) ** 2).sum(axis=2))
         known = np.isfinite(chord)
-        if np.count_nonzero(known) >= least:
-            angle = np.degrees(2 * np.arcsin(np.minimum(chord[known] / 2, 1.0)))
-            best = min(best, float((angle**2).mean()))
+        angle = np.degrees(2 * np.arcsin(np.minimum(np.where(known, chord, 0.0) / 2, 1.0)))
+        shared = known.sum(axis=1)
+        best = np.where(shared >= least, np.minimum(best, (angle**2).sum(axis=1) / np.maximum(shared, 1)), best)
     return best

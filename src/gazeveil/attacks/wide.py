@@ -159,7 +159,7 @@ def velocities(recording: Recording) -> tuple[tuple[Floats, Floats], Floats]:
 def _bands(velocity: Floats, rate_hz: float, name: str) -> dict[str, float]:
     """Log of the power of the velocity in each band, by Welch's mean over windows of 4 s; lost samples count as no movement."""
     result = {f"{name}_{low:g}_{high:g}hz": float("nan") for low, high in pairwise(BANDS_HZ)}
-    if not rate_hz > 0 or len(velocity) < 16:
+    if not rate_hz > 0 or np.count_nonzero(np.isfinite(velocity)) < 16:
         return result
     from scipy.signal import welch
 
