@@ -4,8 +4,8 @@
 
 **Rates.** GazeCom and EyeNavGS under GAZEVEIL_DATA, as recorded; I-VT (50 deg/s, 100 ms), 12 + 46 event features, a random quarter of the
 stimuli (rounded as in a study: 2 of 10, 3 of 12) is asked about, mean over repetitions. Floors are what a plain reference reaches, less 8
-points; for EyeNavGS three times chance. `null` deals the names anew within each stimulus and must stay at chance, within three standard
-errors of one guess per person. Slow attackers run three repetitions.
+points; for EyeNavGS three times chance. `null` deals the names anew within each stimulus and must stay within three standard errors
+of chance. Slow attackers run three repetitions.
 
 **Speed.** Ten repetitions of the RBF network on GazeCom from the files on: reading, events, features, networks of 32 prototypes per person, scores. The
 plain one reads lines, goes event by event through numpy and scipy, clusters with scikit-learn, computes activations event by event and
@@ -100,7 +100,7 @@ def bench_rates(lines: Lines, name: str, data: Path, repetitions: int) -> None:
                   repetitions=n, sd=round(sd, 3), s_per_repetition=round(seconds, 2))  # fmt: skip
     for text in ("rbfn", "lda"):
         value, sd, _ = rates(whole, attack(text), repetitions, null=True)
-        limit = chance + 3 * float(np.sqrt(chance * (1 - chance) / people))
+        limit = chance + 3 * float(np.sqrt(chance * (1 - chance) / (people * repetitions)))
         lines.keep({"figure": f"{name}: people found by {text}, null", "value": round(value, 3), "unit": "fraction", "floor": round(limit, 3),
                     "wanted": "at most", "met": value <= limit, "chance": round(chance, 3), "people": people, "repetitions": repetitions,
                     "sd": round(sd, 3)})  # fmt: skip

@@ -72,9 +72,9 @@ def test_balance_matters_where_classes_differ_in_size() -> None:
 
 
 def test_clusters_of_one_have_a_floor_and_the_plain_network_agrees() -> None:
-    x, y = blobs(classes=3, rows=12)
-    network = RBFNetwork(9, random_state=0).fit(x, y)
-    alone = network.sigma_ < 0.2 * np.median(network.sigma_)
+    x, y = blobs(classes=3, rows=20)
+    network = RBFNetwork(8, random_state=0).fit(x, y)
+    alone = network.sigma_ < 0.02 * np.median(network.sigma_)
     assert alone.any()
     assert (network.sigma_ > 0).all()
     asked = np.concatenate([x, blobs(seed=2)[0]])
@@ -87,10 +87,11 @@ def test_a_class_of_single_events_takes_the_spread_of_the_others() -> None:
     network = RBFNetwork(4, random_state=0).fit(x, y)
     few = network.centre_class_ == 0
     assert few.sum() == 2
-    np.testing.assert_allclose(network.sigma_[few], 0.01 * np.median(network.sigma_[~few]))
-    lone = RBFNetwork(4).fit([[0.0], [1.0]], ["a", "b"])
-    np.testing.assert_allclose(lone.sigma_, 0.01)
-    assert lone.predict([[0.0], [1.0]]).tolist() == ["a", "b"]
+    np.testing.assert_allclose(network.sigma_[few], np.median(network.sigma_[~few]))
+    assert network.predict([[8.0, 8.0]]).tolist() == ["few"]
+    lone = RBFNetwork(4).fit([[0.0, 0.0], [1.0, 3.0]], ["a", "b"])
+    np.testing.assert_allclose(lone.sigma_, 2**0.5)
+    assert lone.predict([[0.2, 0.9], [0.9, 2.0]]).tolist() == ["a", "b"]
 
 
 def test_dependent_activations_are_solved_by_the_least_norm_as_pinv_does() -> None:
@@ -235,12 +236,14 @@ def test_scores_are_means_over_events_fused_by_weights() -> None:
     np.testing.assert_allclose(fused_scores.values, 0.4 * parts["fixation"] + 0.6 * parts["saccade"], atol=1e-12)
 
 
-def test_one_network_is_the_network() -> None:
+@pytest.mark.parametrize(("balance", "solver"), [(False, "pinv"), (True, "pinv"), (True, "ridge")])
+def test_one_network_is_the_network(balance: bool, solver: str) -> None:
     gallery, probe = sides(material(people=4, events=12))
-    found = RBFN(prototypes=3, kinds="fixation", balance=False).identify(gallery, probe, seed=7)
+    gallery = Material(None, {"fixation": gallery.fixations.where(np.arange(len(gallery.fixations)) > 10)})  # p0 has fewer events than the others
+    found = RBFN(prototypes=3, kinds="fixation", balance=balance, solver=solver).identify(gallery, probe, seed=7)
     train, test = gallery.fixations, probe.fixations
     seed = int(np.random.default_rng(np.random.SeedSequence([7, 0])).integers(2**31))
-    scores = RBFNetwork(3, random_state=seed).fit(train.values, train.keys.person).scores(test.values)
+    scores = RBFNetwork(3, balance=balance, solver=solver, random_state=seed).fit(train.values, train.keys.person).scores(test.values)
     np.testing.assert_allclose(found.values, [scores[test.keys.person == p].mean(axis=0) for p in found.probes], atol=1e-9)
 
 
@@ -324,6 +327,25 @@ def test_at_most_so_many_events_per_person_are_drawn() -> None:
     assert len(capped(people, 0, np.random.default_rng(0))) == len(people)
     drawn = np.concatenate([capped(people, 3, np.random.default_rng(s)) for s in range(200)])
     assert set(drawn.tolist()) == set(range(len(people)))
+
+
+def test_the_caps_hold_for_the_side_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt, asked = [], []
+
+    def learn(self: RBFN, values: NDArray[np.float64], people: NDArray[np.str_], seed: int) -> tuple[NDArray[np.str_], object]:
+        learnt.append(np.unique(people, return_counts=True)[1].tolist())
+
+        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            asked.append(len(rows))
+            return np.zeros((len(rows), 3))
+
+        return np.unique(people), scores
+
+    monkeypatch.setattr(RBFN, "learn", learn)
+    gallery, probe = sides(material(people=3, events=12))
+    RBFN(train_events=7, test_events=5).identify(gallery, probe, seed=1)
+    assert learnt == [[7, 7, 7]] * 2
+    assert asked == [15, 15]
 
 
 def test_unknown_scores_are_left_out_of_the_fusion() -> None:

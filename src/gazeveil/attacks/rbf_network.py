@@ -53,8 +53,9 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
     solver : {"pinv", "ridge"}
         The pseudo-inverse, or ridge with alpha = 1e-8 tr(A'A) / units.
     floor : float
-        A cluster's sigma is at least this part of the median sigma of its class: a cluster of one member has none of its own. Where that
-        median is 0 the median of all clusters that have a sigma stands in, and 1 (standard deviation) where there is none.
+        A cluster's sigma is at least this part of the median sigma of its class: a cluster of one member has none of its own. In a class
+        where all clusters have one member it is the median of all sigmas that are not 0, or where there is none the root of the number
+        of features, which is how far rows are from their mean; else such a class would answer to its training rows alone.
     balance : bool
         Whether all classes weigh the same in the least squares problem, however many rows they have.
     max_iter : int
@@ -143,7 +144,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         found = find_prototypes(np.ascontiguousarray(z[order]), sizes, most, draws, iterations)
         self.centres_, self.centre_class_ = found.centres, found.of_class
         self.n_iter_ = found.iterations
-        self.sigma_ = _floored(found.sigma, found.of_class, floor)
+        self.sigma_ = _floored(found.sigma, found.of_class, floor, z.shape[1])
         self.beta_ = 1.0 / (2.0 * (self.sigma_ + SIGMA_PLUS) ** 2)
         self._solve(z, codes, solver, np.sqrt(len(z) / (len(sizes) * sizes[codes])) if self.balance else np.ones(len(z)))
         return self
@@ -239,13 +240,12 @@ def _by_svd(rows: Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]], uni
     return weights
 
 
-def _floored(sigma: NDArray[np.float64], of_class: NDArray[np.int64], floor: float) -> NDArray[np.float64]:
+def _floored(sigma: NDArray[np.float64], of_class: NDArray[np.int64], floor: float, features: int) -> NDArray[np.float64]:
     """Sigma with the floor of its class."""
     some = sigma[sigma > 0.0]
-    overall = float(np.median(some)) if len(some) else 1.0
+    overall = float(np.median(some)) if len(some) else float(np.sqrt(features))
     out = sigma.copy()
     for code in np.unique(of_class):
         own = of_class == code
-        median = float(np.median(sigma[own]))
-        out[own] = np.maximum(sigma[own], floor * (median if median > 0.0 else overall))
+        out[own] = np.maximum(sigma[own], floor * np.median(sigma[own])) if sigma[own].any() else overall
     return out
