@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 export GAZEVEIL_DATA ?= $(abspath ../shared/data)
 export MPLBACKEND := Agg
+# The optional deep models are tested with the wheel for processors alone; a newer one pulls gigabytes of CUDA on Linux.
+TORCH := torch==2.13.0
 
-.PHONY: install demo test check bench audit docs clean
+.PHONY: install browser demo test check bench audit docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,8 +22,13 @@ install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs,pymovements]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs,pymovements,cluster]' $(TORCH)
 	touch $@
+
+# Pages are tested in a real browser. Where it cannot be installed those tests say so and are skipped.
+browser:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || echo "chromium is not here and cannot be installed"
 
 demo: install
 	$(BIN)/gazeveil demo --out demo
@@ -35,10 +42,10 @@ check: install
 # Numba keeps machine code per file and does not see that an inlined function of another file has changed: tests use a cache of their own
 # for each state of the sources.
 test: export NUMBA_CACHE_DIR = $(abspath $(VENV))/numba/$(shell find src -name '*.py' | sort | xargs sha1sum | sha1sum | cut -c1-12)
-test: check
+test: check browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy"
 
-BENCHES := speed events_agreement noise tables_fourier tables_people streams kaleido graded
+BENCHES := speed events_agreement noise tables_fourier tables_people streams kaleido graded attackers real_people document_order
 
 # All of them run, and the first missed floor does not hide the others.
 bench: install
