@@ -342,12 +342,14 @@ def test_figures_do_not_depend_on_who_computes_or_on_what_else_is_computed(cohor
     assert bytes_of(tmp_path / "d") == bytes_of(tmp_path / "a")
 
 
-def test_another_seed_split_recording_or_preparation_shares_no_cell(cohort: Cohort, tmp_path: Path) -> None:
+def test_another_seed_split_recording_preparation_or_code_shares_no_cell(cohort: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study_of(cohort, tmp_path / "a")
     moved = Cohort([cohort[0].with_(x_deg=np.where(cohort[0].valid, (cohort[0].x_deg + 1) % 360, cohort[0].x_deg)), *list(cohort)[1:]], cohort.people)
     for changed in ({"seed": 1}, {"train": 0.5}, {"preparation": Preparation("ivt", {"setting": "s003"})}, {"cohort": moved}):
         again = study_of(changed.pop("cohort", cohort), tmp_path / "a", **changed)  # type: ignore[arg-type]
         assert again.study["times"]["found"] == 0
+    monkeypatch.setattr("gazeveil.evaluate.run.code", lambda: "after an edit")
+    assert study_of(cohort, tmp_path / "a").study["times"]["found"] == 0
 
 
 def test_a_file_that_a_parameter_names_is_part_of_the_cell(cohort: Cohort, tmp_path: Path) -> None:
