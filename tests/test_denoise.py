@@ -1,10 +1,14 @@
 """Front ends: they measure the noise first, leave clean recordings alone, and bring noisy ones nearer to the truth, on screens and spheres."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 import gazeveil
 from gazeveil.attacks import denoise
+from gazeveil.attacks.attack import Attack, Scores
 from gazeveil.attacks.denoise import Denoised, apply, average, filtered, noise_level
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.material import Material
@@ -191,6 +195,53 @@ def test_odd_recordings_pass(front):
         Recording("a", "short", t[:6], [0.0, 9.0, -9.0, 9.0, -9.0, 9.0], np.zeros(6), space=SCREEN),
     ):
         assert np.array_equal(filtered(gaze, front).valid, gaze.valid)
+
+
+@dataclass(frozen=True)
+class Spread(Attack):
+    """Names people by how far their gaze moves from sample to sample; refuses a signal that hardly moves."""
+
+    name: ClassVar[str] = "spread"
+    needs: ClassVar[tuple[str, ...]] = ("samples",)
+    least_deg: float = 0.0
+
+    def identify(self, gallery, probe, seed):
+        def steps(material):
+            found = {r.person: float(np.abs(np.diff(r.x_deg)).mean()) for r in material.cohort}
+            if min(found.values()) < self.least_deg:
+                raise DataError("too still")
+            return np.array([found[p] for p in material.persons])
+
+        return Scores(gallery.persons, probe.persons, -np.abs(steps(probe)[:, None] - steps(gallery)[None, :]))
+
+
+def test_an_attacker_behind_a_front_end_judges_both_signals():
+    clean = [made(SCREEN, seconds=5, seed=i, person=p) for i, p in enumerate("abc")]
+    gallery = Material(Cohort([noisy(r, 3.0, 5) for r in clean]))
+    probe = Material(Cohort([noisy(r, 3.0, 6) for r in clean]))
+    behind = apply("lowpass", gallery), apply("lowpass", probe)
+    plain, smooth = Spread().identify(gallery, probe, 1), Spread().identify(*behind, 1)
+    both = denoise.identify(Spread(), *behind, 1)
+    assert np.allclose(both.values, denoise.standardised(plain.values) + denoise.standardised(smooth.values))
+    assert not np.allclose(plain.values, smooth.values)
+    # A clean gallery is not filtered: the attacker compares it with both signals of the probe.
+    raw = Material(Cohort(clean))
+    half = denoise.identify(Spread(), raw, behind[1], 1)
+    one, two = Spread().identify(raw, probe, 1), Spread().identify(raw, behind[1], 1)
+    assert np.allclose(half.values, denoise.standardised(one.values) + denoise.standardised(two.values))
+    # Without a front end, or where the filter left nothing to go by, there is one signal.
+    assert np.array_equal(denoise.identify(Spread(), gallery, probe, 1).values, plain.values)
+    assert np.array_equal(denoise.identify(Spread(least_deg=1.0), *behind, 1).values, plain.values)
+
+
+def test_scores_are_standardised_without_warnings():
+    values = np.array([[1.0, 3.0], [5.0, 5.0], [np.nan, 4.0]])
+    # The second row tells nothing; NaN counts as the least score.
+    expected = np.array([[1.0, 3.0], [2.25, 2.25], [1.0, 4.0]]) - 2.25
+    expected /= np.std([1.0, 3.0, 1.0, 4.0])
+    assert np.allclose(denoise.standardised(values), expected)
+    assert not denoise.standardised(np.full((2, 2), np.nan)).any()
+    assert not denoise.standardised(np.ones((2, 2))).any()
 
 
 # --- repeated views -----------------------------------------------------------------------------------------------------------

@@ -26,6 +26,9 @@ from gazeveil.attacks.vectors import FEATURES, Vectors, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.material import Material
 
+#: What each kind of vectors is made of.
+NEEDS = {"narrow": ("fixation", "saccade"), "wide": ("samples", "fixation", "saccade"), "path": ("samples",)}
+
 #: Standardised features are cut here: one odd event must not decide.
 CLIP = 4.0
 
@@ -57,7 +60,7 @@ class Linkage(Attack):
     """
 
     name: ClassVar[str] = "linkage"
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = NEEDS["narrow"]
 
     #: It weighs the filtered and the released signal itself (:func:`gazeveil.attacks.denoise.identify`).
     two_signals: ClassVar[bool] = True
@@ -65,8 +68,9 @@ class Linkage(Attack):
     features: str = "narrow"
 
     def check(self) -> None:
-        """One of the kinds of vectors."""
+        """One of the kinds of vectors, and what those are made of."""
         checks.one_of(self.name, "features", self.features, FEATURES)
+        self.store("needs", NEEDS[self.features])
 
     def can(self, material: Material) -> bool:
         """Narrow vectors need a table of events, the others samples."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gazeveil.attacks.attack import Attack, Scores
+from gazeveil.attacks.denoise import identify
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.evaluate.cells import Batch, Cell, key_of, same_stimulus, seed_of, tables_of
@@ -148,7 +149,7 @@ def _attack(desk: Desk, cell: Cell, attack: Attack, seed: int) -> Content:
             raise DataError(f"The release left nothing to {words}.")
     together = same_stimulus(attack)
     people = desk.raw.persons if together else desk.split.people
-    scores = complete(attack.identify(gallery, probe, seed), people)
+    scores = complete(identify(attack, gallery, probe, seed), people)
     known = set(scores.known)
     values = np.where(np.isnan(scores.values), -np.inf, scores.values)
     best = values == values.max(axis=1, keepdims=True)
