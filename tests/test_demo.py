@@ -10,6 +10,7 @@ import pytest
 
 from gazeveil.cli import demo
 from gazeveil.cli.main import main
+from gazeveil.evaluate.report import canvas
 from gazeveil.evaluate.results import Results
 
 SMALL = ("--people", 5, "--seconds", 6, "--repetitions", 1, "--workers", 1)
@@ -26,6 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     opened: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(webbrowser, "open", opened.append)
+        patch.setattr(canvas, "_DPI", 60)
+        patch.setattr(demo, "audit", lambda text, trials: f"{text}: not audited")
         out = tmp_path_factory.mktemp("demo") / "demo"
         assert run("demo", "--out", out, *SMALL) == 0
     assert opened == [], "a browser is opened only where it was asked for"
@@ -66,6 +69,7 @@ def test_the_demo_runs_again_computes_nothing_twice_and_says_what_it_found(
     # What costs time and is the same every time.
     monkeypatch.setattr(demo, "audit", lambda text, trials: f"{text}: not audited")
     monkeypatch.setattr(demo, "draw_overview", lambda *_: None)
+    monkeypatch.setattr("gazeveil.evaluate.report.write", lambda _, path: path / "report.html")
     before = (folder / "study" / "results.parquet").read_bytes()
     assert run("demo", "--out", folder, "--open", *SMALL) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -153,6 +153,8 @@ def published(digest: Digest) -> Markup:
     rows = _published_rows(digest)
     if not rows:
         return Markup("")
+    absent = [r for r in rows if r.get("ours") is None and r.get("verdict") == "not in this run"]
+    rows = [r for r in rows if r not in absent]
     known = ("id", "what", "published", "ours", "low", "high", "kind", "verdict")
     verdicts = any(r.get("verdict") for r in rows)
     cells = []
@@ -170,6 +172,7 @@ def published(digest: Digest) -> Markup:
     said = (
         f"{len(cells)} published figures: {counted['exact']} can be compared number by number, {counted['order-only']} only in their order (other people or"
         f" simulated ones), {counted['impossible']} cannot be compared here."
+        + (f" {len(absent)} more {'is' if len(absent) == 1 else 'are'} not part of this run." if absent else "")
     )
     return join([tag("p", said), folded("All comparisons", table("Published figures beside ours.", head, cells), len(cells))])
 
