@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +29,10 @@ Key: TypeAlias = tuple[str, str, str, str]
 
 #: The tables of events that narrow vectors read.
 _TABLES = ("fixation", "saccade")
+
+
+# Attackers with and without a front end ask for the vectors of the same material: they are made once, and forgotten with it.
+_KEPT: WeakKeyDictionary[Material, dict[str, Vectors]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +114,15 @@ def recording_vectors(material: Material, features: str = "narrow") -> Vectors:
         If the material lacks what the features are made of.
     """
     checks.one_of("recording_vectors", "features", features, FEATURES)
-    if features == "narrow":
-        return narrow(material)
-    if material.cohort is None:
-        raise DataError(f"{features.capitalize()} vectors need samples, and this release holds tables only. Use features='narrow'.")
-    made: Vectors = import_module(f"gazeveil.attacks.{features}").vectors(material)
-    return made
+    kept = _KEPT.setdefault(material, {})
+    if features not in kept:
+        if features == "narrow":
+            kept[features] = narrow(material)
+        elif material.cohort is None:
+            raise DataError(f"{features.capitalize()} vectors need samples, and this release holds tables only. Use features='narrow'.")
+        else:
+            kept[features] = import_module(f"gazeveil.attacks.{features}").vectors(material)
+    return kept[features]
 
 
 def narrow(material: Material) -> Vectors:
