@@ -7,10 +7,11 @@ does depend on it (how long the run took) stands in a file of its own, `run.json
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -170,12 +171,16 @@ class Results:
         """
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        for name, frame in (("results.parquet", self.frame), ("outcomes.parquet", self.outcomes)):
-            frame.write_parquet(folder / name, compression="zstd", compression_level=3, statistics=True, row_group_size=1 << 16)
         study = {k: v for k, v in self.study.items() if k != "times"}
-        (folder / "study.json").write_text(canonical({"study": study, "guarantees": list(self.guarantees)}), encoding="utf-8")
-        np.savez_compressed(folder / "examples.npz", **_flat(self.examples))  # type: ignore[arg-type]
-        (folder / "run.json").write_text(canonical({"times": self.study.get("times", {})}), encoding="utf-8")
+        for name, frame in (("results.parquet", self.frame), ("outcomes.parquet", self.outcomes)):
+            with _whole(folder / name) as file:
+                frame.write_parquet(file, compression="zstd", compression_level=3, statistics=True, row_group_size=1 << 16)
+        with _whole(folder / "study.json") as file:
+            file.write(canonical({"study": study, "guarantees": list(self.guarantees)}).encode())
+        with _whole(folder / "examples.npz") as file:
+            np.savez_compressed(file, **_flat(self.examples))  # type: ignore[arg-type]
+        with _whole(folder / "run.json") as file:
+            file.write(canonical({"times": self.study.get("times", {})}).encode())
         return folder
 
     @classmethod
@@ -237,6 +242,15 @@ def outcomes_of(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
 def canonical(value: object) -> str:
     """JSON with sorted names and one form for every value, so that equal values have equal bytes."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+@contextmanager
+def _whole(place: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name when it is whole: somebody may read an older one meanwhile, or the machine may stop."""
+    waiting = place.with_name(f".{place.name}.part")
+    with waiting.open("wb") as file:
+        yield file
+    waiting.replace(place)
 
 
 def _frame(rows: Iterable[Mapping[str, object]], schema: dict[str, pl.DataType]) -> pl.DataFrame:
