@@ -233,7 +233,7 @@ class Guarantee:
     def _meaning(self) -> str:
         epsilon, k = self.numbers.get("epsilon"), self.numbers.get("k")
         if self.definition == "k-anonymity" and k is not None:
-            alone = f" At least {shown(k)} people share every released record, so the record alone singles nobody out"
+            alone = f" At least {shown(k)} people share every released record or the law it was drawn from, so the record alone singles nobody out"
             return alone + "; it does not limit what somebody learns who knows more than the record."
         if self.definition == "rho-zcdp":
             from gazeveil.privacy.accounting import epsilon_of_rho

@@ -154,6 +154,13 @@ def _fit(profiles: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[
                 g[0] += j0 * r
                 g[1] += j1 * r
                 g[2] += j2 * r
+            # A parameter at its bound that wants to go beyond stays there, and the others move without it.
+            for i, value in ((0, a), (1, b), (2, c)):
+                if (value <= bounds[i, 0] and g[i] < 0.0) or (value >= bounds[i, 1] and g[i] > 0.0):
+                    g[i] = 0.0
+                    for j in range(3):
+                        h[min(i, j), max(i, j)] = 0.0
+                    h[i, i] = 1.0
             better = False
             for _ in range(12):
                 # Cramer's rule on the damped normal equations

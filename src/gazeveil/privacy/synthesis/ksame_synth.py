@@ -1,0 +1,254 @@
+"""k-same-synth: recordings drawn from event parameters that groups of people share (S004 section 2.1 and its main paper).
+
+Fixations are (mu_x, mu_y, sigma_x, sigma_y, samples), saccades (a, b, c, samples): see :mod:`gazeveil.privacy.synthesis.motion`.
+
+`published`: k-same-select on the sequences of fixations and, in a second call with groups of its own, on those of saccades, redrawn for each
+task (each stimulus where no task is named); sequences are padded by their last row and cut back to each person's own number of events. Samples are
+drawn from the averages in each person's own order of events, with their own gaps, to their own length. Refuted, as k-same-select is.
+
+`corrected`, for N >= k people:
+
+1. one partition of all people for everything, in floor(N / k) groups of k to 2k - 1;
+2. for each group and each stimulus, session and task: if fewer than k members have it, it is left out for the whole group;
+3. the members' sequences of (fixation, following saccade, lost time) are averaged pair by pair, durations in seconds included, places on a
+   sphere as directions; as many pairs as at least k members have, and as many seconds as the k-th longest recording;
+4. every member, those without data too, gets samples drawn anew from these same parameters, with the same times and the same lost samples.
+
+Within a group only the draws differ, and they have one law: proofs/k-same-synth.md. `match="crowd"` is an improvement of step 3 under the same
+promise: pairs are averaged on a common clock instead of by their number, and places are weighted by agreement (:func:`average_in_time`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.events import METHODS
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.rng import Source, Words, source
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
+from gazeveil.privacy.synthesis.ksame_published import published_motions
+from gazeveil.privacy.synthesis.motion import Motion, motion, render
+from gazeveil.privacy.synthesis.pairs import average, average_in_time, laid_out, pairs
+from gazeveil.privacy.tables.partition import random_groups
+
+#: How pairs of different people are matched.
+MATCHES = ("index", "crowd")
+
+Key = tuple[str, str, str, str]
+
+_MOST_THREADS = 8
+
+_NEIGHBOURS = "not a comparison of two datasets: everything released under one person's name is drawn from the same law as that of at least k - 1 others"
+
+_REFUTED = (
+    "groups are drawn anew for each task, and once more for saccades, and only the person is in all of theirs, so averaging over tasks finds them; the last"
+    " group may have fewer than k members, a stimulus that some members did not see is shared by fewer, and each person keeps their own number and order of"
+    " events, gaps and length"
+)
+
+_NOT_COVERED = (
+    "what all members of a group have in common",
+    "which stimuli a group saw, and how long its recordings are",
+    "somebody who knows the other members' raw data and can subtract it",
+    "a second release about the same people with another partition",
+)
+
+
+@dataclass(frozen=True)
+class KSameSynth(Mechanism[Cohort]):
+    """Replace each person's recordings by samples drawn from the average events of a group.
+
+    Parameters
+    ----------
+    k : int
+        Smallest group, at least 2.
+    match : str
+        `index`: the first fixation with the first, the second with the second, as the paper does. `crowd`: what people do at the same time,
+        places weighted by agreement; `corrected` alone.
+    detector : str
+        Which detector finds the events (:func:`gazeveil.detect`); other events than fixations and saccades are lost time.
+    reading : str
+        `corrected` or `published`.
+
+    Examples
+    --------
+    >>> print(KSameSynth(4))
+    k-same-synth:k=4,match=index,detector=ivt,reading=corrected
+    """
+
+    k: int
+    match: str = "index"
+    detector: str = "ivt"
+
+    name: ClassVar[str] = "k-same-synth"
+    kind: ClassVar[str] = "cohort"
+    paper: ClassVar[str] = "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023), S004"
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim("k-anonymity", "user", "proved", "one partition for everything, and samples of one law for all members of a group"),
+        "published": Claim("k-anonymity", "user", "refuted", "groups redrawn per task and for saccades single people out"),
+    }
+
+    def check(self) -> None:
+        """Check the size of groups and the names."""
+        self.store("k", checks.count(self.name, "k", self.k, least=2))
+        checks.one_of(self.name, "match", self.match, MATCHES)
+        checks.one_of(self.name, "detector", self.detector, METHODS)
+        if self.reading == "published" and self.match != "index":
+            checks.refuse(self.name, "match", "index in the published reading", self.match, "Use reading='corrected'.")
+
+    def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
+        """Synthesise a cohort; see :class:`Mechanism`.
+
+        Recordings are held one at a time, their events all together. A release of recordings that are not loaded yet is drawn each time it is
+        looked at, with the same draws each time.
+
+        Raises
+        ------
+        ParameterError
+            For anything but a Cohort.
+        DataError
+            For fewer than k people, a sphere and a screen under one stimulus, or nothing that k members of a group have in common.
+        """
+        self._people(data)
+        motions = self._motions(data)
+        words = Words(source(seed, self.name, self.reading))
+        notes = {"recordings_of_unknown_rate": sum(not m.rate_hz > 0 for m in motions.values())}
+        if self.reading == "published":
+            drawn = published_motions(motions, self.k, words)
+            guarantee, people = self._guarantee().with_status("refuted", _REFUTED), data.people
+            guarantee = guarantee.with_not_covered("the attributes of people")
+        else:
+            plans, notes["suppressed"] = self._plans(motions, words)
+            drawn = {(p, *cell): plan for p, mine in plans.items() for cell, plan in mine.items()}
+            guarantee, people = self._guarantee(), {}
+            if not drawn:
+                raise DataError(
+                    f"No stimulus, session and task has recordings of {self.k} members of one group. Choose a smaller k, or give recordings that belong"
+                    " together the same names. Nothing was released."
+                )
+        lazy = any(isinstance(item, Handle) for item in data.items)
+        out = Cohort(_drawn(drawn, seed, lazy), people, name=data.name)
+        return Release(out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes)
+
+    def partition(self, data: Cohort, seed: int | None = None) -> list[tuple[str, ...]]:
+        """A partition as `corrected` draws it: for tests and for reuse in a release of one's own. Groups are drawn anew on each call without a seed."""
+        return self._groups(self._people(data), Words(source(seed, self.name, "corrected")))
+
+    def plans(self, data: Cohort, seed: int | None = None) -> dict[str, dict[tuple[str, str, str], Motion]]:
+        """The parameters that `corrected` draws samples from, by person and by (stimulus, session, task): what the promise is about."""
+        self._people(data)
+        return self._plans(self._motions(data), Words(source(seed, self.name, "corrected")))[0]
+
+    def _motions(self, data: Cohort) -> dict[Key, Motion]:
+        """The events of every recording; each thread holds one recording at a time."""
+        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+            return dict(pool.map(partial(_motion, self.detector), data.items))
+
+    def _people(self, data: Cohort) -> list[str]:
+        if not isinstance(data, Cohort):
+            checks.refuse(self.name, "data", "a Cohort", data, "Put recordings into one with gazeveil.Cohort(recordings).")
+        people = sorted({key[0] for key in data.keys})
+        if len(people) < self.k:
+            raise DataError(
+                f"{self.name} with k = {self.k} needs at least {self.k} people, and this cohort has recordings of {len(people)}. Choose a smaller k."
+                " Nothing was released."
+            )
+        return people
+
+    def _groups(self, people: list[str], words: Words) -> list[tuple[str, ...]]:
+        return [tuple(people[i] for i in group) for group in random_groups(len(people), self.k, words)]
+
+    def _plans(self, motions: Mapping[Key, Motion], words: Words) -> tuple[dict[str, dict[tuple[str, str, str], Motion]], int]:
+        """One dictionary per group, which all its members share, and how many cells were left out."""
+        cells = sorted({key[1:] for key in motions})
+        given: dict[str, dict[tuple[str, str, str], Motion]] = {}
+        suppressed = 0
+        for group in self._groups(sorted({key[0] for key in motions}), words):
+            released = {}
+            for cell in cells:
+                # A recording whose rate is not known tells nothing about time: it counts as not there.
+                having = [motions[p, *cell] for p in group if (p, *cell) in motions and motions[p, *cell].rate_hz > 0]
+                if len(having) < self.k:
+                    suppressed += any((p, *cell) in motions for p in group)
+                    continue
+                released[cell] = self._average(having, cell)
+            given.update(dict.fromkeys(group, released))
+        return given, suppressed
+
+    def _average(self, members: list[Motion], cell: tuple[str, str, str]) -> Motion:
+        """The group's parameters for one cell."""
+        space, rate = _common_space([m.space for m in members], cell[0]), _mean([m.rate_hz for m in members])
+        sequences = [pairs(m) for m in members]
+        values = average_in_time(sequences, self.k, isinstance(space, Sphere)) if self.match == "crowd" else average(sequences, self.k)
+        seconds = sorted((s.length_s for s in sequences), reverse=True)[self.k - 1]
+        return laid_out(values, space, rate, round(seconds * rate))
+
+    def _guarantee(self) -> Guarantee:
+        return Guarantee(
+            "k-anonymity",
+            "user",
+            _NEIGHBOURS,
+            {"k": Fraction(self.k)},
+            mechanism=self.title,
+            assumptions=("the release is the only one made about these people",),
+            not_covered=_NOT_COVERED,
+            reason="proofs/k-same-synth.md",
+        )
+
+
+def _motion(detector: str, item: Recording | Handle) -> tuple[Key, Motion]:
+    return item.key, motion(item if isinstance(item, Recording) else item.load(), detector)
+
+
+def _mean(values: list[float]) -> float:
+    """The mean, and exactly the value where all are equal."""
+    return values[0] if min(values) == max(values) else float(np.mean(values))
+
+
+def _common_space(spaces: list[Space], stimulus: str) -> Space:
+    """One space for all members: a sphere, or a screen of the mean size where screens differ."""
+    first = spaces[0]
+    if any(isinstance(s, Sphere) != isinstance(first, Sphere) for s in spaces):
+        raise DataError(f"Some recordings of stimulus '{stimulus}' are on a sphere and some on a screen. Give the two different names. Nothing was released.")
+    if isinstance(first, Sphere) or all(s == first for s in spaces):
+        return first
+    names = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
+    return Screen(**{n: _mean([getattr(s, n) for s in spaces]) for n in names})
+
+
+def _drawn(plans: Mapping[Key, Motion], seed: int | None, lazy: bool) -> list[Recording | Handle]:
+    """Recordings drawn from parameters: at once, or when they are looked at."""
+    secret = Secret() if seed is None else None
+    items: list[Recording | Handle] = []
+    for key in sorted(plans):
+        bits: Callable[[], Source] = partial(source, seed, KSameSynth.name, *key) if secret is None else partial(_keyed, secret, key)
+        load = partial(_recording, key, plans[key], bits)
+        items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
+    return items
+
+
+def _keyed(secret: Secret, key: Key) -> Source:
+    return KeyedSource(secret.key(*key))
+
+
+def _recording(key: Key, plan: Motion, bits: Callable[[], Source]) -> Recording:
+    x, y = render(plan, Words(bits()))
+    period_ns = 1e9 / plan.rate_hz if plan.rate_hz > 0 else 1e7
+    t: NDArray[np.int64] = np.rint(np.arange(plan.samples) * period_ns).astype(np.int64)
+    return Recording(key[0], key[1], t, x, y, space=plan.space, rate_hz=plan.rate_hz, session=key[2], task=key[3])
