@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.bounds import epsilon_at
 from gazeveil.privacy.audit.games import Game, asked_unit, game
 from gazeveil.privacy.audit.tables import ROWS, Reals, batches, table_of
@@ -17,6 +21,7 @@ from gazeveil.privacy.noise.exact import discrete_laplace, laplace_scale
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.noise.shells import shells
 from gazeveil.privacy.noise.uniform import uniform_below
+from gazeveil.privacy.synthesis.ksame_synth import KSameSynth
 from gazeveil.privacy.tables.dp_ksame import DPKSame
 from gazeveil.privacy.tables.exponential import UNITS
 from gazeveil.privacy.tables.marginals import Marginals, Rows, bin_codes
@@ -61,6 +66,37 @@ def dp_k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
     records = [mechanism.release(table, seed=1).data.values.reshape(mechanism.k, -1) for table in _pair(mechanism.k)]
     broken = "" if all((r == r[0]).all() for r in records) else "Members of one group have different records."
     return Game(told, float(mechanism.budget), words, play, exact, broken=broken)
+
+
+@game("k-same-synth")
+def k_same_synth(mechanism: Mechanism[Any], unit: str | None) -> Game:
+    """Count the people whose recordings are all drawn from the same laws, with the same times and losses: at least k, over several cohorts."""
+    assert isinstance(mechanism, KSameSynth)
+    rng = np.random.default_rng(0)
+    smallest = None
+    for trial in range(8):
+        people, tasks = int(rng.integers(mechanism.k, 4 * mechanism.k)), int(rng.integers(1, 4))
+        cohort = Cohort([_scanpath(f"p{p}", f"s{t}", rng) for p in range(people) for t in range(tasks)])
+        laws, released = mechanism.laws(cohort, seed=trial), mechanism.release(cohort, seed=trial).data
+        records: dict[str, list[bytes]] = {}
+        for r in released:
+            law = laws[r.key]
+            parts = (law.fixations, law.saccades, law.is_fixation, law.onset, r.t_ns, r.valid)
+            records.setdefault(r.person, []).append(b"|".join([r.stimulus.encode(), *(a.tobytes() for a in parts)]))
+        same = Counter(b"".join(r) for r in records.values())
+        smallest = min([*same.values()] if smallest is None else [smallest, *same.values()])
+    words = f"8 random cohorts with 1 to 3 stimuli and unequal lengths: the smallest number of people with one law is {smallest}, k = {mechanism.k} is claimed."
+    told = asked_unit(unit, "user", ("user",))
+    return Game(told, None, words, broken="A law is shared by fewer than k people." if smallest is not None and smallest < mechanism.k else "")
+
+
+def _scanpath(person: str, stimulus: str, rng: np.random.Generator) -> Recording:
+    """About three seconds of fixations with jumps between them, 100 Hz."""
+    lengths = rng.integers(15, 50, int(rng.integers(6, 11)))
+    places = np.cumsum(rng.normal(0, 6, (len(lengths), 2)), axis=0)
+    gaze = np.repeat(places, lengths, axis=0) + rng.normal(0, 0.1, (int(lengths.sum()), 2))
+    x, y = (180 + gaze[:, 0]) % 360, np.clip(90 + gaze[:, 1], 1, 179)
+    return Recording(person, stimulus, np.arange(len(x)) * 10**7, x, y, space=Sphere(), rate_hz=100.0)
 
 
 @game("marginals")

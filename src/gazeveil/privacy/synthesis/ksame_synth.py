@@ -39,7 +39,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.rng import Source, Words, source
+from gazeveil.privacy.noise.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
 from gazeveil.privacy.synthesis.ksame_published import published_motions
@@ -125,35 +125,21 @@ class KSameSynth(Mechanism[Cohort]):
         DataError
             For fewer than k people, a sphere and a screen under one stimulus, or nothing that k members of a group have in common.
         """
-        self._people(data)
-        motions = self._motions(data)
-        words = Words(source(seed, self.name, self.reading))
-        notes = {"recordings_of_unknown_rate": sum(not m.rate_hz > 0 for m in motions.values())}
-        if self.reading == "published":
-            drawn = published_motions(motions, self.k, words)
-            guarantee, people = self._guarantee().with_status("refuted", _REFUTED), data.people
-            guarantee = guarantee.with_not_covered("the attributes of people")
-        else:
-            plans, notes["suppressed"] = self._plans(motions, words)
-            drawn = {(p, *cell): plan for p, mine in plans.items() for cell, plan in mine.items()}
-            guarantee, people = self._guarantee(), {}
-            if not drawn:
-                raise DataError(
-                    f"No stimulus, session and task has recordings of {self.k} members of one group. Choose a smaller k, or give recordings that belong"
-                    " together the same names. Nothing was released."
-                )
+        drawn, notes = self._laws(data, Words(source(seed, self.name, self.reading)))
+        guarantee, published = self._guarantee(), self.reading == "published"
+        if published:
+            guarantee = guarantee.with_status("refuted", _REFUTED).with_not_covered("the attributes of people")
         lazy = any(isinstance(item, Handle) for item in data.items)
-        out = Cohort(_drawn(drawn, seed, lazy), people, name=data.name)
+        out = Cohort(_drawn(drawn, seed, lazy), data.people if published else None, name=data.name)
         return Release(out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes)
+
+    def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Motion]:
+        """The parameters that :meth:`release` with the same seed draws samples from, by (person, stimulus, session, task): what the promise is about."""
+        return self._laws(data, Words(source(seed, self.name, self.reading)))[0]
 
     def partition(self, data: Cohort, seed: int | None = None) -> list[tuple[str, ...]]:
         """A partition as `corrected` draws it: for tests and for reuse in a release of one's own. Groups are drawn anew on each call without a seed."""
         return self._groups(self._people(data), Words(source(seed, self.name, "corrected")))
-
-    def plans(self, data: Cohort, seed: int | None = None) -> dict[str, dict[tuple[str, str, str], Motion]]:
-        """The parameters that `corrected` draws samples from, by person and by (stimulus, session, task): what the promise is about."""
-        self._people(data)
-        return self._plans(self._motions(data), Words(source(seed, self.name, "corrected")))[0]
 
     def _motions(self, data: Cohort) -> dict[Key, Motion]:
         """The events of every recording; each thread holds one recording at a time."""
@@ -174,26 +160,34 @@ class KSameSynth(Mechanism[Cohort]):
     def _groups(self, people: list[str], words: Words) -> list[tuple[str, ...]]:
         return [tuple(people[i] for i in group) for group in random_groups(len(people), self.k, words)]
 
-    def _plans(self, motions: Mapping[Key, Motion], words: Words) -> tuple[dict[str, dict[tuple[str, str, str], Motion]], int]:
-        """One dictionary per group, which all its members share, and how many cells were left out."""
+    def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Motion], dict[str, int]]:
+        """The law of each released recording, and counts for the curator."""
+        people = self._people(data)
+        motions = self._motions(data)
+        notes = {"recordings_of_unknown_rate": sum(not m.rate_hz > 0 for m in motions.values())}
+        if self.reading == "published":
+            return published_motions(motions, self.k, words), notes
         cells = sorted({key[1:] for key in motions})
-        given: dict[str, dict[tuple[str, str, str], Motion]] = {}
-        suppressed = 0
-        for group in self._groups(sorted({key[0] for key in motions}), words):
-            released = {}
+        given: dict[Key, Motion] = {}
+        notes["suppressed"] = 0
+        for group in self._groups(people, words):
             for cell in cells:
                 # A recording whose rate is not known tells nothing about time: it counts as not there.
                 having = [motions[p, *cell] for p in group if (p, *cell) in motions and motions[p, *cell].rate_hz > 0]
-                if len(having) < self.k:
-                    suppressed += any((p, *cell) in motions for p in group)
-                    continue
-                released[cell] = self._average(having, cell)
-            given.update(dict.fromkeys(group, released))
-        return given, suppressed
+                if len(having) >= self.k:
+                    given.update(dict.fromkeys([(p, *cell) for p in group], self._average(having, cell[0])))
+                else:
+                    notes["suppressed"] += any((p, *cell) in motions for p in group)
+        if not given:
+            raise DataError(
+                f"No stimulus, session and task has recordings of {self.k} members of one group. Choose a smaller k, or give recordings that belong"
+                " together the same names. Nothing was released."
+            )
+        return given, notes
 
-    def _average(self, members: list[Motion], cell: tuple[str, str, str]) -> Motion:
+    def _average(self, members: list[Motion], stimulus: str) -> Motion:
         """The group's parameters for one cell."""
-        space, rate = _common_space([m.space for m in members], cell[0]), _mean([m.rate_hz for m in members])
+        space, rate = _common_space([m.space for m in members], stimulus), _mean([m.rate_hz for m in members])
         sequences = [pairs(m) for m in members]
         values = average_in_time(sequences, self.k, isinstance(space, Sphere)) if self.match == "crowd" else average(sequences, self.k)
         seconds = sorted((s.length_s for s in sequences), reverse=True)[self.k - 1]
@@ -206,7 +200,7 @@ class KSameSynth(Mechanism[Cohort]):
             _NEIGHBOURS,
             {"k": Fraction(self.k)},
             mechanism=self.title,
-            assumptions=("the release is the only one made about these people",),
+            assumptions=("the release is the only one made about these people", ASSUMPTION),
             not_covered=_NOT_COVERED,
             reason="proofs/k-same-synth.md",
         )
@@ -232,13 +226,13 @@ def _common_space(spaces: list[Space], stimulus: str) -> Space:
     return Screen(**{n: _mean([getattr(s, n) for s in spaces]) for n in names})
 
 
-def _drawn(plans: Mapping[Key, Motion], seed: int | None, lazy: bool) -> list[Recording | Handle]:
+def _drawn(laws: Mapping[Key, Motion], seed: int | None, lazy: bool) -> list[Recording | Handle]:
     """Recordings drawn from parameters: at once, or when they are looked at."""
     secret = Secret() if seed is None else None
     items: list[Recording | Handle] = []
-    for key in sorted(plans):
+    for key in sorted(laws):
         bits: Callable[[], Source] = partial(source, seed, KSameSynth.name, *key) if secret is None else partial(_keyed, secret, key)
-        load = partial(_recording, key, plans[key], bits)
+        load = partial(_recording, key, laws[key], bits)
         items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
     return items
 
@@ -247,8 +241,8 @@ def _keyed(secret: Secret, key: Key) -> Source:
     return KeyedSource(secret.key(*key))
 
 
-def _recording(key: Key, plan: Motion, bits: Callable[[], Source]) -> Recording:
-    x, y = render(plan, Words(bits()))
-    period_ns = 1e9 / plan.rate_hz if plan.rate_hz > 0 else 1e7
-    t: NDArray[np.int64] = np.rint(np.arange(plan.samples) * period_ns).astype(np.int64)
-    return Recording(key[0], key[1], t, x, y, space=plan.space, rate_hz=plan.rate_hz, session=key[2], task=key[3])
+def _recording(key: Key, law: Motion, bits: Callable[[], Source]) -> Recording:
+    x, y = render(law, Words(bits()))
+    period_ns = 1e9 / law.rate_hz if law.rate_hz > 0 else 1e7
+    t: NDArray[np.int64] = np.rint(np.arange(law.samples) * period_ns).astype(np.int64)
+    return Recording(key[0], key[1], t, x, y, space=law.space, rate_hz=law.rate_hz, session=key[2], task=key[3])
