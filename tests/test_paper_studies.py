@@ -9,7 +9,7 @@ import pytest
 
 from gazeveil import simulate
 from gazeveil.errors import FormatError, GazeveilError
-from gazeveil.evaluate import protocols
+from gazeveil.evaluate import protocols, published
 from gazeveil.evaluate.papers import page, plan, series
 from gazeveil.evaluate.papers.figure import PAPERS, RESERVED, Cell, Lookup, figures, pairs, same, same_text
 from gazeveil.evaluate.published import paper_module
@@ -63,7 +63,7 @@ def answers(part: plan.Part, cell: Cell) -> bool:
         return False
     trains = True
     if cell.utility:
-        found = [u for u in map(protocols.utility, part.said["utilities"]) if same_text(cell.utility, str(u), "utility")]
+        found = [u for u in map(protocols.utility, [*part.said["utilities"], *part.left_to_files]) if same_text(cell.utility, str(u), "utility")]
         if not found:
             return False
         trains = found[0].trains
@@ -104,12 +104,27 @@ def test_the_real_sets_are_found_under_the_data_folder(monkeypatch: pytest.Monke
     assert not any(p.real for p in plan.read(ROOT / "studies" / "gazecom.toml").parts)
 
 
+@pytest.fixture
+def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry without the mechanisms whose names are reserved."""
+    names = tuple(n for n in mechanisms() if n not in RESERVED)
+    monkeypatch.setattr(plan, "known_mechanisms", lambda: names)
+    monkeypatch.setattr(published, "mechanisms", lambda: names)
+
+
+@pytest.mark.usefixtures("unbuilt")
 def test_mechanisms_that_are_not_built_are_left_out_and_listed() -> None:
     (held,) = plan.read(ROOT / "studies" / "s003" / "fig2.toml").parts
-    names = {t.partition(":")[0] for t in held.said["mechanisms"]}
-    assert "kaleido" in names
-    assert ("dpgazesynth" in names) == ("dpgazesynth" in mechanisms())
-    assert len([*held.said["mechanisms"], *held.missing]) == 12
+    assert {t.partition(":")[0] for t in held.said["mechanisms"]} == {"kaleido"}
+    assert {t.partition(":")[0] for t in held.missing} == {"dpgazesynth"}
+    assert len(held.missing) == 6
+
+
+def test_what_only_files_have_is_left_out_of_a_simulated_part() -> None:
+    (held,) = plan.read(ROOT / "studies" / "s002" / "mpiiprivaceye.toml").parts
+    assert not held.real
+    assert {t.partition(":")[0] for t in held.left_to_files} == {"privacy-sensitivity"}
+    assert not any(t.startswith("privacy-sensitivity") for t in held.said["utilities"])
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------------------
@@ -130,7 +145,7 @@ seed = 3
 repetitions = 2
 attacks = ["rbfn:prototypes=4"]
 scenarios = ["private/private"]
-mechanisms = ["gaussian:sigma_deg={1,10},reading=published", "dpgazesynth:epsilon=1"]
+mechanisms = ["gaussian:sigma_deg={1,10},reading=published"]
 
 [quick]
 repetitions = 1
@@ -259,7 +274,7 @@ def test_a_run_of_parts_is_one_result_under_the_parts_labels(small: tuple[Result
     assert set(results.outcomes["cohort"].unique()) == {"ET-DK2", "ET-DK2, 8 stimuli"}
     rates = results.frame.filter((pl.col("metric") == "identification_rate") & (pl.col("cohort") == "ET-DK2"))
     assert rates["mechanism"].to_list() == ["none", "gaussian", "gaussian"]
-    assert results.study["missing"] == ["dpgazesynth:epsilon=1"]
+    assert results.study["missing"] == []
     assert [(p["cohort"], p["dataset"], p["real"], p["people"]) for p in results.study["parts"]] == [  # type: ignore[attr-defined]
         ("ET-DK2", "ET-DK2", False, 4),
         ("ET-DK2, 8 stimuli", "ET-DK2", False, 3),
@@ -298,12 +313,20 @@ def test_the_page_shows_the_papers_pictures_and_works_offline(small: tuple[Resul
     target = page.write(results, out)
     text = target.read_text(encoding="utf-8")
     assert text.count("data:image/png;base64,") == 2
-    assert "dpgazesynth:epsilon=1" in text
     assert "http://" not in text
     assert "https://" not in text
     for label in ("ET-DK2", "ET-DK2, 8 stimuli"):
         assert (out / "parts" / series.folder_name(label) / "report.html").is_file()
         assert f'href="parts/{series.folder_name(label)}/report.html"' in text
+
+
+@pytest.mark.usefixtures("unbuilt")
+def test_a_run_names_what_is_missing_and_goes_on_without_it(tmp_path: Path) -> None:
+    text = STUDY.replace('reading=published"]', 'reading=published", "dpgazesynth:epsilon=1"]')
+    results = series.run(written(tmp_path, text), executor=1, quick=True)
+    assert results.study["missing"] == ["dpgazesynth:epsilon=1"]
+    assert "dpgazesynth" not in results.frame["mechanism"].to_list()
+    assert "missing here: dpgazesynth:epsilon=1" in page.write(results, tmp_path / "page").read_text(encoding="utf-8")
 
 
 def test_a_part_that_cannot_be_computed_stops_no_other(tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ class Part:
         Whether its files are there; else it is simulated.
     missing : tuple of str
         Mechanisms that were left out because their code is not there.
+    here : Path
+        Folder of the file.
+    left_to_files : tuple of str
+        Attacks and utilities that a simulated part goes without.
     """
 
     label: str
@@ -71,6 +75,7 @@ class Part:
     real: bool
     missing: tuple[str, ...]
     here: Path
+    left_to_files: tuple[str, ...] = ()
 
     @property
     def dataset(self) -> str:
@@ -241,13 +246,12 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     real = bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
     if not real and not simulated:
         raise ParameterError(f"Part '{said['label']}' has no files here and no 'simulate' to fall back on.", name="simulate")
-    if not real:
-        for what in ("attacks", "utilities"):
-            said[what] = [t for t in said[what] if t.partition(":")[0] not in said.get("files_only", ())]
+    left = [t for what in ("attacks", "utilities") for t in said[what] if not real and t.partition(":")[0] in said.get("files_only", ())]
+    said |= {what: [t for t in said[what] if t not in left] for what in ("attacks", "utilities")}
     # A mechanism is what private scenarios are about: where all of a part's are missing, only the baseline is left.
     if not said["mechanisms"]:
         said["scenarios"] = ["raw/raw"]
-    return Part(str(said["label"]), said, real, tuple(gone), here)
+    return Part(str(said["label"]), said, real, tuple(gone), here, tuple(left))
 
 
 def expand(text: str, ends: bool = False) -> list[str]:

@@ -149,7 +149,10 @@ def together(plan: Plan, done: Sequence[tuple[Part, Results]], failures: Sequenc
         "cohort": {"name": ", ".join(p.label for p, _ in done), "people": max(int(str(p["people"] or 0)) for p in parts)},
         **{k: sorted({str(t) for _, r in done for t in _texts(r.study.get(k))}) for k in TEXTS},
         "failures": [*failures, *({"cell": f"{p.label}: {f['cell']}", "sentence": f["sentence"]} for p, r in done for f in r.failures)],
-        "left_out": sorted({f"{p.label}: {t}" for p, r in done for t in _texts(r.study.get("left_out"))}),
+        "left_out": sorted(
+            {f"{p.label}: {t}" for p, r in done for t in _texts(r.study.get("left_out"))}
+            | {f"{p.label}: {t} needs what only the files of the dataset have." for p, _ in done for t in p.left_to_files}
+        ),
         "times": {p.label: r.study.get("times", {}) for p, r in done},
     }
     if curves:
