@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from gazeveil.cli.arguments import FormatOption, JsonOption, ScreenOption, SetOption, console, read_cohort, write_json
-from gazeveil.cli.evaluate import RATE_COLUMNS, WorkersOption, bar, figures, rate_words
+from gazeveil.cli.evaluate import WorkersOption, bar, figures, rate_table, rate_words
 from gazeveil.errors import DataError
 
 NAME = "attack"
@@ -52,9 +51,7 @@ def command(
     rates = results.frame.filter(metric="identification_rate")
     if rates.filter(mechanism="copy").height == 0:
         raise DataError(f"Nobody could attack the copy. {next((f['sentence'] for f in results.failures), '')}".rstrip())
-    table = Table(title=f"{protected.name}: people recognised, mean of {repetitions} splits")
-    for column in ("attacker", "learns from, is asked about", *RATE_COLUMNS):
-        table.add_column(column, justify="right" if column in RATE_COLUMNS else "left")
+    table = rate_table(f"{protected.name}: people recognised, mean of {repetitions} splits", "attacker", "learns from, is asked about")
     for row in sorted(rates.iter_rows(named=True), key=lambda r: (list(_WORDS).index(r["scenario"]), -r["value"], r["attack"])):
         table.add_row(row["attack"], _WORDS[row["scenario"]], *rate_words(row))
     console().print(table)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -151,9 +152,7 @@ def show(results: Results) -> None:
     plain = console()
     best = results.worst_case()
     if best.height:
-        table = Table(title="The strongest attacker of each mechanism")
-        for column in ("mechanism", "attacker", "scenario", *RATE_COLUMNS):
-            table.add_column(column, justify="left" if column in ("mechanism", "attacker", "scenario") else "right", overflow="fold")
+        table = rate_table("The strongest attacker of each mechanism", "mechanism", "attacker", "scenario")
         order = [str(m) for m in ("none", *(list(results.study.get("mechanisms", []))))]  # type: ignore[call-overload]
         rows = sorted(best.iter_rows(named=True), key=lambda r: _place(order, r))
         for row in rows:
@@ -171,6 +170,14 @@ def show(results: Results) -> None:
     left_out = results.study.get("left_out", [])
     if isinstance(left_out, list) and left_out:
         words.print(f"Left out: {left_out[0]}" + (f" ({len(left_out) - 1} more in study.json)" if len(left_out) > 1 else ""), markup=False)
+
+
+def rate_table(title: str, *columns: str) -> Table:
+    """A table of rates that fits a narrow terminal; only the first two columns are ever folded."""
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for place, column in enumerate((*columns, *RATE_COLUMNS)):
+        table.add_column(column, justify="right" if column in RATE_COLUMNS else "left", overflow="fold", no_wrap=place > 1)
+    return table
 
 
 def rate_words(row: dict[str, Any]) -> tuple[str, ...]:
