@@ -164,6 +164,7 @@ class KSameSynth(Mechanism[Cohort]):
         """The law of each released recording, and counts for the curator."""
         people = self._people(data)
         motions = self._motions(data)
+        _one_kind_of_space(motions)
         notes = {"recordings_of_unknown_rate": sum(not m.rate_hz > 0 for m in motions.values())}
         if self.reading == "published":
             return published_motions(motions, self.k, words), notes
@@ -175,7 +176,7 @@ class KSameSynth(Mechanism[Cohort]):
                 # A recording whose rate is not known tells nothing about time: it counts as not there.
                 having = [motions[p, *cell] for p in group if (p, *cell) in motions and motions[p, *cell].rate_hz > 0]
                 if len(having) >= self.k:
-                    given.update(dict.fromkeys([(p, *cell) for p in group], self._average(having, cell[0])))
+                    given.update(dict.fromkeys([(p, *cell) for p in group], self._average(having)))
                 else:
                     notes["suppressed"] += any((p, *cell) in motions for p in group)
         if not given:
@@ -185,9 +186,9 @@ class KSameSynth(Mechanism[Cohort]):
             )
         return given, notes
 
-    def _average(self, members: list[Motion], stimulus: str) -> Motion:
+    def _average(self, members: list[Motion]) -> Motion:
         """The group's parameters for one cell."""
-        space, rate = _common_space([m.space for m in members], stimulus), _mean([m.rate_hz for m in members])
+        space, rate = _common_space([m.space for m in members]), _mean([m.rate_hz for m in members])
         sequences = [pairs(m) for m in members]
         values = average_in_time(sequences, self.k, isinstance(space, Sphere)) if self.match == "crowd" else average(sequences, self.k)
         seconds = sorted((s.length_s for s in sequences), reverse=True)[self.k - 1]
@@ -215,11 +216,17 @@ def _mean(values: list[float]) -> float:
     return values[0] if min(values) == max(values) else float(np.mean(values))
 
 
-def _common_space(spaces: list[Space], stimulus: str) -> Space:
+def _one_kind_of_space(motions: Mapping[Key, Motion]) -> None:
+    """Refuse a stimulus that some saw on a sphere and some on a screen: their degrees cannot be averaged."""
+    kinds: dict[tuple[str, str, str], bool] = {}
+    for key, m in motions.items():
+        if kinds.setdefault(key[1:], isinstance(m.space, Sphere)) != isinstance(m.space, Sphere):
+            raise DataError(f"Some recordings of stimulus '{key[1]}' are on a sphere and some on a screen. Give the two different names. Nothing was released.")
+
+
+def _common_space(spaces: list[Space]) -> Space:
     """One space for all members: a sphere, or a screen of the mean size where screens differ."""
     first = spaces[0]
-    if any(isinstance(s, Sphere) != isinstance(first, Sphere) for s in spaces):
-        raise DataError(f"Some recordings of stimulus '{stimulus}' are on a sphere and some on a screen. Give the two different names. Nothing was released.")
     if isinstance(first, Sphere) or all(s == first for s in spaces):
         return first
     names = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
