@@ -67,14 +67,19 @@ REFERENCE = {
 #: Front ends and retraining, each against the same attacker without.
 FRONTS = ("median", "lowpass", "kalman", "wiener")
 FRONTED = ("linkage", "linkage:features=wide", "rbfn")
-NOISY = ("gaussian:sigma_deg=1", "gaussian:sigma_deg=10", "kaleido:epsilon=10,w=125,r_deg=2")
+NOISY = ("gaussian:sigma_deg=1", "gaussian:sigma_deg=10")
+
+#: Kaleido over half a second at the rate of each cohort.
+KALEIDO = {"gazecom": "kaleido:epsilon=10,w=125,r_deg=2", "eyenavgs": "kaleido:epsilon=10,w=18,r_deg=2"}
+
+#: Most repetitions of the comparisons person by person, whose intervals are over people.
+PAIRED_REPETITIONS = 4
 
 
-def study(cohort: Cohort, mechanisms: tuple[str, ...], attacks: tuple[str, ...], scenario: str, arguments: argparse.Namespace) -> Any:
-    """One part of the study."""
-    return gazeveil.evaluate(
-        cohort, mechanisms, attacks, scenarios=(scenario,), repetitions=arguments.repetitions, seed=1, executor=arguments.workers, train=0.75
-    )
+def study(cohort: Cohort, mechanisms: tuple[str, ...], attacks: tuple[str, ...], scenario: str, arguments: argparse.Namespace, most: int = 1000) -> Any:
+    """One part of the study, with at most so many repetitions."""
+    repetitions = min(most, arguments.repetitions)
+    return gazeveil.evaluate(cohort, mechanisms, attacks, scenarios=(scenario,), repetitions=repetitions, seed=1, executor=arguments.workers, train=0.75)
 
 
 def rates(results: Any) -> dict[tuple[str, str], dict[str, Any]]:
@@ -86,7 +91,7 @@ def rates(results: Any) -> dict[tuple[str, str], dict[str, Any]]:
 def _text(row: dict[str, Any]) -> str:
     if row["mechanism"] == "none":
         return "none"
-    found = [m for m in (*STREAMS, *TABLES, *NOISY) if gazeveil.mechanism(m).name == row["mechanism"] and _same(m, row)]
+    found = [m for m in (*STREAMS, *TABLES, *NOISY, *KALEIDO.values()) if gazeveil.mechanism(m).name == row["mechanism"] and _same(m, row)]
     return found[0] if found else str(row["mechanism"])
 
 
@@ -205,12 +210,14 @@ def run(lines: Lines, name: str, cohort: Cohort, arguments: argparse.Namespace) 
         report_rates(lines, name, {k: v for k, v in found.items() if k[0] != "none"})
     if wanted("fronts"):
         fronted = {a: [_with(a, f"front={front}") for front in FRONTS] for a in FRONTED}
-        results = study(cohort, NOISY, tuple(t for a in FRONTED for t in (a, *fronted[a])), "private/private", arguments)
+        every = tuple(t for a in FRONTED for t in (a, *fronted[a]))
+        results = study(cohort, (*NOISY, KALEIDO[name]), every, "private/private", arguments, PAIRED_REPETITIONS)
         for plain, others in fronted.items():
             for other in others:
                 report_not_weaker(lines, name, results, other, plain)
     if wanted("white"):
-        results = study(cohort, (*STREAMS, *NOISY[::2]), tuple(t for a in FRONTED for t in (a, _with(a, "knowledge=white-box"))), "raw/private", arguments)
+        every = tuple(t for a in FRONTED for t in (a, _with(a, "knowledge=white-box")))
+        results = study(cohort, (*STREAMS, NOISY[0], KALEIDO[name]), every, "raw/private", arguments, PAIRED_REPETITIONS)
         for plain in FRONTED:
             report_not_weaker(lines, name, results, _with(plain, "knowledge=white-box"), plain)
     if wanted("null"):
