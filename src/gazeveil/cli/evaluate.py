@@ -32,7 +32,7 @@ Examples: `gazeveil evaluate study.toml --out results/`
 `gazeveil evaluate recordings/ -m gaussian:sigma_deg=5 -a linkage -u saliency --out results/`"""
 
 #: How a rate is shown; see :func:`rate_words`.
-RATE_COLUMNS = ("people", "rate", "95 %", "chance", "p")
+RATE_COLUMNS = ("found", "95 %", "chance", "p")
 
 WorkersOption = Annotated[int | None, typer.Option("--workers", "-w", min=1, help="Processes; one per core if not given.", show_default=False)]
 
@@ -174,18 +174,18 @@ def show(results: Results) -> None:
 
 def rate_table(title: str, *columns: str) -> Table:
     """A table of rates that fits a narrow terminal; only the first two columns are ever folded."""
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True)
     for place, column in enumerate((*columns, *RATE_COLUMNS)):
         table.add_column(column, justify="right" if column in RATE_COLUMNS else "left", overflow="fold", no_wrap=place > 1)
     return table
 
 
 def rate_words(row: dict[str, Any]) -> tuple[str, ...]:
-    """A rate as people, share, interval, guessing and test."""
+    """A rate as people and share, interval, guessing and test."""
     interval = "" if row["low"] is None else f"{100 * row['low']:.0f}-{100 * row['high']:.0f} %"
     p = row["p_value"]
-    people = f"{round(row['value'] * row['n'], 1):g} of {row['n']}"
-    return people, f"{100 * row['value']:.0f} %", interval, f"{100 * row['chance']:.1f} %", "" if p is None else ("<.0001" if p < 1e-4 else f"{p:.2g}")
+    found = f"{round(row['value'] * row['n'], 1):g}/{row['n']} {100 * row['value']:3.0f} %"
+    return found, interval, f"{100 * row['chance']:.1f} %", "" if p is None else ("<.0001" if p < 1e-4 else f"{p:.2g}")
 
 
 def figures(results: Results) -> dict[str, object]:
