@@ -35,7 +35,7 @@ of yours, in under three minutes on two cores.
 Example: `gazeveil demo --out demo`"""
 
 _SEED = 2026
-_STIMULI = 8
+_STIMULI = 6
 
 # Windows short enough for recordings of a demonstration.
 _WINDOW_S, _STEP_S = 10.0, 1.0
@@ -52,7 +52,7 @@ _MECHANISMS = (
 )
 _ATTACKS = ("rbfn", "linkage", "linkage:features=wide", "linkage:knowledge=white-box", "linkage:front=lowpass")
 _UTILITIES = ("document:split=people", "saliency", "events")
-_SCENARIOS = ("private/raw", "raw/private", "private/private")
+_SCENARIOS = ("raw/private", "private/private")
 
 #: Mechanisms whose releases are no recordings: shown, not attacked.
 _MAP = "heatmap-laplace:epsilon=10,rows=12,columns=20"
