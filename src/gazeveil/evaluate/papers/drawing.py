@@ -156,7 +156,7 @@ def curves(
             low, high = np.array([f.low for f in found]), np.array([f.high for f in found])
             if spread == "sd":
                 for x, one in zip(xs.tolist(), found, strict=True):
-                    _whisker(panel, x + 0.04 * (s - len(series) / 2), one, "sd", colour)
+                    _whisker(panel, x, one, "sd", colour)
             elif np.isfinite(low).any():
                 panel.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0)
         theirs = [(i, curve.published[x]) for i, x in enumerate(places) if math.isfinite(curve.published.get(x, math.nan))]
