@@ -11,7 +11,7 @@ TORCH := torch==2.13.0
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    simulate a cohort, inspect it, draw it"
+	@echo "make demo    simulate people, protect, attack and use their gaze, write a report"
 	@echo "make test    style, types, layers, and all tests"
 	@echo "make check   style, types and layers alone"
 	@echo "make bench   speed and agreement against peers, side by side; JSON lines in benchmarks/results"

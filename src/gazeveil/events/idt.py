@@ -10,7 +10,8 @@ fixation are `saccade`: the method knows no third class, so pursuit and noise en
 * `dispersion="pairwise"`: the greatest angle between any two samples of the window, exact in both spaces.
 
 The range form looks at a window from its end and keeps the extremes of what it has seen in two stacks, so it takes time in proportion
-to the samples whatever they are, and skips most of those that are too far apart. The pairwise form compares a new sample with the window only if the window's bounding box leaves the answer open.
+to the samples whatever they are, and skips most of those that are too far apart. The pairwise form compares a new sample with the
+window only if the window's bounding box leaves the answer open.
 """
 
 from __future__ import annotations
