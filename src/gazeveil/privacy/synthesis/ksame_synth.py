@@ -13,6 +13,7 @@ drawn from the averages in each person's own order of events, with their own gap
 3. the members' sequences of (fixation, following saccade, lost time) are averaged pair by pair, durations in seconds included, places on a
    sphere as directions; as many pairs as at least k members have, and as many seconds as the k-th longest recording;
 4. every member, those without data too, gets samples drawn anew from these same parameters, with the same times and the same lost samples.
+   Samples of a fixation hang together over 20 ms, where the paper draws them independently: that looks like saccades to detectors.
 
 Within a group only the draws differ, and they have one law: proofs/k-same-synth.md. `match="crowd"` is an improvement of step 3 under the same
 promise: pairs are averaged on a common clock instead of by their number, and places are weighted by agreement (:func:`average_in_time`).
@@ -43,7 +44,7 @@ from gazeveil.privacy.noise.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
 from gazeveil.privacy.synthesis.ksame_published import published_motions
-from gazeveil.privacy.synthesis.motion import Motion, motion, render
+from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
 from gazeveil.privacy.synthesis.pairs import average, average_in_time, laid_out, pairs
 from gazeveil.privacy.tables.partition import random_groups
 
@@ -130,7 +131,7 @@ class KSameSynth(Mechanism[Cohort]):
         if published:
             guarantee = guarantee.with_status("refuted", _REFUTED).with_not_covered("the attributes of people")
         lazy = any(isinstance(item, Handle) for item in data.items)
-        out = Cohort(_drawn(drawn, seed, lazy), data.people if published else None, name=data.name)
+        out = Cohort(_drawn(drawn, seed, lazy, 0.0 if published else DRIFT_S), data.people if published else None, name=data.name)
         return Release(out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes)
 
     def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Motion]:
@@ -233,13 +234,13 @@ def _common_space(spaces: list[Space]) -> Space:
     return Screen(**{n: _mean([getattr(s, n) for s in spaces]) for n in names})
 
 
-def _drawn(laws: Mapping[Key, Motion], seed: int | None, lazy: bool) -> list[Recording | Handle]:
+def _drawn(laws: Mapping[Key, Motion], seed: int | None, lazy: bool, drift_s: float) -> list[Recording | Handle]:
     """Recordings drawn from parameters: at once, or when they are looked at."""
     secret = Secret() if seed is None else None
     items: list[Recording | Handle] = []
     for key in sorted(laws):
         bits: Callable[[], Source] = partial(source, seed, KSameSynth.name, *key) if secret is None else partial(_keyed, secret, key)
-        load = partial(_recording, key, laws[key], bits)
+        load = partial(_recording, key, laws[key], bits, drift_s)
         items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
     return items
 
@@ -248,8 +249,8 @@ def _keyed(secret: Secret, key: Key) -> Source:
     return KeyedSource(secret.key(*key))
 
 
-def _recording(key: Key, law: Motion, bits: Callable[[], Source]) -> Recording:
-    x, y = render(law, Words(bits()))
+def _recording(key: Key, law: Motion, bits: Callable[[], Source], drift_s: float) -> Recording:
+    x, y = render(law, Words(bits()), drift_s=drift_s)
     period_ns = 1e9 / law.rate_hz if law.rate_hz > 0 else 1e7
     t: NDArray[np.int64] = np.rint(np.arange(law.samples) * period_ns).astype(np.int64)
     return Recording(key[0], key[1], t, x, y, space=law.space, rate_hz=law.rate_hz, session=key[2], task=key[3])

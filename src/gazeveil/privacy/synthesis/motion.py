@@ -37,6 +37,9 @@ LEAST_SPREAD_DEG = 0.01
 FIXATION_COLUMNS = ("mu_x_deg", "mu_y_deg", "sigma_x_deg", "sigma_y_deg", "samples")
 SACCADE_COLUMNS = ("a_deg_s", "b", "c", "samples")
 
+#: Seconds over which samples of a fixation hang together in our own readings (see :func:`render`).
+DRIFT_S = 0.02
+
 _Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
 _SCREEN_LAST_DEG = 89.999
 
@@ -280,7 +283,7 @@ def normals(count: int, words: Words) -> NDArray[np.float64]:
     return _box_muller(words.run(_words, count + count % 2, 1), count)
 
 
-def render(motion: Motion, words: Words, profiles: NDArray[np.float64] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def render(motion: Motion, words: Words, profiles: NDArray[np.float64] | None = None, drift_s: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Samples drawn from the parameters of a recording's events.
 
     Fixation samples are independent draws of N(mu, diag sigma**2). A saccade's samples lie on the line (on a sphere the great circle) from the
@@ -294,6 +297,10 @@ def render(motion: Motion, words: Words, profiles: NDArray[np.float64] | None = 
         Random bits.
     profiles : array of float64, shape (saccades, 30), optional
         Speeds to use instead of the curves (a, b, c); negative ones count as 0, and one that never moves is even.
+    drift_s : float
+        How long samples of a fixation hang together: their correlation is about (1 + t / drift_s) exp(-t / drift_s) at a distance of t seconds, so
+        that gaze drifts smoothly at speeds of about sigma / drift_s, at every rate. Each sample alone has the same law. 0 draws them
+        independently, as the paper does; detectors take that for saccades where sigma is large or the rate is high.
 
     Returns
     -------
@@ -303,9 +310,11 @@ def render(motion: Motion, words: Words, profiles: NDArray[np.float64] | None = 
     if profiles is not None and profiles.shape != (len(motion.saccades), 30):
         raise DataError(f"render needs one profile of 30 speeds for each of {len(motion.saccades)} saccades. Got shape {profiles.shape}.")
     x, y = np.full(motion.samples, np.nan), np.full(motion.samples, np.nan)
-    drawn = normals(2 * int(motion.fixations[:, 4].sum()), words)
+    kept = math.exp(-1.0 / (drift_s * motion.rate_hz)) if drift_s > 0 and motion.rate_hz > 0 else 0.0
+    # a fixation that drifts begins with a place and a velocity
+    drawn = normals(2 * int(motion.fixations[:, 4].sum() + (len(motion.fixations) if kept > 0 else 0)), words)
     shapes = np.empty((0, 30)) if profiles is None else np.ascontiguousarray(profiles, dtype=np.float64)
-    _render(isinstance(motion.space, Sphere), motion.fixations, motion.saccades, motion.is_fixation, motion.onset, shapes, drawn, x, y)
+    _render(isinstance(motion.space, Sphere), motion.fixations, motion.saccades, motion.is_fixation, motion.onset, shapes, drawn, x, y, kept)
     return x, y
 
 
@@ -350,9 +359,16 @@ def _render(
     drawn: NDArray[np.float64],
     x: NDArray[np.float64],
     y: NDArray[np.float64],
+    kept: float = 0.0,
 ) -> None:
     n, f, s, at = len(x), 0, 0, 0
     has_place, hx, hy = False, 0.0, 0.0
+    # Two filters p = kept p + fresh noise and z = kept z + (1 - kept) p, begun in their stationary law: var p = 1, cov(p, z) = c, var z = scale**2.
+    fresh, c = math.sqrt(1.0 - kept * kept), 1.0 / (1.0 + kept)
+    scale = math.sqrt(((1.0 - kept) ** 2 + 2.0 * kept * kept * (1.0 - kept) * c) / (1.0 - kept * kept)) if kept > 0.0 else 1.0
+    begin = c / scale
+    rest = math.sqrt(max(1.0 - begin * begin, 0.0))
+    zu, zv, pu, pv = 0.0, 0.0, 0.0, 0.0
     none = np.empty(0)
     for e in range(len(is_fixation)):
         if is_fixation[e]:
@@ -360,8 +376,18 @@ def _render(
             f += 1
             slon, clon, slat, clat, px, pz, dx, dz = _frame(row[0], row[1])
             for i in range(count):
-                u, v = row[2] * drawn[at], row[3] * drawn[at + 1]
-                at += 2
+                if kept == 0.0:
+                    zu, zv = drawn[at], drawn[at + 1]
+                    at += 2
+                elif i == 0:
+                    zu, zv = scale * drawn[at], scale * drawn[at + 1]
+                    pu, pv = begin * drawn[at] + rest * drawn[at + 2], begin * drawn[at + 1] + rest * drawn[at + 3]
+                    at += 4
+                else:
+                    pu, pv = kept * pu + fresh * drawn[at], kept * pv + fresh * drawn[at + 1]
+                    zu, zv = kept * zu + (1.0 - kept) * pu, kept * zv + (1.0 - kept) * pv
+                    at += 2
+                u, v = row[2] * zu / scale, row[3] * zv / scale
                 if onset[e] + i >= n:
                     continue
                 if sphere:
