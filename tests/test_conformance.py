@@ -25,6 +25,7 @@ TEXTS = [
     "dct-knorm:epsilon=1", "dct-knorm:epsilon=20",
     "exponential-dp:epsilon=1", "exponential-dp:epsilon=1,reading=published", "exponential-dp:epsilon=1,reading=intended",
     "k-same-select:k=3", "k-same-select:k=3,groups=mdav", "k-same-select:k=3,reading=published",
+    "k-same-synth:k=3", "k-same-synth:k=3,match=crowd", "k-same-synth:k=3,reading=published",
     "dp-k-same:k=3,epsilon=1", "marginals:k=3", "marginals:k=3,reading=published", "marginals:k=12,pd=randomised,length=1,delta=1/10",
     "heatmap-laplace:epsilon=1", "heatmap-gaussian:rho=1", "demographics:k=4", "demographics:k=4,mixed=True,attributes=age",
 ]  # fmt: skip
@@ -35,9 +36,9 @@ def test_every_mechanism_passes_the_kit(text: str) -> None:
     assert conform(mechanism(text)) == []
 
 
-def test_every_table_map_and_people_mechanism_is_in_the_list() -> None:
+def test_every_table_map_people_and_cohort_mechanism_is_in_the_list() -> None:
     covered = {t.split(":")[0] for t in TEXTS}
-    assert {n for n in registry.mechanisms() if registry.get(n).kind in {"table", "map", "people"}} <= covered
+    assert {n for n in registry.mechanisms() if registry.get(n).kind in {"table", "map", "people", "cohort"}} <= covered
 
 
 def guarantee(status: str = "proved") -> Guarantee:
