@@ -2,9 +2,10 @@
 
     python benchmarks/synthesis.py [--json FILE] [--only SECTION ...] [--repetitions 5]
 
-**speed-k-same-synth.** A simulated cohort of EHTask's size (30 people x 15 videos of 2 minutes at 100 Hz, 5.4 million samples) in memory, k = 4. Seconds on
-the clock and of the processor (both cores together: that is held to the limit, since other work on the machine does not count), beside the published 2.2 minutes (on another machine), and beside a plain loop: sample by sample in Python, one call of
-`scipy.optimize.curve_fit` per saccade, given our events, timed on the first four people and one video and multiplied by the samples.
+**speed-k-same-synth.** A simulated cohort of EHTask's size (30 people x 15 videos of 2 minutes at 100 Hz, 5.4 million samples) in memory, k = 4.
+Seconds on the clock and of the processor (all cores together: these are held to the limit, because other work on the machine does not enter them),
+beside the published 2.2 minutes (on another machine), and beside a plain loop: sample by sample in Python, one call of `scipy.optimize.curve_fit`
+per saccade, given our events, timed on the first four people and one video and multiplied by the samples.
 
 **fidelity.** GazeCom and EyeNavGS under GAZEVEIL_DATA: Jensen-Shannon divergence of the density of samples on 60 x 60 cells (per stimulus, and of all
 together), Wasserstein distances of fixation durations and saccade amplitudes per person, error of the slope of the main sequence and of the peak
