@@ -145,35 +145,47 @@ def _cosines(gallery: Vectors, probe: Vectors, known: tuple[str, ...], probes: t
 
 
 def _standard(vectors: Vectors, reference: Vectors) -> Floats:
-    """Rows less the mean of their stimulus over people, in units of the side, cut at +-CLIP; 0 where nothing is known, as everybody else.
+    """Differences from the mean of the stimulus over people, in units of their source, cut at +-CLIP; 0 where nothing is known, as everybody else.
 
-    Each source (see :func:`_sources`) is brought to mean 0 and deviation 1 first: a mechanism that moves or stretches a feature does so for
-    everybody. A source with fewer than LEAST_PEOPLE people shows no unit of its own, and a side of one person no mean: these are the reference's.
-    The mean of a stimulus is that of its source where most people of the side are in it, else of the whole side; a stimulus of one person
-    has none, so that there the mean of the source stands.
+    Sources (see :func:`_sources`) are treated apart: a mechanism that moves or stretches a feature does so for everybody. A source with fewer
+    than LEAST_PEOPLE people shows no unit of its own; its unit is the reference's.
     """
-    persons, stimuli, sources = vectors.persons, vectors.stimuli, _sources(vectors)
-    everybody = len(np.unique(persons))
-    result = np.empty_like(vectors.values)
+    sources = _sources(vectors)
+    result = np.zeros_like(vectors.values)
     for source in np.unique(sources):
         rows = sources == source
-        own = vectors.values[rows]
-        enough = len(np.unique(persons[rows])) >= min(LEAST_PEOPLE, everybody)
-        told = own if enough and everybody > 1 else (vectors.values if everybody > 1 else reference.values)
-        result[rows] = (own - _mean(told)) / _unit_of(own if enough and everybody >= LEAST_PEOPLE else reference.values)
-    centred = result.copy()
-    for stimulus in np.unique(stimuli):
-        rows = stimuli == stimulus
-        if len(np.unique(persons[rows])) < 2:
-            continue
-        centred[rows] = result[rows] - _mean(result[rows])
-        for source in np.unique(sources[rows]):
-            part = rows & (sources == source)
-            if len(np.unique(persons[part])) >= max(2, everybody / 2):
-                centred[part] = result[part] - _mean(result[part])
-    # Units once more: the stimulus may have made most of the deviation.
-    unit = _unit_of(centred) if everybody >= LEAST_PEOPLE else np.ones_like(centred[0])
-    return np.clip(np.nan_to_num(centred / unit), -CLIP, CLIP)
+        centred = _centred(vectors, rows, reference)
+        many = vectors is reference or len(np.unique(vectors.persons[rows])) >= LEAST_PEOPLE
+        unit = _unit_of(centred) if many else _unit_of(_centred(reference, np.ones(len(reference), dtype=np.bool_), reference))
+        result[rows] = np.clip(np.nan_to_num(centred / unit), -CLIP, CLIP)
+    return result
+
+
+def _centred(vectors: Vectors, rows: NDArray[np.bool_], reference: Vectors) -> Floats:
+    """The rows of one source less the mean of their stimulus over the people of the source.
+
+    Where another source shows a stimulus by more than twice as many people (a raw gallery with some protected examples), its mean there, moved
+    and stretched to fit this source, is the better one. Where nobody else saw it the mean of the source stands, and that of the
+    reference where the side has one person.
+    """
+    values, persons, stimuli = vectors.values, vectors.persons, vectors.stimuli
+    result = values[rows] - _mean(values[rows] if len(np.unique(persons)) > 1 else reference.values)
+    borrowed = np.full_like(result, np.nan)
+    for stimulus in np.unique(stimuli[rows]):
+        here, there = rows & (stimuli == stimulus), ~rows & (stimuli == stimulus)
+        place, people = stimuli[rows] == stimulus, len(np.unique(persons[here]))
+        if len(np.unique(persons[there])) > 2 * people:
+            borrowed[place] = _mean(values[there])
+        elif people > 1:
+            result[place] = values[here] - _mean(values[here])
+    lent = np.isfinite(borrowed).any(axis=1)
+    if lent.any():
+        x, d = values[rows][lent], borrowed[lent]
+        x, d = x - _mean(x), np.nan_to_num(d - _mean(d))
+        square = (d**2).sum(axis=0)
+        slope = np.where(square > _TINY, (np.nan_to_num(x) * d).sum(axis=0) / np.maximum(square, _TINY), 0.0)
+        result[lent] = x - slope * d
+    return result
 
 
 def _mean(values: Floats) -> Floats:
