@@ -1,0 +1,1 @@
+"""Networks: torch, an optional extra (`pip install 'gazeveil[deep]'`), imported only when a network is built or used."""

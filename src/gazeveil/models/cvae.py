@@ -1,0 +1,246 @@
+"""The conditional variational autoencoder of S004 for speed profiles of saccades: 30 speeds and their conditions.
+
+    encoder   30 speeds + conditions -> 32 ReLU -> 32 means and 32 log variances
+    decoder   32 latent numbers + conditions -> 96 linear -> 30 speeds
+    loss      mean squared error over the 30 speeds + KL( N(mean, variance) || N(0, 1) ) summed over the latent numbers
+
+The conditions are amplitude (in 10 deg), duration (in 50 ms) and, where asked for, identity. S004 prints the second term with a minus and calls the first one
+both a norm and a mean squared error: with a minus there would be no minimum. Its "latent dimension 64" counts means and deviations.
+
+Speeds are in units of their own root mean square deviation from the training set's mean profile, so the mean profile has a loss of 1 and S004's printed
+validation loss of 0.33 would mean a third of the variance. In these units the KL term costs more than any latent number gains on saccades of real people:
+the encoder stops using them (posterior collapse), and what is left is the mean given the conditions. `weight` above 1 makes the squared error count more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.models.train import History, Schedule, torch_or_refuse, train
+
+if TYPE_CHECKING:
+    import torch
+
+#: Speeds of a profile.
+POINTS = 30
+
+#: Speeds beyond this are no eye's, and count as this much.
+MOST_DEG_S = 1000.0
+
+#: Units of amplitude and duration as conditions.
+AMPLITUDE_DEG, DURATION_S = 10.0, 0.05
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Sizes of the network; the defaults are S004's.
+
+    Parameters
+    ----------
+    hidden : int
+        Nodes between profile and latent numbers.
+    latent : int
+        Latent numbers.
+    decoder : int
+        Nodes, linear, between latent numbers and profile.
+    identity : bool
+        Whether who made the saccade is a condition.
+    linear : bool
+        Leave out the ReLU: then the best encoder is that of probabilistic PCA.
+    weight : float
+        What the mean squared error is multiplied by.
+    """
+
+    hidden: int = 32
+    latent: int = 32
+    decoder: int = 96
+    identity: bool = True
+    linear: bool = False
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "latent", "decoder"):
+            checks.count("Layers", name, getattr(self, name))
+        checks.positive("Layers", "weight", self.weight)
+
+    @property
+    def conditions(self) -> int:
+        """How many."""
+        return 3 if self.identity else 2
+
+
+def kl_divergence(mean: torch.Tensor, log_variance: torch.Tensor) -> torch.Tensor:
+    """KL( N(mean, variance) || N(0, 1) ) of each row, summed over its numbers: (mean**2 + variance - 1 - ln variance) / 2."""
+    return 0.5 * (mean**2 + log_variance.exp() - 1.0 - log_variance).sum(dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class CVAE:
+    """A trained, or at first random, network.
+
+    Parameters
+    ----------
+    layers : Layers
+        Its sizes.
+    encoder, decoder : torch.nn.Module
+        Its two halves.
+    middle : array, shape (30,)
+        The mean profile, in deg/s.
+    unit_deg_s : float
+        One in the network is this much.
+    """
+
+    layers: Layers
+    encoder: torch.nn.Module = field(repr=False)
+    decoder: torch.nn.Module = field(repr=False)
+    middle: Floats = field(repr=False)
+    unit_deg_s: float
+
+    @property
+    def latent(self) -> int:
+        """How many latent numbers."""
+        return self.layers.latent
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return next(self.encoder.parameters()).device
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """What is trained."""
+        return [*self.encoder.parameters(), *self.decoder.parameters()]
+
+    def inputs(self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats) -> tuple[torch.Tensor, torch.Tensor]:
+        """Speeds and conditions as the network sees them."""
+        import torch
+
+        known = [amplitude_deg / AMPLITUDE_DEG, duration_s / DURATION_S] + ([identity] if self.layers.identity else [])
+        speeds = (np.clip(profiles, 0.0, MOST_DEG_S) - self.middle) / self.unit_deg_s
+        kind = next(self.encoder.parameters()).dtype
+        return tuple(torch.as_tensor(a, dtype=kind, device=self.device) for a in (speeds, np.column_stack(known)))  # type: ignore[return-value]
+
+    def laws(self, speeds: torch.Tensor, known: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Means and log variances of the latent numbers."""
+        import torch
+
+        out = self.encoder(torch.cat((speeds, known), dim=1))
+        return out[:, : self.latent], out[:, self.latent :].clamp(-20.0, 20.0)
+
+    def loss(self, batch: Sequence[torch.Tensor], draws: torch.Generator | None) -> torch.Tensor:
+        """Mean loss of a batch; without a generator at the latent means, without drawing."""
+        import torch
+
+        speeds, known = batch
+        mean, log_variance = self.laws(speeds, known)
+        z = mean
+        if draws is not None:
+            z = mean + (0.5 * log_variance).exp() * torch.randn(mean.shape, generator=draws, device=mean.device, dtype=mean.dtype)
+        made = self.decoder(torch.cat((z, known), dim=1))
+        squares: torch.Tensor = ((made - speeds) ** 2).mean(dim=1)
+        if draws is None:
+            # What drawing adds to the squared error of a linear decoder on average, so that validation is the same loss without its noise.
+            squares = squares + (log_variance.exp() * self._gain()).sum(dim=1)
+        return (self.layers.weight * squares + kl_divergence(mean, log_variance)).mean()
+
+    def _gain(self) -> torch.Tensor:
+        """Mean square of what one unit of each latent number adds to the speeds."""
+        import torch
+
+        steps = torch.zeros(self.latent + 1, self.latent + self.layers.conditions, device=self.device, dtype=next(self.decoder.parameters()).dtype)
+        steps[1:, : self.latent] = torch.eye(self.latent)
+        made = self.decoder(steps)
+        out: torch.Tensor = ((made[1:] - made[0]) ** 2).mean(dim=1)
+        return out
+
+    def encode(self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats) -> tuple[Floats, Floats]:
+        """Means and standard deviations of the latent numbers of profiles in deg/s, each of shape (saccades, latent)."""
+        import torch
+
+        with torch.no_grad():
+            mean, log_variance = self.laws(*self.inputs(profiles, amplitude_deg, duration_s, identity))
+        return mean.double().cpu().numpy(), (0.5 * log_variance).exp().double().cpu().numpy()
+
+    def decode(self, latent: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats) -> Floats:
+        """Profiles in deg/s, shape (saccades, 30); where the network would go backwards they stand still."""
+        import torch
+
+        known = self.inputs(np.zeros((len(latent), POINTS)), amplitude_deg, duration_s, identity)[1]
+        with torch.no_grad():
+            made = self.decoder(torch.cat((torch.as_tensor(latent, dtype=known.dtype, device=self.device), known), dim=1))
+        return np.maximum(made.double().cpu().numpy() * self.unit_deg_s + self.middle, 0.0)
+
+
+def network(layers: Layers, middle: Floats, unit_deg_s: float, seed: int = 0, device: str = "cpu") -> CVAE:
+    """A network with random weights.
+
+    Raises
+    ------
+    MissingExtraError
+        Without torch.
+    """
+    torch_or_refuse()
+    import torch
+    from torch import nn
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        first, second = nn.Linear(POINTS + layers.conditions, layers.hidden), nn.Linear(layers.hidden, 2 * layers.latent)
+        encoder = nn.Sequential(first, second) if layers.linear else nn.Sequential(first, nn.ReLU(), second)
+        decoder = nn.Sequential(nn.Linear(layers.latent + layers.conditions, layers.decoder), nn.Linear(layers.decoder, POINTS))
+    return CVAE(layers, encoder.to(device), decoder.to(device), middle, unit_deg_s)
+
+
+def trained(
+    profiles: Floats,
+    amplitude_deg: Floats,
+    duration_s: Floats,
+    identity: Floats,
+    training: NDArray[np.bool_] | None = None,
+    layers: Layers | None = None,
+    schedule: Schedule | None = None,
+    device: str = "cpu",
+) -> tuple[CVAE, History]:
+    """Train the network.
+
+    Parameters
+    ----------
+    profiles : array, shape (saccades, 30)
+        Speeds in deg/s.
+    amplitude_deg, duration_s, identity : arrays, shape (saccades,)
+        The conditions; identity as any number near 1.
+    training : array of bool, optional
+        Which saccades are trained on, the others are held out; all by default.
+    layers, schedule : optional
+        S004's by default.
+    device : str
+        As torch names it.
+
+    Raises
+    ------
+    DataError
+        Without a saccade to train on.
+    MissingExtraError
+        Without torch.
+    """
+    torch_or_refuse()
+    chosen = np.ones(len(profiles), dtype=np.bool_) if training is None else training
+    if not chosen.any():
+        raise DataError("The C-VAE needs at least one saccade to train on. Use model='ppca', or recordings with saccades.")
+    speeds = np.clip(profiles[chosen], 0.0, MOST_DEG_S)
+    middle = speeds.mean(axis=0)
+    unit = max(float(np.sqrt(((speeds - middle) ** 2).mean())), 1e-6)
+    plan = schedule if schedule is not None else Schedule()
+    net = network(layers if layers is not None else Layers(), middle, unit, plan.seed, device)
+    known = (profiles, amplitude_deg, duration_s, identity)
+    rows, held_out = (net.inputs(*(a[part] for a in known)) for part in (chosen, ~chosen))
+    history = train(net.parameters(), net.loss, rows, held_out, plan)
+    return net, history

@@ -1,0 +1,349 @@
+"""Synthetic events whose seed is a random person of a crowd, each with a randomised test of plausible deniability.
+
+The people who saw one stimulus are a *pool* of N. At a time of a synthetic recording an event is drawn as follows, in up to so many attempts:
+
+1. with probability 1/N the attempt is rejected in any case;
+2. a person is drawn uniformly from the pool, and one of their *records* around that time, uniformly; who has none there is a rejection;
+3. the event is the record moved by normal noise of a public size (its place on a sphere by the von Mises-Fisher law);
+4. with p_a the density that person a's records there would have given, averaged over them, the people are counted whose p_a lies in the cell of the drawn
+   person's. The event passes if there are at least max(k, k + margin + z) of them, z fresh discrete Laplace noise of scale 1/epsilon0.
+
+The floor k is there because of the attempts: without it, noise would let events pass that fewer than k people could have seeded, if only one tried often
+enough. Nothing here knows for whom a recording is made, so all names get recordings of one law: proofs/event-synth-pd.md.
+
+:func:`draw` can also take all records from one person, without the test of single events; it then adds up the logarithm of the density of everything it
+drew under each person of the pool, for a test of the whole (:func:`gazeveil.privacy.synthesis.pd_test.joint_counts`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+from gazeveil.privacy.noise.exact import _below, _laplace_one, laplace_scale
+from gazeveil.privacy.noise.rng import Source, WordArray
+from gazeveil.privacy.synthesis.pd_test import cell
+
+#: No synthetic fixation is shorter.
+LEAST_FIXATION_S = 0.02
+
+# Densities below exp(-this) count as 0; the law of the noise reaches them with a probability below 1e-20.
+_FAINTEST = 60.0
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Events of one kind of all people of a pool.
+
+    Parameters
+    ----------
+    values : array, shape (records, numbers)
+        What describes an event, in units of the noise's standard deviation; one person's records after another's, each in order of time.
+    place : array, shape (records, 3)
+        Unit vectors of places on a sphere; without a meaning where `kappa` is 0.
+    kappa : float
+        Concentration of the noise of places; 0 where places are among the values or there are none.
+    onset_s : array, shape (records,)
+        When each event begins.
+    starts : array of int64, shape (people + 1,)
+        Where each person's records begin, and the end.
+    """
+
+    values: Floats = field(repr=False)
+    place: Floats = field(repr=False)
+    kappa: float
+    onset_s: Floats = field(repr=False)
+    starts: Ints = field(repr=False)
+
+    @property
+    def people(self) -> int:
+        """How many."""
+        return len(self.starts) - 1
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which records may seed an event, and when it passes.
+
+    Parameters
+    ----------
+    k : int
+        How many people must be plausible.
+    width : float
+        Of a cell in the natural logarithm.
+    epsilon0 : Fraction
+        One over the scale of the threshold's noise.
+    margin : int
+        How far the middle of the threshold lies above k.
+    attempts : int
+        Most attempts for one event.
+    window_s : float
+        Records that begin within this many seconds of an event's time may seed it.
+    nearest : bool
+        Of these only each person's first from that time on, or their last where there is none.
+    """
+
+    k: int
+    width: float
+    epsilon0: Fraction
+    margin: int
+    attempts: int
+    window_s: float
+    nearest: bool
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How time goes on from one event to the next.
+
+    Parameters
+    ----------
+    column : int
+        Which of a fixation's values is the logarithm of its seconds.
+    unit, middle : float
+        That logarithm is middle + unit * value.
+    lost_s : float
+        What a fixation that never passed takes.
+    between_s : float
+        What lies between two fixations.
+    """
+
+    column: int
+    unit: float
+    middle: float
+    lost_s: float
+    between_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Events of one synthetic recording, fixations and saccades in turn.
+
+    Parameters
+    ----------
+    fixations, saccades : arrays, shape (n, numbers)
+        Values as in :class:`Records`; rows of NaN are events that never passed.
+    places : array, shape (n, 3)
+        Places on a sphere.
+    attempts : int
+        How many were made.
+    joint : array, shape (people,)
+        Where all records were one person's: logarithm of the density of everything under each person.
+    """
+
+    fixations: Floats = field(repr=False)
+    places: Floats = field(repr=False)
+    saccades: Floats = field(repr=False)
+    attempts: int
+    joint: Floats = field(repr=False)
+
+
+def most_events(length_s: float, clock: Clock) -> int:
+    """Most fixations that a recording of that length can hold, and most saccades."""
+    return int((1.05 * length_s + 1.0) / (LEAST_FIXATION_S + clock.between_s)) + 2
+
+
+def draw(fixations: Records, saccades: Records, rule: Rule, clock: Clock, length_s: float, source: Source, own: int = -1) -> Drawn:
+    """Events for one recording.
+
+    Parameters
+    ----------
+    fixations, saccades : Records
+        Of the same pool.
+    rule : Rule
+        Which events may be released.
+    clock : Clock
+        How time goes on.
+    length_s : float
+        How long the recording is; a little more is drawn, because saccades differ in length.
+    source : Source
+        Random words.
+    own : int
+        The one person whose records are taken, without a test; -1 for the crowd.
+    """
+    t, s = laplace_scale(1 / rule.epsilon0)
+    room = most_events(length_s, clock)
+    words = source.take(4096)
+    while True:
+        f, p, z = (np.full((room, n), np.nan) for n in (fixations.values.shape[1], 3, saccades.values.shape[1]))
+        numbers, joint = np.zeros(2, dtype=np.int64), np.zeros(fixations.people)
+        enough = _fill(
+            length_s, clock.column, clock.unit, clock.middle, clock.lost_s, clock.between_s,
+            fixations.values, fixations.place, fixations.kappa, fixations.onset_s, fixations.starts,
+            saccades.values, saccades.place, saccades.kappa, saccades.onset_s, saccades.starts,
+            rule.k, rule.margin, rule.width, rule.attempts, rule.window_s, rule.nearest, own,
+            np.uint64(t), np.uint64(s), words, f, p, z, numbers, joint,
+        )  # fmt: skip
+        # With more words the same ones come first again, so what was drawn stays as it was.
+        more = source.take(0 if enough else len(words))
+        both = np.concatenate((words, more))
+        words[:], more[:] = 0, 0  # used bits must not linger in memory
+        if enough:
+            both[:] = 0
+            n = int(numbers[0])
+            return Drawn(f[:n], p[:n], z[:n], int(numbers[1]), joint)
+        words = both
+
+
+@compiled
+def _uniform(word: np.uint64) -> float:
+    """Uniform on (0, 1] in steps of 2**-53."""
+    return (float(word >> np.uint64(11)) + 1.0) * 2.0**-53
+
+
+@compiled
+def _span(onset: Floats, first: int, last: int, at_s: float, window_s: float, nearest: bool) -> tuple[int, int]:
+    """The records of one person that may seed an event at a time."""
+    lo, hi = first, last
+    begin = at_s if nearest else at_s - window_s
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if onset[middle] < begin:
+            lo = middle + 1
+        else:
+            hi = middle
+    if nearest and lo == last and last > first and onset[last - 1] >= at_s - window_s:
+        return last - 1, last
+    stop = lo
+    while stop < last and onset[stop] <= at_s + window_s and (stop == lo or not nearest):
+        stop += 1
+    return lo, stop
+
+
+@compiled
+def _moved(place: Floats, kappa: float, u: float, turn: float, out: Floats) -> None:
+    """A place moved by the von Mises-Fisher law of that concentration (Ulrich 1984; in three dimensions in closed form)."""
+    w = 1.0 + math.log(u + (1.0 - u) * math.exp(-2.0 * kappa)) / kappa
+    side = math.sqrt(max(1.0 - w * w, 0.0))
+    # two directions across, the first from an axis that is far from the place
+    ax, ay = (1.0, 0.0) if abs(place[0]) < 0.6 else (0.0, 1.0)
+    bx, by, bz = -place[2] * ay, place[2] * ax, place[0] * ay - place[1] * ax
+    n = math.sqrt(bx * bx + by * by + bz * bz)
+    bx, by, bz = bx / n, by / n, bz / n
+    cx, cy, cz = place[1] * bz - place[2] * by, place[2] * bx - place[0] * bz, place[0] * by - place[1] * bx
+    p, q = side * math.cos(turn), side * math.sin(turn)
+    out[0], out[1], out[2] = w * place[0] + p * bx + q * cx, w * place[1] + p * by + q * cy, w * place[2] + p * bz + q * cz
+
+
+@compiled
+def _density(values: Floats, place: Floats, kappa: float, lo: int, hi: int, y: Floats, where: Floats) -> float:
+    """Logarithm of the mean density of an event under some records, up to what is the same for all."""
+    total, size = 0.0, values.shape[1]
+    for r in range(lo, hi):
+        away = 0.0
+        if kappa > 0.0:
+            away = kappa * (1.0 - place[r, 0] * where[0] - place[r, 1] * where[1] - place[r, 2] * where[2])
+            if away > _FAINTEST:
+                continue
+        for d in range(size):
+            step = y[d] - values[r, d]
+            away += 0.5 * step * step
+        if away < _FAINTEST:
+            total += math.exp(-away)
+    return math.log(total / (hi - lo)) if total > 0.0 else -math.inf
+
+
+@compiled
+def _event(
+    values: Floats, place: Floats, kappa: float, onset: Floats, starts: Ints, at_s: float,
+    k: int, margin: int, width: float, attempts: int, window_s: float, nearest: bool, own: int,
+    t: np.uint64, s: np.uint64, words: WordArray, position: int, spans: Ints, y: Floats, where: Floats, numbers: Ints, joint: Floats,
+) -> tuple[bool, int]:  # fmt: skip
+    """One event: whether it passed, and the position after the words it took, -1 if they did not suffice."""
+    people, size = len(starts) - 1, values.shape[1]
+    for a in range(people):
+        spans[a, 0], spans[a, 1] = _span(onset, starts[a], starts[a + 1], at_s, window_s, nearest)
+    for _ in range(attempts if own < 0 else 1):
+        numbers[1] += 1
+        b, wanted, coin = np.int64(own), np.int64(0), np.uint64(1)
+        if own < 0:
+            coin, position = _below(np.uint64(people), words, position)
+            if position < 0:
+                return False, -1
+            chosen, position = _below(np.uint64(people), words, position)
+            if position < 0:
+                return False, -1
+            noise, position = _laplace_one(t, s, words, position)
+            if position < 0:
+                return False, -1
+            b, wanted = np.int64(chosen), max(np.int64(k), k + margin + noise)
+        lo, hi = spans[b, 0], spans[b, 1]
+        if coin == np.uint64(0) or hi == lo or wanted > people:
+            continue
+        picked, position = _below(np.uint64(hi - lo), words, position)
+        if position < 0 or position + size + 3 > len(words):
+            return False, -1
+        r = lo + np.int64(picked)
+        for d in range(0, size, 2):
+            radius, turn = math.sqrt(-2.0 * math.log(_uniform(words[position]))), 2.0 * math.pi * _uniform(words[position + 1])
+            position += 2
+            y[d] = values[r, d] + radius * math.cos(turn)
+            if d + 1 < size:
+                y[d + 1] = values[r, d + 1] + radius * math.sin(turn)
+        if kappa > 0.0:
+            _moved(place[r], kappa, _uniform(words[position]), 2.0 * math.pi * _uniform(words[position + 1]), where)
+            position += 2
+        if own >= 0:
+            for a in range(people):
+                joint[a] += _density(values, place, kappa, spans[a, 0], spans[a, 1], y, where) if spans[a, 1] > spans[a, 0] else -math.inf
+            return True, position
+        mine, count = cell(_density(values, place, kappa, lo, hi, y, where), width), 1
+        for a in range(people):
+            if count >= wanted:
+                break
+            if a != b and spans[a, 1] > spans[a, 0] and cell(_density(values, place, kappa, spans[a, 0], spans[a, 1], y, where), width) == mine:
+                count += 1
+        if count >= wanted:
+            return True, position
+    if own >= 0:
+        # Nothing there: whoever has a record there would have shown something.
+        for a in range(people):
+            if spans[a, 1] > spans[a, 0]:
+                joint[a] = -math.inf
+    return False, position
+
+
+@compiled
+def _fill(
+    length_s: float, column: int, unit: float, middle: float, lost_s: float, between_s: float,
+    f_values: Floats, f_place: Floats, f_kappa: float, f_onset: Floats, f_starts: Ints,
+    s_values: Floats, s_place: Floats, s_kappa: float, s_onset: Floats, s_starts: Ints,
+    k: int, margin: int, width: float, attempts: int, window_s: float, nearest: bool, own: int,
+    t: np.uint64, s: np.uint64, words: WordArray, out_f: Floats, out_p: Floats, out_s: Floats, numbers: Ints, joint: Floats,
+) -> bool:  # fmt: skip
+    """All events of a recording; whether the words sufficed."""
+    position, at_s, n = 0, 0.0, 0
+    spans = np.empty((len(f_starts), 2), dtype=np.int64)
+    f, p, z = np.empty(f_values.shape[1]), np.zeros(3), np.empty(s_values.shape[1])
+    while at_s < 1.05 * length_s + 1.0 and n < len(out_f):
+        when_s = min(at_s, length_s)
+        passed, position = _event(
+            f_values, f_place, f_kappa, f_onset, f_starts, when_s, k, margin, width, attempts, window_s, nearest, own,
+            t, s, words, position, spans, f, p, numbers, joint,
+        )  # fmt: skip
+        if position < 0:
+            return False
+        lasts = lost_s
+        if passed:
+            out_f[n], out_p[n] = f, p
+            lasts = max(math.exp(middle + unit * f[column]), LEAST_FIXATION_S)
+        passed, position = _event(
+            s_values, s_place, s_kappa, s_onset, s_starts, when_s, k, margin, width, attempts, window_s, nearest, own,
+            t, s, words, position, spans, z, p, numbers, joint,
+        )  # fmt: skip
+        if position < 0:
+            return False
+        if passed:
+            out_s[n] = z
+        n += 1
+        at_s += lasts + between_s
+    numbers[0] = n
+    return True

@@ -1,0 +1,367 @@
+"""event-synth-pd: recordings of synthetic events, each of which several people could have been the seed of (S004 section 2.2 and its main paper).
+
+`published`: each fixation and saccade of a person is replaced by one that its own parameters generate, as soon as k - 1 other people have an event that gives
+it a probability in the same cell of powers of gamma (:mod:`gazeveil.privacy.synthesis.event_published`). Refuted: the deniers change from event to event, and
+everything a person does together tells who it is.
+
+`corrected`, for stimuli that at least k people saw:
+
+1. every event of every synthetic recording has a fresh seed: a random person of all who saw the stimulus, so no name is tied to anybody;
+2. the event is the seed's parameters with noise of a public size, so that the densities of different people overlap; durations are among the parameters;
+3. it is kept if at least k people are plausible, with a random threshold above that, else drawn anew, in up to `attempts` attempts
+   (:mod:`gazeveil.privacy.synthesis.crowd`); one that never passes is lost time;
+4. samples are drawn from the parameters, saccades by the generator of :mod:`gazeveil.privacy.synthesis.saccade_models`, to each recording's own length.
+
+With `seeds="own"` step 1 is left out: a name's events are seeded by that person alone, and the name is released only if k people, that one among them, would
+have given *all* of it with probabilities within gamma_total: the test for whole sequences, which nearly nobody passes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.events import METHODS
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.exactly import Number, exact, shown
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.exact import discrete_laplace
+from gazeveil.privacy.noise.rng import Source, Words, source
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
+from gazeveil.privacy.synthesis.crowd import Drawn, Rule, draw, most_events
+from gazeveil.privacy.synthesis.event_plans import PLACE_SHARE, Coding, Plan
+from gazeveil.privacy.synthesis.event_published import Published, published_plans
+from gazeveil.privacy.synthesis.event_training import by_content, closed_form, coding, network
+from gazeveil.privacy.synthesis.ksame_synth import _one_kind_of_space
+from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.pd_test import charge, joint_counts, width
+from gazeveil.privacy.synthesis.saccade_models import Generator
+
+#: Generators of saccades; forms of a saccade's probability; whom the test asks; whose events are seeds; what becomes of events that never pass.
+MODELS, PROBABILITIES, OTHERS, SEEDS, FAILED = ("ppca", "cvae"), ("latent", "histogram"), ("all", "same-index"), ("crowd", "own"), ("drop", "release")
+
+#: The delta up to which the attempts are charged as differential privacy.
+DELTA = Fraction(1, 10**6)
+
+Key = tuple[str, str, str, str]
+
+_REFUTED = (
+    "it speaks of one event at a time. Each released event has k - 1 other people with a probability within gamma, but not the same people each time, so the"
+    " events of a person together single them out (0.7 of 20 people are found from 60 events where 1/k is 0.25); besides, the test has a fixed threshold, and"
+    " durations, order, gaps and number of events are the person's own"
+)
+
+_NOT_COVERED = (
+    "who took part, which recordings each name has, their lengths and rates",
+    "what people did: a synthetic event lies near one of somebody's, though at least k people could be that one",
+    "a second release about the same people",
+)
+
+
+@dataclass(frozen=True)
+class EventSynthPD(Mechanism[Cohort]):
+    """Replace recordings by synthetic events that pass a test of plausible deniability.
+
+    Parameters
+    ----------
+    k : int
+        People who must be plausible as the seed, that one among them; at least 2.
+    gamma : number
+        How many times as probable one may be as another, at least 1; with 1 nothing but equal probabilities pass.
+    epsilon0 : number
+        One over the scale of the threshold's noise; `corrected` alone.
+    attempts : int
+        Most attempts for one event.
+    model : str
+        Generator of saccades: `ppca`, or `cvae` (S004's network, needs torch).
+    probability : str
+        Of a saccade: `latent` normals (S004), or summed bins of each person's speeds, `histogram` (main paper; `published` alone).
+    others : str
+        Whom the test asks. `published`: `all` saccades of others, or those of the `same-index`. `corrected`: all events within `window_s` of the
+        synthetic event's time, or each person's first from then on.
+    seeds : str
+        `crowd`, or `own` with the test of whole sequences; `corrected` alone.
+    gamma_total : number, optional
+        Gamma of the test of whole sequences; `gamma` by default.
+    margin : int
+        How far the middle of the random threshold lies above k: what makes the tests differentially private. `corrected` alone.
+    rho : number, optional
+        Trains `ppca` with that budget of zero-concentrated differential privacy, and takes public middles for all else; `corrected` alone.
+    place_deg : float, optional
+        Noise of places, `corrected` alone; by default 5 % of the smaller extent of screen or sphere (9 degrees on a sphere).
+    window_s : float
+        How far in time a seed may lie from the event it seeds; `corrected` alone.
+    failed : str
+        What becomes of an event that never passed in `published`: `drop` it, or `release` its last attempt all the same.
+    detector : str
+        Which detector finds the events (:func:`gazeveil.detect`); other events than fixations and saccades are lost time.
+    reading : str
+        `corrected` or `published`.
+
+    Examples
+    --------
+    >>> EventSynthPD(4, 2).claim.status, EventSynthPD(4, 2, reading="published").claim.status
+    ('proved', 'refuted')
+    """
+
+    k: int
+    gamma: Number
+    epsilon0: Number = 1
+    attempts: int = 100
+    model: str = "ppca"
+    probability: str = "latent"
+    others: str = "all"
+    seeds: str = "crowd"
+    gamma_total: Number | None = None
+    margin: int = 0
+    rho: Number | None = None
+    place_deg: float | None = None
+    window_s: float = 10.0
+    failed: str = "drop"
+    detector: str = "ivt"
+
+    name: ClassVar[str] = "event-synth-pd"
+    kind: ClassVar[str] = "cohort"
+    paper: ClassVar[str] = "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023), S004"
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim("plausible-deniability", "user", "proved", "no name is tied to anybody; each event has k plausible seeds"),
+        "published": Claim("plausible-deniability", "user", "refuted", "holds for single events, and their deniers change"),
+    }
+
+    def check(self) -> None:
+        """Check every parameter, and that the reading has it."""
+        self.store("k", checks.count(self.name, "k", self.k, least=2))
+        self.store("gamma", exact(self.name, "gamma", self.gamma, least=1))
+        self.store("epsilon0", exact(self.name, "epsilon0", self.epsilon0, above=0))
+        self.store("attempts", checks.count(self.name, "attempts", self.attempts))
+        self.store("margin", checks.count(self.name, "margin", self.margin, least=0))
+        for name, words in (("model", MODELS), ("probability", PROBABILITIES), ("others", OTHERS), ("seeds", SEEDS), ("failed", FAILED), ("detector", METHODS)):
+            checks.one_of(self.name, name, getattr(self, name), words)
+        if self.gamma_total is not None:
+            self.store("gamma_total", exact(self.name, "gamma_total", self.gamma_total, least=1))
+        if self.place_deg is not None:
+            self.store("place_deg", checks.positive(self.name, "place_deg", self.place_deg))
+        self.store("window_s", checks.positive(self.name, "window_s", self.window_s))
+        if self.rho is not None:
+            self.store("rho", exact(self.name, "rho", self.rho, above=0))
+            if self.model != "ppca":
+                checks.refuse(self.name, "rho", "left out with model='cvae': only ppca is trained with a budget", self.rho, "Use model='ppca'.")
+        published = self.reading == "published"
+        for name, wanted in (("seeds", "crowd"), ("rho", None), ("margin", 0), ("place_deg", None), ("gamma_total", None)):
+            if published and getattr(self, name) != wanted:
+                checks.refuse(self.name, name, "left out in the published reading", getattr(self, name), "Use reading='corrected'.")
+        for name, word in (("probability", "latent"), ("failed", "drop")):
+            if not published and getattr(self, name) != word:
+                checks.refuse(self.name, name, f"{word} in the corrected reading", getattr(self, name), "Use reading='published'.")
+        if self.probability == "histogram" and self.others == "same-index":
+            checks.refuse(self.name, "others", "all with probability='histogram': a person's histograms have no index", self.others)
+
+    def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
+        """Synthesise a cohort; see :class:`Mechanism`.
+
+        Recordings are held one at a time, their events all together. Each keeps its length; in `corrected` a recording is lost as a whole if fewer than k
+        people have one of that stimulus, session and task, or if its rate is not known. Samples of recordings that are not loaded yet are drawn each
+        time they are looked at, the same each time.
+
+        Raises
+        ------
+        ParameterError
+            For anything but a Cohort.
+        DataError
+            For fewer than k people, or a sphere and a screen under one stimulus.
+        MissingExtraError
+            For model='cvae' without torch.
+        """
+        if not isinstance(data, Cohort):
+            checks.refuse(self.name, "data", "a Cohort", data, "Put recordings into one with gazeveil.Cohort(recordings).")
+        people = {key[0] for key in data.keys}
+        if len(people) < self.k:
+            raise DataError(
+                f"{self.name} with k = {self.k} needs at least {self.k} people, and this cohort has recordings of {len(people)}. Choose a smaller k."
+                " Nothing was released."
+            )
+        motions = {r.key: motion(r, self.detector) for r in data}
+        _one_kind_of_space(motions)
+        plans, notes, guarantee = self._published(motions, seed) if self.reading == "published" else self._corrected(motions, seed)
+        lazy = any(isinstance(item, Handle) for item in data.items)
+        out = Cohort(_drawn(plans, seed, lazy), data.people if self.reading == "published" else {}, name=data.name)
+        return Release(out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes)
+
+    # --- published -----------------------------------------------------------------------------------------------------------------
+
+    def _published(self, motions: Mapping[Key, Motion], seed: int | None) -> tuple[dict[Key, Plan], dict[str, int], Guarantee]:
+        names = sorted({key[0] for key in motions})
+        identity = {person: i / len(names) for i, person in enumerate(names)}
+        generator, _ = self._generator(motions, names, identity, seed)
+        how = Published(
+            self.k, width(self.gamma), self.attempts, self.probability == "histogram", self.others == "same-index", self.failed == "release"
+        )  # fmt: skip
+        plans, notes = published_plans(motions, identity, generator, how, lambda key: source(seed, self.name, "events", *key))
+        about = Guarantee(
+            "plausible-deniability",
+            "user",
+            "not a comparison of two datasets: other people could have given the released events",
+            {"k": Fraction(self.k), "gamma": Fraction(self.gamma)},
+            mechanism=self.title,
+            not_covered=("the attributes of people", "events that never passed, which are released all the same" if self.failed == "release" else "lengths"),
+            status="refuted",
+            reason=_REFUTED,
+        )
+        return plans, notes, about
+
+    # --- corrected -----------------------------------------------------------------------------------------------------------------
+
+    def _corrected(self, motions: Mapping[Key, Motion], seed: int | None) -> tuple[dict[Key, Plan], dict[str, int], Guarantee]:
+        people = by_content(motions)
+        generator, delta_num = self._generator(motions, people, None, seed)
+        code = coding(generator, motions, people, public=self.rho is not None)
+        rule = Rule(self.k, width(self.gamma), Fraction(self.epsilon0), self.margin, self.attempts, self.window_s, self.others == "same-index")
+        plans = {key: _nothing(m) for key, m in motions.items()}
+        drawn: dict[Key, Drawn] = {}
+        joint, allowed = np.zeros((len(people), len(people))), 0
+        for cell in sorted({key[1:] for key in motions}):
+            # Who belongs to a pool is public: whoever has a recording of known rate, with or without events in it.
+            seats = [i for i, p in enumerate(people) if (p, *cell) in motions and motions[p, *cell].rate_hz > 0]
+            if len(seats) < self.k:
+                continue
+            keys = [(people[i], *cell) for i in seats]
+            pool = [motions[key] for key in keys]
+            coded = replace(code, place_deg=self._place_deg(pool))
+            for seat, key, m, one in zip(seats, keys, pool, self._draw(coded, keys, pool, rule, seed), strict=True):
+                drawn[key], plans[key] = one, coded.plan(one, m.space, m.rate_hz, m.samples)
+                allowed += 2 * self.attempts * most_events(m.samples / m.rate_hz, coded.clock(m.space))
+                # Whoever has no recording there would have released none.
+                density = np.full(len(people), -np.inf)
+                density[seats] = one.joint
+                joint[seat] += density
+        notes = _notes(drawn, len(motions))
+        if self.seeds == "crowd":
+            return plans, notes, self._crowd_guarantee(allowed, delta_num)
+        passed = self._joint_pass(joint, seed)
+        notes["names_released"] = int(passed.sum())
+        kept = {person for person, good in zip(people, passed, strict=True) if good}
+        plans = {key: plan if key[0] in kept else _nothing(motions[key]) for key, plan in plans.items()}
+        return plans, notes, self._own_guarantee(len(kept), len(people), delta_num)
+
+    def _draw(self, coding: Coding, keys: Sequence[Key], pool: Sequence[Motion], rule: Rule, seed: int | None) -> list[Drawn]:
+        """Events of the recordings of one stimulus; compiled code that lets other threads run."""
+        records = coding.records(pool)
+
+        def one(seat: int) -> Drawn:
+            m, bits = pool[seat], source(seed, self.name, "events", *keys[seat])
+            return draw(*records, rule, coding.clock(m.space), m.samples / m.rate_hz, bits, seat if self.seeds == "own" else -1)
+
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as threads:
+            return list(threads.map(one, range(len(pool))))
+
+    def _joint_pass(self, joint: NDArray[np.float64], seed: int | None) -> NDArray[np.bool_]:
+        """Which names may be released: enough people in the cell of the one behind it, with the random threshold of single events."""
+        counts = joint_counts(joint, width(self.gamma if self.gamma_total is None else self.gamma_total))
+        noise = discrete_laplace(1 / Fraction(self.epsilon0), len(counts), Words(source(seed, self.name, "names")))
+        return np.asarray(counts >= np.maximum(self.k, self.k + self.margin + noise), dtype=np.bool_)
+
+    def _place_deg(self, pool: Sequence[Motion]) -> float:
+        if self.place_deg is not None:
+            return self.place_deg
+        return PLACE_SHARE * max(min(m.space.width_deg, m.space.height_deg) for m in pool)
+
+    def _generator(
+        self, motions: Mapping[Key, Motion], people: Sequence[str], identity: Mapping[str, float] | None, seed: int | None
+    ) -> tuple[Generator, Fraction]:
+        """The generator of saccades, and what finite arithmetic adds to delta in training it."""
+        bits = source(seed, self.name, "training")
+        if self.model == "cvae":
+            return network(motions, people, identity, bits), Fraction(0)
+        return closed_form(motions, people, None if self.rho is None else Fraction(self.rho), bits)
+
+    # --- promises ------------------------------------------------------------------------------------------------------------------
+
+    def _crowd_guarantee(self, allowed: int, delta_num: Fraction) -> Guarantee:
+        epsilon, delta = charge(self.k, self.gamma, self.epsilon0, self.margin, allowed)
+        if self.rho is None or delta > DELTA:
+            budget = "somebody who knows everybody else's raw data: there is no differential privacy without rho and a margin that keeps delta small"
+        else:
+            budget = (
+                f"somebody who knows everybody else's raw data: as differential privacy the {allowed:,} attempts that may be made come to"
+                f" epsilon = {shown(epsilon)} and delta = {float(delta):.2g}, besides rho = {shown(Fraction(self.rho))} for training"
+            )
+        return Guarantee(
+            "plausible-deniability",
+            "user",
+            "not a comparison of two datasets: what is released under a name is drawn from the same law for whichever person is behind it",
+            {"k": Fraction(self.k), "gamma": Fraction(1)},
+            mechanism=self.title,
+            assumptions=("who has which recordings, their lengths and rates are public", "the release is the only one made about these people"),
+            not_covered=(*_NOT_COVERED, budget),
+            reason="proofs/event-synth-pd.md",
+            delta_num=delta_num,
+        )
+
+    def _own_guarantee(self, released: int, names: int, delta_num: Fraction) -> Guarantee:
+        share = f"{released} of {names} names passed the test of whole sequences and were released, the others are lost, which says that they are like too few"
+        step = "; with seeds='crowd' every name is released" if 2 * released < names else ""
+        return Guarantee(
+            "plausible-deniability",
+            "user",
+            "not a comparison of two datasets: of all people at least k would have given everything under a released name with probabilities within gamma",
+            {"k": Fraction(self.k), "gamma": Fraction(self.gamma if self.gamma_total is None else self.gamma_total)},
+            mechanism=self.title,
+            assumptions=("who has which recordings, their lengths and rates are public", "the release is the only one made about these people"),
+            not_covered=(*_NOT_COVERED, share + step),
+            reason="proofs/event-synth-pd.md",
+            delta_num=delta_num,
+        )
+
+
+def _notes(drawn: Mapping[Key, Drawn], recordings: int) -> dict[str, int]:
+    """Counts for whoever holds the raw data."""
+    found = drawn.values()
+    return {
+        "fixations": sum(len(d.fixations) for d in found),
+        "fixations_dropped": sum(int(np.isnan(d.fixations[:, -1]).sum()) for d in found),
+        "saccades": sum(len(d.saccades) for d in found),
+        "saccades_dropped": sum(int(np.isnan(d.saccades[:, -1]).sum()) for d in found),
+        "attempts": sum(d.attempts for d in found),
+        "recordings_lost": recordings - len(drawn),
+    }
+
+
+def _nothing(m: Motion) -> Plan:
+    """A recording of that length with no events."""
+    none = np.empty(0, dtype=np.int64)
+    return Plan(Motion(m.space, m.rate_hz, m.samples, np.empty((0, 5)), np.empty((0, 4)), none.astype(np.bool_), none), np.empty((0, 30)))
+
+
+def _drawn(plans: Mapping[Key, Plan], seed: int | None, lazy: bool) -> list[Recording | Handle]:
+    """Recordings drawn from plans: at once, or when they are looked at."""
+    secret = Secret() if seed is None else None
+    items: list[Recording | Handle] = []
+    for key, plan in plans.items():
+        bits: Callable[[], Source] = partial(source, seed, EventSynthPD.name, "samples", *key) if secret is None else partial(_keyed, secret, key)
+        load = partial(_recording, key, plan, bits)
+        items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
+    return items
+
+
+def _keyed(secret: Secret, key: Key) -> Source:
+    return KeyedSource(secret.key(*key))
+
+
+def _recording(key: Key, plan: Plan, bits: Callable[[], Source]) -> Recording:
+    x, y = plan.samples(Words(bits()))
+    m = plan.motion
+    t: NDArray[np.int64] = np.rint(np.arange(m.samples) * (1e9 / m.rate_hz if m.rate_hz > 0 else 1e7)).astype(np.int64)
+    return Recording(key[0], key[1], t, x, y, space=m.space, rate_hz=m.rate_hz, session=key[2], task=key[3])
