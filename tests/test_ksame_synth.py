@@ -229,6 +229,18 @@ def test_the_crowd_keeps_the_time_at_which_things_happen() -> None:
     assert (np.abs(by_index[(when > 7) & (when < 13), 0]) < 4).any()
 
 
+def test_the_crowd_does_not_wait_for_who_is_lost() -> None:
+    going = [sequence(np.full(80, 0.2), np.zeros((80, 2)), 19.0) for _ in range(2)]
+    gone = sequence(np.full(4, 0.2), np.full((4, 2), 3.0), 19.0)
+    gone.values[-1, 10] = 18.0
+    found = average_in_time([*going, gone], 3, False)
+    seconds = found[:, [5, 9, 10]].sum(axis=1)
+    assert found[:, 10].max() == pytest.approx(0.5 / 3)
+    assert found[:, 10].sum() == pytest.approx(0.5 / 3)
+    assert seconds.sum() > 19.0
+    assert average([*going, gone], 3)[:, 10].tolist() == pytest.approx([0, 0, 0, 6.0])
+
+
 def test_the_crowd_looks_where_most_look_and_not_between() -> None:
     n = 40
     places = {"left": (-8.0, 0.0), "right": (8.0, 0.0)}

@@ -6,7 +6,7 @@ saccades in turn; places on a sphere are averaged as directions.
 
 * A fixation that no saccade follows (a gap, another fixation, the end of the recording) gets the mean of the recording's own saccades; a recording
   without any gets :data:`PUBLIC_SACCADE`.
-* Saccades and lost time before the first fixation, and a saccade after another one, count as lost time.
+* A saccade after another one counts as lost time. What comes before the first fixation is left out.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ PUBLIC_SACCADE = (250.0, 0.5, 0.3, 0.04)
 
 #: Lost time is saved up and released as one stretch once it comes to this, as a blink: a sample lost here and there is nothing a tracker does.
 BLINK_S = 0.1
+
+#: Longest lost time that counts on the common clock.
+LONGEST_BLINK_S = 0.5
 
 #: How near two people's gaze must be to count as looking at one thing: about the width of the parafovea.
 NEAR_DEG = 5.0
@@ -125,11 +128,11 @@ def average_in_time(members: Sequence[Pairs], k: int, on_sphere: bool) -> Floats
     end_s = float(np.sort(last_s)[-k])
     values, onset = np.concatenate([m.values for m in having]), np.concatenate([m.onset_s for m in having])
     near = math.radians(NEAR_DEG) if on_sphere else NEAR_DEG
-    return _shortened(_in_time(values, onset, starts, last_s, end_s, near), on_sphere)
+    return _shortened(_in_time(values, onset, starts, last_s, end_s, near, LONGEST_BLINK_S), on_sphere)
 
 
 @compiled
-def _in_time(values: Floats, onset: Floats, starts: NDArray[np.int64], last_s: Floats, end_s: float, near: float) -> Floats:
+def _in_time(values: Floats, onset: Floats, starts: NDArray[np.int64], last_s: Floats, end_s: float, near: float, longest_s: float) -> Floats:
     members = len(starts) - 1
     out = np.empty((1024, values.shape[1]))
     rows, s = 0, 0.0
@@ -149,7 +152,10 @@ def _in_time(values: Floats, onset: Floats, starts: NDArray[np.int64], last_s: F
             # the first pair that begins now or later, not the one under way: among those under way long ones are too frequent
             while next_one[m] + 1 < starts[m + 1] and onset[next_one[m]] < s - 1e-9:
                 next_one[m] += 1
-            row[3:] += values[next_one[m], 3:]
+            row[3:10] += values[next_one[m], 3:10]
+            # Who is lost for longer than a blink, or to the end, does not make the others wait.
+            if onset[next_one[m]] >= s - 1e-9:
+                row[10] += min(values[next_one[m], 10], longest_s)
             count += 1
         row[3:] /= count
         until = s + row[5]
@@ -191,7 +197,7 @@ def _look(values: Floats, onset: Floats, first: int, stop: int, s: float, until:
     if seconds > 0.0:
         out /= seconds
     else:
-        out[:] = values[min(first + 1, stop - 1), :3]
+        out[:] = values[first if onset[first] >= until else min(first + 1, stop - 1), :3]
 
 
 def _shortened(values: Floats, on_sphere: bool) -> Floats:
