@@ -76,6 +76,17 @@ def test_the_noise_is_measured_in_the_samples(space, centre, sigma_deg, rate_hz)
 def test_movement_is_measured_apart_from_the_noise():
     clean = made(SCREEN, seconds=60.0)
     assert noise_level(noisy(clean, 5.0)).movement == pytest.approx(noise_level(clean).movement, rel=0.1)
+    still = clean.with_(x_deg=np.zeros(len(clean)), y_deg=np.zeros(len(clean)))
+    assert noise_level(noisy(still, 10.0)).movement < 2.0
+
+
+def test_a_wandering_path_is_not_noise():
+    rng = np.random.default_rng(4)
+    clean = made(SCREEN)
+    x, y = 0.2 * np.cumsum(rng.normal(size=(2, len(clean))), axis=1)
+    walk = clean.with_(x_deg=x, y_deg=y)
+    assert noise_level(walk).sigma_deg < 0.05
+    assert noise_level(noisy(walk, 1.0)).sigma_deg == pytest.approx(1.0, rel=0.1)
 
 
 @pytest.mark.parametrize(("space", "centre"), PLACES, ids=NAMES)

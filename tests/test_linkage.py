@@ -339,10 +339,11 @@ def test_distances_of_traces_are_angles():
 
 
 def test_whoever_lacks_a_stimulus_is_neither_near_nor_far_there():
-    made = cohort(3, 2)
-    first = made.people and next(iter(made.people))
-    gallery = Material(Cohort([r for r in made if not (r.person == first and r.stimulus == made.stimuli[0])]))
-    assert Trace().identify(gallery, Material(made), 1).credit().tolist() == [1.0, 1.0, 1.0]
+    made = cohort(5, 3)
+    first = next(iter(made.people))
+    gallery = Material(Cohort([r for r in made if not (r.person == first and r.stimulus != made.stimuli[0])]))
+    release = Material(gazeveil.mechanism("gaussian", sigma_deg=10).release(made, seed=1).data)
+    assert Trace().identify(gallery, release, 1).credit().tolist() == [1.0] * 5
 
 
 def test_traces_need_samples_of_the_same_stimuli():

@@ -2,8 +2,8 @@
 
 The strongest position: not "does this look like Anna" but "is this the recording of Anna that I have". Both traces become paths of averages
 over `slot_s` seconds, which leaves 1/sqrt(n) of independent noise; two paths are compared by the mean squared angle between them, at the lag
-that fits best (filters delay), and what a person's paths differ from those of everybody else on the same stimuli is added up over stimuli. With
-independent Gaussian noise of one width this is the likelihood, so no attacker who only knows that much does better.
+that fits best (filters delay), and averaged over the stimuli that two people share. With independent Gaussian noise of one width the smallest
+mean is the largest likelihood, so no attacker who only knows that much does better.
 
 It needs the same stimuli on both sides, so it is run on raw recordings and a release of the same recordings, not on a split by stimulus.
 """
@@ -60,13 +60,13 @@ class Trace(Attack):
         self.store("lag_s", checks.not_negative(self.name, "lag_s", self.lag_s))
 
     def identify(self, gallery: Material, probe: Material, seed: int) -> Scores:
-        """Minus the squared angles to each known person, less their mean over people, summed over the stimuli they share; nothing is random."""
+        """Minus the mean squared angle to each known person over the stimuli they share; nothing is random."""
         known, probes = gallery.persons, probe.persons
         here, there = self._paths(gallery), self._paths(probe)
         shared = sorted(set(here) & set(there))
         if not shared:
             raise DataError("The trace attacker needs the same stimuli on both sides, and there is none in common.")
-        total = np.zeros((len(probes), len(known)))
+        total, weight = np.zeros((len(probes), len(known))), np.zeros((len(probes), len(known)))
         lags = int(self.lag_s / self.slot_s + 1e-9)
         rows, columns = {p: i for i, p in enumerate(probes)}, {p: i for i, p in enumerate(known)}
         for stimulus in shared:
@@ -77,10 +77,14 @@ class Trace(Attack):
                 # Of several recordings of one person with one stimulus the nearest counts.
                 np.minimum.at(apart, owners, distances(path, candidates, lags))
                 told = np.isfinite(apart)
-                if np.count_nonzero(told) > 1:
-                    # Whoever has no recording of this stimulus counts as the mean of those who have.
-                    total[rows[person], told] -= len(path) * (apart[told] - apart[told].mean())
-        return Scores(known, probes, total.round(9))
+                total[rows[person], told] -= len(path) * apart[told]
+                weight[rows[person], told] += len(path)
+        mean = total / np.where(weight > 0, weight, np.nan)
+        # Somebody without a stimulus in common is the least likely; a probe that shares none with anybody gets zeros.
+        least = np.where(np.isnan(mean), 0.0, mean).min(axis=1, keepdims=True) - 1.0
+        values = np.where(np.isnan(mean), least, mean)
+        values[~(weight > 0).any(axis=1)] = 0.0
+        return Scores(known, probes, values.round(9))
 
     def _paths(self, material: Material) -> dict[str, list[tuple[str, Floats]]]:
         """Paths with their person, by stimulus."""
