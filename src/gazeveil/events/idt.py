@@ -105,6 +105,9 @@ def _by_range(
             seen, end = end, start + least
             a, b, c, d = np.inf, -np.inf, np.inf, -np.inf
             k = end - 1
+            if k == seen:  # one sample is never too wide, and what is kept of it is made again before it is used
+                a, b, c, d = x[k], x[k], y[k], y[k]
+                k -= 1
             while k >= seen:
                 a, b = min(a, x[k]), max(b, x[k])
                 c, d = min(c, y[k]), max(d, y[k])
