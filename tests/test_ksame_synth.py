@@ -509,6 +509,30 @@ def test_published_parameters_find_people_again_and_corrected_ones_do_not(monkey
     assert rates["k-same-synth:k=8,reading=published"] > 1.5 * max(rates["k-same-synth:k=8"], rates["k-same-synth:k=8,match=crowd"])
 
 
+def found_by_length(released: Cohort, raw: Cohort) -> float:
+    """Share of people found by whoever holds the same raw recordings and looks at nothing but how long they are; ties are shared."""
+    known, seen = {}, {}
+    for lengths, recordings in ((known, raw), (seen, released)):
+        for r in recordings:
+            lengths.setdefault(r.person, {})[r.stimulus] = len(r)
+    hits = 0.0
+    for person, mine in known.items():
+        score = {p: sum(theirs.get(s) == n for s, n in mine.items()) for p, theirs in seen.items()}
+        best = [p for p, v in score.items() if v == max(score.values())]
+        hits += (person in best) / len(best)
+    return hits / len(known)
+
+
+def test_published_lengths_alone_find_everybody_whose_recordings_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = gazeveil.read(real("gazecom")).load()
+    own = {r.key: motion(r) for r in data}
+    monkeypatch.setattr(KSameSynth, "_motions", lambda self, data: own)
+    people = len(data.people)
+    assert found_by_length(KSameSynth(4, reading="published").release(data, seed=1).data, data) > 0.9
+    corrected = np.mean([found_by_length(KSameSynth(4).release(data, seed=s).data, data) for s in range(3)])
+    assert corrected <= 1 / 4 + 3 * np.sqrt(1 / 4 * 3 / 4 / (3 * people))
+
+
 def test_real_people_under_the_corrected_reading_are_not_found_in_the_samples_either() -> None:
     data = gazeveil.read(real("gazecom")).load()
     raw = Material(data).prepared(("fixation", "saccade"))
