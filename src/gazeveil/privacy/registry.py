@@ -39,6 +39,8 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "kaleido": ("stream.kaleido", "Kaleido"),
     "kaleido-reserve": ("stream.kaleido", "KaleidoReserve"),
     "kaleido-uniform": ("stream.kaleido", "KaleidoUniform"),
+    "dpgazesynth": ("synthesis.dpgazesynth.mechanism", "DPGazeSynth"),
+    "dpgazesynth-one-report": ("synthesis.dpgazesynth.mechanism", "DPGazeSynthOneReport"),
 }
 
 

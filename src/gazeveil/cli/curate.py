@@ -1,0 +1,106 @@
+"""`gazeveil curate`: counts, a model and synthetic recordings from the messages of devices."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from gazeveil.cli.arguments import JsonOption, console, track, write_json
+from gazeveil.cli.public_parameters import read_parameters
+from gazeveil.cli.report import ParametersOption
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.io.parquet import write
+from gazeveil.privacy.noise.rng import source
+from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
+from gazeveil.privacy.synthesis.dpgazesynth.mechanism import most_windows, synthetic
+from gazeveil.privacy.synthesis.dpgazesynth.messages import Buffer
+from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model
+
+NAME = "curate"
+HELP = """Add up the messages of devices, learn from the sums, and draw synthetic recordings.
+
+Example: `gazeveil curate messages/*.gvr --parameters public.toml --out curated`
+
+Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`. The order of messages and files does not matter. A message that is
+malformed, made under other parameters, cut short or sent twice is refused, counted and left out."""
+
+
+def command(
+    paths: Annotated[list[Path], typer.Argument(metavar="MESSAGES...", help="Files of messages, or folders of them.", show_default=False)],
+    parameters: ParametersOption,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write; must not exist or be empty.", show_default=False)],
+    seed: Annotated[int | None, typer.Option("--seed", help="Draw the same recordings each time.", show_default=False)] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Curate messages."""
+    chosen = read_parameters(parameters)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DataError(f"{out} exists already and is not an empty folder. Name another one.")
+    curator = Curator(chosen.scheme(), str(chosen))
+    with ExitStack() as stack:
+        taken = curator.add(*(_mapped(stack, file) for file in track(_files(paths), len(paths), "Reading")))
+        say = console()
+        for why, count in sorted(curator.refused.items()):
+            say.print(f"Refused {count} message{'s' if count > 1 else ''}: {why}.", soft_wrap=True)
+        if not taken:
+            raise DataError("No message could be taken. Check that they are messages of `gazeveil report` made with these parameters.")
+        model = curator.learn()
+    out.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(out / "counts.npz", **_counts(curator))  # type: ignore[arg-type]
+    np.savez_compressed(out / "model.npz", **_learned(model))  # type: ignore[arg-type]
+    key, reports = source(seed, "curate").take(2).tobytes(), curator.in_order()
+    drawn = Cohort([synthetic(curator.scheme, model, r, chosen.moves, key) for r in track(reports, len(reports), "Drawing")])
+    write(drawn, out / "recordings")
+    plans = [curator.scheme.plan(r.head.space, r.head.rate_hz) for r in reports]
+    promise = chosen.promise(plans, curator.windows, most_windows(reports))
+    say.print(f"{taken} messages about {curator.windows:,} windows of {len(drawn.people)} people; {sum(curator.refused.values())} refused.", soft_wrap=True)
+    say.print("Learned from them: " + ", ".join(f"{n} {100 * v:.0f} %" for n, v in model.learned.items()) + ".", soft_wrap=True)
+    say.print(f"Counts, model and recordings written to {out}.", soft_wrap=True)
+    say.print(f"If every device reported with noise of its own: {promise}", soft_wrap=True)
+    figures = {
+        "messages": taken,
+        "refused": dict(sorted(curator.refused.items())),
+        "windows": curator.windows,
+        "people": len(drawn.people),
+        "learned": dict(model.learned),
+        "parameters": str(chosen),
+        "guarantee": promise.figures(),
+    }
+    write_json(json_file, figures)
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    """The files that are meant, in an order of their own."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise DataError(f"{path} does not exist. Give files that `gazeveil report` wrote, or folders of them.")
+        found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    if not found:
+        raise DataError("There are no files in these folders. Give files that `gazeveil report` wrote, or folders of them.")
+    return list(dict.fromkeys(found))
+
+
+def _mapped(stack: ExitStack, path: Path) -> Buffer:
+    """A file of any size, read where it is looked at; an empty one cannot be mapped."""
+    file = stack.enter_context(path.open("rb"))
+    return mmap(file.fileno(), 0, access=ACCESS_READ) if path.stat().st_size else b""
+
+
+def _counts(curator: Curator) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
+    """Sums by question: ones per category, and how many answers."""
+    supports = {f"{name}/supports": tally.supports for name, tally in sorted(curator.sums.items())}
+    return {**supports, **{f"{name}/reports": np.array([tally.reports]) for name, tally in sorted(curator.sums.items())}}
+
+
+def _learned(model: Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
+    chain = model.transitions
+    parts = {"transitions": chain.rows, "uniform": chain.uniform, "counts": model.counts, "lengths": model.lengths}
+    parts |= {f"density/{stimulus or 'all stimuli'}": d for (_, stimulus), d in model.densities.items()}
+    return parts if chain.turns is None else {**parts, "turns": chain.turns}

@@ -1,0 +1,144 @@
+"""The public grid of DPGazeSynth: G x G cells over a screen or a sphere, and the steps from a cell to its neighbours (S003, 4.1 and 4.4).
+
+Cells are equal in degrees, numbered row by row from the top left; places beside the screen belong to the nearest cell. There are eight
+directions, clockwise from "right" since y grows downwards. A jump to a cell that is no neighbour counts as the step into its 45 degree sector.
+
+On a screen there are 8 G**2 - 12 G + 4 steps. On a sphere the grid spans 360 x 180 degrees and the first and the last column are neighbours:
+8 G**2 - 6 G steps. S003 lays the sphere flat, so its reading `published` does not wrap.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.gaze.events import read_only
+from gazeveil.gaze.geometry import Space, Sphere
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+#: (columns, rows) of the eight steps.
+STEPS: Whole = read_only(np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int64))
+
+# Whole numbers hold this many cells.
+_FAR = 1e15
+
+#: Relations between r and G: what S003 prints as equation (8), and what its tables use (G = 60 is 5 %, G = 30 is 10 %).
+RELATIONS = {"eq8": Fraction(1, 6), "table": Fraction(3)}
+
+
+def radius_deg(space: Space, cells: int, relation: str) -> Fraction:
+    """The radius of a relation in degrees: a multiple of the shorter side over G.
+
+    Examples
+    --------
+    >>> radius_deg(Sphere(), 60, "table"), radius_deg(Sphere(), 60, "eq8")
+    (Fraction(9, 1), Fraction(1, 2))
+    """
+    shorter = Fraction(repr(float(min(space.width_deg, space.height_deg))))
+    return RELATIONS[relation] * shorter / cells
+
+
+@lru_cache(maxsize=16)
+def _steps(cells: int, wraps: bool) -> tuple[Whole, Whole]:
+    """Where each step leads and its number among all steps, both of shape (G**2, 8); -1 where there is no such step."""
+    rows, columns = np.divmod(np.arange(cells * cells), cells)
+    to_column, to_row = columns[:, None] + STEPS[:, 0], rows[:, None] + STEPS[:, 1]
+    if wraps:
+        to_column %= cells
+    inside = (to_column >= 0) & (to_column < cells) & (to_row >= 0) & (to_row < cells)
+    target = np.where(inside, to_row * cells + to_column, -1)
+    number = np.where(inside, np.cumsum(inside).reshape(inside.shape) - 1, -1)
+    return read_only(target), read_only(number)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells over a space.
+
+    Parameters
+    ----------
+    space : Sphere or Screen
+        What is divided.
+    G : int
+        Cells along each side.
+    wraps : bool
+        Whether the first and the last column are neighbours; only on a sphere.
+
+    Examples
+    --------
+    >>> grid = Grid(Sphere(), 60, wraps=False)
+    >>> grid.transitions == 8 * 60**2 - 12 * 60 + 4
+    True
+    """
+
+    space: Space
+    G: int
+    wraps: bool
+
+    @property
+    def target(self) -> Whole:
+        """The cell each step leads to, shape (G**2, 8); -1 where it would leave the grid."""
+        return _steps(self.G, self.wraps)[0]
+
+    @property
+    def number(self) -> Whole:
+        """The number of each step, shape (G**2, 8), from 0 to :attr:`transitions` - 1; -1 where there is none."""
+        return _steps(self.G, self.wraps)[1]
+
+    @property
+    def transitions(self) -> int:
+        """How many steps there are: |S|."""
+        return int(self.number.max()) + 1
+
+    @property
+    def origin_deg(self) -> tuple[float, float]:
+        """The top left corner."""
+        return (0.0, 0.0) if isinstance(self.space, Sphere) else (-self.space.width_deg / 2, -self.space.height_deg / 2)
+
+    @property
+    def centre_deg(self) -> tuple[float, float]:
+        """The middle: where a window without gaze is said to begin."""
+        return (180.0, 90.0) if isinstance(self.space, Sphere) else (0.0, 0.0)
+
+    @property
+    def diagonal_deg(self) -> float:
+        """The largest distance of two places."""
+        return 180.0 if isinstance(self.space, Sphere) else math.hypot(self.space.width_deg, self.space.height_deg)
+
+    def scaled(self, x_deg: Floats, y_deg: Floats) -> tuple[Floats, Floats]:
+        """Places in cells right of and below the top left corner."""
+        left, top = self.origin_deg
+        return (x_deg - left) * (self.G / self.space.width_deg), (y_deg - top) * (self.G / self.space.height_deg)
+
+    def cells(self, x_deg: Floats, y_deg: Floats) -> Whole:
+        """The cell of each place, the nearest one for places outside; -1 for NaN."""
+        column, row = self.scaled(np.asarray(x_deg, dtype=np.float64), np.asarray(y_deg, dtype=np.float64))
+        lost = ~(np.isfinite(column) & np.isfinite(row))
+        across, down = (np.floor(np.clip(np.where(lost, 0.0, v), -_FAR, _FAR)).astype(np.int64) for v in (column, row))
+        across = across % self.G if self.wraps else np.clip(across, 0, self.G - 1)
+        return np.where(lost, -1, np.clip(down, 0, self.G - 1) * self.G + across)
+
+    def points(self, cells: Whole, across: Floats, down: Floats) -> tuple[Floats, Floats]:
+        """The place in each cell at shares of its width and height in [0, 1)."""
+        left, top = self.origin_deg
+        row, column = np.divmod(cells, self.G)
+        wide, high = self.space.width_deg, self.space.height_deg
+        # Rounding may lift a place onto the far edge, which a sphere does not have.
+        x = np.minimum(left + (column + across) * (wide / self.G), np.nextafter(left + wide, left))
+        y = np.minimum(top + (row + down) * (high / self.G), np.nextafter(top + high, top))
+        return x, y
+
+    def directions(self, before: Whole, after: Whole) -> Whole:
+        """The step that a move from one cell to another counts as: the neighbour it leads to, or the sector it goes into."""
+        across, down = after % self.G - before % self.G, after // self.G - before // self.G
+        if self.wraps:
+            across = (across + self.G // 2) % self.G - self.G // 2
+        # The sectors' borders have irrational slopes, so no move between cells lies on one.
+        return np.floor(np.arctan2(down, across) / (math.pi / 4) + 0.5).astype(np.int64) % 8

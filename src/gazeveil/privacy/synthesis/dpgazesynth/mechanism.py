@@ -1,0 +1,361 @@
+"""`dpgazesynth` and `dpgazesynth-one-report`: gaze drawn from what devices report of their windows (S003), devices and curator in one process.
+
+S003: Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with differentially private data synthesis", 2024. A window of W samples spends
+epsilon1 on where it begins (planar Laplace noise, r / epsilon1), epsilon2 on its fixation times and epsilon3 on its transitions between cells of a public
+G x G grid; gaze is drawn from noisy starts, noisy times and the transition model of the population.
+
+* `published` is the paper to the letter; it sends as many times and transitions as there were, and so tells their number.
+* `corrected` sends exactly c times and c - 1 transitions of every window (:mod:`gazeveil.privacy.synthesis.dpgazesynth.device`).
+* `dpgazesynth-one-report` sends one transition with the whole epsilon3 (:mod:`gazeveil.privacy.synthesis.dpgazesynth.one_report`).
+
+A release in one process gives what devices and a curator in processes of their own would give (`gazeveil report`, `gazeveil curate`): the sums of unary
+reports are drawn with their own law instead of bit by bit (:mod:`gazeveil.privacy.synthesis.dpgazesynth.sums`). Proofs: proofs/dpgazesynth.md,
+proofs/dpgazesynth-one-report.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.geometry import Space
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.exactly import Number, exact, shown
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.exact import tail_delta
+from gazeveil.privacy.noise.local import OUE, Tally
+from gazeveil.privacy.noise.planar import planar_delta
+from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
+from gazeveil.privacy.noise.rng import Words
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.stream.kaleido_noise import ASSUMPTION as ARC_ASSUMPTION
+from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
+from gazeveil.privacy.synthesis.dpgazesynth.device import Corrected, head_of
+from gazeveil.privacy.synthesis.dpgazesynth.grid import RELATIONS, Whole
+from gazeveil.privacy.synthesis.dpgazesynth.messages import Head, Report
+from gazeveil.privacy.synthesis.dpgazesynth.one_report import OneReport, public_zones
+from gazeveil.privacy.synthesis.dpgazesynth.plan import Plan, Split
+from gazeveil.privacy.synthesis.dpgazesynth.published import Published
+from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model, Scheme, Streams
+from gazeveil.privacy.synthesis.dpgazesynth.shuffle import DELTA, shuffled_epsilon
+from gazeveil.privacy.synthesis.dpgazesynth.sums import added_up
+from gazeveil.privacy.synthesis.dpgazesynth.synthesis import MOTIONS, samples_of
+from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, samples_of_window, windows_of
+
+S003 = 'S003: Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with differentially private data synthesis", 2024'
+
+MOST_G = 256
+MOST_CAP = 64
+
+#: Unary answers about more categories than this are drawn as their sum.
+_FEW = 1024
+
+_NOT_COVERED = (
+    "windows beyond one: those of a person add up",
+    "windows that begin farther apart than r: the loss grows as the distance over r",
+    "how long each recording is, when it begins and at what rate",
+    "who saw what",
+)
+_REFUTED = (
+    "the number of fixations of a window, and with it the number of its transition reports, is sent as it is, so that windows with different numbers are told"
+    " apart with certainty (the proof compares windows with the same number alone), and the noise on starts and times is floating point"
+)
+
+
+@dataclass(frozen=True)
+class Synthesis(Mechanism[Cohort]):
+    """What both mechanisms share.
+
+    Parameters
+    ----------
+    epsilon : number
+        Budget of one window, 1/1000 to 100.
+    G : int
+        Cells along each side of the grid, 2 to 256.
+    r_deg : number or str, optional
+        How far apart two windows may begin, in degrees. None or `table` is 3 min(width, height) / G, which S003's tables use; `eq8` is
+        min(width, height) / (6 G), which its equation (8) says.
+    window_s : number
+        Seconds of a window.
+    split : three shares, or text such as "3:1:1"
+        Of epsilon for starts, fixation times and transitions.
+    cap : int
+        Most runs of a window that are told apart, 2 to 64.
+    motion : str, optional
+        `still` repeats one place per run, as S003 does; `public` adds saccades and drift of a public eye. None is `still` for the reading `published`, else
+        `public`: event detectors take jumps from sample to sample for tracker noise.
+    """
+
+    kind: ClassVar[str] = "cohort"
+    paper: ClassVar[str] = S003
+
+    epsilon: Number
+    G: int = 60
+    r_deg: Number | None = None
+    window_s: Number = Fraction(1, 2)
+    split: Iterable[Number] | str = Split((Fraction(3, 5), Fraction(1, 5), Fraction(1, 5)))
+    cap: int = 6
+    motion: str | None = None
+
+    def check(self) -> None:
+        """Store exact numbers."""
+        epsilon = exact(self.name, "epsilon", self.epsilon, least=Fraction(1, 1000))
+        self.store("epsilon", epsilon)
+        window_s = exact(self.name, "window_s", self.window_s, above=0)
+        self.store("window_s", window_s)
+        self.store("split", Split.of(self.split, self.name))
+        for name, least, most in (("G", 2, MOST_G), ("cap", 2, MOST_CAP)):
+            if checks.count(self.name, name, getattr(self, name), least=least) > most:
+                checks.refuse(self.name, name, f"at most {most}", getattr(self, name))
+        if not (isinstance(self.r_deg, str) and self.r_deg in RELATIONS) and self.r_deg is not None:
+            radius = exact(self.name, "r_deg", self.r_deg, least=Fraction(1, 1024))
+            if radius > 360:
+                checks.refuse(self.name, "r_deg", "at most 360, or one of eq8, table", self.r_deg)
+            self.store("r_deg", radius)
+        if self.motion is not None:
+            checks.one_of(self.name, "motion", self.motion, MOTIONS)
+        if epsilon > 100:
+            checks.refuse(self.name, "epsilon", "at most 100", self.epsilon)
+        if window_s > 60:
+            checks.refuse(self.name, "window_s", "at most 60 seconds", self.window_s)
+
+    @property
+    def moves(self) -> str:
+        """How samples of a run move: one of :data:`MOTIONS`."""
+        return self.motion or ("still" if self.reading == "published" else "public")
+
+    @abstractmethod
+    def scheme(self) -> Scheme:
+        """How devices report and what is learned from it."""
+
+    def settled(self, windows: int | None) -> Synthesis:
+        """The mechanism with everything fixed that a public rule chooses by the number of windows."""
+        return self
+
+    @abstractmethod
+    def promise(self, plans: Iterable[Plan], windows: int, most_of_a_person: int) -> Guarantee:
+        """What a release promises, from public numbers: plans, windows in all, and windows of whoever has most."""
+
+    def release(self, data: Cohort, seed: int | None = None, keep: Iterable[str] = ()) -> Release[Cohort]:
+        """Replace every recording by a synthetic one of the same length. Attributes of people are not passed on.
+
+        Parameters
+        ----------
+        data : Cohort
+            Recordings; those that are still files are read once, and their synthetic ones are drawn when they are loaded.
+        seed : int, optional
+            A test stream.
+        keep : names
+            Nothing can be kept: labels of raw samples do not belong to synthetic ones.
+
+        Raises
+        ------
+        DataError
+            For a cohort without recordings, of screens and spheres, or with a recording whose rate is not known.
+        """
+        if not isinstance(data, Cohort):
+            checks.refuse(self.name, "data", "a Cohort", data)
+        if tuple(keep):
+            raise DataError(f"{self.name} draws new samples, so labels and other channels of the raw ones cannot be kept. Detect events in the release again.")
+        if len(data) == 0:
+            raise DataError("This cohort has no recordings. Nothing was released.")
+        streams = Streams(seed, self.name, self.reading)
+        private = list(_private(self.scheme(), data))
+        used = self.settled(sum(len(windows) for _, _, windows in private))
+        curator = collect(used.scheme(), str(used), private, streams)
+        model = curator.learn() if curator.windows else None
+        key = streams.source("synthesis").take(2).tobytes()
+        items: list[Recording | Handle] = []
+        for item, (_, head, _) in zip(data.items, private, strict=True):
+            draw = partial(synthetic, used.scheme(), model, curator.reports[head.key], used.moves, key)
+            items.append(draw() if isinstance(item, Recording) else Handle(item.person, item.stimulus, draw, item.session, item.task))
+        guarantee = used.promise([plan for plan, _, _ in private], curator.windows, most_windows(curator.reports.values()))
+        return Release(Cohort(items, name=data.name), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
+
+    def _promised(self, plans: Iterable[Plan], most_of_a_person: int, reason: str) -> Guarantee:
+        known = list(plans)
+        least_r, least_w = min(p.r_deg for p in known), min(p.samples for p in known)
+        sphere = known[0].sphere
+        along = "along a great circle" if sphere else "in the plane of the two angles of the screen"
+        anywhere = all(float(p.r_deg) >= p.grid.diagonal_deg for p in known)
+        begins = "anything else" if anywhere else f"anything else that begins at most r degrees {along} from where it began"
+        epsilon = Fraction(str(self.epsilon))
+        # The start of one window, its times, and at most so many draws behind the sums.
+        start = Fraction(1, 1 << 370) if sphere else max(planar_delta(p.start_scale) for p in known)
+        return Guarantee(
+            "epsilon-w-r-t-dp",
+            "window",
+            f"the gaze of one window of w samples of one recording is replaced by {begins}; t: its fixation times may change by any number of samples",
+            {"epsilon": epsilon, "w_samples": Fraction(least_w), "r_deg": least_r, "t_samples": Fraction(least_w)},
+            {"epsilon": epsilon * max(most_of_a_person, 1)},
+            mechanism=self.title,
+            assumptions=(BITS_ASSUMPTION, *((ARC_ASSUMPTION,) if sphere else ()), "the grid, the windows, the cap, lengths and rates are public"),
+            not_covered=_NOT_COVERED,
+            reason=reason,
+            delta_num=start + tail_delta(epsilon, 1 << 40),
+        )
+
+
+@dataclass(frozen=True)
+class DPGazeSynth(Synthesis):
+    """S003, with every slot of a window reported.
+
+    Examples
+    --------
+    >>> print(DPGazeSynth(1))
+    dpgazesynth:epsilon=1,G=60,window_s=1/2,split=3:1:1,cap=6,reading=corrected
+    """
+
+    name: ClassVar[str] = "dpgazesynth"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {
+            "corrected": Claim("epsilon-w-r-t-dp", "window", "proved", "messages of one shape, exact noise"),
+            "published": Claim("epsilon-w-r-t-dp", "window", "refuted", "the paper to the letter, with the numbers of fixations it gives away"),
+        }
+    )
+
+    def scheme(self) -> Scheme:
+        """The reading's."""
+        return (Published if self.reading == "published" else Corrected)(*_given(self))
+
+    def promise(self, plans: Iterable[Plan], windows: int, most_of_a_person: int) -> Guarantee:
+        """(epsilon, w, r, t)-DP of every window."""
+        promised = self._promised(plans, most_of_a_person, "proofs/dpgazesynth.md")
+        return promised.with_status("refuted", _REFUTED) if self.reading == "published" else promised
+
+
+@dataclass(frozen=True)
+class DPGazeSynthOneReport(Synthesis):
+    """DPGazeSynth with one transition report per window, and everything but starts from the population.
+
+    Parameters
+    ----------
+    zones : int, optional
+        Zones along each side in which directions are told apart, 1 to 16. None chooses by the number of windows where that is known, else 1.
+    order : int
+        2 for a chain that knows the step before.
+
+    Examples
+    --------
+    >>> DPGazeSynthOneReport(1).settled(1_000_000).zones
+    2
+    """
+
+    name: ClassVar[str] = "dpgazesynth-one-report"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {"corrected": Claim("epsilon-w-r-t-dp", "window", "proved", "one report per window, population model")}
+    )
+
+    zones: int | None = None
+    order: int = 1
+
+    def check(self) -> None:
+        """Store exact numbers."""
+        super().check()
+        if self.zones is not None and checks.count(self.name, "zones", self.zones) > min(16, self.G):
+            checks.refuse(self.name, "zones", "at most 16, and no more than there are cells", self.zones)
+        if checks.count(self.name, "order", self.order) > 2:
+            checks.refuse(self.name, "order", "1 or 2", self.order)
+
+    def scheme(self) -> Scheme:
+        """One report per window."""
+        return OneReport(*_given(self), self.zones or 1, self.order)
+
+    def settled(self, windows: int | None) -> DPGazeSynthOneReport:
+        """With the number of zones fixed by the public number of windows."""
+        if self.zones is not None:
+            return self
+        scheme = self.scheme()
+        return replace(self, zones=1 if windows is None else min(public_zones(windows, scheme.epsilon * scheme.split[2]), self.G))
+
+    def promise(self, plans: Iterable[Plan], windows: int, most_of_a_person: int) -> Guarantee:
+        """(epsilon, w, r, t)-DP of every window, and what shuffling would add."""
+        reason = "proofs/dpgazesynth-one-report.md"
+        scheme = self.scheme()
+        budget = scheme.epsilon * (scheme.split[1] + scheme.split[2])
+        mixed = shuffled_epsilon(budget, windows)
+        if mixed is not None:
+            reason += (
+                f"; the answers of a window lose epsilon = {shown(budget)} of this, and if an honest shuffler mixes those of all {windows} windows before"
+                f" anybody sees them, epsilon = {float(mixed):.4g} with delta = {float(DELTA):g}"
+            )
+        return self._promised(plans, most_of_a_person, reason)
+
+
+def _given(mechanism: Synthesis) -> tuple[Fraction, int, Fraction | str, Fraction, Split, int]:
+    """Parameters in the order of a scheme's."""
+    radius = "table" if mechanism.r_deg is None else mechanism.r_deg
+    exactly: Fraction | str = radius if isinstance(radius, str) else Fraction(radius)
+    return Fraction(mechanism.epsilon), mechanism.G, exactly, Fraction(mechanism.window_s), Split.of(mechanism.split), mechanism.cap
+
+
+def _private(scheme: Scheme, cohort: Cohort) -> Iterator[tuple[Plan, Head, Windows]]:
+    """What the devices know; of a recording itself only what is public stays in memory."""
+    kind: type[Space] | None = None
+    for recording in cohort:
+        samples = samples_of_window(recording, float(scheme.window_s), "dpgazesynth")
+        if kind is not None and not isinstance(recording.space, kind):
+            raise DataError("Screens and spheres have different grids and cannot be learned about together. Release them one after the other.")
+        kind = type(recording.space)
+        plan = scheme.plan(recording.space, recording.rate_hz)
+        yield plan, head_of(recording), windows_of(recording, plan.grid, samples)
+
+
+def collect(scheme: Scheme, parameters: str, private: Iterable[tuple[Plan, Head, Windows]], streams: Streams) -> Curator:
+    """Devices and curator in one process: the noisy starts and times of every recording, and the sums of all answers.
+
+    Sums of unary answers about many categories are drawn as sums; see :mod:`gazeveil.privacy.synthesis.dpgazesynth.sums`.
+    """
+    curator = Curator(scheme, parameters)
+    counted: dict[str, tuple[OUE, Whole]] = {}
+    for plan, head, windows in private:
+        own = streams.of(*head.key)
+        told, truth = scheme.ask(plan, head, windows, own)
+        added: dict[str, Tally] = {}
+        for name, oracle in scheme.questions(plan).items():
+            if isinstance(oracle, OUE) and oracle.categories > _FEW:
+                before = counted[name][1] if name in counted else 0
+                counted[name] = oracle, before + np.bincount(truth[name], minlength=oracle.categories)
+            else:
+                added[name] = oracle.tally(oracle.report(truth[name], Words(own.source("answers", name))))
+        curator.keep(plan, told, added)
+    for name, (unary, counts) in counted.items():
+        curator.sums[name] = added_up(unary, counts, Words(streams.source("sums", name)))
+    return curator
+
+
+def synthetic(scheme: Scheme, model: Model | None, report: Report, motion: str, key: bytes) -> Recording:
+    """A synthetic recording; the same each time for the same key."""
+    head = report.head
+    named = hashlib.blake2b("\x1f".join(head.key).encode(), key=key, digest_size=16).digest()
+    rng = np.random.Generator(np.random.Philox(key=np.frombuffer(named, dtype=np.uint64)))
+    x, y = np.empty(0), np.empty(0)
+    if model is not None and len(report):
+        plan = scheme.plan(head.space, head.rate_hz)
+        cells, lengths = scheme.walk(plan, model, report, rng)
+        x, y = samples_of(plan.grid, cells, lengths, head.samples, head.rate_hz, motion, rng)
+    t = head.begin_ns + np.rint(np.arange(head.samples) * (1e9 / head.rate_hz)).astype(np.int64)
+    return Recording(
+        head.person, head.stimulus, t, x, y, np.ones(len(t), dtype=np.bool_), space=head.space, rate_hz=head.rate_hz, session=head.session, task=head.task
+    )
+
+
+def most_windows(reports: Iterable[Report]) -> int:
+    """Windows of the person who has most."""
+    by_person: Counter[str] = Counter()
+    for report in reports:
+        by_person[report.head.person] += len(report)
+    return max(by_person.values(), default=0)

@@ -1,0 +1,138 @@
+"""Devices and a curator as separate processes that share bytes and a public parameter file alone."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.cli.main import main
+
+PUBLIC = {
+    "corrected": 'mechanism = "dpgazesynth"\nepsilon = 4\nG = 8\n',
+    "one-report": 'mechanism = "dpgazesynth-one-report"\nepsilon = "4"\nG = 8\nzones = 2\n',
+}
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main([str(a) for a in arguments])
+    return int(stopped.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings of three people, one folder each, as their devices hold them, and public parameters."""
+    folder = tmp_path_factory.mktemp("report")
+    cohort = gazeveil.simulate(3, 2, 6.0, 60.0, seed=3)
+    for person in cohort.people:
+        cohort.select(people=[person]).write(folder / person)
+    for name, text in PUBLIC.items():
+        (folder / f"{name}.toml").write_text(text)
+    return folder
+
+
+def test_separate_processes_report_and_curate(place: Path, tmp_path: Path) -> None:
+    public = place / "corrected.toml"
+    command = [sys.executable, "-m", "gazeveil.cli.main", "report", place / "p1", "--parameters", public, "--out", tmp_path / "p1.gvr"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "promises (epsilon, w, r, t)-differential privacy with epsilon = 4" in done.stdout
+    for person in ("p2", "p3"):
+        assert run("report", place / person, "--parameters", public, "--out", tmp_path / f"{person}.gvr") == 0
+    files = sorted(tmp_path.glob("*.gvr"))
+    assert len({f.stat().st_size for f in files}) == 1
+    assert b"p1" in files[0].read_bytes()
+    command = [sys.executable, "-m", "gazeveil.cli.main", "curate", *reversed(files), "-p", public, "-o", tmp_path / "out", "--json", tmp_path / "c.json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "c.json").read_text())
+    assert (figures["messages"], figures["windows"], figures["people"], figures["refused"]) == (6, 72, 3, {})
+    assert figures["guarantee"]["status"] == "proved"
+    counts = np.load(tmp_path / "out" / "counts.npz")
+    assert counts["steps/reports"].tolist() == [72 * 5]
+    assert counts["steps/supports"].shape == (8 * 8**2 - 6 * 8 + 1,)
+    model = np.load(tmp_path / "out" / "model.npz")
+    assert np.allclose(model["transitions"].sum(axis=1), 1.0)
+    out = gazeveil.read(tmp_path / "out" / "recordings")
+    assert sorted(r.key for r in out) == sorted(r.key for person in ("p1", "p2", "p3") for r in gazeveil.read(place / person))
+    assert all(len(r) == 360 and r.valid.all() for r in out)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_order_of_files_does_not_matter_and_every_bad_one_is_counted(name: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    public = place / f"{name}.toml"
+    for person in ("p1", "p2"):
+        assert run("report", place / person, "-p", public, "-o", tmp_path / "in" / person, "--seed", 1, "--json", tmp_path / "r.json") == 0
+    figures = json.loads((tmp_path / "r.json").read_text())
+    assert figures["guarantee"]["status"] == "claimed"
+    assert (figures["messages"], figures["windows"]) == (2, 24)
+    (tmp_path / "in" / "empty").write_bytes(b"")
+    (tmp_path / "in" / "junk").write_bytes(b"not a message" * 10)
+    (tmp_path / "in" / "twice").write_bytes((tmp_path / "in" / "p1").read_bytes())
+    (tmp_path / "in" / "cut").write_bytes((tmp_path / "in" / "p2").read_bytes()[:-9])
+    capsys.readouterr()
+    assert run("curate", tmp_path / "in", "-p", public, "-o", tmp_path / "a", "--seed", 2, "--json", tmp_path / "a.json") == 0
+    said = capsys.readouterr().out
+    assert "Refused 1 message: it is no message." in said
+    assert "Refused 1 message: it is cut short." in said
+    assert "already" in said
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert found["messages"] == 4
+    assert sum(found["refused"].values()) == 1 + 1 + 2 + 1
+    assert run("curate", tmp_path / "in" / "p2", tmp_path / "in" / "p1", "-p", public, "-o", tmp_path / "b", "--seed", 2) == 0
+    one, other = (np.load(tmp_path / n / "counts.npz") for n in "ab")
+    assert all((one[k] == other[k]).all() for k in one.files)
+    first, second = (gazeveil.read(tmp_path / n / "recordings") for n in "ab")
+    assert all((r.x_deg == s.x_deg).all() for r, s in zip(first, second, strict=True))
+
+
+def test_a_person_may_report_under_another_name(place: Path, tmp_path: Path) -> None:
+    assert run("report", place / "p1", "-p", place / "one-report.toml", "-o", tmp_path / "m", "--as", "somebody") == 0
+    data = (tmp_path / "m").read_bytes()
+    assert b"somebody" in data
+    assert b'"p1"' not in data
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("this is no toml", "no parameter file"),
+        ("epsilon = 1", "does not name a mechanism"),
+        ('mechanism = "gaussian"\nsigma_deg = 1', "devices do not report for 'gaussian'"),
+        ('mechanism = "dpgazesynth"', "needs the parameter 'epsilon'"),
+        ('mechanism = "dpgazesynth"\nepsilon = 1\ncells = 3', "has no parameter 'cells'"),
+        ('mechanism = "dpgazesynth"\nepsilon = -1', "epsilon"),
+    ],
+)
+def test_a_bad_parameter_file_is_one_sentence_and_exit_code_2(text: str, words: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.toml").write_text(text)
+    assert run("report", place / "p1", "-p", tmp_path / "p.toml", "-o", tmp_path / "m") == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    public = place / "one-report.toml"
+    assert run("report", place / "p1", "-p", public, "-o", tmp_path / "m") == 0
+    cases = [
+        (("report", place / "p1", "-p", public, "-o", tmp_path / "m"), "exists already"),
+        (("report", place / "p1", place / "p1", "-p", public, "-o", tmp_path / "n"), "given twice"),
+        (("report", place / "p1", place / "p2", "-p", public, "-o", tmp_path / "n", "--as", "x"), "one person"),
+        (("report", place / "nowhere", "-p", public, "-o", tmp_path / "n"), "nowhere"),
+        (("curate", tmp_path / "nowhere", "-p", public, "-o", tmp_path / "o"), "does not exist"),
+        (("curate", tmp_path / "m", "-p", place / "corrected.toml", "-o", tmp_path / "o"), "No message could be taken"),
+        (("curate", tmp_path / "m", "-p", public, "-o", place), "not an empty folder"),
+        (("curate", tmp_path / "m", "-p", tmp_path / "none.toml", "-o", tmp_path / "o"), "none.toml"),
+    ]
+    for arguments, words in cases:
+        capsys.readouterr()
+        assert run(*arguments) == 2, arguments
+        said = capsys.readouterr().err
+        assert words in said, (arguments, said)
+        assert "Traceback" not in said
+        assert not (tmp_path / "n").exists()
+        assert not (tmp_path / "o").exists()
