@@ -52,6 +52,10 @@ RELEASES = (
     "k-same-synth:k=2,match=crowd",
     "k-same-synth:k=4",
     "k-same-synth:k=4,match=crowd",
+    "dpgazesynth:epsilon=1,reading=published",
+    "dpgazesynth:epsilon=1",
+    "dpgazesynth-one-report:epsilon=1",
+    "dpgazesynth-one-report:epsilon=3",
 )
 
 #: Attackers on released samples.
