@@ -197,7 +197,7 @@ class EventSynthPD(Mechanism[Cohort]):
         _one_kind_of_space(motions)
         plans, notes, guarantee = self._published(motions, seed) if self.reading == "published" else self._corrected(motions, seed)
         lazy = any(isinstance(item, Handle) for item in data.items)
-        out = Cohort(_drawn(plans, seed, lazy), data.people if self.reading == "published" else {}, name=data.name)
+        out = Cohort(_drawn({key: plans[key] for key in motions}, seed, lazy), data.people if self.reading == "published" else {}, name=data.name)
         return Release(out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes)
 
     # --- published -----------------------------------------------------------------------------------------------------------------
@@ -264,8 +264,9 @@ class EventSynthPD(Mechanism[Cohort]):
             m, bits = pool[seat], source(seed, self.name, "events", *keys[seat])
             return draw(*records, rule, coding.clock(m.space), m.samples / m.rate_hz, bits, seat if self.seeds == "own" else -1)
 
+        # The first one alone, so that code is compiled once and not by all threads at a time.
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as threads:
-            return list(threads.map(one, range(len(pool))))
+            return [one(0), *threads.map(one, range(1, len(pool)))]
 
     def _joint_pass(self, joint: NDArray[np.float64], seed: int | None) -> NDArray[np.bool_]:
         """Which names may be released: enough people in the cell of the one behind it, with the random threshold of single events."""

@@ -54,11 +54,12 @@ def cell(log_p: float, width: float) -> float:
     if not math.isfinite(log_p):
         return math.nan
     i = float(math.floor(-log_p / width))
-    # The quotient is rounded; the bounds as they are written decide, the upper one included.
-    while log_p > -i * width:
-        i -= 1.0
-    while log_p <= -(i + 1.0) * width:
-        i += 1.0
+    # The quotient is rounded; the bounds as they are written decide, the upper one included. Beyond 2**52 cells are narrower than floats can tell.
+    if abs(i) < 4503599627370496.0:
+        while log_p > -i * width:
+            i -= 1.0
+        while log_p <= -(i + 1.0) * width:
+            i += 1.0
     return i
 
 
