@@ -119,7 +119,7 @@ def report_rates(lines: Lines, name: str, found: dict[tuple[str, str], dict[str,
         chance, value = float(row["chance"]), float(row["value"])
         floor, limit = 0.0, 1.0
         if name == "gazecom" and (mechanism, attack) in REFERENCE:
-            floor = round(REFERENCE[mechanism, attack] - NEAR, 3)
+            floor = max(0.0, round(REFERENCE[mechanism, attack] - NEAR, 3))
         elif name == "eyenavgs" and mechanism == "none" and attack == "linkage":
             floor = round(3 * chance, 3)
         if "corrected" in mechanism:
