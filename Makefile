@@ -7,7 +7,7 @@ export MPLBACKEND := Agg
 # The optional deep models are tested with the wheel for processors alone; a newer one pulls gigabytes of CUDA on Linux.
 TORCH := torch==2.13.0
 
-.PHONY: install browser demo test check bench audit docs clean
+.PHONY: install browser database demo test check bench audit docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,13 +22,18 @@ install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs,pymovements,cluster]' $(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs,pymovements,cluster,service]' $(TORCH)
 	touch $@
 
 # Pages are tested in a real browser. Where it cannot be installed those tests say so and are skipped.
 browser:
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || echo "chromium is not here and cannot be installed"
+
+# The ledger is tested on a real PostgreSQL too, started by the tests on loopback.
+database:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || echo "PostgreSQL is not here and cannot be installed"
 
 demo: install
 	$(BIN)/gazeveil demo --out demo
@@ -42,7 +47,7 @@ check: install
 # Numba keeps machine code per file and does not see that an inlined function of another file has changed: tests use a cache of their own
 # for each state of the sources.
 test: export NUMBA_CACHE_DIR = $(abspath $(VENV))/numba/$(shell find src -name '*.py' | sort | xargs sha1sum | sha1sum | cut -c1-12)
-test: check browser
+test: check browser database
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy"
 
 BENCHES := speed events_agreement noise tables_fourier tables_people streams kaleido graded attackers real_people document_order
