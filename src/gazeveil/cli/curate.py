@@ -15,7 +15,7 @@ from gazeveil.cli.public_parameters import read_parameters
 from gazeveil.cli.report import ParametersOption
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.parquet import write
+from gazeveil.io.parquet import free, write
 from gazeveil.privacy.noise.rng import source
 from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import most_windows, synthetic
@@ -40,8 +40,7 @@ def command(
 ) -> None:
     """Curate messages."""
     chosen = read_parameters(parameters)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(f"{out} exists already and is not an empty folder. Name another one.")
+    free(out)
     curator = Curator(chosen.scheme(), str(chosen))
     with ExitStack() as stack:
         taken = curator.add(*(_mapped(stack, file) for file in track(_files(paths), len(paths), "Reading")))

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, read_cohort, track, write_json
+from gazeveil.cli.evaluate import bar
 from gazeveil.errors import ParameterError
+from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.parquet import write
+from gazeveil.io.parquet import free, write
+from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.session import StreamMechanism
 
 NAME = "protect"
 HELP = """Protect recordings with a mechanism, write them, and print what that promises.
 
-Example: `gazeveil protect recordings/ protected/ --mechanism gaussian:sigma_deg=5`"""
+Example: `gazeveil protect recordings/ protected/ --mechanism gaussian:sigma_deg=5`
+
+Mechanisms of the kind 'stream' change samples, recording by recording. Those of the kind 'cohort' draw new recordings from what all of them have in common,
+e.g. `--mechanism k-same-synth:k=4`."""
 
 
 def command(
@@ -32,34 +39,54 @@ def command(
     settings: SetOption = None,
     screen: ScreenOption = None,
     keep: Annotated[
-        list[str] | None, typer.Option("--keep", metavar="CHANNEL", help="Pass a channel on as it is, e.g. pupil. May be repeated.", show_default=False)
+        list[str] | None,
+        typer.Option("--keep", metavar="CHANNEL", help="Pass a channel on as it is, e.g. pupil; stream mechanisms alone. May be repeated.", show_default=False),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: repeatable noise, which protects nobody.", show_default=False)] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Protect recordings."""
     chosen = mechanism(mechanism_text)
-    if not isinstance(chosen, StreamMechanism):
+    if chosen.kind not in ("stream", "cohort"):
         raise ParameterError(
-            f"'{chosen.name}' takes a {chosen.kind}, not recordings. Choose a mechanism of the kind 'stream'; `gazeveil mechanisms` lists them.",
+            f"'{chosen.name}' takes a {chosen.kind}, not recordings. Choose a mechanism of the kind 'stream' or 'cohort'; `gazeveil mechanisms` lists them.",
             name="--mechanism",
             got=mechanism_text,
         )
+    free(out)
     cohort = read_cohort(path, format_name, settings, screen)
-    release = chosen.release(cohort, seed=seed, keep=tuple(keep or ()))
+    release = _released(chosen, cohort, seed, tuple(keep or ()))
     samples = 0
 
     def each(recordings: Iterable[Recording]) -> Iterator[Recording]:
         nonlocal samples
-        for recording in track(recordings, len(cohort), "Protecting"):
+        for recording in track(recordings, len(release.data), "Protecting"):
             samples += len(recording)
             yield recording
 
     folder = write(release.data, out, progress=each)
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{len(cohort)} recordings, {samples:,} samples written to {folder}.", markup=False)
+    console.print(f"{len(release.data)} recordings, {samples:,} samples written to {folder}.", markup=False)
+    notes = {"recordings left out": len(set(cohort.keys) - set(release.data.keys)), **release.curator_notes}
+    told = ", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in notes.items() if count)
+    if told:
+        console.print(f"For you alone, not covered by the promise, never to be published: {told}.", markup=False)
     if seed is not None:
         console.print("This is a test: the noise came from a seed, so whoever knows it can undo the noise. Never publish it.", markup=False)
     console.print(str(release.guarantee), markup=False)
-    figures = {"recordings": len(cohort), "samples": samples, "guarantee": release.guarantee.figures(), "sentence": str(release.guarantee)}
+    figures = {"recordings": len(release.data), "samples": samples, "guarantee": release.guarantee.figures(), "sentence": str(release.guarantee)}
     write_json(json_file, {**figures, "provenance": release.provenance.figures(), "seed": seed})
+
+
+def _released(chosen: Mechanism[Any], cohort: Cohort, seed: int | None, keep: tuple[str, ...]) -> Release[Cohort]:
+    """The release of a whole cohort: a stream mechanism protects recordings when they are written, another one looks at all of them first."""
+    if isinstance(chosen, StreamMechanism):
+        return chosen.release(cohort, seed=seed, keep=keep)
+    if keep:
+        raise ParameterError(
+            f"'{chosen.name}' draws new samples, so nothing of the raw ones can be kept. Leave --keep out, or choose a mechanism of the kind 'stream'.",
+            name="--keep",
+            got=keep,
+        )
+    with bar("Learning from all recordings"):
+        return chosen.release(cohort, seed=seed)

@@ -51,6 +51,20 @@ _COLUMNS = {
 }
 
 
+def free(path: str | Path) -> Path:
+    """The path, if a cohort can be written there: for callers who have long work to do before they write.
+
+    Raises
+    ------
+    DataError
+        If it exists and is not an empty folder: releases are never mixed.
+    """
+    target = Path(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DataError(f"{target} exists and is not an empty folder. Choose another name or remove it first.")
+    return target
+
+
 def write(cohort: Cohort, path: str | Path, progress: Callable[[Iterable[Recording]], Iterable[Recording]] = lambda r: r) -> Path:
     """Write a cohort as a canonical folder, one recording at a time.
 
@@ -68,9 +82,7 @@ def write(cohort: Cohort, path: str | Path, progress: Callable[[Iterable[Recordi
     DataError
         If the folder exists and is not empty: releases are never mixed.
     """
-    target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(f"{target} exists and is not an empty folder. Choose another name or remove it first.")
+    target = free(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = target.parent / f".{target.name}.{uuid4().hex[:8]}"
     (staging / "recordings").mkdir(parents=True)
