@@ -1,0 +1,286 @@
+"""A block of gaze and its forms on the wire: the binary batch, the JSON messages of trackers, OpenXR poses. Pure numpy and struct, no web code.
+
+The binary batch is little endian: `<BBHIQQ` = version 1, kind 1, subscription id u16, count u32, sequence u64, dropped u64; then int64
+t_ns[count], float32 x_deg[count], float32 y_deg[count], uint8 valid[count]. A lost sample is NaN and not valid; in JSON it is null.
+
+The JSON messages of a tracker are `{"type": "samples", "t_ns": [..], "x_deg": [..], "y_deg": [..], "valid": [..]}` and
+`{"type": "poses", "t_ns": [..], "orientation": [[x, y, z, w], ..], "valid": [..]}`; `valid` may be left out. A pose is a rotation in OpenXR's
+axes (x right, y up, -z forward): the gaze is the rotated (0, 0, -1). Headsets send the rotation that turns nothing when they see no eye,
+so that one is read as "no gaze" unless the caller says otherwise. Nothing else in a message is looked at, and nothing else is kept.
+
+Everything that reads bytes refuses with a :class:`~gazeveil.errors.DataError` whose sentence holds no number of the message: it may be logged.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere, rotate
+
+#: The largest message that is looked at, in bytes.
+MOST_BYTES = 1 << 20
+
+#: The most samples in one message.
+MOST_SAMPLES = 1 << 16
+
+#: How a block came and how it is sent on: JSON degrees, the binary batch, JSON poses.
+FORMS = ("samples", "binary", "poses")
+
+HEADER = struct.Struct("<BBHIQQ")
+_VERSION, _KIND = 1, 1
+_BYTES_PER_SAMPLE = 8 + 4 + 4 + 1
+_SCREEN_FIELDS = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
+
+# OpenXR looks along -z, we look along +z.
+_AHEAD = np.array([0.0, 0.0, -1.0])
+_TO_OURS = np.array([1.0, 1.0, -1.0])
+_NO_TURN = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive samples of one stream.
+
+    Parameters
+    ----------
+    t_ns : array of int64, shape (n,)
+        Nanoseconds from any origin.
+    x_deg, y_deg : arrays of float64, shape (n,)
+        Degrees of the stream's space; NaN where lost.
+    valid : array of bool, shape (n,)
+        False where there is no gaze.
+    form : str
+        One of :data:`FORMS`: how it came over the wire.
+    """
+
+    t_ns: NDArray[np.int64]
+    x_deg: Floats
+    y_deg: Floats
+    valid: NDArray[np.bool_]
+    form: str = "samples"
+
+    def __len__(self) -> int:
+        return len(self.t_ns)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A binary batch taken apart: the block, and what its header says."""
+
+    block: Block
+    id: int
+    sequence: int
+    dropped: int
+
+
+def block(t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True, form: str = "samples") -> Block:
+    """A block of numbers or arrays; what is not finite is not valid."""
+    t = np.atleast_1d(np.asarray(t_ns, dtype=np.int64))
+    x, y = np.atleast_1d(np.asarray(x_deg, dtype=np.float64)), np.atleast_1d(np.asarray(y_deg, dtype=np.float64))
+    ok = np.broadcast_to(np.asarray(valid, dtype=np.bool_), t.shape) & np.isfinite(x) & np.isfinite(y)
+    return Block(t, x, y, ok, form)
+
+
+def pack(samples: Block, id: int = 0, sequence: int = 0, dropped: int = 0) -> bytes:  # noqa: A002 - the name on the wire
+    """The binary batch of a block.
+
+    Examples
+    --------
+    >>> len(pack(block([0, 1], [1.0, 2.0], [3.0, 4.0]), id=7)) == HEADER.size + 2 * 17
+    True
+    """
+    x, y = (np.where(samples.valid, v, np.nan).astype("<f4").tobytes() for v in (samples.x_deg, samples.y_deg))
+    head = HEADER.pack(_VERSION, _KIND, id, len(samples), sequence, dropped)
+    return b"".join((head, samples.t_ns.astype("<i8").tobytes(), x, y, samples.valid.astype(np.uint8).tobytes()))
+
+
+def unpack(data: bytes) -> Batch:
+    """A binary batch taken apart.
+
+    Raises
+    ------
+    DataError
+        For bytes that are not exactly one batch.
+    """
+    if len(data) > MOST_BYTES:
+        raise DataError(f"A batch has at most {MOST_BYTES} bytes. Send shorter ones.")
+    if len(data) < HEADER.size:
+        raise DataError(f"A batch begins with a header of {HEADER.size} bytes; this one is shorter.")
+    version, kind, number, count, sequence, dropped = HEADER.unpack_from(data)
+    if (version, kind) != (_VERSION, _KIND):
+        raise DataError("A batch begins with the bytes 1, 1 (version and kind); this one does not.")
+    if count > MOST_SAMPLES or len(data) != HEADER.size + count * _BYTES_PER_SAMPLE:
+        raise DataError("The length of a batch does not fit the count in its header.")
+    at = HEADER.size
+    t = np.frombuffer(data, "<i8", count, at).astype(np.int64)
+    x = np.frombuffer(data, "<f4", count, at + 8 * count).astype(np.float64)
+    y = np.frombuffer(data, "<f4", count, at + 12 * count).astype(np.float64)
+    valid = np.frombuffer(data, np.uint8, count, at + 16 * count) == 1
+    return Batch(block(t, x, y, valid, "binary"), number, sequence, dropped)
+
+
+def parse_json(text: str | bytes) -> dict[str, object]:
+    """A JSON object; anything else, too much of it, or nesting without end is refused.
+
+    Raises
+    ------
+    DataError
+        As said.
+    """
+    if len(text) > MOST_BYTES:
+        raise DataError(f"A message has at most {MOST_BYTES} bytes. Send shorter ones.")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise DataError("The message is not JSON.") from None
+    if not isinstance(found, dict):
+        raise DataError("A message is a JSON object with a 'type'.")
+    return found
+
+
+def from_message(message: Mapping[str, object], *, identity_is_lost: bool = True) -> Block:
+    """The block of a tracker's JSON message, of type `samples` or `poses`.
+
+    Parameters
+    ----------
+    message : mapping
+        The parsed message.
+    identity_is_lost : bool
+        Whether a pose without rotation means that there was no gaze.
+
+    Raises
+    ------
+    DataError
+        For another type, missing parts, unequal lengths, or what are not numbers.
+    """
+    kind = message.get("type")
+    if kind not in ("samples", "poses"):
+        raise DataError("A tracker sends messages of type 'samples' or 'poses'.")
+    t = _times(message.get("t_ns"))
+    valid = _truths(message.get("valid"), len(t))
+    if kind == "samples":
+        return block(t, _numbers(message, "x_deg", len(t)), _numbers(message, "y_deg", len(t)), valid)
+    try:
+        q = np.asarray(message.get("orientation"), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        q = np.empty(0)
+    if len(t) == 0 and q.size == 0:
+        q = np.empty((0, 4))
+    if q.shape == (4,) and len(t) == 1:
+        q = q[None]
+    if q.shape != (len(t), 4):
+        raise DataError("'orientation' is a list of quaternions [x, y, z, w], one for each time.")
+    x, y, ok = from_poses(q, identity_is_lost=identity_is_lost)
+    return block(t, x, y, valid & ok, "poses")
+
+
+def message_of(samples: Block) -> dict[str, object]:
+    """The JSON message of a block, in the form it came in; a binary one becomes `samples`."""
+    valid = samples.valid.tolist()
+    if samples.form == "poses":
+        return {"type": "poses", "t_ns": samples.t_ns.tolist(), "orientation": to_poses(samples).tolist(), "valid": valid}
+    x, y = ([v if ok else None for v, ok in zip(values.tolist(), valid, strict=True)] for values in (samples.x_deg, samples.y_deg))
+    return {"type": "samples", "t_ns": samples.t_ns.tolist(), "x_deg": x, "y_deg": y, "valid": valid}
+
+
+def from_poses(orientation: ArrayLike, *, identity_is_lost: bool = True) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Degrees of a :class:`~gazeveil.gaze.geometry.Sphere` of OpenXR orientations.
+
+    Parameters
+    ----------
+    orientation : array, shape (n, 4)
+        Quaternions x, y, z, w of any length above zero.
+    identity_is_lost : bool
+        Whether the rotation that turns nothing means that there was no gaze.
+
+    Returns
+    -------
+    x_deg, y_deg, valid : arrays of shape (n,)
+
+    Examples
+    --------
+    >>> x, y, ok = from_poses([[0.0, 0.0, 0.0, 1.0], [0.0, -0.5, 0.0, 0.5]])
+    >>> ok.tolist(), round(float(x[1])), round(float(y[1]))
+    ([False, True], 270, 90)
+    """
+    q = np.asarray(orientation, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.linalg.norm(q, axis=-1)
+        known = np.isfinite(size) & (size > 1e-9)
+        unit = np.where(known[..., None], q, [0.0, 0.0, 0.0, 1.0])
+        if identity_is_lost:
+            turned = np.abs(unit[..., :3]).max(axis=-1, initial=0.0) > _NO_TURN * np.where(known, size, 1.0)
+            known &= turned
+        x, y = Sphere().degrees(rotate(unit, _AHEAD) * _TO_OURS)
+    return np.where(known, x, np.nan), np.where(known, y, np.nan), known
+
+
+def to_poses(samples: Block) -> Floats:
+    """OpenXR orientations (n, 4) of a block on a sphere: first turned about the vertical, then up or down, never rolled; lost ones are the identity."""
+    lon = np.radians(np.where(samples.valid, samples.x_deg, 180.0) - 180.0) / 2
+    lat = np.radians(90.0 - np.where(samples.valid, samples.y_deg, 90.0)) / 2
+    # about +y by -lon (to the right), then about the new +x by lat (upwards)
+    return np.stack((np.cos(lon) * np.sin(lat), -np.sin(lon) * np.cos(lat), np.sin(lon) * np.sin(lat), np.cos(lon) * np.cos(lat)), axis=-1)
+
+
+def space_figures(space: Space) -> dict[str, object]:
+    """A space as JSON has it: `{"kind": "sphere"}` or `{"kind": "screen", "width_px": ..}`."""
+    if isinstance(space, Sphere):
+        return {"kind": "sphere"}
+    return {"kind": "screen", **{name: getattr(space, name) for name in _SCREEN_FIELDS}}
+
+
+def parse_space(figures: object) -> Space:
+    """The space of :func:`space_figures`.
+
+    Raises
+    ------
+    DataError
+        For anything else.
+    """
+    if isinstance(figures, Mapping) and figures.get("kind") == "sphere":
+        return Sphere()
+    if isinstance(figures, Mapping) and figures.get("kind") == "screen":
+        try:
+            return Screen(*(checks.positive("space", name, figures.get(name)) for name in _SCREEN_FIELDS))
+        except (ParameterError, OverflowError):
+            pass
+    raise DataError('A space is {"kind": "sphere"} or {"kind": "screen"} with width_px, height_px, width_mm, height_mm and distance_mm.')
+
+
+def _times(given: object) -> NDArray[np.int64]:
+    # A whole number may come alone; `True` is no time, and a float near 10**18 has lost its nanoseconds.
+    several = given if isinstance(given, list) else [given]
+    if len(several) > MOST_SAMPLES:
+        raise DataError(f"A message has at most {MOST_SAMPLES} samples.")
+    if not all(type(t) is int and -(2**63) <= t < 2**63 for t in several):
+        raise DataError("'t_ns' is a whole number of nanoseconds, or a list of them.")
+    return np.array(several, dtype=np.int64)
+
+
+def _numbers(message: Mapping[str, object], name: str, n: int) -> Floats:
+    given = message.get(name)
+    several = given if isinstance(given, list) else [given]
+    if len(several) != n or not all(v is None or type(v) in (int, float) for v in several):
+        raise DataError(f"'{name}' is a number of degrees or null, one for each time.")
+    try:
+        return np.array([np.nan if v is None else v for v in several], dtype=np.float64)
+    except OverflowError:
+        raise DataError(f"'{name}' is a number of degrees or null, one for each time.") from None
+
+
+def _truths(given: object, n: int) -> NDArray[np.bool_]:
+    if given is None or given is True:
+        return np.ones(n, dtype=np.bool_)
+    several = given if isinstance(given, list) else [given]
+    if len(several) != n or not all(v in (0, 1) and isinstance(v, int) for v in several):
+        raise DataError("'valid' is true or false, one for each time.")
+    return np.array(several, dtype=np.bool_)

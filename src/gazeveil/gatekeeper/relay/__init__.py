@@ -1,0 +1,1 @@
+"""Relays: a protocol in, a mechanism applied, the same protocol out."""

@@ -1,0 +1,99 @@
+"""Sources of gaze for the Gatekeeper and the relay, by a text: `open_tracker("simulated")`, `open_tracker("pupil://127.0.0.1:50020")`.
+
+What needs a package of an extra (ZeroMQ, msgpack, websockets, pylsl) imports it when it is opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib import import_module
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from gazeveil import checks
+from gazeveil.errors import MissingExtraError, ParameterError
+from gazeveil.gatekeeper.blocks import Block
+from gazeveil.gatekeeper.trackers.tracker import Tracker
+
+__all__ = ["Block", "Tracker", "forms", "open_tracker"]
+
+#: Word before the colon -> (module, class, package it needs, extra that brings it, how it is written).
+_SOURCES: dict[str, tuple[str, str, str, str, str]] = {
+    "simulated": ("simulated", "SimulatedTracker", "", "", "simulated"),
+    "replay": ("replay", "ReplayTracker", "", "", "replay:PATH"),
+}
+
+
+def forms() -> tuple[str, ...]:
+    """How each source is written."""
+    return tuple(form for *_, form in _SOURCES.values())
+
+
+def open_tracker(text: str, **options: object) -> Tracker:
+    """A source of gaze.
+
+    Parameters
+    ----------
+    text : str
+        A form of :func:`forms`. Options may follow as in an address: `simulated?rate_hz=250&task=reading`.
+    **options
+        The same options as keywords; they win.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown source or option.
+    MissingExtraError
+        Where a package is missing.
+
+    Examples
+    --------
+    >>> open_tracker("simulated?rate_hz=250").rate_hz
+    250.0
+    """
+    head, colon, rest = text.partition(":")
+    word, query = head, ""
+    if not colon:
+        word, _, query = head.partition("?")
+    elif not (word == "replay" and Path(rest).exists()):
+        # a file may have a question mark in its name
+        rest, _, query = rest.partition("?")
+    if word not in _SOURCES:
+        checks.refuse("open_tracker", "text", "one of " + ", ".join(forms()), text)
+    module, name, package, extra, form = _SOURCES[word]
+    written = {key: _value(value) for key, value in parse_qsl(query, keep_blank_values=True)}
+    try:
+        cls: Callable[..., Tracker] = getattr(import_module(f"gazeveil.gatekeeper.trackers.{module}"), name)
+    except ImportError as error:
+        if error.name and package and error.name.partition(".")[0] in package.split():
+            raise MissingExtraError(error.name.partition(".")[0], extra) from None
+        raise
+    every: dict[str, Any] = {**written, **options}
+    place = [rest if word == "replay" else rest.removeprefix("//")] if _takes_place(cls) else []
+    if place and not place[0] and _needs_place(cls):
+        raise ParameterError(f"A tracker of this kind is written {form}. Got '{text}' instead.", name="text", got=text)
+    if rest.strip("/") and not place:
+        raise ParameterError(f"The tracker {word} takes nothing after its name but options. Got '{text}' instead.", name="text", got=text)
+    if word != "replay":
+        # a replay hands unknown options to the format, which refuses them itself
+        checks.known_options(f"The tracker {word}", every, [p for p in signature(cls).parameters if p != "place"])
+    return cls(*place, **every)
+
+
+def _takes_place(cls: Callable[..., Tracker]) -> bool:
+    return next(iter(signature(cls).parameters), "") in ("place", "path")
+
+
+def _needs_place(cls: Callable[..., Tracker]) -> bool:
+    first = next(iter(signature(cls).parameters.values()))
+    return first.default is Parameter.empty
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text.lower() if text.lower() in ("true", "false") else text)
+    except (ValueError, RecursionError):
+        return text

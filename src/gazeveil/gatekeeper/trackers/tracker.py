@@ -1,0 +1,67 @@
+"""What every source of gaze is: a rate, a space, and samples that arrive block by block, with None where the tracker vanished."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+
+from gazeveil.gatekeeper.blocks import Block
+from gazeveil.gaze.geometry import Space
+
+#: Lines about trackers go here: counts and reasons, never gaze.
+LOG = logging.getLogger("gazeveil.gatekeeper.trackers")
+
+
+class Tracker(ABC):
+    """A source of gaze; made by :func:`gazeveil.gatekeeper.trackers.open_tracker`.
+
+    Attributes
+    ----------
+    rate_hz : float
+        Nominal samples per second.
+    space : Sphere or Screen
+        What the degrees mean.
+    name : str
+        For logs and the dashboard.
+    counts : Counter of str
+        `samples`, `malformed`, `lost` (times the tracker vanished), `connected` and whatever else the source counts. No gaze.
+    """
+
+    rate_hz: float
+    space: Space
+    name: str
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    @abstractmethod
+    def samples(self) -> AsyncIterator[Block | None]:
+        """The samples as they come; None when the tracker vanished.
+
+        The iterator connects, and connects again with back-off when the tracker is gone; it ends only where the source itself ends (a
+        replay that does not loop). Take it once.
+        """
+
+    async def close(self) -> None:  # noqa: B027 - most sources hold nothing open outside their iterator
+        """Let go of sockets and threads; the iterator ends."""
+
+    def malformed(self, reason: str) -> None:
+        """Count a message that could not be read; the first and every thousandth is logged. The reason holds no gaze."""
+        self.counts["malformed"] += 1
+        if self.counts["malformed"] % 1000 == 1:
+            LOG.warning("%s: dropped a malformed message (%d so far): %s", self.name, self.counts["malformed"], reason)
+
+    def vanished(self) -> None:
+        """Count and log that the tracker is gone."""
+        self.counts["lost"] += 1
+        LOG.warning("%s: the tracker vanished", self.name)
+
+
+def back_off(first_s: float = 0.2, most_s: float = 5.0) -> Iterator[float]:
+    """Pauses between attempts to connect: each twice as long as the last, up to a limit, without end."""
+    pause = first_s
+    while True:
+        yield pause
+        pause = min(most_s, pause * 2)
