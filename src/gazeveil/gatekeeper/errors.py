@@ -1,0 +1,47 @@
+"""What the Gatekeeper says no with.
+
+::
+
+    GazeveilError
+    ├── Denied        an app may not have what it asked for: `code` is a word for programs, `reason` a sentence for people
+    └── LedgerError   the ledger or the audit log cannot be written: nothing leaves
+
+A refusal never contains gaze, and never tells what is missing from what belongs to another app: both are "unknown".
+"""
+
+from __future__ import annotations
+
+from gazeveil.errors import GazeveilError
+
+#: Every word a refusal may carry.
+CODES = ("no-consent", "no-grant", "expired", "revoked", "scope", "mechanism", "parameter", "rate", "budget", "area", "unknown", "origin", "ledger", "closed", "lost")
+
+
+class Denied(GazeveilError):  # noqa: N818  (a denial is an answer, not a failure)
+    """An app may not have what it asked for.
+
+    Parameters
+    ----------
+    code : str
+        One of :data:`CODES`.
+    reason : str
+        One sentence that says why, and the next step where there is one.
+
+    Examples
+    --------
+    >>> Denied("unknown", "There is no area 7.").code
+    'unknown'
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[Denied], tuple[str, str]]:
+        # The default reduction would pass the sentence as the code.
+        return Denied, (self.code, self.reason)
+
+
+class LedgerError(GazeveilError):
+    """The ledger or the audit log could not be read or written; whatever was asked for is refused."""
