@@ -24,6 +24,13 @@ __all__ = ["Block", "Tracker", "forms", "open_tracker"]
 _SOURCES: dict[str, tuple[str, str, str, str, str]] = {
     "simulated": ("simulated", "SimulatedTracker", "", "", "simulated"),
     "replay": ("replay", "ReplayTracker", "", "", "replay:PATH"),
+    "pupil": ("pupil", "PupilTracker", "zmq msgpack", "service", "pupil://host:port"),
+    "lsl": ("lsl", "LSLTracker", "msgpack", "service", "lsl or lsl:NAME"),
+    "websocket": ("websocket", "ListeningTracker", "websockets", "service", "websocket://host:port"),
+    "ws": ("websocket", "ConnectingTracker", "websockets", "service", "ws://host:port/path"),
+    "wss": ("websocket", "SecureConnectingTracker", "websockets", "service", "wss://host:port/path"),
+    "openxr": ("openxr", "open_poses", "websockets", "service", "openxr://host:port or openxr:-"),
+    "openxr+tcp": ("openxr", "LinesTracker", "websockets", "service", "openxr+tcp://host:port"),
 }
 
 

@@ -1,0 +1,192 @@
+"""Pupil Core over ZeroMQ: ask Pupil Remote (port 50020) for its SUB_PORT, then subscribe to the gaze topics.
+
+A Pupil that is started again has another SUB_PORT, so after a silence the whole handshake is made anew, with back-off. What the positions mean
+in degrees is told in :mod:`gazeveil.gatekeeper.trackers.pupil_format`. Pupil's binocular mapper sends `gaze.3d.01.` when it sees both eyes and
+`gaze.3d.0.` or `gaze.3d.1.` when it sees one; all are one stream here. A pair of monocular mappers sends each eye for itself at full rate: name
+one eye with `topic`, or say the rate of both together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import numpy as np
+import zmq
+import zmq.asyncio
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
+from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, screen_of
+from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, ScenePicture, ScreenPicture, decode
+from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
+
+#: Port of Pupil Remote.
+PORT = 50020
+
+_SLICE_MS = 100
+_MOST_AT_ONCE = 256
+
+
+class PupilTracker(Tracker):
+    """Gaze of Pupil Capture or Pupil Service.
+
+    Parameters
+    ----------
+    place : str
+        `host:port` of Pupil Remote.
+    rate_hz : float
+        Nominal rate of its gaze.
+    screen : Screen or five numbers, optional
+        Where `norm_pos` is a fraction of a screen; otherwise it is one of the scene camera's picture.
+    width_px, height_px, focal_px : float
+        The scene camera.
+    min_confidence : float
+        Samples below it are lost.
+    topic : str
+        Beginning of the topics to take.
+    forward : tuple of str
+        Beginnings of further topics; their messages are handed to :attr:`on_other` as they are.
+    silence_s : float
+        A tracker that sends no gaze for so long has vanished.
+    answer_s : float
+        How long Pupil Remote may take to answer.
+    """
+
+    def __init__(
+        self,
+        place: str = f"127.0.0.1:{PORT}",
+        rate_hz: float = 120.0,
+        screen: object = None,
+        width_px: float = 1280.0,
+        height_px: float = 720.0,
+        focal_px: float = 829.0,
+        min_confidence: float = MIN_CONFIDENCE,
+        topic: str = "gaze.",
+        forward: tuple[str, ...] = (),
+        silence_s: float = 2.0,
+        answer_s: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.name = "pupil"
+        self.host, self.port = host_and_port("pupil", place, PORT)
+        self.rate_hz = checks.positive("pupil tracker", "rate_hz", rate_hz)
+        known = screen_of("pupil tracker", screen)
+        camera = [checks.positive("pupil tracker", n, v) for n, v in (("width_px", width_px), ("height_px", height_px), ("focal_px", focal_px))]
+        self.picture = ScenePicture(*camera) if known is None else ScreenPicture(known)
+        self.space = self.picture.space
+        self._least = checks.not_negative("pupil tracker", "min_confidence", min_confidence)
+        if not isinstance(topic, str) or not topic.startswith("gaze"):
+            checks.refuse("pupil tracker", "topic", "the beginning of a gaze topic, e.g. gaze.3d.01.", topic)
+        self._topic = topic.encode()
+        self._forward = tuple(t.encode() for t in forward)
+        self._silence_s = checks.positive("pupil tracker", "silence_s", silence_s)
+        self._answer_s = checks.positive("pupil tracker", "answer_s", answer_s)
+        self._closing = False
+        #: Pupil's time minus this machine's monotonic clock, in seconds; known once connected.
+        self.offset_s: float | None = None
+        #: What Pupil says its version is; known once connected.
+        self.version = ""
+        #: Called with the frames of messages of other topics that `forward` names.
+        self.on_other = _nobody
+
+    async def close(self) -> None:
+        """End the iterator within a tenth of a second."""
+        self._closing = True
+
+    async def samples(self) -> AsyncIterator[Block | None]:
+        """Gaze as it comes; None after a silence."""
+        context = zmq.asyncio.Context()
+        try:
+            pauses = back_off()
+            while not self._closing:
+                socket = await self._connect(context)
+                live = False
+                if socket is not None:
+                    try:
+                        async for part in self._listen(socket):
+                            if not live:
+                                live, pauses = True, back_off()
+                                self.counts["connected"] += 1
+                            yield part
+                    finally:
+                        socket.close(linger=0)
+                if self._closing:
+                    break
+                if live:
+                    self.vanished()
+                    yield None
+                await asyncio.sleep(next(pauses))
+        finally:
+            context.destroy(linger=0)
+
+    async def _connect(self, context: zmq.asyncio.Context) -> zmq.asyncio.Socket | None:
+        """The handshake; None where nobody answers."""
+        remote = context.socket(zmq.REQ)
+        remote.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
+        host = in_brackets(self.host)
+        try:
+            if ":" in self.host:
+                remote.setsockopt(zmq.IPV6, 1)
+            remote.connect(f"tcp://{host}:{self.port}")
+            port = await self._ask(remote, "SUB_PORT")
+            if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536):
+                self.malformed("the answer to SUB_PORT is not a port")
+                return None
+            before = time.monotonic()
+            try:
+                self.offset_s = float(await self._ask(remote, "t")) - (before + time.monotonic()) / 2
+            except ValueError:
+                self.malformed("the answer to t is not a time")
+            self.version = (await self._ask(remote, "v"))[:64]
+        except (TimeoutError, zmq.ZMQError):
+            LOG.info("pupil: nobody answers")
+            return None
+        finally:
+            remote.close(linger=0)
+        socket = context.socket(zmq.SUB)
+        socket.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
+        if ":" in self.host:
+            socket.setsockopt(zmq.IPV6, 1)
+        for topic in (self._topic, *self._forward):
+            socket.setsockopt(zmq.SUBSCRIBE, topic)
+        socket.connect(f"tcp://{host}:{port}")
+        return socket
+
+    async def _ask(self, remote: zmq.asyncio.Socket, question: str) -> str:
+        await asyncio.wait_for(remote.send(question.encode()), self._answer_s)
+        answer: list[bytes] = await asyncio.wait_for(remote.recv_multipart(), self._answer_s)
+        return answer[0].decode("utf-8", "replace") if answer else ""
+
+    async def _listen(self, socket: zmq.asyncio.Socket) -> AsyncIterator[Block]:
+        """Blocks of gaze until it is silent."""
+        last = time.monotonic()
+        while not self._closing and time.monotonic() - last < self._silence_s:
+            if not await socket.poll(_SLICE_MS):
+                continue
+            found: list[tuple[int, float, float, float]] = []
+            for _ in range(_MOST_AT_ONCE):
+                if not await socket.poll(0):
+                    break
+                frames: list[bytes] = await socket.recv_multipart()
+                if not frames[0].startswith(self._topic):
+                    self.on_other(frames)
+                    continue
+                try:
+                    if len(frames) != 2:
+                        raise DataError("a gaze message has two frames; this one has another number of them")
+                    found.append(decode(frames[1]))
+                except DataError as error:
+                    self.malformed(str(error))
+            if found:
+                last = time.monotonic()
+                self.counts["samples"] += len(found)
+                t, norm_x, norm_y, confidence = (np.array(column) for column in zip(*found, strict=True))
+                x, y = self.picture.degrees(norm_x, norm_y)
+                yield block(t.astype(np.int64), x, y, confidence >= self._least)
+
+
+def _nobody(frames: list[bytes]) -> None:
+    """Messages that nobody asked for are dropped."""

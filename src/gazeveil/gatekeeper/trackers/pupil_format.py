@@ -1,0 +1,150 @@
+"""Pupil's messages over ZeroMQ: msgpack maps with `norm_pos`, `confidence` and `timestamp`, and what `norm_pos` means in degrees.
+
+`norm_pos` is a fraction of a picture, (0, 0) at its bottom-left corner and (1, 1) at its top-right. The picture is either that of the scene
+camera (a pinhole with the nominal focal length of Pupil Core's camera at 1280 x 720, or the one you name), then degrees are those of a Sphere
+around the head, straight ahead at (180, 90); or a Screen of known size and distance that fills the picture, as headsets with Pupil's
+add-on have it. Positions outside the picture are allowed, as Pupil allows them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgpack  # type: ignore[import-untyped]
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gazeveil.errors import DataError
+from gazeveil.gatekeeper.blocks import MOST_BYTES
+from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere
+
+#: Samples that Pupil is less sure of are lost, as in Pupil Player's own plugins.
+MIN_CONFIDENCE = 0.6
+
+#: Whole nanoseconds of a time in seconds fit in 63 bits below this.
+_MOST_S = 4.0e9
+
+
+class Picture(Protocol):
+    """What a fraction of the picture means in degrees."""
+
+    @property
+    def space(self) -> Space:
+        """What the degrees mean."""
+
+    def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
+        """Degrees of fractions of the picture."""
+
+    def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
+        """Fractions of the picture of degrees; NaN where a direction does not meet its plane."""
+
+
+@dataclass(frozen=True)
+class ScenePicture:
+    """The picture of a scene camera without distortion.
+
+    Parameters
+    ----------
+    width_px, height_px : float
+        Resolution.
+    focal_px : float
+        Focal length.
+
+    Examples
+    --------
+    >>> x, y = ScenePicture().degrees([0.5], [0.5])
+    >>> float(x[0]), float(y[0])
+    (180.0, 90.0)
+    """
+
+    width_px: float = 1280.0
+    height_px: float = 720.0
+    focal_px: float = 829.0
+
+    @property
+    def space(self) -> Space:
+        """A sphere around the head."""
+        return Sphere()
+
+    def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
+        """Degrees of fractions of the picture."""
+        x, y = np.asarray(norm_x, dtype=np.float64), np.asarray(norm_y, dtype=np.float64)
+        return Sphere().degrees(np.stack(((x - 0.5) * self.width_px, (y - 0.5) * self.height_px, np.full(x.shape, self.focal_px)), axis=-1))
+
+    def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
+        """Fractions of the picture of degrees; NaN behind the camera."""
+        v = Sphere().vectors(x_deg, y_deg)
+        ahead = np.where(v[..., 2] > 1e-9, v[..., 2], np.nan)
+        return 0.5 + v[..., 0] / ahead * (self.focal_px / self.width_px), 0.5 + v[..., 1] / ahead * (self.focal_px / self.height_px)
+
+
+@dataclass(frozen=True)
+class ScreenPicture:
+    """A screen that fills the picture."""
+
+    screen: Screen
+
+    @property
+    def space(self) -> Space:
+        """The screen."""
+        return self.screen
+
+    def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
+        """Degrees of fractions of the screen."""
+        x, y = np.asarray(norm_x, dtype=np.float64), np.asarray(norm_y, dtype=np.float64)
+        return self.screen.from_px(x * self.screen.width_px, (1.0 - y) * self.screen.height_px)
+
+    def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
+        """Fractions of the screen of degrees."""
+        x, y = self.screen.to_px(x_deg, y_deg)
+        return x / self.screen.width_px, 1.0 - y / self.screen.height_px
+
+
+def picture_of(space: Space) -> Picture:
+    """The picture that belongs to a space: the screen itself, or the nominal scene camera."""
+    return ScreenPicture(space) if isinstance(space, Screen) else ScenePicture()
+
+
+def decode(payload: bytes) -> tuple[int, float, float, float]:
+    """Time (ns), norm_x, norm_y and confidence of a gaze message; NaN where the message has no number.
+
+    Raises
+    ------
+    DataError
+        For bytes that are no such message. The sentence holds nothing of it.
+    """
+    if len(payload) > MOST_BYTES:
+        raise DataError(f"A message has at most {MOST_BYTES} bytes.")
+    try:
+        # The C decoder has a stack of its own and refuses deep nesting; the one in Python turns its RecursionError into the same.
+        found = msgpack.unpackb(payload, raw=False, strict_map_key=False)
+    except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException):
+        raise DataError("A gaze message is a msgpack map; this one is not.") from None
+    if not isinstance(found, dict):
+        raise DataError("A gaze message is a msgpack map; this one is not.")
+    t = _number(found.get("timestamp"))
+    if not abs(t) < _MOST_S:
+        raise DataError("A gaze message has a 'timestamp' in seconds; this one has none.")
+    place = found.get("norm_pos")
+    if not isinstance(place, list) or len(place) != 2:
+        raise DataError("A gaze message has a 'norm_pos' of two numbers; this one has none.")
+    return round(t * 1e9), _number(place[0]), _number(place[1]), _number(found.get("confidence"))
+
+
+def encode(topic: str, t_ns: int, norm_x: float, norm_y: float, valid: bool) -> bytes:
+    """A gaze message that holds nothing but what is given: the keys a client of Pupil's expects, without eyes, pupils and 3-d points."""
+    return msgpack.packb(
+        {"topic": topic, "norm_pos": [norm_x, norm_y], "confidence": 1.0 if valid else 0.0, "timestamp": t_ns / 1e9, "base_data": []},
+        use_bin_type=True,
+    )
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan

@@ -1,0 +1,180 @@
+"""Trackers over a WebSocket: a port where a tracker connects (`websocket://host:port`), or a tracker that serves (`ws://host:port/path`).
+
+Both take the messages of :mod:`gazeveil.gatekeeper.trackers.channel`. A page in a browser may not connect to the port: whoever sends an Origin is
+refused, because a page of any site could otherwise feed gaze. One tracker is connected at a time. Beyond this machine a port needs a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, parse_json
+from gazeveil.gatekeeper.trackers.address import host_and_port, is_local
+from gazeveil.gatekeeper.trackers.channel import Channel
+from gazeveil.gatekeeper.trackers.tracker import LOG, back_off
+from gazeveil.gaze.geometry import Space
+
+PORT = 8765
+
+_HELLO_S = 5.0
+
+#: Messages that wait for a slow reader; then the tracker waits.
+_WAITING = 256
+
+
+class ListeningTracker(Channel):
+    """A port where one tracker connects.
+
+    Parameters
+    ----------
+    place : str
+        `host:port` to listen on; port 0 takes a free one, then :attr:`port` says which.
+    rate_hz : float
+        Nominal rate; a tracker that says another one in its hello is refused.
+    space : Sphere or Screen, optional
+        A sphere by default.
+    token : str, optional
+        What the tracker's hello must hold; needed on a host that others reach.
+    identity : str
+        `lost` or `ahead`: what a pose without rotation means.
+    """
+
+    def __init__(
+        self, place: str = f"127.0.0.1:{PORT}", rate_hz: float = 120.0, space: Space | None = None, token: str | None = None, identity: str = "lost"
+    ) -> None:
+        super().__init__(rate_hz, space, token, identity)
+        self.name = "websocket"
+        self.host, self.port = host_and_port("websocket", place or f"127.0.0.1:{PORT}", PORT)
+        if not is_local(self.host) and token is None:
+            raise ParameterError(f"Others reach {self.host}, so the channel needs a token. Add ?token=... to the address.", name="token", got=None)
+        self._queue: asyncio.Queue[Block | str | None] = asyncio.Queue(_WAITING)
+        self._taken = False
+        #: Set once the port is open.
+        self.listening = asyncio.Event()
+
+    async def close(self) -> None:
+        """Close the port; the iterator ends."""
+        await self._queue.put("end")
+
+    async def samples(self) -> AsyncIterator[Block | None]:
+        """Blocks of whichever tracker is connected; None when it goes."""
+        async with serve(self._serve, self.host, self.port, max_size=MOST_BYTES, compression=None, origins=[None], open_timeout=_HELLO_S) as server:
+            self.port = next(iter(server.sockets)).getsockname()[1]
+            self.listening.set()
+            while (found := await self._queue.get()) != "end":
+                assert not isinstance(found, str)
+                yield found
+
+    async def _serve(self, connection: ServerConnection) -> None:
+        if self._taken:
+            await connection.close(1013, "a tracker is connected already")
+            return
+        self._taken = True
+        live = False
+        try:
+            reason = await self._greet(connection)
+            if reason:
+                await connection.send(json.dumps({"type": "refused", "code": "hello", "reason": reason}))
+                await connection.close(1008, "hello refused")
+                return
+            live = True
+            self.counts["connected"] += 1
+            async for message in connection:
+                found = self.read(message)
+                if found == "ping":
+                    await connection.send('{"type":"pong"}')
+                elif found == "lost":
+                    await self._queue.put(None)
+                elif isinstance(found, Block):
+                    await self._queue.put(found)
+        except (ConnectionClosed, OSError):
+            LOG.info("websocket: the connection broke")
+        finally:
+            self._taken = False
+            if live:
+                self.vanished()
+                await self._queue.put(None)
+
+    async def _greet(self, connection: ServerConnection) -> str:
+        try:
+            first = await asyncio.wait_for(connection.recv(), _HELLO_S)
+            figures = parse_json(first) if isinstance(first, str) else {}
+        except TimeoutError:
+            return "A tracker says hello within five seconds."
+        except DataError as error:
+            self.malformed(str(error))
+            return str(error)
+        reason = self.admits(figures)
+        if reason:
+            self.counts["refused"] += 1
+            return reason
+        await connection.send(json.dumps(self.welcome()))
+        return ""
+
+
+class ConnectingTracker(Channel):
+    """A tracker that serves its gaze; we connect, and connect again with back-off.
+
+    Parameters
+    ----------
+    place : str
+        Host, port and path, without `ws://`.
+    rate_hz, space, token, identity
+        As for :class:`ListeningTracker`; a token is sent in the hello.
+    silence_s : float
+        A tracker that sends no gaze for so long has vanished, and is connected anew.
+    """
+
+    scheme = "ws"
+
+    def __init__(
+        self, place: str, rate_hz: float = 120.0, space: Space | None = None, token: str | None = None, identity: str = "lost", silence_s: float = 5.0
+    ) -> None:
+        super().__init__(rate_hz, space, token, identity)
+        self.name = self.scheme
+        host_and_port(self.scheme, place.partition("/")[0], PORT)
+        self.url = f"{self.scheme}://{place}"
+        self._silence_s = silence_s
+        self._closing = asyncio.Event()
+
+    async def close(self) -> None:
+        """End the iterator at the next message or silence."""
+        self._closing.set()
+
+    async def samples(self) -> AsyncIterator[Block | None]:
+        """Blocks as they come; None when the tracker goes."""
+        pauses = back_off()
+        while not self._closing.is_set():
+            live = False
+            try:
+                async with connect(self.url, max_size=MOST_BYTES, compression=None, open_timeout=_HELLO_S) as connection:
+                    if self._token is not None:
+                        await connection.send(json.dumps({"type": "hello", "token": self._token}))
+                    while not self._closing.is_set():
+                        found = self.read(await asyncio.wait_for(connection.recv(), self._silence_s))
+                        if found == "lost":
+                            yield None
+                        elif isinstance(found, Block):
+                            if not live:
+                                live, pauses = True, back_off()
+                                self.counts["connected"] += 1
+                            yield found
+            except (OSError, TimeoutError, ConnectionClosed, InvalidHandshake, InvalidURI) as error:
+                LOG.info("%s: not connected (%s)", self.scheme, type(error).__name__)
+            if live:
+                self.vanished()
+                yield None
+            await asyncio.sleep(next(pauses))
+
+
+class SecureConnectingTracker(ConnectingTracker):
+    """The same over TLS (`wss://`)."""
+
+    scheme = "wss"
