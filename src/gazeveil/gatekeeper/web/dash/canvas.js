@@ -1,0 +1,127 @@
+/**
+ * Drawing of one view of gaze: a plane of degrees with the public grid, traces, cells and tiles.
+ * @module
+ */
+
+/**
+ * @typedef {{kind: string, width_deg: number, height_deg: number}} Space
+ * @typedef {{left: number, top: number, width: number, height: number}} Window a rectangle of degrees
+ */
+
+/** @param {Space} space @param {boolean} front @returns {Window} */
+export function windowOf(space, front) {
+  const sphere = space.kind === "sphere";
+  if (sphere && front) return { left: 120, top: 60, width: 120, height: 60 };
+  return sphere ? { left: 0, top: 0, width: 360, height: 180 } : { left: -space.width_deg / 2, top: -space.height_deg / 2, width: space.width_deg, height: space.height_deg };
+}
+
+/** Colours of the page's scheme, read once for each drawing. @param {HTMLElement} element */
+export function inks(element) {
+  const style = getComputedStyle(element);
+  const of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  return { raw: of("--raw"), sent: of("--accent"), line: of("--line"), quiet: of("--quiet"), page: of("--sunk"), ink: of("--ink") };
+}
+
+export class Plane {
+  /** @param {HTMLCanvasElement} canvas @param {Space} space @param {boolean} front */
+  constructor(canvas, space, front) {
+    this.canvas = canvas;
+    this.window = windowOf(space, front);
+    const ratio = Math.min(2, window.devicePixelRatio || 1);
+    const width = Math.max(1, Math.round(canvas.clientWidth * ratio));
+    const height = Math.round((width * this.window.height) / this.window.width);
+    if (canvas.width !== width || canvas.height !== height) {
+      canvas.width = width;
+      canvas.height = height;
+      canvas.style.aspectRatio = `${this.window.width} / ${this.window.height}`;
+    }
+    this.scale = width / this.window.width;
+    this.ratio = ratio;
+    this.pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    this.pen.clearRect(0, 0, width, height);
+  }
+
+  /** @param {number} x_deg */
+  x(x_deg) { return (x_deg - this.window.left) * this.scale; }
+  /** @param {number} y_deg */
+  y(y_deg) { return (y_deg - this.window.top) * this.scale; }
+
+  /** @param {number} step_deg @param {string} colour */
+  grid(step_deg, colour) {
+    const { pen, window: w } = this;
+    if (step_deg * this.scale < 6) return;
+    pen.strokeStyle = colour;
+    pen.lineWidth = 1;
+    pen.globalAlpha = 0.55;
+    pen.beginPath();
+    for (let x = Math.ceil(w.left / step_deg) * step_deg; x <= w.left + w.width; x += step_deg) { pen.moveTo(this.x(x), 0); pen.lineTo(this.x(x), this.canvas.height); }
+    for (let y = Math.ceil(w.top / step_deg) * step_deg; y <= w.top + w.height; y += step_deg) { pen.moveTo(0, this.y(y)); pen.lineTo(this.canvas.width, this.y(y)); }
+    pen.stroke();
+    pen.globalAlpha = 1;
+  }
+
+  /**
+   * Points that fade with age; joined where `joined`.
+   * @param {{t: number, x: number, y: number, valid: boolean}[]} points @param {number} now @param {number} keep_ms @param {string} colour @param {boolean} joined
+   */
+  trace(points, now, keep_ms, colour, joined) {
+    const { pen } = this;
+    pen.strokeStyle = pen.fillStyle = colour;
+    pen.lineWidth = 1.6 * this.ratio;
+    const radius = 2.2 * this.ratio;
+    let before = null;
+    for (const point of points) {
+      const age = (now - point.t) / keep_ms;
+      if (!point.valid || age > 1) { before = null; continue; }
+      pen.globalAlpha = Math.max(0.08, 1 - age);
+      // A step over the edge of the sphere is not a line across the picture.
+      if (joined && before && Math.abs(before.x - point.x) < 180) {
+        pen.beginPath();
+        pen.moveTo(this.x(before.x), this.y(before.y));
+        pen.lineTo(this.x(point.x), this.y(point.y));
+        pen.stroke();
+      } else if (!joined) {
+        pen.beginPath();
+        pen.arc(this.x(point.x), this.y(point.y), radius, 0, 7);
+        pen.fill();
+      }
+      before = point;
+    }
+    pen.globalAlpha = 1;
+    if (joined && before) {
+      pen.beginPath();
+      pen.arc(this.x(before.x), this.y(before.y), 2 * radius, 0, 7);
+      pen.fill();
+    }
+  }
+
+  /** A cell of the public grid. @param {number} x_deg its centre @param {number} y_deg @param {number} side_deg @param {string} colour @param {number} alpha */
+  cell(x_deg, y_deg, side_deg, colour, alpha) {
+    const { pen } = this;
+    pen.fillStyle = colour;
+    pen.globalAlpha = alpha;
+    pen.fillRect(this.x(x_deg - side_deg / 2), this.y(y_deg - side_deg / 2), side_deg * this.scale, side_deg * this.scale);
+    pen.globalAlpha = 1;
+  }
+
+  /** @param {number} tile counted row by row @param {[number, number]} tiles @param {Space} space @param {string} colour */
+  tile(tile, tiles, space, colour) {
+    const all = windowOf(space, false);
+    const width = all.width / tiles[0];
+    const height = all.height / tiles[1];
+    const { pen } = this;
+    pen.fillStyle = colour;
+    pen.globalAlpha = 0.22;
+    pen.fillRect(this.x(all.left + (tile % tiles[0]) * width), this.y(all.top + Math.floor(tile / tiles[0]) * height), width * this.scale, height * this.scale);
+    pen.globalAlpha = 1;
+  }
+
+  /** @param {string} text @param {string} colour */
+  note(text, colour) {
+    const { pen } = this;
+    pen.fillStyle = colour;
+    pen.font = `${13 * this.ratio}px system-ui, sans-serif`;
+    pen.textAlign = "center";
+    pen.fillText(text, this.canvas.width / 2, this.canvas.height / 2);
+  }
+}

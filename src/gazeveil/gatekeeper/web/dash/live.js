@@ -1,0 +1,162 @@
+/**
+ * What the device sees beside what each app was sent. The owner's WebSocket; nothing of it is stored.
+ * @module
+ */
+import { Plane, inks } from "./canvas.js";
+import { byId, el } from "./dom.js";
+
+const KEEP_MS = 4000;
+const MOST_POINTS = 4000;
+
+class View {
+  /** @param {HTMLCanvasElement} canvas @param {boolean} raw */
+  constructor(canvas, raw) {
+    this.canvas = canvas;
+    this.raw = raw;
+    /** @type {{t: number, x: number, y: number, valid: boolean}[]} */
+    this.points = [];
+    /** @type {{t: number, x: number, y: number, kind: string}[]} */
+    this.cells = [];
+    /** @type {number|null} */
+    this.tile = null;
+    this.count = 0;
+    this.dirty = true;
+    this.words = "";
+  }
+
+  /** Times are of arrival: clocks of the device and of this page need not agree. @param {any} message */
+  take(message) {
+    const now = performance.now();
+    this.dirty = true;
+    if (Array.isArray(message.x_deg)) {
+      const n = message.x_deg.length;
+      const last = message.t_ms?.[n - 1] ?? 0;
+      for (let i = 0; i < n; i += 1) this.points.push({ t: now - (last - (message.t_ms?.[i] ?? last)), x: message.x_deg[i], y: message.y_deg[i], valid: Boolean(message.valid?.[i]) && message.x_deg[i] !== null });
+      this.points.splice(0, Math.max(0, this.points.length - MOST_POINTS));
+      this.count += n;
+      return;
+    }
+    this.count += 1;
+    if (message.tile !== undefined) this.tile = message.tile;
+    else if (typeof message.x_deg === "number") this.cells.push({ t: now, x: message.x_deg, y: message.y_deg, kind: message.kind ?? message.what });
+    this.cells.splice(0, Math.max(0, this.cells.length - 60));
+  }
+}
+
+export class Live {
+  /** @param {() => void} onChanged the service says that something else changed */
+  constructor(onChanged) {
+    this.onChanged = onChanged;
+    this.device = new View(byId("live-device"), true);
+    /** @type {Map<string, {view: View, figure: HTMLElement, facts: HTMLElement}>} */
+    this.apps = new Map();
+    this.space = { kind: "sphere", width_deg: 360, height_deg: 180 };
+    this.level = { resolution_deg: 5, tiles: /** @type {[number, number]} */ ([8, 4]) };
+    this.failures = 0;
+    this.connected = false;
+    this.paused = false;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)");
+    const pause = byId("live-pause");
+    this.setPaused = (/** @type {boolean} */ on) => {
+      this.paused = on;
+      pause.setAttribute("aria-pressed", String(on));
+      pause.textContent = on ? "Resume" : "Pause";
+    };
+    pause.addEventListener("click", () => this.setPaused(!this.paused));
+    byId("live-span").addEventListener("change", () => this.#redraw());
+    new ResizeObserver(() => this.#redraw()).observe(byId("live"));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#redraw());
+    let drawn = 0;
+    const frame = (/** @type {number} */ now) => {
+      // Whoever asked for less motion gets a new picture once a second.
+      if (now - drawn >= (calm.matches ? 1000 : 33) && !this.paused && !document.hidden) {
+        drawn = now;
+        this.#draw(now);
+      }
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  }
+
+  /** @param {any} device the answer of /v1/apps */
+  describe(device) {
+    if (device.space) this.space = device.space;
+    if (device.level) this.level = device.level;
+    const known = new Set(device.apps.map((/** @type {any} */ app) => app.app));
+    for (const [name, entry] of this.apps) if (!known.has(name)) { entry.figure.remove(); this.apps.delete(name); }
+    byId("live-span").closest("label").hidden = this.space.kind !== "sphere";
+  }
+
+  open() {
+    const address = new URL("/v1/live", location.href);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(address);
+    socket.onopen = () => { socket.send(JSON.stringify({ type: "hello" })); };
+    socket.onmessage = (event) => {
+      const message = JSON.parse(event.data);
+      this.connected = true;
+      this.failures = 0;
+      if (message.type === "raw") this.device.take(message);
+      else if (message.type === "sent") this.#entry(message.app).view.take(message);
+      else if (message.type === "changed") this.onChanged();
+    };
+    socket.onclose = () => {
+      this.connected = false;
+      this.failures += 1;
+      this.device.dirty = true;
+      setTimeout(() => this.open(), Math.min(10_000, 250 * 2 ** this.failures));
+    };
+  }
+
+  /** @param {string} app */
+  #entry(app) {
+    let entry = this.apps.get(app);
+    if (!entry) {
+      const canvas = el("canvas", { role: "img", "aria-label": `What ${app} was sent` });
+      const facts = el("p", { class: "quiet facts" });
+      const figure = el("figure", {}, el("figcaption", {}, el("strong", {}, app), el("span", { class: "quiet" }, "was sent")), canvas, facts);
+      byId("live-apps").append(figure);
+      entry = { view: new View(canvas, false), figure, facts };
+      this.apps.set(app, entry);
+    }
+    return entry;
+  }
+
+  #redraw() {
+    this.device.dirty = true;
+    for (const { view } of this.apps.values()) view.dirty = true;
+    if (this.paused) this.#draw(performance.now());
+  }
+
+  /** @param {number} now */
+  #draw(now) {
+    const front = byId("live-span").value === "front";
+    const colours = inks(document.documentElement);
+    byId("live-none").hidden = this.apps.size > 0;
+    const device = this.device;
+    const plane = new Plane(device.canvas, this.space, front);
+    device.points = device.points.filter((p) => now - p.t < KEEP_MS);
+    if (device.points.length) plane.trace(device.points, now, KEEP_MS, colours.raw, true);
+    else plane.note(this.connected ? "No gaze is seen." : "Connecting to the device…", colours.quiet);
+    setText(byId("live-device-facts"), "Raw gaze. It is looked at once and forgotten.");
+    for (const { view, facts } of this.apps.values()) this.#drawApp(view, facts, now, front, colours);
+  }
+
+  #drawApp(view, facts, now, front, colours) {
+    const plane = new Plane(view.canvas, this.space, front);
+    plane.grid(this.level.resolution_deg, colours.line);
+    if (view.tile !== null) plane.tile(view.tile, this.level.tiles, this.space, colours.sent);
+    view.points = view.points.filter((p) => now - p.t < KEEP_MS);
+    view.cells = view.cells.filter((c) => now - c.t < 2 * KEEP_MS);
+    for (const cell of view.cells) plane.cell(cell.x, cell.y, this.level.resolution_deg, colours.sent, Math.max(0.15, 0.8 * (1 - (now - cell.t) / (2 * KEEP_MS))));
+    plane.trace(view.points, now, KEEP_MS, colours.sent, false);
+    const quiet = view.points.length === 0 && view.cells.length === 0 && view.tile === null;
+    if (quiet) plane.note("Nothing now.", colours.quiet);
+    setText(facts, `${view.count.toLocaleString("en")} ${view.points.length ? "protected samples" : "answers"} since this page was opened`);
+  }
+}
+
+/** Writes only what changed: a text that is set anew disturbs selections. */
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

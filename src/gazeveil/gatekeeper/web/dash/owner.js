@@ -1,0 +1,42 @@
+/**
+ * The owner's calls. The cookie of the one-time link says who asks; the header keeps other pages from asking in the owner's name.
+ * @module
+ */
+import { GazeError, errorFrom } from "../lib/errors.js";
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ * @returns {Promise<any>}
+ */
+export async function owner(method, path, body) {
+  /** @type {Record<string, string>} */
+  const headers = { "X-Gazeveil": "1" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", cache: "no-store" });
+  } catch {
+    throw new GazeError("network", "The service does not answer. Check that it still runs.");
+  }
+  const text = await answer.text();
+  let value = null;
+  try {
+    value = text ? JSON.parse(text) : null;
+  } catch {
+    value = null;
+  }
+  if (!answer.ok) throw errorFrom(value, answer.status);
+  return value;
+}
+
+const at = (/** @type {string} */ app) => `/v1/apps/${encodeURIComponent(app)}`;
+
+export const grant = (/** @type {string} */ app, /** @type {object} */ body) => owner("POST", `${at(app)}/grant`, body);
+export const revoke = (/** @type {string} */ app) => owner("POST", `${at(app)}/revoke`, {});
+export const newToken = (/** @type {string} */ app) => owner("POST", `${at(app)}/token`, {});
+export const dropToken = (/** @type {string} */ app) => owner("DELETE", `${at(app)}/token`);
+export const addApp = (/** @type {string} */ name, /** @type {string[]} */ origins) => owner("POST", "/v1/apps", { name, origins });
+export const dismiss = (/** @type {string|number} */ id) => owner("DELETE", `/v1/asks/${encodeURIComponent(id)}`);
+export const consent = (/** @type {boolean} */ on) => owner("POST", "/v1/consent", { on });

@@ -1,0 +1,149 @@
+/**
+ * One WebSocket to /v1/stream that carries all subscriptions of an app, comes back after a failure, and says why it ended.
+ *
+ * Nothing is opened before the first subscription. After a failure the socket is tried again with a back-off that doubles from 0.25 s
+ * to 10 s, and every subscription still wanted is asked for anew: the policy decides again. A token that is not accepted is final.
+ * @module
+ */
+import { GazeError, errorFrom } from "./errors.js";
+import { batchFromBinary, batchFromJson } from "./wire.js";
+
+/**
+ * @typedef {object} Wanted
+ * @property {object} request the fields of the subscribe message, without type and id
+ * @property {(message: any) => void} onMessage an event, a tile, or a Batch
+ * @property {(answer: any) => void} onOpen the "subscribed" answer
+ * @property {(error: GazeError) => void} onEnd refused or ended, called once
+ */
+
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 10_000;
+/** Close codes after which trying again is useless: policy violation, and 4xxx for a token that is not accepted. */
+const isFinal = (/** @type {number} */ code) => code === 1008 || (code >= 4400 && code < 4500 && code !== 4408 && code !== 4429);
+
+export class StreamSocket {
+  /**
+   * @param {URL} base address of the Gatekeeper
+   * @param {string} token
+   * @param {(state: "connecting"|"open"|"waiting"|"closed", detail?: GazeError) => void} onState
+   */
+  constructor(base, token, onState) {
+    const address = new URL("/v1/stream", base);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    this.address = address;
+    this.token = token;
+    this.onState = onState;
+    /** @type {Map<number, Wanted>} */
+    this.wanted = new Map();
+    /** @type {WebSocket|null} */
+    this.socket = null;
+    this.welcome = null;
+    this.nextId = 1;
+    this.failures = 0;
+    this.timer = 0;
+    this.closed = false;
+  }
+
+  /**
+   * @param {Wanted} wanted
+   * @returns {number} its id
+   */
+  subscribe(wanted) {
+    if (this.closed) throw new GazeError("network", "This connection is closed. Call connect again.");
+    const id = this.nextId;
+    this.nextId = (this.nextId % 65535) + 1;
+    this.wanted.set(id, wanted);
+    if (this.welcome) this.#send({ type: "subscribe", id, ...wanted.request });
+    else if (!this.socket && !this.timer) this.#open();
+    return id;
+  }
+
+  /** @param {number} id */
+  unsubscribe(id) {
+    if (!this.wanted.delete(id)) return;
+    if (this.welcome) this.#send({ type: "unsubscribe", id });
+  }
+
+  /** Ends everything; subscriptions end with code "closed". */
+  close() {
+    this.#finish(new GazeError("closed", "The app closed the connection."));
+  }
+
+  #open() {
+    this.timer = 0;
+    this.onState("connecting");
+    const socket = new WebSocket(this.address);
+    socket.binaryType = "arraybuffer";
+    this.socket = socket;
+    /** @type {GazeError|null} */
+    let refusal = null;
+    socket.onopen = () => socket.send(JSON.stringify({ type: "hello", token: this.token }));
+    socket.onmessage = (event) => {
+      if (typeof event.data !== "string") {
+        const batch = batchFromBinary(event.data);
+        this.wanted.get(batch.id)?.onMessage(batch);
+        return;
+      }
+      const message = JSON.parse(event.data);
+      if (message.type === "welcome") this.#welcomed(message);
+      else if (message.id === undefined && (message.type === "refused" || message.type === "error" || message.error)) refusal = errorFrom(message, 401);
+      else this.#deliver(message);
+    };
+    socket.onclose = (event) => {
+      if (this.socket !== socket) return;
+      this.socket = null;
+      this.welcome = null;
+      if (refusal === null && isFinal(event.code)) refusal = new GazeError("token", event.reason || "The Gatekeeper did not accept the token. Ask the owner for a new one.");
+      if (refusal !== null && refusal.code !== "rate") this.#finish(refusal);
+      else this.#later();
+    };
+  }
+
+  /** @param {any} message */
+  #welcomed(message) {
+    this.welcome = message;
+    this.failures = 0;
+    this.onState("open");
+    for (const [id, wanted] of this.wanted) this.#send({ type: "subscribe", id, ...wanted.request });
+  }
+
+  /** @param {any} message */
+  #deliver(message) {
+    const wanted = this.wanted.get(message.id);
+    if (!wanted) return;
+    if (message.type === "subscribed") wanted.onOpen(message);
+    else if (message.type === "refused" || message.type === "ended") {
+      this.wanted.delete(message.id);
+      wanted.onEnd(errorFrom(message, 403));
+    } else if (message.type === "samples") wanted.onMessage(batchFromJson(message));
+    else wanted.onMessage(message);
+  }
+
+  #later() {
+    if (this.closed || this.wanted.size === 0) return;
+    const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.failures) * (0.75 + Math.random() / 2);
+    this.failures += 1;
+    this.onState("waiting");
+    this.timer = setTimeout(() => this.#open(), wait);
+  }
+
+  /** @param {GazeError} error */
+  #finish(error) {
+    if (this.closed) return;
+    this.closed = true;
+    clearTimeout(this.timer);
+    const socket = this.socket;
+    this.socket = null;
+    this.welcome = null;
+    socket?.close(1000);
+    const ending = [...this.wanted.values()];
+    this.wanted.clear();
+    for (const wanted of ending) wanted.onEnd(error);
+    this.onState("closed", error);
+  }
+
+  /** @param {object} message */
+  #send(message) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+}
