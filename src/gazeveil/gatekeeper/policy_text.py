@@ -104,7 +104,7 @@ def _yaml(text: str) -> object:
     except (ValueError, OverflowError) as error:
         raise ParameterError(f"The policy holds a value that YAML cannot read: {error}.", name="policy", got=None) from None
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()
 
 
 def policy_of(tree: object) -> Policy:

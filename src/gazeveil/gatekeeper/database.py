@@ -1,0 +1,226 @@
+"""The database under the ledger, the audit log and the tokens: SQLite in a file, or PostgreSQL by URL.
+
+A write is one transaction that is on the disk when it returns (SQLite: write-ahead log with `synchronous=FULL`; PostgreSQL:
+`synchronous_commit=on`). On SQLite writers take the write lock when they begin, and threads of one process queue for it, so that nobody
+finds out at the end that somebody else was first. What passes (a lock, a restart, a lost race) is tried again for a few seconds; what stays
+is a :class:`~gazeveil.gatekeeper.errors.LedgerError` with one sentence. A write that is tried again after its outcome got lost must be safe to
+repeat: every write here goes by an id of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+from gazeveil.gatekeeper.errors import LedgerError
+from gazeveil.gatekeeper.schema import REVISION
+
+Result = TypeVar("Result")
+
+#: How long a write is tried again before it is given up.
+PATIENCE_S = 5.0
+
+#: States of PostgreSQL that pass: serialization failure, deadlock, lock not available, shutdown, starting up, too many connections, connection lost.
+_PASSING_STATES = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300", "08")
+
+_ADVISORY_LOCK = 7_214_009_001
+
+
+class Database:
+    """One engine with its rules.
+
+    Parameters
+    ----------
+    url : str
+        `sqlite:///path`, `sqlite://` (in memory) or `postgresql://user:password@host/name`.
+    patience_s : float
+        How long to try again where a failure may pass.
+
+    Raises
+    ------
+    LedgerError
+        Where the database cannot be used: unknown kind of URL, no such folder, not a database, made by a newer version.
+    """
+
+    def __init__(self, url: str, patience_s: float = PATIENCE_S) -> None:
+        self.url = _checked(url)
+        self.patience_s = patience_s
+        self.sqlite = self.url.get_backend_name() == "sqlite"
+        self.memory = self.sqlite and self.url.database in (None, "", ":memory:")
+        self._turn: threading.RLock | nullcontext[None] = threading.RLock() if self.sqlite else nullcontext()
+        self.engine = self._engine()
+        try:
+            migrate(self)
+        except BaseException:
+            self.close()
+            raise
+
+    def _engine(self) -> Engine:
+        if self.sqlite:
+            _folder(self.url, self.memory)
+            arguments: dict[str, Any] = {"connect_args": {"timeout": self.patience_s, "check_same_thread": False}}
+            if self.memory:
+                # One connection is the database; the turn keeps its threads apart.
+                arguments["poolclass"] = StaticPool
+        else:
+            seconds = max(1, round(self.patience_s))
+            arguments = {
+                "connect_args": {
+                    "connect_timeout": seconds,
+                    "options": f"-c synchronous_commit=on -c lock_timeout={seconds}s -c statement_timeout={10 * seconds}s",
+                },
+                "pool_timeout": self.patience_s,
+            }
+        try:
+            engine = sa.create_engine(self.url, hide_parameters=True, **arguments)
+        except ImportError:
+            from gazeveil.errors import MissingExtraError
+
+            raise MissingExtraError("psycopg", "service") from None
+        if self.sqlite:
+            sa.event.listen(engine, "connect", self._on_connect)
+            sa.event.listen(engine, "begin", _on_begin)
+        return engine
+
+    def _on_connect(self, connection: sqlite3.Connection, record: object) -> None:
+        # Transactions are begun by hand: the driver would begin them late, and without the write lock.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        deadline = time.monotonic() + self.patience_s
+        while True:
+            try:
+                cursor.execute("PRAGMA journal_mode=WAL")
+                break
+            except sqlite3.OperationalError as error:
+                # Two processes that open a new file at once: SQLite does not wait for the other one here.
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute(f"PRAGMA busy_timeout={int(self.patience_s * 1000)}")
+        cursor.close()
+
+    def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Do work in one transaction that is durable when this returns; what passes is tried again."""
+        return self._attempt(work, write=True)
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Do work that only reads."""
+        return self._attempt(work, write=False)
+
+    def _attempt(self, work: Callable[[Connection], Result], write: bool) -> Result:
+        deadline, pause_s = time.monotonic() + self.patience_s, 0.002
+        while True:
+            try:
+                with self._turn if write or self.memory else nullcontext(), self.engine.connect() as connection:
+                    if write and self.sqlite:
+                        connection.execution_options(gazeveil_write=True)
+                    with connection.begin():
+                        return work(connection)
+            except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+                if not passing(error) or time.monotonic() + pause_s > deadline:
+                    raise LedgerError(f"The ledger at {self.shown} cannot be {'written' if write else 'read'}: {words(error)}.") from error
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, 0.25)
+
+    @property
+    def shown(self) -> str:
+        """The URL without its password."""
+        return self.url.render_as_string(hide_password=True)
+
+    def close(self) -> None:
+        """Give connections and files back."""
+        self.engine.dispose()
+
+
+def _on_begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("gazeveil_write") else "BEGIN")
+
+
+def _checked(url: str) -> URL:
+    try:
+        parsed = sa.make_url(url)
+    except (ArgumentError, ValueError, TypeError, AttributeError):
+        raise LedgerError("The address of the ledger is not a URL. Write sqlite:///path/to/file or postgresql://user@host/name.") from None
+    drivers = {"sqlite": "sqlite", "sqlite+pysqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+    drivers["postgresql+psycopg"] = "postgresql+psycopg"
+    if parsed.drivername not in drivers:
+        raise LedgerError(f"The ledger cannot be kept in '{parsed.drivername}'. Write sqlite:///path/to/file or postgresql://user@host/name.")
+    return parsed.set(drivername=drivers[parsed.drivername])
+
+
+def _folder(url: URL, memory: bool) -> None:
+    if memory:
+        return
+    path = Path(str(url.database))
+    if not path.parent.is_dir():
+        raise LedgerError(f"The ledger cannot be kept at {path}: there is no folder {path.parent}. Make it first.")
+
+
+def passing(error: BaseException) -> bool:
+    """Whether a failure may be gone a moment later."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(original, sqlite3.OperationalError):
+        return any(word in str(original) for word in ("locked", "busy"))
+    if isinstance(original, sqlite3.Error):
+        # A unique index was hit: another writer was first, and the next attempt finds what it wrote.
+        return isinstance(original, sqlite3.IntegrityError) and "UNIQUE" in str(original)
+    if isinstance(error, DBAPIError):
+        state = getattr(original, "sqlstate", None)
+        if state is None:
+            return error.connection_invalidated or type(original).__name__ == "OperationalError"
+        return state == "23505" or str(state).startswith(_PASSING_STATES)
+    return False
+
+
+def words(error: BaseException) -> str:
+    """What a database says, on one line and without the statement."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    text = " ".join(str(original).split()) or type(original).__name__
+    return (text if len(text) <= 200 else text[:197] + "...").rstrip(".")
+
+
+def migrate(database: Database) -> None:
+    """Bring the tables to the present revision; safe where several processes start at once."""
+    if database.read(_revision) == REVISION:
+        return
+
+    def work(connection: Connection) -> None:
+        if not database.sqlite:
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+        found = _revision(connection)
+        if found != REVISION:
+            _upgrade(connection, found, database.shown)
+
+    database.write(work)
+
+
+def _revision(connection: Connection) -> str | None:
+    """The revision of the database, or None where it has no tables of ours."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def _upgrade(connection: Connection, found: str | None, shown: str) -> None:
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory(str(Path(__file__).parent / "migrations"))
+    known = {step.revision for step in script.walk_revisions()}
+    if found is not None and found not in known:
+        raise LedgerError(f"The ledger at {shown} was made by a newer version of Gazeveil (its tables have revision {found[:20]}). Update Gazeveil to use it.")
+    context = MigrationContext.configure(connection, opts={"fn": lambda revision, _: script._upgrade_revs("head", revision)})
+    with Operations.context(context):
+        context.run_migrations()
