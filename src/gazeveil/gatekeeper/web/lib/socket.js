@@ -18,8 +18,8 @@ import { batchFromBinary, batchFromJson } from "./wire.js";
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 10_000;
-/** Close codes after which trying again is useless: policy violation, and 4xxx for a token that is not accepted. */
-const isFinal = (/** @type {number} */ code) => code === 1008 || (code >= 4400 && code < 4500 && code !== 4408 && code !== 4429);
+/** Close codes after which trying again is useless: messages that cannot be read, a token that is not accepted, an app that may not come. */
+const FINAL = [1008, 4001, 4003];
 
 export class StreamSocket {
   /**
@@ -86,15 +86,14 @@ export class StreamSocket {
       }
       const message = JSON.parse(event.data);
       if (message.type === "welcome") this.#welcomed(message);
-      else if (message.id === undefined && (message.type === "refused" || message.type === "error" || message.error)) refusal = errorFrom(message, 401);
+      else if (message.type === "error") refusal = errorFrom(message, 401);
       else this.#deliver(message);
     };
     socket.onclose = (event) => {
       if (this.socket !== socket) return;
       this.socket = null;
       this.welcome = null;
-      if (refusal === null && isFinal(event.code)) refusal = new GazeError("token", event.reason || "The Gatekeeper did not accept the token. Ask the owner for a new one.");
-      if (refusal !== null && refusal.code !== "rate") this.#finish(refusal);
+      if (FINAL.includes(event.code)) this.#finish(refusal ?? new GazeError("token", event.reason || "The Gatekeeper did not accept the token. Ask the owner for a new one."));
       else this.#later();
     };
   }
@@ -111,6 +110,8 @@ export class StreamSocket {
   #deliver(message) {
     const wanted = this.wanted.get(message.id);
     if (!wanted) return;
+    // A service that stops says so and closes the socket: what was wanted is asked for again when it is back.
+    if (message.type === "ended" && message.code === "shutdown") return;
     if (message.type === "subscribed") wanted.onOpen(message);
     else if (message.type === "refused" || message.type === "ended") {
       this.wanted.delete(message.id);

@@ -9,7 +9,7 @@
 /**
  * @typedef {object} Batch
  * @property {number} id subscription the batch belongs to
- * @property {number} sequence number of this batch, counted by the Gatekeeper
+ * @property {number} sequence number of the first sample, counted from 0 over all the subscription was given, dropped ones too
  * @property {number} dropped samples the Gatekeeper left out because this reader was slow, since the stream began
  * @property {Float64Array} t_ms times in milliseconds
  * @property {Float32Array} x_deg degrees to the right

@@ -1,0 +1,92 @@
+/**
+ * App three: the gallery drawn sharp only around protected gaze. It gets samples, each with noise, and pays for them from its budget.
+ * @module
+ */
+import { el } from "/dash/dom.js";
+import { gallery } from "./gallery.js";
+
+const SHARP_DEG = 24;
+const MEMORY = 0.85;
+
+export function foveated() {
+  const canvas = el("canvas", { width: 1080, height: 540, role: "img", "aria-label": "The gallery, sharp around where protected gaze is" });
+  const facts = el("p", { class: "quiet facts" }, "Everything is drawn coarse until samples arrive.");
+  const promise = el("p", {});
+  const mechanism = el("select", { name: "mechanism" },
+    el("option", { value: "kaleido-uniform:epsilon=2,w=30,r_deg=2" }, "kaleido-uniform, ε 2 in 30 samples"), el("option", { value: "gaussian:sigma_deg=2" }, "gaussian, 2°"));
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const sharp = gallery();
+  const coarse = coarsened(sharp);
+  const layer = document.createElement("canvas");
+  layer.width = canvas.width;
+  layer.height = canvas.height;
+  /** @type {[number, number]|null} */
+  let centre = null;
+
+  function draw() {
+    pen.globalCompositeOperation = "source-over";
+    pen.drawImage(coarse, 0, 0, canvas.width, canvas.height);
+    if (!centre) return;
+    const scale = canvas.width / 360;
+    const over = /** @type {CanvasRenderingContext2D} */ (layer.getContext("2d"));
+    over.globalCompositeOperation = "source-over";
+    over.drawImage(sharp, 0, 0, layer.width, layer.height);
+    over.globalCompositeOperation = "destination-in";
+    const [x, y] = [centre[0] * scale, centre[1] * scale];
+    const mask = over.createRadialGradient(x, y, 0.7 * SHARP_DEG * scale, x, y, SHARP_DEG * scale);
+    mask.addColorStop(0, "rgb(0 0 0 / 100%)");
+    mask.addColorStop(1, "rgb(0 0 0 / 0%)");
+    over.fillStyle = mask;
+    over.fillRect(0, 0, layer.width, layer.height);
+    pen.drawImage(layer, 0, 0);
+    pen.strokeStyle = "rgb(99 220 240 / 70%)";
+    pen.lineWidth = 2;
+    pen.beginPath();
+    pen.arc(x, y, SHARP_DEG * scale, 0, 7);
+    pen.stroke();
+  }
+
+  draw();
+  return {
+    title: "Foveated gallery",
+    about: `Draws ${Math.round((100 * Math.PI * SHARP_DEG ** 2) / (360 * 180))} % of the picture sharp, the rest coarse.`,
+    request: { preset: "foveated-rendering", why: "To draw the gallery sharp only where you look, and save power." },
+    content: [canvas, el("label", { class: "inline" }, "Through", mechanism), facts, el("details", {}, el("summary", {}, "What is promised"), promise)],
+    async run({ gaze, signal, say }) {
+      let taken = 0;
+      let drawn = 0;
+      try {
+        const begun = performance.now();
+        const stream = gaze.samples({ mechanism: mechanism.value, encoding: "binary", batch: 6, signal });
+        stream.opened.then((guarantee) => { promise.textContent = guarantee?.text ?? "Nothing is promised for this mechanism."; }, () => {});
+        for await (const batch of stream) {
+          for (let i = 0; i < batch.x_deg.length; i += 1) {
+            if (!batch.valid[i]) continue;
+            const [x, y] = [batch.x_deg[i], batch.y_deg[i]];
+            // The noise of single samples is averaged out; a jump over the seam of the sphere or a large one begins anew.
+            centre = centre && Math.hypot(centre[0] - x, centre[1] - y) < 25 ? [MEMORY * centre[0] + (1 - MEMORY) * x, MEMORY * centre[1] + (1 - MEMORY) * y] : [x, y];
+          }
+          taken += batch.x_deg.length;
+          if (performance.now() - drawn > 30) { drawn = performance.now(); requestAnimationFrame(draw); }
+          const rate = Math.round(taken / Math.max(0.5, (performance.now() - begun) / 1000));
+          facts.textContent = `${taken.toLocaleString("en")} protected samples, about ${rate} a second, ${batch.dropped} left out for being late.`;
+          say("Running on protected samples.");
+        }
+      } finally {
+        centre = null;
+        draw();
+      }
+    },
+  };
+}
+
+/** The picture at a tenth of its resolution, drawn large again. */
+function coarsened(sharp) {
+  const small = document.createElement("canvas");
+  small.width = Math.round(sharp.width / 14);
+  small.height = Math.round(sharp.height / 14);
+  const pen = /** @type {CanvasRenderingContext2D} */ (small.getContext("2d"));
+  pen.imageSmoothingQuality = "high";
+  pen.drawImage(sharp, 0, 0, small.width, small.height);
+  return small;
+}
