@@ -14,7 +14,10 @@ from __future__ import annotations
 from gazeveil.errors import GazeveilError
 
 #: Every word a refusal may carry.
-CODES = ("no-consent", "no-grant", "expired", "revoked", "scope", "mechanism", "parameter", "rate", "budget", "area", "unknown", "origin", "ledger", "closed", "lost")
+CODES = (
+    *("no-consent", "no-grant", "expired", "revoked", "origin", "scope"),
+    *("mechanism", "parameter", "rate", "budget", "area", "unknown", "ledger", "closed"),
+)
 
 
 class Denied(GazeveilError):  # noqa: N818  (a denial is an answer, not a failure)

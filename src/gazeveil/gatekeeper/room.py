@@ -1,0 +1,308 @@
+"""What the tracker's side and the apps' side of a Gatekeeper share: the sheet, the policy, the streams, and one lock around them.
+
+:class:`gazeveil.gatekeeper.core.Gatekeeper` writes into it, :class:`gazeveil.gatekeeper.app.App` reads from it. Every question passes
+:meth:`Room.ask`: the policy decides anew, and where there is an audit log the answer waits for its row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gazeveil.gatekeeper.areas import Rectangle
+from gazeveil.gatekeeper.counters import Counters
+from gazeveil.gatekeeper.errors import Denied, LedgerError
+from gazeveil.gatekeeper.level import Grid, Level
+from gazeveil.gatekeeper.looking import Told
+from gazeveil.gatekeeper.metrics import Watched
+from gazeveil.gatekeeper.policy import Policy, Request, decide
+from gazeveil.gatekeeper.pool import Pool, mechanism_of
+from gazeveil.gatekeeper.sheet import LENGTH, Entry, SeenEvent, Sheet
+from gazeveil.gatekeeper.streams import Till, account_of
+from gazeveil.gatekeeper.subscription import Subscription
+from gazeveil.gatekeeper.tiles import Tiles
+from gazeveil.gaze.geometry import Space
+
+if TYPE_CHECKING:
+    from gazeveil.gatekeeper.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger import Ledger
+
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SaccadeStart:
+    """A saccade has begun: the tick and nothing else.
+
+    Parameters
+    ----------
+    t_ms : int
+        The tick in milliseconds since the session began.
+    """
+
+    t_ms: int
+
+
+@dataclass(eq=False)
+class Listener:
+    """Somebody who wants to be told of events of one kind."""
+
+    subscription: Subscription
+    kind: str
+    starts: bool
+    callback: Callable[[SeenEvent | SaccadeStart], None]
+
+
+@dataclass(eq=False)
+class TileListener:
+    """Somebody who wants to be told of tiles."""
+
+    subscription: Subscription
+    callback: Callable[[int | None, int], None]
+
+
+@dataclass
+class Guest:
+    """What the device remembers of an app while it runs."""
+
+    areas: dict[int, Watched] = field(default_factory=dict)
+    area_count: int = 0
+    visited: int = 0
+    shown: set[int] = field(default_factory=set)
+    calls: list[int] = field(default_factory=lambda: [0] * 60)
+    calls_second: int = 0
+    horizons: dict[Rectangle, int] = field(default_factory=dict)
+
+    def calls_last_minute(self, now_ns: int) -> int:
+        """Questions in the last sixty seconds."""
+        second = now_ns // _SECOND_NS
+        if second > self.calls_second:
+            for old in range(self.calls_second + 1, min(second, self.calls_second + 60) + 1):
+                self.calls[old % 60] = 0
+            self.calls_second = second
+        return sum(self.calls)
+
+    def called(self) -> None:
+        """One more question."""
+        self.calls[self.calls_second % 60] += 1
+
+    def show(self, numbers: list[int], oldest: int) -> None:
+        """Remember which events the app was told of."""
+        self.shown.update(numbers)
+        if len(self.shown) > 2 * LENGTH:
+            self.shown = {n for n in self.shown if n >= oldest}
+
+
+class Room:
+    """The state of a Gatekeeper.
+
+    Parameters
+    ----------
+    policy, ledger, audit, clock_ns, device, level, space, rate_hz, seed
+        As :class:`gazeveil.gatekeeper.core.Gatekeeper` takes them.
+    counters : Counters
+        The counters of areas.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: Ledger,
+        audit: AuditLog | None,
+        clock_ns: Callable[[], int],
+        device: str,
+        level: Level,
+        space: Space,
+        rate_hz: float,
+        counters: Counters,
+        seed: int | None,
+        tile_stream: str | None,
+    ) -> None:
+        self.lock = threading.RLock()
+        self.policy = policy
+        self.ledger, self.audit, self.clock_ns = ledger, audit, clock_ns
+        self.device, self.level, self.space, self.rate_hz = device, level, space, rate_hz
+        self.grid = Grid(space, level.resolution_deg)
+        self.sheet = Sheet()
+        self.counters = counters
+        self.tiles = Tiles(space, level)
+        self.till = Till(ledger, clock_ns, device, secrets.token_hex(8))
+        self.pool = Pool(rate_hz, space, self.till, seed)
+        self.tile_stream = None if tile_stream is None else mechanism_of(tile_stream)
+        self.tile_place: tuple[float, float] | None = None
+        self.tick = 0
+        self.charged: dict[Rectangle, int] = {}  # up to which horizon the device has paid for a counter
+        self.guests: dict[str, Guest] = {}
+        self.listeners: list[Listener] = []
+        self.tile_listeners: list[TileListener] = []
+        self.subscriptions: dict[Subscription, Request] = {}
+        self.numbers = itertools.count(1)
+        self.closed = False
+        self.expiry_ns: int | None = None
+
+    def guest(self, app: str) -> Guest:
+        """What is remembered of an app."""
+        return self.guests.setdefault(app, Guest())
+
+    # Asking.
+
+    def request(
+        self,
+        app: str,
+        action: str,
+        origin: str | None,
+        mechanism: str | None = None,
+        rate_hz: float | None = None,
+        areas: int | None = None,
+    ) -> Request:
+        """What the policy is to decide."""
+        now = self.clock_ns()
+        guest = self.guests.get(app)
+        calls = 0 if guest is None else guest.calls_last_minute(now)
+        streams = sum(1 for s, r in self.subscriptions.items() if s.app == app and r.action == "stream")
+        return Request(app, action, mechanism, now, calls, streams, origin, rate_hz, areas)
+
+    def ask(self, request: Request, what: str) -> None:
+        """Refuse, or let an answer be given; the call is counted and recorded.
+
+        Raises
+        ------
+        Denied
+            With the policy's reason.
+        LedgerError
+            Where the audit log cannot be written.
+        """
+        with self.lock:
+            if self.closed:
+                raise Denied("closed", "The Gatekeeper is closed.")
+            decision = decide(self.policy, request)
+            if request.app in self.policy.apps:  # nothing is remembered of names that nobody granted anything
+                guest = self.guest(request.app)
+                guest.calls_last_minute(request.now_ns)
+                if decision.code != "rate":
+                    guest.called()
+        self.record("answer" if decision.allow else "denied", request.app, {"what": what, "code": decision.code})
+        if not decision.allow:
+            raise Denied(decision.code, decision.reason)
+
+    def record(self, kind: str, app: str, detail: dict[str, object]) -> None:
+        """Write a row of the audit log; without it nothing is answered."""
+        if self.audit is None:
+            return
+        try:
+            self.audit.record(kind, app, detail, self.clock_ns())
+        except Exception as error:
+            raise LedgerError("The audit log cannot be written, so nothing is answered.") from error
+
+    # Subscriptions.
+
+    def enter(self, subscription: Subscription, request: Request) -> None:
+        """Put a subscription on the list that every change of the policy is checked against."""
+        self.subscriptions[subscription] = request
+        self._expiries()
+
+    def leave(self, subscription: Subscription) -> None:
+        """Take a subscription off all lists."""
+        with self.lock:
+            self.subscriptions.pop(subscription, None)
+            self.listeners = [one for one in self.listeners if one.subscription is not subscription]
+            self.tile_listeners = [one for one in self.tile_listeners if one.subscription is not subscription]
+            self.pool.leave(subscription)
+
+    def review(self) -> None:
+        """Ask the policy about every subscription anew, and end those it no longer allows."""
+        now = self.clock_ns()
+        for subscription, was in tuple(self.subscriptions.items()):
+            again = Request(was.app, was.action, was.mechanism, now, 0, 0, was.origin, was.rate_hz)
+            decision = decide(self.policy, again)
+            if not decision.allow:
+                subscription.end(decision.reason, decision.code)
+        self._expiries()
+
+    def _expiries(self) -> None:
+        grants = (self.policy.apps.get(s.app) for s in self.subscriptions)
+        self.expiry_ns = min((g.expires_ns for g in grants if g is not None and g.expires_ns is not None), default=None)
+
+    def limits(self) -> None:
+        """Tell the ledger the limits of the policy."""
+        now, device = self.clock_ns(), self.policy.device
+        for currency, limit in (("epsilon", device.epsilon), ("rho", device.rho)):
+            if limit is not None:
+                self.ledger.set_limit(self.device, currency, limit, device.per, now)
+        for app, grant in self.policy.apps.items():
+            for currency, limit in grant.budgets.items():
+                self.ledger.set_limit(account_of(app), currency, limit, grant.per, now)
+
+    # Events.
+
+    def publish(self, told: Told) -> None:
+        """Write an event whose tick is over on the sheet and tell those who listen."""
+        if told.kind == "saccade-start":
+            start = SaccadeStart(told.onset_tick * self.level.tick_ms)
+            for listener in tuple(self.listeners):
+                if listener.starts:
+                    _tell(listener.subscription, listener.callback, start)
+            return
+        if told.cell is None:
+            for guest in self.guests.values():
+                for watched in guest.areas.values():
+                    watched.left()
+            return
+        entry = self._write(told)
+        if entry.event.kind == "fixation":
+            self.counters.add(entry.row, entry.column, self.tick)
+        for guest in self.guests.values():
+            for watched in guest.areas.values():
+                guest.visited = watched.take(entry, guest.visited)
+        for listener in tuple(self.listeners):
+            if listener.kind == entry.event.kind and listener.subscription.ended is None:
+                self.guest(listener.subscription.app).show([entry.event.number], self.sheet.oldest)
+                _tell(listener.subscription, listener.callback, entry.event)
+        if self.tile_stream is None:
+            self.see_tile(entry.event.x_deg, entry.event.y_deg)
+
+    def _write(self, told: Told) -> Entry:
+        assert told.cell is not None
+        row, column = told.cell
+        x, y = self.grid.centre(row, column)
+        tick_ms = self.level.tick_ms
+        if told.kind == "saccade":
+            return self.sheet.write("saccade", row, column, x, y, told.offset_tick * tick_ms, 0)
+        return self.sheet.write("fixation", row, column, x, y, told.onset_tick * tick_ms, (told.offset_tick - told.onset_tick) * tick_ms)
+
+    def tick_over(self) -> None:
+        """A tick is over: the tile follows its protected stream, where it has one."""
+        if self.tile_place is not None:
+            place, self.tile_place = self.tile_place, None
+            self.see_tile(*place)
+
+    def forget_tile(self) -> None:
+        """The eye is gone."""
+        if self.tiles.tile is not None:
+            self.tiles.forget()
+            self.tell_tile()
+
+    def see_tile(self, x_deg: float, y_deg: float) -> None:
+        """A new place of the tile's source."""
+        before = self.tiles.tile
+        if self.tiles.see(x_deg, y_deg) != before:
+            self.tell_tile()
+
+    def tell_tile(self) -> None:
+        """Tell those who follow the tile."""
+        for listener in tuple(self.tile_listeners):
+            if listener.subscription.ended is None:
+                _tell(listener.subscription, listener.callback, self.tiles.tile, self.tick * self.level.tick_ms)
+
+
+def _tell(subscription: Subscription, callback: Callable[..., None], *what: object) -> None:
+    if subscription.ended is not None:
+        return
+    try:
+        callback(*what)
+    except Exception:  # an app's own fault must not reach the tracker or other apps
+        subscription.end("Its callback failed.", "closed")

@@ -1,0 +1,98 @@
+"""The sheet: the one list of quantised events that every answer of the Gatekeeper is made from.
+
+An event holds the middle of a public cell, a tick and whole ticks. Nothing finer is kept, so nothing finer can be asked for. The sheet
+remembers the last :data:`LENGTH` events; older ones are forgotten, and the sums of :mod:`gazeveil.gatekeeper.metrics` go on without them.
+
+A fixation has the cell of the mean of its samples, the tick it began in and the ticks between the one it began in and the one it ended in
+(sums of such durations are right on average, whatever the tick). A saccade has the cell and the tick of its landing alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+#: Events that are remembered: about twenty minutes of looking.
+LENGTH = 8192
+
+#: What an event may be. The online detector tells no pursuit: slow following counts as fixation.
+KINDS = ("fixation", "saccade")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEvent:
+    """What an app can learn of an event.
+
+    Parameters
+    ----------
+    number : int
+        Counts the events of the device, from 1.
+    kind : str
+        One of :data:`KINDS`.
+    x_deg, y_deg : float
+        Middle of the cell: of a fixation's mean, of a saccade's landing.
+    t_ms : int
+        Tick in which a fixation began or a saccade landed, in milliseconds since the session began.
+    duration_ms : int
+        Whole ticks of a fixation, 0 for a saccade.
+    """
+
+    number: int
+    kind: str
+    x_deg: float
+    y_deg: float
+    t_ms: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event with its cell, as the sheet keeps it."""
+
+    event: SeenEvent
+    row: int
+    column: int
+
+
+class Sheet:
+    """The events of a device, the last :data:`LENGTH` of them.
+
+    Parameters
+    ----------
+    length : int
+        How many are remembered.
+    """
+
+    def __init__(self, length: int = LENGTH) -> None:
+        self._entries: deque[Entry] = deque(maxlen=length)
+        self.count = 0
+
+    def write(self, kind: str, row: int, column: int, x_deg: float, y_deg: float, t_ms: int, duration_ms: int) -> Entry:
+        """Add an event and give it the next number."""
+        self.count += 1
+        entry = Entry(SeenEvent(self.count, kind, x_deg, y_deg, t_ms, duration_ms), row, column)
+        self._entries.append(entry)
+        return entry
+
+    @property
+    def oldest(self) -> int:
+        """Number of the oldest event that is remembered."""
+        return self.count - len(self._entries) + 1
+
+    def get(self, number: int) -> Entry | None:
+        """The event of a number, None where it is forgotten or never was."""
+        place = number - self.oldest
+        return self._entries[place] if 0 <= place < len(self._entries) else None
+
+    def after(self, number: int) -> Iterator[Entry]:
+        """Remembered events with larger numbers, oldest first."""
+        skip = max(0, number - self.oldest + 1)
+        if skip > len(self._entries) // 2:
+            # A deque is quick at its ends: those who ask for what is new do not walk through what is old.
+            newest = [self._entries[-i] for i in range(1, len(self._entries) - skip + 1)]
+            yield from reversed(newest)
+        else:
+            for place, entry in enumerate(self._entries):
+                if place >= skip:
+                    yield entry
