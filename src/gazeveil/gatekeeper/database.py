@@ -12,10 +12,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
@@ -141,6 +141,35 @@ class Database:
     def close(self) -> None:
         """Give connections and files back."""
         self.engine.dispose()
+
+
+class Ready:
+    """A statement that is compiled once for each kind of database: a charge must not cost more than its place on the disk.
+
+    Parameters
+    ----------
+    statement : ClauseElement
+        With a bind parameter for every value.
+    """
+
+    def __init__(self, statement: sa.ClauseElement) -> None:
+        self._statement = statement
+        self._compiled: dict[str, tuple[str, list[str] | None]] = {}
+
+    def __call__(self, connection: Connection, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> sa.CursorResult[Any]:
+        """Run it with one row of values, or with many."""
+        text, names = self._compiled.get(connection.dialect.name) or self._compile(connection)
+        many = not isinstance(values, Mapping)
+        rows = list(values) if many else [values]
+        # A Sequence of Mappings after the test, which the type checker cannot see.
+        given: list[Any] = [tuple(row[n] for n in names) if names is not None else dict(row) for row in cast("list[Mapping[str, Any]]", rows)]
+        return connection.exec_driver_sql(text, given if many else given[0])
+
+    def _compile(self, connection: Connection) -> tuple[str, list[str] | None]:
+        compiled = self._statement.compile(dialect=connection.dialect)
+        names = getattr(compiled, "positiontup", None)
+        self._compiled[connection.dialect.name] = made = str(compiled), names
+        return made
 
 
 def _on_begin(connection: Connection) -> None:

@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from secrets import token_hex
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from gazeveil import checks
-from gazeveil.gatekeeper.database import PATIENCE_S, Database
+from gazeveil.gatekeeper.database import PATIENCE_S, Database, Ready
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.schema import ENTRIES, HEADS, HOLDS
 from gazeveil.privacy.exactly import exact, shown
@@ -39,6 +40,7 @@ _WIDEST = 2**128
 _GRID = 10**18
 _MOST_DIGITS_BITS = 512
 _LONGEST = 500
+_LAST_NS = 2**62
 
 
 @dataclass(frozen=True)
@@ -189,23 +191,24 @@ class Ledger:
         checks.one_of("set_limit", "per", per, PERIODS)
         _words("set_limit", account=account, currency=currency)
         most = None if limit is None else exact("set_limit", "limit", limit, least=0)
-        first = now_ns // DAY_NS if per == "day" else 0
+        first = _moment(now_ns) // DAY_NS if per == "day" else 0
         request_id = f"limit {token_hex(8)}"
 
         def work(connection: Connection) -> None:
-            before = _heads(connection, self.database.sqlite, [(account, currency)]).get((account, currency))
+            before = _heads(connection, [(account, currency)]).get((account, currency))
             if before is not None and (before.most, before.per) == (most, per):
                 return
             if before is None:
                 head = _Head(account, currency, most, per, first, Fraction(0), now_ns)
-                _run(connection, sa.insert(HEADS), [_row(head)])
+                _INSERT_HEAD(connection, _row(head))
             else:
                 now = before.at(now_ns)
                 # Another kind of period keeps what is gone in this one: a change of the rules gives nothing back.
-                head = now._replace(most=most, per=per, period=now.period if before.per == per else first)
+                # Its number is new, so that no reservation from before can be committed or cancelled into it.
+                head = now._replace(most=most, per=per, period=now.period if before.per == per else max(first, now.period + 1))
                 _save(connection, [head])
                 if before.per != per:
-                    _run(connection, sa.delete(HOLDS).where(HOLDS.c.account == account, HOLDS.c.currency == currency), None)
+                    _DELETE_ACCOUNT_HOLDS(connection, {"a": account, "c": currency})
             _append(connection, request_id, 0, "limit", [(head, most or Fraction(0))], f"per {per}" if most is not None else f"no limit, per {per}", now_ns)
 
         self.database.write(work)
@@ -223,10 +226,11 @@ class Ledger:
             Time since the Unix epoch.
         """
         _words("begin_session", account=account, name=name)
+        _moment(now_ns)
         request_id = f"session {account} {name}"
 
         def work(connection: Connection) -> None:
-            heads = [h.at(now_ns) for h in _heads(connection, self.database.sqlite, None, account).values() if h.per == "session"]
+            heads = [h.at(now_ns) for h in map(_head, _ACCOUNT_HEADS(connection, {"a": account}).all()) if h.per == "session"]
             if not heads or _opening(connection, request_id):
                 return
             fresh = [h._replace(period=h.period + 1, total=Fraction(0)) for h in heads]
@@ -260,8 +264,7 @@ class Ledger:
         LedgerError
             Where the database fails; then nothing may leave.
         """
-        hold = checks.count("reserve", "hold_ns", hold_ns, least=0)
-        return self._take(request_id, charges, why, now_ns, hold)
+        return self._take(request_id, charges, why, now_ns, _moment(hold_ns, "hold_ns"))
 
     def charge(self, request_id: str, charges: Sequence[Charge], why: str, now_ns: int) -> Reservation:
         """Reserve and commit in one transaction; durable when it returns."""
@@ -270,14 +273,25 @@ class Ledger:
     def _take(self, request_id: str, charges: Sequence[Charge], why: str, now_ns: int, hold_ns: int | None) -> Reservation:
         wanted = _merged(charges)
         _words("ledger", request_id=request_id, why=why)
+        _moment(now_ns)
         keys = sorted(wanted)
+        first = True
 
         def work(connection: Connection) -> Reservation:
-            heads = _heads(connection, self.database.sqlite, keys)
-            opened = _opening(connection, request_id)
+            nonlocal first
+            hopeful, first = first, False
+            heads = _heads(connection, keys)
+            try:
+                taken = [_taken(heads.get(key), key, wanted[key], now_ns) for key in keys]
+                denied = None
+            except Denied as error:
+                taken, denied = [], error
+            # Most ids are new, and the index finds those that are not: then this runs once more, and looks.
+            opened = [] if hopeful and denied is None else _opening(connection, request_id)
             if opened:
                 return self._again(connection, request_id, opened, wanted, hold_ns is None, now_ns)
-            taken = [_taken(heads.get(key), key, wanted[key], now_ns) for key in keys]
+            if denied is not None:
+                raise denied
             charged = tuple(Charge(head.account, head.currency, amount) for head, amount in taken)
             expires = None if hold_ns is None else max(head.seen_ns for head, _ in taken) + hold_ns
             _append(connection, request_id, 0, "charge" if hold_ns is None else "reserve", taken, why, now_ns, expires)
@@ -295,7 +309,7 @@ class Ledger:
                     }
                     for i, (h, a) in enumerate(taken)
                 ]
-                _run(connection, sa.insert(HOLDS), rows)
+                _INSERT_HOLD(connection, rows)
             return Reservation(request_id, charged, "committed" if hold_ns is None else "reserved", expires)
 
         return self.database.write(work)
@@ -356,7 +370,7 @@ class Ledger:
     def _close(self, connection: Connection, opened: Sequence[Entry], kind: str, now_ns: int | None) -> Reservation:
         request_id = opened[0].request_id
         # The heads are locked before the state is read, so that of a commit and a cancel at the same moment one sees the other.
-        heads = _heads(connection, self.database.sqlite, sorted((e.account, e.currency) for e in opened))
+        heads = _heads(connection, sorted((e.account, e.currency) for e in opened))
         state = _state(connection, opened)
         if state == "committed":
             if kind == "cancel":
@@ -364,21 +378,23 @@ class Ledger:
             return _reservation(opened, state)
         if state == "cancelled":
             if kind == "commit":
-                raise Denied(f"The reservation '{request_id}' was cancelled, so it cannot be committed.", "budget")
+                raise Denied(code="budget", reason=f"The reservation '{request_id}' was cancelled, so it cannot be committed.")
             return _reservation(opened, state)
-        told = 0 if now_ns is None else now_ns
-        now = {key: head.at(told) for key, head in heads.items()}
-        parts = [(now[e.account, e.currency], e) for e in opened]
+        told = 0 if now_ns is None else _moment(now_ns)
+        parts = [(heads[e.account, e.currency].at(told), e) for e in opened]
         if kind == "commit":
             if any(head.seen_ns >= (e.expires_ns or 0) for head, e in parts):
-                raise Denied(f"The reservation '{request_id}' has expired, so it cannot be committed. It counts as spent.", "expired")
+                raise Denied(code="expired", reason=f"The reservation '{request_id}' has expired, so it cannot be committed. It counts as spent.")
             if any(head.period != e.period for head, e in parts):
-                raise Denied(f"The period of the reservation '{request_id}' has ended, so it cannot be committed. Reserve again.", "expired")
-            changed = [head for head, _ in parts]
-        else:
-            changed = [head._replace(total=head.total - e.amount) if head.period == e.period else head for head, e in parts]
+                raise Denied(code="expired", reason=f"The period of the reservation '{request_id}' has ended, so it cannot be committed. Reserve again.")
+        changed = []
+        for head, e in parts:
+            # A cancelled amount goes back to the period it was taken from; a day that has begun since begins with the next charge.
+            before = heads[e.account, e.currency]
+            back = e.amount if kind == "cancel" and before.period == e.period else Fraction(0)
+            changed.append(before._replace(total=before.total - back, seen_ns=head.seen_ns))
         _append(connection, request_id, 1, kind, [(h._replace(period=e.period), e.amount) for h, e in parts], "", max(h.seen_ns for h, _ in parts))
-        _run(connection, sa.delete(HOLDS).where(HOLDS.c.request_id == request_id), None)
+        _DELETE_HOLDS(connection, {"r": request_id})
         _save(connection, changed)
         return _reservation(opened, "committed" if kind == "commit" else "cancelled")
 
@@ -446,11 +462,11 @@ def recomputed(entries: Iterable[Entry], account: str, currency: str) -> Fractio
         if (e.account, e.currency) != (account, currency):
             continue
         if e.kind == "limit":
-            now = e.why.rpartition("per ")[2]
-            # The first limit, or the same kind of period: an old total lives on in a later day only until the day changes.
-            if per == now and period is not None and e.period > period:
+            kind = e.why.rpartition("per ")[2]
+            # Within one kind of period a later one begins with nothing; another kind takes over what is gone.
+            if per == kind and period is not None and e.period > period:
                 total = Fraction(0)
-            per, period = now, e.period
+            per, period = kind, e.period
         elif e.kind == "session" or (period is not None and e.period > period):
             total, period = Fraction(0), e.period
         if e.kind in {"charge", "reserve"}:
@@ -479,7 +495,7 @@ def _taken(head: _Head | None, key: tuple[str, str], amount: Fraction, now_ns: i
     """The head with an amount taken, and the amount as recorded."""
     account, currency = key
     if head is None:
-        raise Denied(f"The account {account} has no budget in {currency}.", "budget")
+        raise Denied(code="budget", reason=f"The account {account} has no budget in {currency}.")
     now = head.at(now_ns)
     total = now.total + amount
     if total.denominator > _WIDEST:
@@ -487,9 +503,8 @@ def _taken(head: _Head | None, key: tuple[str, str], amount: Fraction, now_ns: i
     if now.most is not None and total > now.most:
         left = max(Fraction(0), now.most - now.total)
         per = {"day": "today", "session": "in this session", "ever": "in all"}[now.per]
-        raise Denied(
-            f"The budget does not suffice: {shown(left, down=True)} {currency} of {shown(now.most)} is left {per}, and this costs {shown(amount)}.", "budget"
-        )
+        rest = f"{shown(left, down=True)} {currency} of {shown(now.most)} is left {per}, and this costs {shown(amount)}"
+        raise Denied(code="budget", reason=f"The budget does not suffice: {rest}.")
     return now._replace(total=total), total - now.total
 
 
@@ -502,39 +517,37 @@ def _row(head: _Head) -> dict[str, object]:
     return {**head._asdict(), "most": None if head.most is None else str(head.most), "total": str(head.total)}
 
 
-def _heads(connection: Connection, sqlite: bool, keys: Sequence[tuple[str, str]] | None, account: str = "") -> dict[tuple[str, str], _Head]:
+@cache
+def _select_heads(count: int) -> Ready:
+    keys = [sa.tuple_(sa.bindparam(f"a{i}", type_=sa.Text), sa.bindparam(f"c{i}", type_=sa.Text)) for i in range(count)]
+    # In the order of their names: whoever locks several does it in the same order.
+    chosen = sa.select(HEADS).where(sa.or_(*(sa.tuple_(HEADS.c.account, HEADS.c.currency) == key for key in keys)))
+    return Ready(chosen.order_by(HEADS.c.account, HEADS.c.currency).with_for_update())
+
+
+def _heads(connection: Connection, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], _Head]:
     """The heads of some accounts, locked until the transaction ends (SQLite's writers hold the whole file)."""
-    found: dict[tuple[str, str], _Head] = {}
-    queries = [_ONE_HEAD] * len(keys) if keys is not None else [_ACCOUNT_HEADS]
-    values: list[dict[str, str]] = [{"a": a, "c": c} for a, c in keys] if keys is not None else [{"a": account}]
-    # One at a time in the order of their names: whoever locks several does it in the same order.
-    for query, value in zip(queries, values, strict=True):
-        for row in connection.execute(query if sqlite else query.with_for_update(), value):
-            found[row.account, row.currency] = _head(row)
-    return found
+    values = {f"{letter}{i}": part for i, key in enumerate(keys) for letter, part in zip("ac", key, strict=True)}
+    return {(row.account, row.currency): _head(row) for row in _select_heads(len(keys))(connection, values)}
 
 
-_ONE_HEAD = sa.select(HEADS).where(HEADS.c.account == sa.bindparam("a"), HEADS.c.currency == sa.bindparam("c"))
-_ACCOUNT_HEADS = sa.select(HEADS).where(HEADS.c.account == sa.bindparam("a")).order_by(HEADS.c.currency)
-_SAVE = (
+_ACCOUNT_HEADS = Ready(sa.select(HEADS).where(HEADS.c.account == sa.bindparam("a")).order_by(HEADS.c.currency).with_for_update())
+_INSERT_HEAD = Ready(sa.insert(HEADS))
+_SAVE = Ready(
     sa.update(HEADS)
     .where(HEADS.c.account == sa.bindparam("key_account"), HEADS.c.currency == sa.bindparam("key_currency"))
     .values(most=sa.bindparam("most"), per=sa.bindparam("per"), period=sa.bindparam("period"), total=sa.bindparam("total"), seen_ns=sa.bindparam("seen_ns"))
 )
-_OPENING = sa.select(ENTRIES).where(ENTRIES.c.request_id == sa.bindparam("r"), ENTRIES.c.phase == 0).order_by(ENTRIES.c.part)
-_CLOSING = sa.select(ENTRIES.c.kind).where(ENTRIES.c.request_id == sa.bindparam("r"), ENTRIES.c.phase == 1).limit(1)
-
-
-def _run(connection: Connection, statement: sa.Executable, values: list[dict[str, Any]] | None) -> None:
-    connection.execute(statement, values) if values is not None else connection.execute(statement)
+_INSERT_ENTRY = Ready(sa.insert(ENTRIES).values({c.name: sa.bindparam(c.name) for c in ENTRIES.c if c.name != "id"}).inline())
+_INSERT_HOLD = Ready(sa.insert(HOLDS))
+_DELETE_HOLDS = Ready(sa.delete(HOLDS).where(HOLDS.c.request_id == sa.bindparam("r")))
+_DELETE_ACCOUNT_HOLDS = Ready(sa.delete(HOLDS).where(HOLDS.c.account == sa.bindparam("a"), HOLDS.c.currency == sa.bindparam("c")))
+_OPENING = Ready(sa.select(ENTRIES).where(ENTRIES.c.request_id == sa.bindparam("r"), ENTRIES.c.phase == sa.literal_column("0")).order_by(ENTRIES.c.part))
+_CLOSING = Ready(sa.select(ENTRIES.c.kind).where(ENTRIES.c.request_id == sa.bindparam("r"), ENTRIES.c.phase == sa.literal_column("1")))
 
 
 def _save(connection: Connection, heads: Sequence[_Head]) -> None:
-    rows = []
-    for head in heads:
-        row = _row(head)
-        rows.append({**{k: v for k, v in row.items() if k not in {"account", "currency"}}, "key_account": head.account, "key_currency": head.currency})
-    _run(connection, _SAVE, rows)
+    _SAVE(connection, [{**_row(head), "key_account": head.account, "key_currency": head.currency} for head in heads])
 
 
 def _append(
@@ -542,17 +555,17 @@ def _append(
 ) -> None:
     common = {"request_id": request_id, "phase": phase, "kind": kind, "why": why, "at_ns": now_ns, "expires_ns": expires}
     rows = [{**common, "part": i, "account": h.account, "currency": h.currency, "amount": str(a), "period": h.period} for i, (h, a) in enumerate(parts)]
-    _run(connection, sa.insert(ENTRIES), rows)
+    _INSERT_ENTRY(connection, rows)
 
 
 def _opening(connection: Connection, request_id: str) -> list[Entry]:
-    return [_entry(row) for row in connection.execute(_OPENING, {"r": request_id})]
+    return [_entry(row) for row in _OPENING(connection, {"r": request_id})]
 
 
 def _state(connection: Connection, opened: Sequence[Entry]) -> str:
     if opened[0].kind == "charge":
         return "committed"
-    closed = connection.execute(_CLOSING, {"r": opened[0].request_id}).scalar()
+    closed = _CLOSING(connection, {"r": opened[0].request_id}).scalar()
     return {None: "reserved", "commit": "committed", "cancel": "cancelled"}[closed]
 
 
@@ -563,6 +576,12 @@ def _entry(row: Any) -> Entry:
 def _reservation(opened: Sequence[Entry], state: str) -> Reservation:
     charges = tuple(Charge(e.account, e.currency, e.amount) for e in opened)
     return Reservation(opened[0].request_id, charges, state, opened[0].expires_ns)
+
+
+def _moment(now_ns: int, name: str = "now_ns") -> int:
+    if type(now_ns) is not int or not 0 <= now_ns < _LAST_NS:
+        checks.refuse("ledger", name, "a whole number of nanoseconds from 0 to the year 2116", now_ns)
+    return now_ns
 
 
 def _words(owner: str, **texts: object) -> None:
