@@ -37,10 +37,19 @@ class StreamInfo:
     """A stream: its name, its type and its channels."""
 
     def __init__(
-        self, name: str = "untitled", type: str = "", channel_count: int = 1, nominal_srate: float = 0.0, channel_format: int = 1, source_id: str = ""
+        self,
+        name: str = "untitled",
+        type: str = "",  # noqa: A002 - the name pylsl has
+        channel_count: int = 1,
+        nominal_srate: float = 0.0,
+        channel_format: int = 1,
+        source_id: str = "",
     ) -> None:
-        self._name, self._type, self._count, self.rate, self.format, self.source = name, type, channel_count, nominal_srate, channel_format, source_id
+        self._name, self._type, self._count, self.rate, self.format, self._source = name, type, channel_count, nominal_srate, channel_format, source_id
         self._desc = Node("desc")
+
+    def source_id(self) -> str:
+        return self._source
 
     def name(self) -> str:
         return self._name

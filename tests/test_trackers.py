@@ -14,13 +14,13 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import pytest
-from fake_pupil import FakePupil, gaze
-from fake_pylsl import FakePylsl
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import gazeveil
+from fake_pupil import FakePupil, gaze
+from fake_pylsl import FakePylsl
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError, ParameterError
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.blocks import Block, block

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from gazeveil import __version__
-from gazeveil.cli import attack, audit, curate, datasets, demo, evaluate, events, features, inspect, mechanisms, protect, report, simulate
+from gazeveil.cli import attack, audit, curate, datasets, demo, evaluate, events, features, inspect, mechanisms, protect, relay, report, serve, simulate
 from gazeveil.errors import GazeveilError
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for verb in (demo, inspect, simulate, datasets, events, features, mechanisms, protect, audit, attack, evaluate, report, curate):
+for verb in (demo, inspect, simulate, datasets, events, features, mechanisms, protect, audit, attack, evaluate, report, curate, relay, serve):
     app.command(verb.NAME, help=verb.HELP)(verb.command)
 
 

@@ -22,6 +22,9 @@ from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, ScenePictu
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
 from gazeveil.gaze.geometry import Sphere
 
+#: How the source ids of our own relays begin.
+SOURCE = "gazeveil-relay"
+
 _RESOLVE_S = 1.0
 _PULL_S = 0.1
 _MOST_AT_ONCE = 256
@@ -137,7 +140,8 @@ class LSLTracker(Tracker):
     def _connect(self) -> Any:
         by = ("name", self.stream) if self.stream else ("type", "Gaze")
         try:
-            streams = self._pylsl.resolve_byprop(*by, 1, _RESOLVE_S)
+            # what a relay of ours sends is no tracker: a relay that found its own output would feed itself
+            streams = [s for s in self._pylsl.resolve_byprop(*by, 1, _RESOLVE_S) if not str(s.source_id()).startswith(SOURCE)]
             if not streams:
                 return None
             inlet = self._pylsl.StreamInlet(streams[0], recover=False)

@@ -1,0 +1,130 @@
+"""Protected gaze over ZeroMQ in Pupil's format, so that a client written for Pupil Capture connects to the relay's port and needs no change.
+
+A request port answers what clients ask Pupil Remote: `SUB_PORT`, `PUB_PORT`, `t` (the time of the clock that timestamps are on) and `v` (Pupil's
+version). Everything else (starting recordings, calibrations, setting the time) is answered with `Unknown command.`, as Pupil answers what it does
+not know. What clients publish on PUB_PORT is thrown away.
+
+A gaze message is written anew from five values and nothing of the tracker's message is copied: `topic` (always the same one, because which eye was
+seen is not for clients), `norm_pos`, `timestamp`, `confidence` (1 or 0) and an empty `base_data`. There are no pupil diameters, eye centres, gaze
+normals and 3-d points. Where a sample is lost its confidence is 0 and `norm_pos` repeats the place released last: clients that forget to look at
+the confidence see gaze that stands still, as with Pupil itself, and no NaN.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import numpy as np
+import zmq
+import zmq.asyncio
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gatekeeper.blocks import Block
+from gazeveil.gatekeeper.relay.sink import Sink
+from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets
+from gazeveil.gatekeeper.trackers.pupil import PORT, PupilTracker
+from gazeveil.gatekeeper.trackers.pupil_format import Picture, encode, picture_of
+from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.privacy.guarantee import Guarantee
+
+_MOST_QUESTION_BYTES = 1 << 16
+
+
+class PupilSink(Sink):
+    """A port that answers like Pupil Remote, and a publisher of protected gaze.
+
+    Parameters
+    ----------
+    place : str
+        `host:port` of the request port; port 0 takes a free one, then :attr:`port` says which.
+    topic : str
+        Topic of every message.
+    """
+
+    def __init__(self, place: str, topic: str = "gaze.3d.01.") -> None:
+        super().__init__()
+        self.host, self.port = host_and_port("pupil", place, PORT)
+        if not isinstance(topic, str) or not topic.startswith("gaze."):
+            checks.refuse("relay", "topic", "a gaze topic such as gaze.3d.01.", topic)
+        self.topic = topic
+        self.sub_port = self.pub_port = 0
+        self._last = (0.5, 0.5)
+        self._picture: Picture | None = None
+        self._tracker: Tracker | None = None
+        self._context: zmq.asyncio.Context | None = None
+        self._plain = zmq.Context()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, tracker: Tracker, guarantee: Guarantee) -> str:
+        """Bind the ports and answer questions."""
+        self._tracker = tracker
+        self._picture = tracker.picture if isinstance(tracker, PupilTracker) else picture_of(tracker.space)
+        self._context = zmq.asyncio.Context()
+        if isinstance(tracker, PupilTracker):
+            tracker.on_other = self.forward
+        remote = self._context.socket(zmq.REP)
+        remote.setsockopt(zmq.MAXMSGSIZE, _MOST_QUESTION_BYTES)
+        # PUB sends at once or drops, so it needs no event loop
+        self._publisher = self._plain.socket(zmq.PUB)
+        bin_socket = self._context.socket(zmq.SUB)
+        where = f"tcp://{in_brackets(self.host)}"
+        try:
+            for socket in (remote, self._publisher, bin_socket):
+                if ":" in self.host:
+                    socket.setsockopt(zmq.IPV6, 1)
+            if self.port:
+                remote.bind(f"{where}:{self.port}")
+            else:
+                self.port = remote.bind_to_random_port(where)
+            self.sub_port = self._publisher.bind_to_random_port(where)
+            self.pub_port = bin_socket.bind_to_random_port(where)
+        except zmq.ZMQError as error:
+            self._context.destroy(linger=0)
+            self._plain.destroy(linger=0)
+            raise DataError(f"The relay cannot listen on {self.host}:{self.port} ({error.strerror}). Choose another port with --out.") from None
+        self._task = asyncio.ensure_future(self._answer(remote))
+        return f"pupil://{in_brackets(self.host)}:{self.port}"
+
+    async def _answer(self, remote: zmq.asyncio.Socket) -> None:
+        while True:
+            frames: list[bytes] = await remote.recv_multipart()
+            self.counts["questions"] += 1
+            question = frames[0][:64].decode("utf-8", "replace") if len(frames) == 1 else ""
+            answers = {"SUB_PORT": str(self.sub_port), "PUB_PORT": str(self.pub_port), "v": self._version(), "t": repr(self._now_s())}
+            await remote.send_string(answers.get(question, "Unknown command."))
+
+    def _now_s(self) -> float:
+        if isinstance(self._tracker, PupilTracker) and self._tracker.offset_s is not None:
+            return time.monotonic() + self._tracker.offset_s
+        return time.time()
+
+    def _version(self) -> str:
+        return (self._tracker.version if isinstance(self._tracker, PupilTracker) else "") or "3.5.0"
+
+    def send(self, samples: Block) -> None:
+        """Publish one message for each sample."""
+        assert self._picture is not None
+        norm_x, norm_y = self._picture.norm(samples.x_deg, samples.y_deg)
+        valid = samples.valid & np.isfinite(norm_x) & np.isfinite(norm_y)
+        topic = self.topic.encode()
+        for t, x, y, ok in zip(samples.t_ns.tolist(), norm_x.tolist(), norm_y.tolist(), valid.tolist(), strict=True):
+            if ok:
+                self._last = (x, y)
+            self._publisher.send_multipart((topic, encode(self.topic, t, *self._last, ok)))
+        self.counts["sent"] += len(samples)
+
+    def forward(self, frames: list[bytes]) -> None:
+        """Pass on a message of a topic that the user named, as it is."""
+        self._publisher.send_multipart(frames)
+        self.counts["forwarded"] += 1
+
+    async def close(self) -> None:
+        """Close the ports."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._context is not None:
+            self._context.destroy(linger=0)
+        self._plain.destroy(linger=200)
