@@ -10,6 +10,7 @@ from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.metrics import AreaMetrics, Watched
 from gazeveil.gatekeeper.pool import every_of, mechanism_of
 from gazeveil.gatekeeper.room import Listener, Room, SaccadeStart, TileListener
+from gazeveil.gatekeeper.rules import judge
 from gazeveil.gatekeeper.sheet import KINDS, SeenEvent
 from gazeveil.gatekeeper.streams import Deliver, Seat
 from gazeveil.gatekeeper.subscription import PrivateStream, Subscription
@@ -188,6 +189,7 @@ class App:
     def current_tile(self) -> int | None:
         """The tile that is looked at, row by row from the upper left; None while it is not known."""
         self._ask("tile", "current_tile")
+        self._room.follow_tile()
         with self._room.lock:
             return self._room.tiles.tile
 
@@ -224,6 +226,7 @@ class App:
         self._ask("tile", "on_tile")
         if not callable(callback):
             raise Denied("parameter", "A listener is something that can be called.")
+        self._room.follow_tile()
         with self._room.lock:
             subscription = self._subscribe("tile")
             self._room.tile_listeners.append(TileListener(subscription, callback))
@@ -253,29 +256,23 @@ class App:
         room = self._room
         with room.lock:
             grant = room.policy.apps.get(self.name)
-        if grant is None or not callable(callback):
-            self._ask("stream", "open_private_stream")
-            raise Denied("parameter", "A stream is delivered to something that can be called.")
-        try:
-            made = mechanism_of(mechanism)
-            every, text = every_of(room.rate_hz, made.stride, grant.most_hz), str(made)
-        except Denied:
-            made, every, text = None, 1, mechanism  # the policy says first whether the app may ask at all
-        with room.lock:
-            request = room.request(self.name, "stream", self._origin, text, room.rate_hz / every)
+            # Judged before it is made: a text of an app may be hostile.
+            verdict = judge(grant.mechanisms, mechanism) if grant is not None and isinstance(mechanism, str) else None
+            every = 1 if grant is None or verdict is None else every_of(room.rate_hz, verdict.stride, grant.most_hz)
+            request = room.request(self.name, "stream", self._origin, mechanism, room.rate_hz / every)
         room.ask(request, "open_private_stream")
-        if made is None:
-            made = mechanism_of(mechanism)
+        if not callable(callback):
+            raise Denied("parameter", "A stream is delivered to something that can be called.")
+        made = mechanism_of(mechanism)
         with room.lock:
             base, view = room.pool.find(made, every)
             owed = base.owed(view)
         room.till.pay(f"first lease of {made.name}", owed, [(self.name, view.cost)])
         with room.lock:
-            stream = PrivateStream(next(room.numbers), self.name, room.leave, text, view.guarantee, base.rate_hz / made.stride)
+            stream = PrivateStream(next(room.numbers), self.name, room.leave, str(made), view.guarantee, base.rate_hz / made.stride)
             room.enter(stream, request)
             seat = Seat(self.name, callback, stream, view)
-            base.sit(seat, owed[1])
-            room.pool.sit(base, seat)
+            room.pool.sit(base, seat, owed[1])
             room.review()  # the policy may have changed while the ledger wrote
         if stream.ended is not None:
             raise Denied(stream.code or "closed", stream.ended)

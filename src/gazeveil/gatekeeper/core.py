@@ -14,6 +14,7 @@ tell. There is no call for raw position, pupil, velocity, confidence or timing a
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
+from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.app import App
 from gazeveil.gatekeeper.counters import LEVELS as COUNTER_LEVELS
 from gazeveil.gatekeeper.counters import Counters
@@ -32,10 +34,13 @@ from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.level import Level, level_of
 from gazeveil.gatekeeper.looking import Looker, Told
 from gazeveil.gatekeeper.room import Room
+from gazeveil.gatekeeper.streams import account_of
 from gazeveil.gatekeeper.subscription import Subscription
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.stream.session import Samples
+
+__all__ = ["App", "Gatekeeper", "Live"]
 
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.audit_log import AuditLog
@@ -129,7 +134,8 @@ class Gatekeeper:
         self._pending: deque[Told] = deque()
         self._watchers: dict[Subscription, Watcher] = {}
         self._samples = 0
-        self._room.limits()
+        self._owner = threading.RLock()  # changes of the policy follow one another
+        self._room.limits(policy)
 
     # The tracker's side.
 
@@ -187,7 +193,7 @@ class Gatekeeper:
     def _watch(self, samples: Samples) -> None:
         for subscription, watcher in tuple(self._watchers.items()):
             try:
-                watcher(*(a.copy() for a in samples))
+                watcher(samples[0].copy(), samples[1].copy(), samples[2].copy(), samples[3].copy())
             except Exception:
                 subscription.end("Its callback failed.", "closed")
 
@@ -251,9 +257,29 @@ class Gatekeeper:
         return self._room.rate_hz
 
     def set_policy(self, policy: Policy) -> None:
-        """Put another policy in force, at once; subscriptions it does not allow end with the reason."""
+        """Put another policy in force, at once; subscriptions it does not allow end with the reason.
+
+        Raises
+        ------
+        LedgerError
+            Where the ledger or the audit log cannot be written; the old policy stays in force.
+        """
+        with self._owner:
+            self._put(policy, "policy", "device", always=False)
+
+    def _put(self, policy: Policy, kind: str, app: str, always: bool) -> None:
         room = self._room
-        room.record("policy", "", {"apps": len(policy.apps), "consent": policy.consent})
+        try:
+            room.record(kind, app, {"apps": len(policy.apps), "consent": policy.consent})
+            room.limits(policy)
+        except GazeveilError:
+            if always:  # what takes something away must work with a broken disk too
+                self._apply(policy)
+            raise
+        self._apply(policy)
+
+    def _apply(self, policy: Policy) -> None:
+        room = self._room
         with room.lock:
             room.policy = policy
             if not policy.consent:
@@ -263,22 +289,45 @@ class Gatekeeper:
             room.review()
             for name in [n for n in room.guests if n not in policy.apps]:
                 del room.guests[name]
-        room.limits()
 
     def grant(self, app: str, grant: Grant) -> None:
         """Grant an app something, in place of what it had."""
-        self.set_policy(self._room.policy.with_grant(app, grant))
+        with self._owner:
+            self._put(self._room.policy.with_grant(app, grant), "grant", app, always=False)
 
     def revoke(self, app: str) -> None:
-        """Take an app's grant back; its subscriptions end before the next sample."""
-        granted = self._room.policy.apps.get(app)
-        if granted is None:
-            raise Denied("no-grant", f"The app '{app}' has no grant.")
-        self.grant(app, replace(granted, revoked=True))
+        """Take an app's grant back; its subscriptions end before the next sample.
+
+        Raises
+        ------
+        Denied
+            For an app without a grant.
+        LedgerError
+            Where that cannot be recorded; the grant is taken back nevertheless.
+        """
+        with self._owner:
+            granted = self._room.policy.apps.get(app)
+            if granted is None:
+                raise Denied("no-grant", f"The app '{app}' has no grant.")
+            self._put(self._room.policy.with_grant(app, replace(granted, revoked=True)), "revoke", app, always=True)
 
     def consent(self, on: bool) -> None:
         """Switch everything on or off. Without consent samples are not even looked at."""
-        self.set_policy(replace(self._room.policy, consent=bool(on)))
+        with self._owner:
+            self._put(replace(self._room.policy, consent=bool(on)), "consent", "device", always=not on)
+
+    def account(self, app: str) -> str:
+        """The ledger's account of an app."""
+        return account_of(app)
+
+    @property
+    def device_account(self) -> str:
+        """The ledger's account of the device."""
+        return self._room.device
+
+    def watch(self, callback: Watcher) -> Subscription:
+        """As :meth:`live` and `watch`."""
+        return self.live().watch(callback)
 
     def live(self) -> Live:
         """The owner's own view of the raw gaze. Never hand it to an app."""
@@ -300,14 +349,7 @@ class Gatekeeper:
                 "counters": len(room.counters),
                 "subscriptions": len(room.subscriptions),
                 "streams": len(room.pool),
-                "apps": {
-                    name: {
-                        "areas": len(guest.areas),
-                        "calls_last_minute": guest.calls_last_minute(room.clock_ns()),
-                        "subscriptions": sum(1 for s in room.subscriptions if s.app == name),
-                    }
-                    for name, guest in room.guests.items()
-                },
+                "calls": {name: guest.calls_last_minute(room.clock_ns()) for name, guest in room.guests.items()},
             }
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.errors import Denied
@@ -95,8 +96,9 @@ class Pool:
         self._bases[key] = base
         return base
 
-    def sit(self, base: Base, seat: Seat) -> None:
-        """Take a seat that is paid for."""
+    def sit(self, base: Base, seat: Seat, paid: Fraction) -> None:
+        """Take a seat that is paid for, with what the device paid for it."""
+        base.sit(seat, paid)
         self._seats[seat.subscription] = (base, seat)
         self._active = tuple(b for b in self._bases.values() if b.seats)
 

@@ -10,8 +10,12 @@ import itertools
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gazeveil.gatekeeper.areas import Rectangle
 from gazeveil.gatekeeper.counters import Counters
@@ -22,7 +26,7 @@ from gazeveil.gatekeeper.metrics import Watched
 from gazeveil.gatekeeper.policy import Policy, Request, decide
 from gazeveil.gatekeeper.pool import Pool, mechanism_of
 from gazeveil.gatekeeper.sheet import LENGTH, Entry, SeenEvent, Sheet
-from gazeveil.gatekeeper.streams import Till, account_of
+from gazeveil.gatekeeper.streams import Seat, Till, account_of
 from gazeveil.gatekeeper.subscription import Subscription
 from gazeveil.gatekeeper.tiles import Tiles
 from gazeveil.gaze.geometry import Space
@@ -30,6 +34,9 @@ from gazeveil.gaze.geometry import Space
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.audit_log import AuditLog
     from gazeveil.gatekeeper.ledger import Ledger
+
+#: How long the tile's stream goes on when nobody asks.
+TILE_IDLE_MS = 10_000
 
 _SECOND_NS = 1_000_000_000
 
@@ -42,9 +49,12 @@ class SaccadeStart:
     ----------
     t_ms : int
         The tick in milliseconds since the session began.
+    kind : str
+        Always `saccade-start`.
     """
 
     t_ms: int
+    kind: str = "saccade-start"
 
 
 @dataclass(eq=False)
@@ -133,7 +143,9 @@ class Room:
         self.till = Till(ledger, clock_ns, device, secrets.token_hex(8))
         self.pool = Pool(rate_hz, space, self.till, seed)
         self.tile_stream = None if tile_stream is None else mechanism_of(tile_stream)
-        self.tile_place: tuple[float, float] | None = None
+        self._tile_place: tuple[float, float] | None = None
+        self._tile_seat: Subscription | None = None
+        self._tile_asked = 0
         self.tick = 0
         self.charged: dict[Rectangle, int] = {}  # up to which horizon the device has paid for a counter
         self.guests: dict[str, Guest] = {}
@@ -142,6 +154,7 @@ class Room:
         self.subscriptions: dict[Subscription, Request] = {}
         self.numbers = itertools.count(1)
         self.closed = False
+        self._limits: dict[tuple[str, str], tuple[Fraction | None, str]] = {}
         self.expiry_ns: int | None = None
 
     def guest(self, app: str) -> Guest:
@@ -227,15 +240,20 @@ class Room:
         grants = (self.policy.apps.get(s.app) for s in self.subscriptions)
         self.expiry_ns = min((g.expires_ns for g in grants if g is not None and g.expires_ns is not None), default=None)
 
-    def limits(self) -> None:
-        """Tell the ledger the limits of the policy."""
-        now, device = self.clock_ns(), self.policy.device
-        for currency, limit in (("epsilon", device.epsilon), ("rho", device.rho)):
-            if limit is not None:
-                self.ledger.set_limit(self.device, currency, limit, device.per, now)
-        for app, grant in self.policy.apps.items():
-            for currency, limit in grant.budgets.items():
-                self.ledger.set_limit(account_of(app), currency, limit, grant.per, now)
+    def limits(self, policy: Policy) -> None:
+        """Tell the ledger the limits of a policy, as far as they are new."""
+        now, device = self.clock_ns(), policy.device
+        wanted: dict[tuple[str, str], tuple[Fraction | None, str]] = {}
+        for currency, limit in (("epsilon", device.epsilon), ("rho", device.rho), ("samples", None)):
+            wanted[self.device, currency] = (limit, device.per)
+        for app, grant in policy.apps.items():
+            # What promises nothing is counted; a policy that allows it need not bound it.
+            for currency, most in {"samples": None, **grant.budgets}.items():
+                wanted[account_of(app), currency] = (most, grant.per)
+        for (account, currency), (limit, per) in wanted.items():
+            if self._limits.get((account, currency)) != (limit, per):
+                self.ledger.set_limit(account, currency, limit, per, now)
+                self._limits[account, currency] = (limit, per)
 
     # Events.
 
@@ -274,11 +292,42 @@ class Room:
             return self.sheet.write("saccade", row, column, x, y, told.offset_tick * tick_ms, 0)
         return self.sheet.write("fixation", row, column, x, y, told.onset_tick * tick_ms, (told.offset_tick - told.onset_tick) * tick_ms)
 
+    # Tiles.
+
+    def follow_tile(self) -> None:
+        """Somebody asks for the tile: where it has a protected stream, that stream must be open. The device pays for it."""
+        with self.lock:
+            self._tile_asked = self.tick
+            if self.tile_stream is None or (self._tile_seat is not None and self._tile_seat.ended is None):
+                return
+            base, view = self.pool.find(self.tile_stream, 1)
+            owed = base.owed(view)
+            free = replace(view, cost=(view.cost[0], Fraction(0)))
+            self.till.pay("tile", owed, ())
+            seat = Subscription(next(self.numbers), "", self.leave)
+            self.pool.sit(base, Seat("", self._tile_samples, seat, free), owed[1])
+            self._tile_seat = seat
+        seat.on_end(self._tile_ended)
+
+    def _tile_samples(self, t_ns: object, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> None:
+        seen = np.flatnonzero(valid)
+        if len(seen):
+            self._tile_place = (float(x_deg[seen[-1]]), float(y_deg[seen[-1]]))
+
+    def _tile_ended(self, reason: str, code: str) -> None:
+        self._tile_seat, self._tile_place = None, None
+        self.forget_tile()
+        if code != "idle":
+            for listener in tuple(self.tile_listeners):
+                listener.subscription.end(reason, code)
+
     def tick_over(self) -> None:
-        """A tick is over: the tile follows its protected stream, where it has one."""
-        if self.tile_place is not None:
-            place, self.tile_place = self.tile_place, None
+        """A tick is over: the tile follows its protected stream, where it has one and somebody still asks."""
+        if self._tile_place is not None:
+            place, self._tile_place = self._tile_place, None
             self.see_tile(*place)
+        if self._tile_seat is not None and not self.tile_listeners and (self.tick - self._tile_asked) * self.level.tick_ms > TILE_IDLE_MS:
+            self._tile_seat.end("Nobody asks for the tile.", "idle")
 
     def forget_tile(self) -> None:
         """The eye is gone."""
