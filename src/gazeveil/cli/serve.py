@@ -1,0 +1,65 @@
+"""`gazeveil serve`: the Gatekeeper as a service on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gazeveil.errors import MissingExtraError
+
+NAME = "serve"
+HELP = """Serve gaze to apps that are not trusted: areas, events, tiles and protected samples, never raw gaze.
+
+Example: `gazeveil serve --port 8765`
+
+It starts with a simulated tracker and SQLite under `$GAZEVEIL_HOME` on 127.0.0.1 and prints a link for the owner that works once. Every setting can
+also come from the environment as `GAZEVEIL_...`; the manual lists them."""
+
+_PACKAGES = {
+    "fastapi",
+    "uvicorn",
+    "starlette",
+    "pydantic",
+    "pydantic_settings",
+    "msgspec",
+    "sqlalchemy",
+    "prometheus_client",
+    "websockets",
+    "uvloop",
+    "httptools",
+}
+
+
+def command(
+    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one. [default: 8765]", show_default=False)] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on. [default: 127.0.0.1]", show_default=False)] = None,
+    tracker: Annotated[
+        str | None,
+        typer.Option(
+            "--tracker",
+            metavar="TRACKER",
+            help="simulated, replay:PATH, pupil://host:port, lsl[:name], websocket or openxr. [default: simulated]",
+            show_default=False,
+        ),
+    ] = None,
+    home: Annotated[
+        Path | None, typer.Option("--home", metavar="DIR", help="Folder of database, policy and keys. [default: $GAZEVEIL_HOME]", show_default=False)
+    ] = None,
+    database: Annotated[str | None, typer.Option("--database", metavar="URL", help="sqlite:///... or postgresql://...", show_default=False)] = None,
+    policy: Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="Policy to start from and to write to.", show_default=False)] = None,
+    level: Annotated[str | None, typer.Option("--level", help="coarse or fine. [default: coarse]", show_default=False)] = None,
+    rate_hz: Annotated[float | None, typer.Option("--rate", metavar="HZ", help="Rate of a simulated, websocket or openxr tracker.", show_default=False)] = None,
+) -> None:
+    """Serve."""
+    try:
+        from gazeveil.gatekeeper.server import serve
+        from gazeveil.gatekeeper.settings import load_settings
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in _PACKAGES:
+            raise MissingExtraError(missing, "service") from None
+        raise
+    settings = load_settings(port=port, host=host, tracker=tracker, home=home, database=database, policy=policy, level=level, rate_hz=rate_hz)
+    serve(settings, typer.echo)

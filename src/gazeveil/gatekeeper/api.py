@@ -1,0 +1,139 @@
+"""What an app may ask over HTTP: its areas, what was seen in them, the tile, and what it is allowed.
+
+Every path needs the app's token. Numbers of other apps' areas and events are answered like numbers that do not exist.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from gazeveil.gatekeeper import bodies
+from gazeveil.gatekeeper.core import App
+from gazeveil.gatekeeper.guard import address, same_origin
+from gazeveil.gatekeeper.service import Caller, Service
+
+#: What any path may answer instead.
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": bodies.Failure, "description": "The request cannot be read."},
+    401: {"model": bodies.Failure, "description": "No token, or one that is not valid."},
+    403: {"model": bodies.Failure, "description": "The policy does not allow it, or the origin or host is not allowed."},
+    404: {"model": bodies.Failure, "description": "There is no such thing, or it is not the caller's."},
+    408: {"model": bodies.Failure, "description": "The body came too slowly."},
+    413: {"model": bodies.Failure, "description": "The body is too large."},
+    422: {"model": bodies.Failure, "description": "A value is not allowed."},
+    429: {"model": bodies.Failure, "description": "Too many requests or wrong tokens."},
+    503: {"model": bodies.Failure, "description": "The ledger or the disk cannot be written; nothing is given."},
+}
+
+BEARER = HTTPBearer(auto_error=False, description="The token of an app, a tracker or the owner.")
+
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+
+Number = Annotated[int, Path(ge=0, le=2**53)]
+Millis = Annotated[int | None, Query(ge=0, le=2**53, description="Milliseconds since the session began.")]
+After = Annotated[int | None, Query(ge=0, le=2**53, description="Only what comes after this event's number.")]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["app"])
+
+
+def service_of(request: Request) -> Service:
+    """The service behind a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+def app_caller(request: Request, credentials: Credentials) -> Caller:
+    """The app that asks."""
+    token = credentials.credentials if credentials is not None else ""
+    origin = None if same_origin(request.headers, request.url.scheme) else request.headers.get("origin")
+    return service_of(request).app_caller(token, address(request.scope), origin)
+
+
+def app_view(request: Request, caller: Annotated[Caller, Depends(app_caller)]) -> App:
+    """The core's view of the app that asks."""
+    return service_of(request).keeper.app(caller.app)
+
+
+Me = Annotated[Caller, Depends(app_caller)]
+View = Annotated[App, Depends(app_view)]
+
+
+@router.get("/me", response_model=bodies.MeAnswer)
+def me(request: Request, caller: Me) -> dict[str, Any]:
+    """What the app may do now and what of its budget is left; works without a grant."""
+    service = service_of(request)
+    return {
+        "app": caller.app,
+        "consent": service.policy.consent,
+        "state": service.state(caller.app),
+        "grant": service.grant_figures(caller.app),
+        "budgets": service.budgets(caller.app),
+        "asked": caller.app in service.asks,
+        **service.public(),
+    }
+
+
+@router.post("/ask", response_model=bodies.AskedAnswer, status_code=202)
+def ask(request: Request, caller: Me, wish: bodies.AskBody) -> dict[str, bool]:
+    """Ask the owner for a preset, or for scopes and mechanisms; works without a grant."""
+    service_of(request).ask(caller.app, wish.preset, wish.scopes, wish.mechanisms, wish.why)
+    return {"asked": True}
+
+
+@router.get("/areas", response_model=bodies.AreasAnswer)
+def areas(app: View) -> dict[str, Any]:
+    """All areas of the app."""
+    return {"areas": list(app.areas())}
+
+
+@router.post("/areas", response_model=bodies.AreaAnswer, status_code=201)
+def register_area(app: View, area: bodies.AreaBody) -> Any:
+    """Register a rectangle; it comes back with its edges moved outward to the public grid. Only what happens from now on is counted."""
+    return app.register_area(area.name, area.x_deg, area.y_deg, area.width_deg, area.height_deg)
+
+
+@router.delete("/areas/{area_id}", status_code=204)
+def remove_area(app: View, area_id: Number) -> None:
+    """Remove an area."""
+    app.remove_area(area_id)
+
+
+@router.get("/areas/{area_id}/fixations", response_model=bodies.FixationsAnswer)
+def fixations(app: View, area_id: Number, since_ms: Millis = None, until_ms: Millis = None, after: After = None, limit: Limit = 1000) -> dict[str, Any]:
+    """Fixations in an area: place of the cell, whole ticks."""
+    return {"fixations": app.get_fixations(area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit)}
+
+
+@router.get("/areas/{area_id}/saccades", response_model=bodies.SaccadesAnswer)
+def saccades(app: View, area_id: Number, since_ms: Millis = None, until_ms: Millis = None, after: After = None, limit: Limit = 1000) -> dict[str, Any]:
+    """Saccades that landed in an area: cell and tick of the landing."""
+    return {"saccades": app.get_saccades(area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit)}
+
+
+@router.get("/areas/{area_id}/metrics", response_model=bodies.MetricsAnswer)
+def metrics(app: View, area_id: Number) -> Any:
+    """Count, visits, dwell, order and times to the first fixation and saccade."""
+    return app.metrics(area_id)
+
+
+@router.get("/areas/{area_id}/counter", response_model=bodies.CounterAnswer)
+def counter(request: Request, app: View, area_id: Number) -> dict[str, Any]:
+    """A differentially private count of fixations; costs budget when it is new, the same answer for all apps."""
+    answer = app.counter(area_id)
+    return {"fixations": answer.fixations, "epsilon": str(answer.epsilon), "guarantee": service_of(request).guarantee(answer.guarantee)}
+
+
+@router.get("/fixations/{number}/dwell", response_model=bodies.DwellAnswer)
+def dwell(app: View, number: Number) -> dict[str, int]:
+    """How long a fixation lasted that the app was shown."""
+    return {"duration_ms": app.get_dwell_time(number)}
+
+
+@router.get("/tile", response_model=bodies.TileAnswer)
+def tile(app: View) -> dict[str, int | None]:
+    """The tile that is looked at."""
+    return {"tile": app.current_tile()}

@@ -1,0 +1,259 @@
+"""`/v1/stream`: the WebSocket of an app, from its hello to its last word.
+
+The first message is the app's token, because browsers cannot set headers. Then the app subscribes; each subscription is answered with
+`subscribed` and its guarantee, or `refused` with the reason. Messages that cannot be read are answered with `error`; after a few the
+connection is closed. The core decides what may be had; this file only carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.websockets import WebSocket
+
+from gazeveil.errors import GazeveilError
+from gazeveil.gatekeeper import wire
+from gazeveil.gatekeeper.errors import Denied, LedgerError
+from gazeveil.gatekeeper.guard import address, same_origin
+from gazeveil.gatekeeper.hub import Feed, Line
+from gazeveil.gatekeeper.limits import Buckets
+from gazeveil.gatekeeper.logs import LOG
+from gazeveil.gatekeeper.room import SaccadeStart
+from gazeveil.gatekeeper.service import Caller, Refused, Service
+from gazeveil.gatekeeper.sheet import SeenEvent
+
+#: Messages that cannot be read before a connection is closed.
+PATIENCE = 5
+
+#: WebSocket close codes: no token or a wrong one, not allowed, too much.
+UNKNOWN, FORBIDDEN, BUSY = 4001, 4003, 4029
+
+
+class Gone(Exception):  # noqa: N818 - not an error: the other side has left
+    """The other side has left."""
+
+
+async def receive(websocket: WebSocket, seconds: float) -> str | bytes:
+    """The next message of a WebSocket.
+
+    Raises
+    ------
+    TimeoutError
+        Where none comes in time.
+    """
+    async with asyncio.timeout(seconds):
+        message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise Gone
+    data: str | bytes | None = message.get("text")
+    return data if data is not None else message.get("bytes") or b""
+
+
+async def say_and_close(websocket: WebSocket, code: int, word: str, reason: str) -> None:
+    """Tell why, then close."""
+    await websocket.send_text(wire.encode({"type": "error", "code": word, "reason": reason}).decode())
+    await websocket.close(code, word)
+
+
+async def carry(line: Line, kind: str, service: Service, listen: Callable[[], Awaitable[None]]) -> None:
+    """Run the sender and the reader of a line until one of them ends, and leave nothing behind."""
+    service.hub.lines.add(line)
+    service.metrics.connections.labels(kind).inc()
+    sender = asyncio.create_task(line.run())
+    reader = asyncio.ensure_future(listen())
+    try:
+        await asyncio.wait({sender, reader}, return_when=asyncio.FIRST_COMPLETED)
+        if reader.done() and not sender.done() and line.closing is not None:
+            # The last words are on their way.
+            await asyncio.wait({sender}, timeout=service.settings.hello_s)
+    finally:
+        for task in (sender, reader):
+            task.cancel()
+        results = await asyncio.gather(sender, reader, return_exceptions=True)
+        service.hub.lines.discard(line)
+        service.metrics.connections.labels(kind).dec()
+        feeds = list(line.feeds.values())
+        for feed in feeds:
+            feed.ended = True
+        line.feeds.clear()
+        if feeds:
+            await run_in_threadpool(_close_all, feeds)
+        for error in results:
+            if (
+                isinstance(error, Exception)
+                and not isinstance(error, Gone | RuntimeError | OSError)
+                and type(error).__name__ not in ("ClientDisconnected", "WebSocketDisconnect")
+            ):
+                LOG.error("a connection ended by a mistake of ours", exc_info=error)
+
+
+def _close_all(feeds: list[Feed]) -> None:
+    for feed in feeds:
+        if feed.close is not None:
+            feed.close()
+
+
+class Session:
+    """One app on one WebSocket.
+
+    Parameters
+    ----------
+    service : Service
+        Everything.
+    caller : Caller
+        Who it is.
+    websocket : WebSocket
+        The connection, accepted.
+    """
+
+    def __init__(self, service: Service, caller: Caller, websocket: WebSocket) -> None:
+        self.service, self.caller, self.websocket = service, caller, websocket
+        self.line = Line(service.hub, caller.app, websocket.send, service.settings.queue_messages)  # type: ignore[arg-type]
+        self.line.expires_ns = caller.expires_ns
+        self.commands = Buckets(service.settings.commands_per_minute)
+        self.bad = 0
+
+    async def listen(self) -> None:
+        """Read commands until the app leaves or asks for too much."""
+        settings = self.service.settings
+        heard = time.monotonic()
+        while self.line.closing is None:
+            await self.line.room.wait()
+            try:
+                text = await receive(self.websocket, settings.idle_s)
+            except TimeoutError:
+                if self.line.feeds or time.monotonic() - heard < settings.idle_s:
+                    continue
+                self.line.answer({"type": "error", "code": "idle", "reason": "Nothing was asked for some time. Connect again when needed."})
+                self.line.hang_up(1000, "idle")
+                return
+            heard = time.monotonic()
+            if not self.commands.take("commands"):
+                self.line.answer({"type": "error", "code": "rate", "reason": f"A connection may send {settings.commands_per_minute} messages a minute. Wait."})
+                self.line.hang_up(BUSY, "rate")
+                return
+            try:
+                command = wire.read_command(text, settings.message_bytes, settings.json_depth)
+            except wire.BadMessageError as error:
+                self.bad += 1
+                self.line.answer({"type": "error", "code": "message", "reason": str(error)})
+                if self.bad >= PATIENCE:
+                    self.line.hang_up(1008, "message")
+                    return
+                continue
+            await self._obey(command)
+
+    async def _obey(self, command: wire.Command) -> None:
+        if isinstance(command, wire.Ping):
+            self.line.answer({"type": "pong"})
+        elif isinstance(command, wire.Unsubscribe):
+            await self._unsubscribe(command.id)
+        elif isinstance(command, wire.Subscribe):
+            await self._subscribe(command)
+        else:
+            self.line.answer({"type": "error", "code": "message", "reason": "The connection has said hello already."})
+
+    async def _unsubscribe(self, number: int) -> None:
+        feed = self.line.feeds.get(number)
+        if feed is None:
+            self.line.answer({"type": "refused", "id": number, "code": "unknown", "reason": f"There is no subscription {number}."})
+            return
+        if feed.close is not None:
+            await run_in_threadpool(feed.close)
+        self.line.end(feed, "unsubscribed", "The app has ended it.")
+
+    async def _subscribe(self, wish: wire.Subscribe) -> None:
+        line = self.line
+        if wish.id in line.feeds:
+            return self._refuse(wish.id, "unknown", f"Subscription {wish.id} is open already. Choose another id.")
+        if len(line.feeds) >= self.service.settings.subscriptions:
+            return self._refuse(wish.id, "rate", f"A connection may hold {self.service.settings.subscriptions} subscriptions. End one first.")
+        if wish.what == "samples" and not wish.mechanism:
+            return self._refuse(wish.id, "mechanism", "Samples are given only through a mechanism; name one.")
+        feed = Feed(line, wish.id, wish.what, wish.mechanism if wish.what == "samples" else None, wish.encoding == "binary", wish.batch)
+        line.feeds[wish.id] = feed
+        try:
+            guarantee = await run_in_threadpool(self._open, feed, wish)
+        except Denied as error:
+            line.feeds.pop(wish.id, None)
+            return self._refuse(wish.id, error.code, error.reason)
+        except LedgerError:
+            line.feeds.pop(wish.id, None)
+            return self._refuse(wish.id, "ledger", "The ledger cannot be written now, so nothing is given. Try again later.")
+        except GazeveilError as error:
+            line.feeds.pop(wish.id, None)
+            return self._refuse(wish.id, "parameter", str(error))
+        message: dict[str, object] = {"type": "subscribed", "id": wish.id, "what": wish.what}
+        if guarantee is not None:
+            message["guarantee"] = guarantee
+        line.announce(feed, message)
+        return None
+
+    def _refuse(self, number: int, code: str, reason: str) -> None:
+        self.service.metrics.refusals.labels(code).inc()
+        self.line.answer({"type": "refused", "id": number, "code": code, "reason": reason})
+
+    def _open(self, feed: Feed, wish: wire.Subscribe) -> dict[str, object] | None:
+        app = self.service.keeper.app(self.caller.app)
+        guarantee = None
+        if wish.what == "samples":
+            assert wish.mechanism is not None
+            stream = app.open_private_stream(wish.mechanism, feed.samples)
+            guarantee = feed.guarantee = self.service.guarantee(stream.guarantee)
+            opened: Any = stream
+        elif wish.what == "tile":
+            opened = app.on_tile(partial(_tile, feed))
+        else:
+            opened = app.add_event_listener(wish.what, partial(_event, feed), mode=wish.mode)
+        feed.close = opened.close
+        opened.on_end(lambda reason, code: self.line.end(feed, code, reason))
+        return guarantee
+
+
+def _tile(feed: Feed, tile: int | None, t_ms: int) -> None:
+    feed.message({"type": "tile", "tile": tile, "t_ms": t_ms})
+
+
+def _event(feed: Feed, event: SeenEvent | SaccadeStart) -> None:
+    if isinstance(event, SaccadeStart):
+        feed.message({"type": "saccade-start", "t_ms": event.t_ms})
+        return
+    place = {"x_deg": event.x_deg, "y_deg": event.y_deg, "t_ms": event.t_ms, "duration_ms": event.duration_ms}
+    feed.message({"kind": event.kind, "number": event.number, **place})
+
+
+async def stream(websocket: WebSocket) -> None:
+    """The app's WebSocket."""
+    service: Service = websocket.app.state.service
+    settings = service.settings
+    await websocket.accept()
+    if service.stopping or len(service.hub.lines) >= settings.connections:
+        return await say_and_close(websocket, BUSY, "busy", "There are too many connections, or the service is stopping. Try again later.")
+    try:
+        text = await receive(websocket, settings.hello_s)
+        command = wire.read_command(text, settings.message_bytes, settings.json_depth)
+    except TimeoutError:
+        return await say_and_close(websocket, UNKNOWN, "hello", f"No hello came within {settings.hello_s:g} seconds.")
+    except wire.BadMessageError as error:
+        return await say_and_close(websocket, UNKNOWN, "message", str(error))
+    except Gone:
+        return None
+    if not isinstance(command, wire.Hello):
+        return await say_and_close(websocket, UNKNOWN, "hello", "The first message must be a hello with the app's token.")
+    origin = None if same_origin(websocket.headers, websocket.url.scheme) else websocket.headers.get("origin")
+    try:
+        caller = await run_in_threadpool(service.app_caller, command.token, address(websocket.scope), origin)
+    except Refused as refused:
+        code = UNKNOWN if refused.status == 401 else BUSY if refused.status in (429, 503) else FORBIDDEN
+        return await say_and_close(websocket, code, refused.code, refused.reason)
+    if len(service.hub.of(caller.app)) >= settings.connections_per_app:
+        return await say_and_close(websocket, BUSY, "busy", f"An app may have {settings.connections_per_app} connections. Close one first.")
+    session = Session(service, caller, websocket)
+    session.line.answer({"type": "welcome", "app": caller.app, **service.public()})
+    await carry(session.line, "app", service, session.listen)
+    return None
