@@ -164,7 +164,9 @@ class Gatekeeper:
                 self._samples += 1
                 due = self._looker.one(int(t_ns), float(x_deg), float(y_deg), bool(valid))
                 if self._watchers or room.pool.active:
-                    self._hand_on(_arrays(t_ns, x_deg, y_deg, valid))
+                    self._hand_on(
+                        (np.array([t_ns], dtype=np.int64), np.array([x_deg], dtype=np.float64), np.array([y_deg], dtype=np.float64), np.array([valid]))
+                    )
                 if due:
                     self._take(self._looker.look())
             return

@@ -22,6 +22,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gazeveil import checks
 from gazeveil.gaze.geometry import Space, Sphere
 
@@ -99,6 +102,12 @@ class Grid:
         self.rows = max(1, math.floor(self.height_deg / resolution_deg + 1e-9))
         self.column_deg, self.row_deg = self.width_deg / self.columns, self.height_deg / self.rows
         self._together = tuple(self._columns_together(row, resolution_deg) for row in range(self.rows))
+        self._cells = np.array(self._together, dtype=np.int64)
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float, int, NDArray[np.int64]]:
+        """Left and upper edge, width and height of a column and a row, how many columns, and how many of them make a cell of each row."""
+        return self.left_deg, self.top_deg, self.column_deg, self.row_deg, self.columns, self._cells
 
     def _columns_together(self, row: int, resolution_deg: float) -> int:
         """How many columns make a cell of that row."""

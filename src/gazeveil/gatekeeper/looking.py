@@ -12,7 +12,7 @@ a second of such times the clock is believed to have been set back; the session'
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,14 @@ CHUNK = 4096
 _BELIEVE_S = 0.5
 _LONGEST_STEP_NS = 24 * 3600 * 10**9  # a clock that jumps further moves the session's time by a day
 
+_CODES = {"fixation": 0, "saccade": 1}
+_WORDS = ("fixation", "saccade", "saccade-start")
+
 # Places in the state of the front.
 _NEXT, _BEGUN, _LAST_NS, _BAD, _ELAPSED, _STATE = range(6)
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """An event or the beginning of a saccade, in cells and ticks.
 
     Parameters
@@ -94,7 +96,7 @@ class Looker:
         self._sums = np.zeros((size, 4))
         self._times = np.zeros(size, dtype=np.int64)
         self._state[_NEXT] = 0
-        self._onset: tuple[int, NDArray[np.float64]] | None = None
+        self._before, self._open = np.zeros(4), np.full(1, -1, dtype=np.int64)
         self._wipe()
         self._next_ns = self._last_ns = -(2**62)
 
@@ -152,58 +154,87 @@ class Looker:
         return told
 
     def _told(self, edges: tuple[Edge, ...]) -> list[Told]:
-        told: list[Told] = []
-        for edge in edges:
-            if edge.kind not in ("fixation", "saccade"):
-                self._onset = None
-                continue
-            if edge.edge == "onset":
-                before = self._sums[(edge.index - 1) % len(self._sums)].copy() if edge.index else np.zeros(4)
-                self._onset = (self._time(edge.index), before)
-                if edge.kind == "saccade":
-                    tick = self._onset[0] // self.tick_ns
-                    told.append(Told("saccade-start", None, tick, tick, self._time(edge.decided) // self.tick_ns))
-            elif self._onset is not None:
-                begin, before = self._onset
-                end = self._time(edge.index)
-                self._onset = None
-                if edge.kind == "fixation" and end - begin < self._least_ns:
-                    continue
-                place = self._mean(before, edge.index) if edge.kind == "fixation" else self._landing(before, edge.index)
-                decided = self._time(edge.decided) // self.tick_ns
-                told.append(Told(edge.kind, self._cell(place), begin // self.tick_ns, end // self.tick_ns, decided))
-        return told
+        if not edges:
+            return []
+        rows = np.array([(_CODES.get(e.kind, 2), e.edge == "offset", e.index, e.decided) for e in edges], dtype=np.int64)
+        found = np.empty((len(rows), 6), dtype=np.int64)
+        count = _events(rows, found, self._sphere, self._sums, self._times, self._before, self._open, self.tick_ns, self._least_ns, *self.grid.numbers)
+        return [
+            Told(_WORDS[kind], None if row < 0 else (row, column), onset, offset, decided)
+            for kind, row, column, onset, offset, decided in found[:count].tolist()
+        ]
 
-    def _time(self, index: int) -> int:
-        return int(self._times[index % len(self._times)])
 
-    def _mean(self, before: NDArray[np.float64], last: int) -> NDArray[np.float64] | None:
-        total = self._sums[last % len(self._sums)] - before
-        # Sums of directions need no division; sums of degrees do.
-        return total[:3] / total[3] if total[3] >= 0.5 else None
+@compiled
+def _events(
+    edges: NDArray[np.int64],
+    found: NDArray[np.int64],
+    sphere: bool,
+    sums: NDArray[np.float64],
+    times: NDArray[np.int64],
+    before: NDArray[np.float64],
+    begun: NDArray[np.int64],
+    tick_ns: int,
+    least_ns: int,
+    left_deg: float,
+    top_deg: float,
+    column_deg: float,
+    row_deg: float,
+    columns: int,
+    together: NDArray[np.int64],
+) -> int:
+    """Edges (code, side, index, decided at) to events (code, row, column, first tick, last tick, tick of the decision); row -1 without a cell.
 
-    def _landing(self, before: NDArray[np.float64], last: int) -> NDArray[np.float64] | None:
-        """The last good sample of a saccade."""
-        size = len(self._sums)
-        end = self._sums[last % size]
-        if end[3] - before[3] < 0.5:
-            return None
-        index = last
-        while index > 0 and last - index < CHUNK and end[3] - self._sums[(index - 1) % size][3] < 0.5:
-            index -= 1
-        return np.asarray(end[:3] - self._sums[(index - 1) % size][:3]) if index > 0 else np.asarray(end[:3])
-
-    def _cell(self, place: NDArray[np.float64] | None) -> tuple[int, int] | None:
-        if place is None:
-            return None
-        a, b, c = place.tolist()
-        if not self._sphere:
-            return self.grid.cell(a, b)
-        flat = math.hypot(a, c)
-        if flat == 0 and b == 0:
-            return None
-        x = math.degrees(math.atan2(a, c)) + 180.0
-        return self.grid.cell(0.0 if x >= 360.0 else x, min(90.0 - math.degrees(math.atan2(b, flat)), 180.0 - 1e-9))
+    `before` are the sums up to the open event, `begun` its time (-1 for none): an event may begin in one call and end in a later one.
+    """
+    size = len(times)
+    count = 0
+    for i in range(len(edges)):
+        code, side, index, decided = edges[i, 0], edges[i, 1], edges[i, 2], times[edges[i, 3] % size] // tick_ns
+        if code == 2:
+            begun[0] = -1
+            continue
+        now = times[index % size]
+        if side == 0:
+            for a in range(4):
+                before[a] = sums[(index - 1) % size, a] if index > 0 else 0.0
+            begun[0] = now
+            if code == 1:
+                found[count, 0], found[count, 1], found[count, 2] = 2, -1, -1
+                found[count, 3], found[count, 4], found[count, 5] = now // tick_ns, now // tick_ns, decided
+                count += 1
+            continue
+        onset = begun[0]
+        begun[0] = -1
+        if onset < 0 or (code == 0 and now - onset < least_ns):
+            continue
+        end = index % size
+        first = before.copy()
+        if code == 1 and sums[end, 3] - first[3] > 0.5:
+            # A saccade lands where its last good sample is.
+            j = index
+            while j > 0 and sums[end, 3] - sums[(j - 1) % size, 3] < 0.5:
+                j -= 1
+            for a in range(4):
+                first[a] = sums[(j - 1) % size, a] if j > 0 else 0.0
+        good = sums[end, 3] - first[3]
+        row, column = -1, -1
+        if good > 0.5:
+            x, y, z = (sums[end, 0] - first[0]) / good, (sums[end, 1] - first[1]) / good, (sums[end, 2] - first[2]) / good
+            if sphere:
+                flat = math.hypot(x, z)
+                x, y = math.degrees(math.atan2(x, z)) + 180.0, 90.0 - math.degrees(math.atan2(y, flat))
+                x = 0.0 if x >= 360.0 else x
+                y = min(y, 179.999999999)
+            row, column = math.floor((y - top_deg) / row_deg), math.floor((x - left_deg) / column_deg)
+            if row < 0 or row >= len(together) or column < 0 or column >= columns:
+                row, column = -1, -1
+            else:
+                column = column - column % together[row] + together[row] // 2
+        found[count, 0], found[count, 1], found[count, 2] = code, row, column
+        found[count, 3], found[count, 4], found[count, 5] = onset // tick_ns, now // tick_ns, decided
+        count += 1
+    return count
 
 
 @compiled

@@ -271,17 +271,18 @@ class Room:
                     watched.left()
             return
         entry = self._write(told)
-        if entry.event.kind == "fixation":
+        event = entry.event
+        if event.kind == "fixation":
             self.counters.add(entry.row, entry.column, self.tick)
         for guest in self.guests.values():
             for watched in guest.areas.values():
                 guest.visited = watched.take(entry, guest.visited)
         for listener in tuple(self.listeners):
-            if listener.kind == entry.event.kind and listener.subscription.ended is None:
-                self.guest(listener.subscription.app).show([entry.event.number], self.sheet.oldest)
-                _tell(listener.subscription, listener.callback, entry.event)
+            if listener.kind == event.kind and listener.subscription.ended is None:
+                self.guest(listener.subscription.app).show([event.number], self.sheet.oldest)
+                _tell(listener.subscription, listener.callback, event)
         if self.tile_stream is None:
-            self.see_tile(entry.event.x_deg, entry.event.y_deg)
+            self.see_tile(event.x_deg, event.y_deg)
 
     def _write(self, told: Told) -> Entry:
         assert told.cell is not None

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 #: Events that are remembered: about twenty minutes of looking.
 LENGTH = 8192
@@ -46,8 +47,7 @@ class SeenEvent:
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An event with its cell, as the sheet keeps it."""
 
     event: SeenEvent

@@ -229,7 +229,10 @@ class Base:
 
     def _release(self, samples: Samples) -> Callable[[Seat], Samples]:
         assert isinstance(self._session, Session)
-        out = self._session.push(*samples)
+        if len(samples[0]) == 1:  # one sample has a shorter way through a session
+            out = self._session.push(int(samples[0][0]), float(samples[1][0]), float(samples[2][0]), bool(samples[3][0]))
+        else:
+            out = self._session.push(*samples)
         return lambda seat: out
 
     # Seats.
