@@ -33,6 +33,8 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "dp-k-same": ("tables.dp_ksame", "DPKSame"),
     "dct-knorm": ("tables.dct_knorm", "DCTKNorm"),
     "k-same-synth": ("synthesis.ksame_synth", "KSameSynth"),
+    "clock-render": ("synthesis.clock_render", "ClockRender"),
+    "event-synth-pd": ("synthesis.event_synth", "EventSynthPD"),
     "heatmap-gaussian": ("maps.heatmap", "HeatmapGaussian"),
     "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),
     "demographics": ("people.demographics", "Demographics"),

@@ -60,7 +60,7 @@ MakeGame: TypeAlias = Callable[[Mechanism[Any], str | None], Game]
 _GAMES: dict[str, MakeGame] = {}
 
 # Modules that register the games of the built-in mechanisms.
-_MODULES = ("tables", "groups", "people", "maps", "samplewise", "streams", "windows")
+_MODULES = ("tables", "groups", "people", "maps", "samplewise", "streams", "windows", "clock", "events")
 
 
 def game(*names: str) -> Callable[[MakeGame], MakeGame]:
