@@ -1,10 +1,11 @@
-"""What the benchmarks share: the fastest of a few runs, and figures as JSON lines."""
+"""What the benchmarks share: the fastest of a few runs, figures as JSON lines, and tables on pages."""
 
 from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -42,3 +43,19 @@ class Lines:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_text("".join(json.dumps(r) + "\n" for r in self.rows), encoding="utf-8")
         return all(bool(r["met"]) for r in self.rows)
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in ([c.strip() for c in columns], ["---"] * len(columns), *rows))
+
+
+def put_into(page: Path, name: str, text: str) -> None:
+    """Write text between the marks `<!-- begin NAME -->` and `<!-- end NAME -->` of a page."""
+    marks = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    old = page.read_text(encoding="utf-8")
+    before, _, rest = old.partition(marks[0])
+    _, mark, after = rest.partition(marks[1])
+    if not mark:
+        sys.exit(f"{page} has no place for this: it needs the lines '{marks[0]}' and '{marks[1]}'.")
+    page.write_text(f"{before}{marks[0]}\n\n{text}\n\n{mark}{after}", encoding="utf-8")

@@ -9,7 +9,7 @@ Of each window a device reports its start as before, and one answer to each of t
 
 The oracle of each question is the one with the least variance. The curator learns directions, numbers and lengths of runs of the whole population and draws
 all windows from these; of a single window it keeps the noisy start alone, drawn from what that and the density of all starts say together
-(:mod:`gazeveil.privacy.synthesis.dpgazesynth.prior`).
+(:mod:`gazeveil.privacy.synthesis.dpgazesynth.prior`), or as it is where windows are few and its noise narrow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.messages import Head, Report
 from gazeveil.privacy.synthesis.dpgazesynth.model import Levels, histogram, zone_of
 from gazeveil.privacy.synthesis.dpgazesynth.places import degrees, noisy_starts
 from gazeveil.privacy.synthesis.dpgazesynth.plan import Plan
-from gazeveil.privacy.synthesis.dpgazesynth.prior import LEAST_WINDOWS, blur, even
+from gazeveil.privacy.synthesis.dpgazesynth.prior import LEAST_WINDOWS, blur, even, worth_undoing
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model, Scheme, Streams
 from gazeveil.privacy.synthesis.dpgazesynth.synthesis import walks
 from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows
@@ -135,18 +135,24 @@ class OneReport(Scheme):
 
     def walk(self, plan: Plan, model: Model, report: Report, rng: np.random.Generator) -> tuple[Whole, Whole]:
         """From a cell that the noisy start and the density of starts agree on, with runs of the population."""
-        n, noise = len(report), blur(plan.grid, plan.start_scale_deg)
+        n = len(report)
         density = model.densities.get((report.head.space, report.head.stimulus), model.densities.get((report.head.space, "")))
-        starts = noise.drawn(*noise.bins(report.x_deg, report.y_deg), even(plan.grid) if density is None else density, rng)
+        if density is None:
+            starts = plan.grid.cells(report.x_deg, report.y_deg)
+        else:
+            noise = blur(plan.grid, plan.start_scale_deg)
+            starts = noise.drawn(*noise.bins(report.x_deg, report.y_deg), density, rng)
         counts = np.minimum(1 + rng.choice(self.cap, size=n, p=model.counts), plan.samples)
         lengths = _lengths(counts, model.lengths, self.cap, plan.samples, rng)
         return walks(plan.grid, model.transitions, starts, counts, self.cap, rng), lengths
 
 
 def _densities(plans: Mapping[Space, Plan], reports: Sequence[Report]) -> dict[tuple[Space, str], Floats]:
-    """The density of true starts of each space: of all stimuli, and of each with enough windows."""
+    """The density of true starts of each space where it tells more than the noisy starts do: of all stimuli, and of each with enough windows."""
     found: dict[tuple[Space, str], Floats] = {}
     for space, plan in plans.items():
+        if not worth_undoing(plan.grid, plan.start_scale_deg, sum(len(r) for r in reports if r.head.space == space)):
+            continue
         noise = blur(plan.grid, plan.start_scale_deg)
         seen: dict[str, Floats] = {}
         for report in reports:

@@ -27,6 +27,10 @@ ROUNDS = 30
 #: Stimuli with fewer windows keep the density of all.
 LEAST_WINDOWS = 50
 
+#: On a screen with fewer windows in all and noise narrower than this share of its smaller side, a density is too rough to place starts better than their
+#: own noise does. On a sphere gaze keeps to a small part of it, which shows at once.
+FEW_WINDOWS, NARROW = 5_000, 0.04
+
 _LEAST = 1e-12
 
 # Places inside a cell at which the noise is averaged: the difference of two places of a cell has a triangular law.
@@ -232,6 +236,12 @@ class SphereBlur(Blur):
 def blur(grid: Grid, scale_deg: float) -> Blur:
     """The blur of a grid's starts."""
     return SphereBlur(grid, scale_deg) if isinstance(grid.space, Sphere) else ScreenBlur(grid, scale_deg)
+
+
+def worth_undoing(grid: Grid, scale_deg: float, windows: int) -> bool:
+    """Whether starts are drawn from what noise and density say together, or stay as the noise left them: a rule on public numbers."""
+    narrow = scale_deg < NARROW * min(grid.space.width_deg, grid.space.height_deg)
+    return isinstance(grid.space, Sphere) or windows >= FEW_WINDOWS or not narrow
 
 
 def even(grid: Grid) -> Floats:
