@@ -94,6 +94,11 @@ class Guest:
             for old in range(self.calls_second + 1, min(second, self.calls_second + 60) + 1):
                 self.calls[old % 60] = 0
             self.calls_second = second
+        elif second < self.calls_second:
+            # The clock was put back: what was asked counts as asked now, and is forgotten a minute from now.
+            total = sum(self.calls)
+            self.calls[:] = [0] * 60
+            self.calls[second % 60], self.calls_second = total, second
         return sum(self.calls)
 
     def called(self) -> None:
