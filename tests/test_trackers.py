@@ -28,7 +28,7 @@ from gazeveil.gatekeeper.trackers import Tracker, forms, open_tracker
 from gazeveil.gatekeeper.trackers.lsl import LSLTracker
 from gazeveil.gatekeeper.trackers.openxr import LinesTracker
 from gazeveil.gatekeeper.trackers.pupil import PupilTracker
-from gazeveil.gatekeeper.trackers.pupil_format import ScenePicture, ScreenPicture, decode
+from gazeveil.gatekeeper.trackers.pupil_format import ScenePicture, ScreenPicture, decode, pinhole
 from gazeveil.gatekeeper.trackers.tracker import back_off
 from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Screen, Sphere
@@ -221,6 +221,8 @@ def test_every_source_says_how_it_is_written() -> None:
     assert len(forms()) == 9
     assert open_tracker("pupil://127.0.0.1").rate_hz == 120.0
     assert open_tracker("websocket://127.0.0.1:0?rate_hz=250").rate_hz == 250.0
+    assert open_tracker("pupil://127.0.0.1").space == pinhole()
+    assert open_tracker("pupil://127.0.0.1?sphere=true").space == Sphere()
     assert open_tracker("pupil://127.0.0.1?screen=[1280,720,400,225,450]").space == SCREEN
 
 
@@ -311,7 +313,7 @@ def test_recordings_of_another_rate_or_space_are_left_out_and_counted(tmp_path: 
 def test_the_middle_of_the_picture_is_straight_ahead_and_pictures_go_both_ways() -> None:
     rng = np.random.default_rng(2)
     x, y = rng.uniform(-0.5, 1.5, 200), rng.uniform(-0.5, 1.5, 200)
-    for picture in (ScenePicture(), ScreenPicture(SCREEN)):
+    for picture in (ScenePicture(), ScreenPicture(SCREEN), ScreenPicture(pinhole())):
         again = picture.norm(*picture.degrees(x, y))
         np.testing.assert_allclose(again[0], x, atol=1e-9)
         np.testing.assert_allclose(again[1], y, atol=1e-9)
@@ -336,8 +338,8 @@ def test_gaze_of_a_pupil_arrives_with_its_times_and_unsure_samples_are_lost() ->
         found = run(work())
     assert found.t_ns.tolist() == [1_000_500_000_000, 1_000_510_000_000, 1_000_520_000_000]
     assert found.valid.tolist() == [True, False, True]
-    assert (found.x_deg[0], found.y_deg[0]) == (180.0, 90.0)
-    assert float(found.x_deg[2]) == pytest.approx(180 + math.degrees(math.atan(0.25 * 1280 / 829)))
+    assert (found.x_deg[0], found.y_deg[0]) == (0.0, 0.0)
+    assert float(found.x_deg[2]) == pytest.approx(math.degrees(math.atan(0.25 * 1280 / 829)))
     assert pupil.asked == ["SUB_PORT", "t", "v"]
     assert tracker.version == "3.5.1"
 
@@ -655,7 +657,7 @@ def test_channels_of_an_lsl_stream_go_by_their_labels(monkeypatch: pytest.Monkey
     lsl = FakePylsl()
     monkeypatch.setitem(sys.modules, "pylsl", lsl)  # type: ignore[arg-type]
     lsl.offer("pupil_capture", PUPIL_LABELS, [([1.0, 0.5, 0.5, 7.0, 45.0], 10.0), ([0.2, 0.5, 0.5, 7.0, 45.0], 10.5)])
-    found, _ = run(take(open_tracker("lsl"), 2))
+    found, _ = run(take(open_tracker("lsl?sphere=true"), 2))
     assert found.t_ns.tolist() == [10_000_000_000, 10_500_000_000]
     assert (found.x_deg[0], found.y_deg[0]) == (180.0, 90.0)
     assert found.valid.tolist() == [True, False]

@@ -98,10 +98,12 @@ class WebSocketSink(Sink):
             return
         self.counts["clients"] += 1
         reader = asyncio.ensure_future(_discard(connection))
+        # a client that went wakes its own loop, which then ends
+        reader.add_done_callback(lambda _: client.some.set())
         try:
             await connection.send(json.dumps(self._welcome))
             self._clients.add(client)
-            while True:
+            while not reader.done():
                 await client.some.wait()
                 client.some.clear()
                 while client.waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from gazeveil import checks
@@ -25,7 +26,7 @@ def host_and_port(owner: str, place: str, default_port: int) -> tuple[str, int]:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port, parts = None, None, urlsplit("")
-    if not host or parts.path.strip("/") or parts.username is not None:
+    if not host or not re.fullmatch(r"[A-Za-z0-9._:-]+", host) or parts.path.strip("/") or parts.username is not None:
         raise ParameterError(f"The address of {owner} is written {owner}://host:port. Got '{place}' instead.", name="place", got=place)
     return host, default_port if port is None else port
 

@@ -18,9 +18,8 @@ from gazeveil import checks
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.address import screen_of
-from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, ScenePicture, ScreenPicture
+from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, Picture, ScenePicture, ScreenPicture, pinhole
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
-from gazeveil.gaze.geometry import Sphere
 
 #: How the source ids of our own relays begin.
 SOURCE = "gazeveil-relay"
@@ -84,21 +83,31 @@ class LSLTracker(Tracker):
         Nominal rate.
     screen : Screen or five numbers, optional
         For `norm_pos` channels: the screen they are fractions of; otherwise the scene camera's picture. For channels in degrees: the space.
+    sphere : bool
+        Whether degrees are those of a sphere, where no screen is named.
     min_confidence : float
         Samples below it are lost.
     silence_s : float
         A stream without samples for so long has vanished.
     """
 
-    def __init__(self, place: str = "", rate_hz: float = 120.0, screen: object = None, min_confidence: float = MIN_CONFIDENCE, silence_s: float = 2.0) -> None:
+    def __init__(
+        self,
+        place: str = "",
+        rate_hz: float = 120.0,
+        screen: object = None,
+        sphere: bool = False,
+        min_confidence: float = MIN_CONFIDENCE,
+        silence_s: float = 2.0,
+    ) -> None:
         super().__init__()
         self._pylsl = load_pylsl()
         self.name = "lsl"
         self.stream = place
         self.rate_hz = checks.positive("lsl tracker", "rate_hz", rate_hz)
         known = screen_of("lsl tracker", screen)
-        self.picture = ScenePicture() if known is None else ScreenPicture(known)
-        self.space = Sphere() if known is None else known
+        self.picture: Picture = ScenePicture() if sphere and known is None else ScreenPicture(known or pinhole())
+        self.space = self.picture.space
         self._least = checks.not_negative("lsl tracker", "min_confidence", min_confidence)
         self._silence_s = checks.positive("lsl tracker", "silence_s", silence_s)
         self._closing = False

@@ -20,7 +20,7 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, screen_of
-from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, ScenePicture, ScreenPicture, decode
+from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, Picture, ScenePicture, ScreenPicture, decode, pinhole
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
 
 #: Port of Pupil Remote.
@@ -40,9 +40,11 @@ class PupilTracker(Tracker):
     rate_hz : float
         Nominal rate of its gaze.
     screen : Screen or five numbers, optional
-        Where `norm_pos` is a fraction of a screen; otherwise it is one of the scene camera's picture.
+        Where `norm_pos` is a fraction of a real screen; otherwise it is one of the scene camera's picture.
     width_px, height_px, focal_px : float
         The scene camera.
+    sphere : bool
+        Whether directions of the scene camera are those of a sphere around the head, instead of a screen.
     min_confidence : float
         Samples below it are lost.
     topic : str
@@ -63,6 +65,7 @@ class PupilTracker(Tracker):
         width_px: float = 1280.0,
         height_px: float = 720.0,
         focal_px: float = 829.0,
+        sphere: bool = False,
         min_confidence: float = MIN_CONFIDENCE,
         topic: str = "gaze.",
         forward: tuple[str, ...] = (),
@@ -75,7 +78,7 @@ class PupilTracker(Tracker):
         self.rate_hz = checks.positive("pupil tracker", "rate_hz", rate_hz)
         known = screen_of("pupil tracker", screen)
         camera = [checks.positive("pupil tracker", n, v) for n, v in (("width_px", width_px), ("height_px", height_px), ("focal_px", focal_px))]
-        self.picture = ScenePicture(*camera) if known is None else ScreenPicture(known)
+        self.picture: Picture = ScenePicture(*camera) if sphere and known is None else ScreenPicture(known or pinhole(*camera))
         self.space = self.picture.space
         self._least = checks.not_negative("pupil tracker", "min_confidence", min_confidence)
         if not isinstance(topic, str) or not topic.startswith("gaze"):

@@ -1,9 +1,11 @@
 """Pupil's messages over ZeroMQ: msgpack maps with `norm_pos`, `confidence` and `timestamp`, and what `norm_pos` means in degrees.
 
-`norm_pos` is a fraction of a picture, (0, 0) at its bottom-left corner and (1, 1) at its top-right. The picture is either that of the scene
-camera (a pinhole with the nominal focal length of Pupil Core's camera at 1280 x 720, or the one you name), then degrees are those of a Sphere
-around the head, straight ahead at (180, 90); or a Screen of known size and distance that fills the picture, as headsets with Pupil's
-add-on have it. Positions outside the picture are allowed, as Pupil allows them.
+`norm_pos` is a fraction of a picture, (0, 0) at its bottom-left corner and (1, 1) at its top-right. By default the picture is that of the scene
+camera: a pinhole with the nominal focal length of Pupil Core's camera at 1280 x 720, or the one you name. A pinhole's picture is a Screen whose
+distance is the focal length (all lengths in pixels; only their ratios matter), so degrees are those of a Screen and mechanisms keep to its
+edges. A real screen of known size and distance that fills the picture is named as such. With `sphere` the scene camera's directions are
+those of a Sphere around the head instead, straight ahead at (180, 90); protected directions behind the camera are then lost.
+Positions outside the picture are allowed, as Pupil allows them.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Picture(Protocol):
 
 @dataclass(frozen=True)
 class ScenePicture:
-    """The picture of a scene camera without distortion.
+    """The picture of a scene camera without distortion, as directions on a sphere.
 
     Parameters
     ----------
@@ -100,6 +102,17 @@ class ScreenPicture:
         """Fractions of the screen of degrees."""
         x, y = self.screen.to_px(x_deg, y_deg)
         return x / self.screen.width_px, 1.0 - y / self.screen.height_px
+
+
+def pinhole(width_px: float = 1280.0, height_px: float = 720.0, focal_px: float = 829.0) -> Screen:
+    """The picture of a camera without distortion as a screen; lengths in pixels stand for millimetres.
+
+    Examples
+    --------
+    >>> round(pinhole().width_deg, 1)
+    75.3
+    """
+    return Screen(width_px, height_px, width_px, height_px, focal_px)
 
 
 def picture_of(space: Space) -> Picture:
