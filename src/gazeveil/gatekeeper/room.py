@@ -278,7 +278,8 @@ class Room:
         entry = self._write(told)
         event = entry.event
         if event.kind == "fixation":
-            self.counters.add(entry.row, entry.column, self.tick)
+            # In the tick that it is told in, however samples were cut into blocks.
+            self.counters.add(entry.row, entry.column, told.decided_tick + 1)
         for guest in self.guests.values():
             for watched in guest.areas.values():
                 guest.visited = watched.take(entry, guest.visited)
