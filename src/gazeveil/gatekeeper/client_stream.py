@@ -21,7 +21,7 @@ from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import connect as connect_sync
 
-from gazeveil.gatekeeper import wire
+from gazeveil.gatekeeper.blocks import unpack
 from gazeveil.gatekeeper.errors import Denied
 
 FIRST_WAIT_S = 0.25
@@ -113,8 +113,9 @@ class Talk:
             Where the subscription was refused or has ended.
         """
         if isinstance(data, bytes):
-            _, sequence, dropped, (t_ns, x_deg, y_deg, valid) = wire.read_batch(data)
-            return Batch(sequence, dropped, t_ns, x_deg, y_deg, valid)
+            came = unpack(data)
+            block = came.block
+            return Batch(came.sequence, came.dropped, block.t_ns, block.x_deg, block.y_deg, block.valid)
         message = json.loads(data)
         kind = message.get("type")
         if kind == "error":

@@ -21,6 +21,7 @@ const announced = new Set();
 let parts = null;
 let fetching = false;
 let again = false;
+let certified = "";
 
 /** Runs a change, says how it went, and shows the new state. */
 async function change(work, words) {
@@ -35,11 +36,13 @@ function decide(app, wanted, ask) {
   openGrant({
     app, presets: device.presets, wanted, ask,
     onGrant: async (body) => change(() => grant(app, body), device.consent ? `Granted to ${app}.` : `Granted to ${app}. It starts when sharing is on.`),
+    // The card of the ask is gone: the keyboard goes on at the app's own card.
+    onDone: () => document.querySelector(`.app[data-app="${CSS.escape(app)}"] [data-name="grant"]`)?.focus(),
   });
 }
 
 const actions = {
-  onGrant: (app) => decide(app.app, app.grant?.preset ?? null, null),
+  onGrant: (app) => decide(app.app, app.grant?.preset ?? null, app.state === "granted" && !app.grant?.preset ? app.grant : null),
   onRevoke: (app) => quietly(change(() => revoke(app.app), `${app.app} gets nothing from now on.`)),
   onToken: (app) => quietly(newToken(app.app).then((made) => { showToken(made.app, made.token); return refresh(); })),
 };
@@ -84,6 +87,12 @@ function showAll(answer, asks, budgets) {
   byId("apps-none").hidden = cards.length > 0;
   showDevice(byId("budgets-list"), budgets.filter((budget) => budget.app === null));
   parts?.live.describe(device);
+  // The certificate speaks of grants and consent; what was spent since then is one press away.
+  const promised = JSON.stringify([device.consent, device.apps.map(({ app, state, grant: given }) => [app, state, given])]);
+  if (parts && promised !== certified) {
+    certified = promised;
+    quietly(parts.certificate.fetch());
+  }
 }
 
 async function refresh() {
@@ -98,7 +107,8 @@ async function refresh() {
       await parts?.audit.fetch();
     } while (again);
   } catch (error) {
-    if (error.status === 401 || error.status === 403) lock(error.reason);
+    if (error.status === 401) lock("");
+    else if (error.status === 403) lock(error.reason);
     else if (device) say(error.message);
     else lock(error.message);
   } finally {
@@ -108,7 +118,7 @@ async function refresh() {
 
 function lock(why) {
   byId("locked").hidden = false;
-  byId("locked-why").textContent = why ?? "";
+  byId("locked-why").textContent = why;
   for (const id of ["board", "nav", "device"]) byId(id).hidden = true;
 }
 
@@ -118,7 +128,6 @@ function unlock() {
   if (parts) return;
   parts = { live: new Live(() => { clearTimeout(soon); soon = setTimeout(refresh, 150); }), audit: new AuditTable(), certificate: new Certificate() };
   parts.live.open();
-  quietly(parts.certificate.fetch());
 }
 
 /** @type {any} */

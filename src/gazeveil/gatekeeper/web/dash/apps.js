@@ -17,9 +17,12 @@ const STATES = /** @type {Record<string, [string, string]>} */ ({
 /** @param {string} scope */
 export const scopeWords = (scope) => SCOPE_WORDS[scope] ?? scope;
 
+/** A rule of the policy for people: "kaleido:epsilon<=1,w>=60" is "kaleido with epsilon ≤ 1, w ≥ 60". @param {string} rule */
+export const ruleWords = (rule) => rule.replace(":", " with ").replaceAll(",", ", ").replaceAll("<=", " ≤ ").replaceAll(">=", " ≥ ").replaceAll(/ {2,}/g, " ");
+
 /** @param {string[]} scopes @param {string[]} mechanisms */
 function tags(scopes, mechanisms) {
-  const items = [...scopes.map(scopeWords), ...mechanisms.map((m) => `only through ${m}`)];
+  const items = [...scopes.map(scopeWords), ...mechanisms.map((m) => `through ${ruleWords(m)}`)];
   return items.length ? el("ul", { class: "tags", "aria-label": "What it may get" }, ...items.map((text) => el("li", {}, text))) : null;
 }
 
@@ -60,5 +63,5 @@ export function appCard(app, { onGrant, onRevoke, onToken }) {
       el("button", { type: "button", class: active ? "" : "primary", "data-name": "grant", "aria-label": `${active ? "Change" : "Grant"} ${app.app}`, onclick: () => onGrant(app) }, active ? "Change…" : "Grant…"),
       active ? el("button", { type: "button", class: "danger", "data-name": "revoke", "aria-label": `Revoke ${app.app}`, onclick: () => onRevoke(app) }, "Revoke") : null,
       el("span", { class: "grow" }),
-      el("button", { type: "button", "data-name": "token", "aria-label": `New token for ${app.app}`, onclick: () => onToken(app) }, app.has_token === false ? "Give a token" : "New token")));
+      el("button", { type: "button", class: "plain", "data-name": "token", "aria-label": `New token for ${app.app}`, onclick: () => onToken(app) }, app.has_token === false ? "Give a token" : "New token")));
 }

@@ -16,7 +16,8 @@ export function bar(budget) {
   const held = toNumber(budget.reserved ?? "0");
   const used = spent + held;
   const share = Number.isFinite(limit) && limit > 0 ? Math.min(1, used / limit) : 0;
-  const words = `${exactly(budget.spent)} of ${budget.limit === null ? "no limit" : shown(budget.limit)} ${sign(budget.currency)} spent ${period(budget.per)}`;
+  const amount = `${exactly(budget.spent)}${budget.limit === null ? "" : ` of ${shown(budget.limit)}`}`;
+  const words = `${amount} ${sign(budget.currency)} spent ${period(budget.per)}`;
   const track = el("div", {
     class: share > 0.9 ? "bar low" : "bar", role: "meter", "aria-label": `${budget.currency} budget`, "aria-valuemin": 0, "aria-valuemax": Number.isFinite(limit) ? limit : used || 1,
     "aria-valuenow": used, "aria-valuetext": words,
@@ -29,8 +30,8 @@ export function bar(budget) {
     heldPart.style.width = `${Math.min(100, (100 * held) / limit)}%`;
     track.append(spentPart, heldPart);
   }
-  const left = budget.remaining === null ? "" : `${shown(budget.remaining, "down")} left${held > 0 ? `, ${shown(budget.reserved)} reserved` : ""}`;
-  return el("div", { class: "budget" }, el("div", { class: "line" }, el("span", {}, words), el("span", { class: "quiet" }, left)), track);
+  const left = budget.remaining === null ? "no limit is set" : `${shown(budget.remaining, "down")} left${held > 0 ? `, ${shown(budget.reserved)} reserved` : ""}`;
+  return el("div", { class: "budget" }, el("div", { class: "line" }, el("span", {}, words), el("span", { class: "quiet" }, left)), budget.limit === null ? null : track);
 }
 
 /** @param {HTMLElement} list @param {Budget[]} budgets */

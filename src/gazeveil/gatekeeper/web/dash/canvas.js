@@ -8,6 +8,8 @@
  * @typedef {{left: number, top: number, width: number, height: number}} Window a rectangle of degrees
  */
 
+const STEPS = 8;
+
 /** @param {Space} space @param {boolean} front @returns {Window} */
 export function windowOf(space, front) {
   const sphere = space.kind === "sphere";
@@ -60,33 +62,50 @@ export class Plane {
     pen.globalAlpha = 1;
   }
 
+  /** The borders of the tiles. @param {[number, number]} tiles @param {Space} space @param {string} colour */
+  tiles(tiles, space, colour) {
+    if (tiles[0] > 12) return;
+    const all = windowOf(space, false);
+    const { pen } = this;
+    pen.strokeStyle = colour;
+    pen.lineWidth = this.ratio;
+    pen.beginPath();
+    for (let i = 1; i < tiles[0]; i += 1) { const x = this.x(all.left + (i * all.width) / tiles[0]); pen.moveTo(x, 0); pen.lineTo(x, this.canvas.height); }
+    for (let i = 1; i < tiles[1]; i += 1) { const y = this.y(all.top + (i * all.height) / tiles[1]); pen.moveTo(0, y); pen.lineTo(this.canvas.width, y); }
+    pen.stroke();
+  }
+
   /**
-   * Points that fade with age; joined where `joined`.
+   * Points that fade with age in a few steps, each drawn in one stroke; joined where `joined`.
    * @param {{t: number, x: number, y: number, valid: boolean}[]} points @param {number} now @param {number} keep_ms @param {string} colour @param {boolean} joined
    */
   trace(points, now, keep_ms, colour, joined) {
     const { pen } = this;
-    pen.strokeStyle = pen.fillStyle = colour;
-    pen.lineWidth = 1.6 * this.ratio;
     const radius = 2.2 * this.ratio;
+    const paths = Array.from({ length: STEPS }, () => new Path2D());
     let before = null;
     for (const point of points) {
-      const age = (now - point.t) / keep_ms;
-      if (!point.valid || age > 1) { before = null; continue; }
-      pen.globalAlpha = Math.max(0.08, 1 - age);
-      // A step over the edge of the sphere is not a line across the picture.
-      if (joined && before && Math.abs(before.x - point.x) < 180) {
-        pen.beginPath();
-        pen.moveTo(this.x(before.x), this.y(before.y));
-        pen.lineTo(this.x(point.x), this.y(point.y));
-        pen.stroke();
-      } else if (!joined) {
-        pen.beginPath();
-        pen.arc(this.x(point.x), this.y(point.y), radius, 0, 7);
-        pen.fill();
+      const step = Math.floor((STEPS * (now - point.t)) / keep_ms);
+      if (!point.valid || step >= STEPS) { before = null; continue; }
+      const path = paths[Math.max(0, step)];
+      const [x, y] = [this.x(point.x), this.y(point.y)];
+      if (!joined) {
+        path.moveTo(x + radius, y);
+        path.arc(x, y, radius, 0, 7);
+      } else if (before && Math.abs(before.x - point.x) < 180) {
+        // A step over the edge of the sphere is not a line across the picture.
+        path.moveTo(this.x(before.x), this.y(before.y));
+        path.lineTo(x, y);
       }
       before = point;
     }
+    pen.strokeStyle = pen.fillStyle = colour;
+    pen.lineWidth = 1.6 * this.ratio;
+    paths.forEach((path, step) => {
+      pen.globalAlpha = Math.max(0.1, 1 - step / STEPS);
+      if (joined) pen.stroke(path);
+      else pen.fill(path);
+    });
     pen.globalAlpha = 1;
     if (joined && before) {
       pen.beginPath();

@@ -9,22 +9,24 @@ const SCOPES = ["areas", "fixations", "saccades", "events", "tile", "counter", "
 const ENDS = /** @type {[string, number][]} */ ([["never, until I revoke it", 0], ["after one hour", 3600], ["after one day", 86400], ["after one week", 604800]]);
 
 /**
- * Rules as text, "kaleido:epsilon<=1,w>=60" in one line each, as the policy's own parts.
+ * Rules as text, "kaleido:epsilon<=1,w>=60" in one line each, as the policy's own parts; a line may end in "unproved".
  * @param {string} text
  * @returns {{name: string, parameters: Record<string, [string, string]>, unproved: boolean}[]}
  */
 export function rulesFrom(text) {
-  return text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
+  return text.split("\n").map((line) => line.trim()).filter(Boolean).map((whole) => {
+    const unproved = / unproved$/.test(whole);
+    const line = whole.replace(/ unproved$/, "");
     const colon = line.indexOf(":");
     const name = colon < 0 ? line : line.slice(0, colon).trim();
     /** @type {Record<string, [string, string]>} */
     const parameters = {};
     for (const part of (colon < 0 ? "" : line.slice(colon + 1)).split(",").map((p) => p.trim()).filter(Boolean)) {
-      const found = /^([A-Za-z_]\w*)\s*(<=|>=|=)\s*(\S+)$/.exec(part);
+      const found = /^([A-Za-z_]\w*)\s*(<=|>=|=|any|in )\s*(\S*)$/.exec(part);
       if (!found) throw new RangeError(`Write a rule as name:parameter<=number,parameter>=number. "${part}" is not a rule.`);
-      parameters[found[1]] = [found[2], found[3]];
+      parameters[found[1]] = [found[2].trim(), found[3]];
     }
-    return { name, parameters, unproved: false };
+    return { name, parameters, unproved };
   });
 }
 
@@ -35,8 +37,9 @@ export function rulesFrom(text) {
  * @param {string|null} [options.wanted] the preset the app asks for or has
  * @param {any} [options.ask] what the app asks for, to begin a custom grant with
  * @param {(body: object) => Promise<any>} options.onGrant rejects with a sentence to show
+ * @param {() => void} options.onDone after it is granted and the dialog is closed
  */
-export function openGrant({ app, presets, wanted = null, ask = null, onGrant }) {
+export function openGrant({ app, presets, wanted = null, ask = null, onGrant, onDone }) {
   const dialog = byId("grant-dialog");
   const known = presets.some((preset) => preset.name === wanted);
   const first = known ? wanted : ask && !ask.preset ? "" : presets[0]?.name ?? "";
@@ -66,6 +69,7 @@ export function openGrant({ app, presets, wanted = null, ask = null, onGrant }) 
     try {
       await onGrant(bodyFrom(form));
       dialog.close();
+      onDone();
     } catch (error) {
       problem.textContent = error instanceof Error ? error.message : String(error);
     } finally {

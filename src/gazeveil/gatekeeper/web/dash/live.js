@@ -9,10 +9,9 @@ const KEEP_MS = 4000;
 const MOST_POINTS = 4000;
 
 class View {
-  /** @param {HTMLCanvasElement} canvas @param {boolean} raw */
-  constructor(canvas, raw) {
+  /** @param {HTMLCanvasElement} canvas */
+  constructor(canvas) {
     this.canvas = canvas;
-    this.raw = raw;
     /** @type {{t: number, x: number, y: number, valid: boolean}[]} */
     this.points = [];
     /** @type {{t: number, x: number, y: number, kind: string}[]} */
@@ -20,20 +19,19 @@ class View {
     /** @type {number|null} */
     this.tile = null;
     this.count = 0;
-    this.dirty = true;
-    this.words = "";
+    this.samples = false;
   }
 
   /** Times are of arrival: clocks of the device and of this page need not agree. @param {any} message */
   take(message) {
     const now = performance.now();
-    this.dirty = true;
     if (Array.isArray(message.x_deg)) {
       const n = message.x_deg.length;
       const last = message.t_ms?.[n - 1] ?? 0;
       for (let i = 0; i < n; i += 1) this.points.push({ t: now - (last - (message.t_ms?.[i] ?? last)), x: message.x_deg[i], y: message.y_deg[i], valid: Boolean(message.valid?.[i]) && message.x_deg[i] !== null });
       this.points.splice(0, Math.max(0, this.points.length - MOST_POINTS));
       this.count += n;
+      this.samples = true;
       return;
     }
     this.count += 1;
@@ -47,7 +45,7 @@ export class Live {
   /** @param {() => void} onChanged the service says that something else changed */
   constructor(onChanged) {
     this.onChanged = onChanged;
-    this.device = new View(byId("live-device"), true);
+    this.device = new View(byId("live-device"));
     /** @type {Map<string, {view: View, figure: HTMLElement, facts: HTMLElement}>} */
     this.apps = new Map();
     this.space = { kind: "sphere", width_deg: 360, height_deg: 180 };
@@ -69,7 +67,7 @@ export class Live {
     let drawn = 0;
     const frame = (/** @type {number} */ now) => {
       // Whoever asked for less motion gets a new picture once a second.
-      if (now - drawn >= (calm.matches ? 1000 : 33) && !this.paused && !document.hidden) {
+      if (now - drawn >= (calm.matches ? 1000 : 50) && !this.paused && !document.hidden) {
         drawn = now;
         this.#draw(now);
       }
@@ -103,7 +101,6 @@ export class Live {
     socket.onclose = () => {
       this.connected = false;
       this.failures += 1;
-      this.device.dirty = true;
       setTimeout(() => this.open(), Math.min(10_000, 250 * 2 ** this.failures));
     };
   }
@@ -116,15 +113,14 @@ export class Live {
       const facts = el("p", { class: "quiet facts" });
       const figure = el("figure", {}, el("figcaption", {}, el("strong", {}, app), el("span", { class: "quiet" }, "was sent")), canvas, facts);
       byId("live-apps").append(figure);
-      entry = { view: new View(canvas, false), figure, facts };
+      entry = { view: new View(canvas), figure, facts };
       this.apps.set(app, entry);
     }
     return entry;
   }
 
+  /** A paused picture is drawn anew where its size or its colours change. */
   #redraw() {
-    this.device.dirty = true;
-    for (const { view } of this.apps.values()) view.dirty = true;
     if (this.paused) this.#draw(performance.now());
   }
 
@@ -135,6 +131,7 @@ export class Live {
     byId("live-none").hidden = this.apps.size > 0;
     const device = this.device;
     const plane = new Plane(device.canvas, this.space, front);
+    plane.tiles(this.level.tiles, this.space, colours.line);
     device.points = device.points.filter((p) => now - p.t < KEEP_MS);
     if (device.points.length) plane.trace(device.points, now, KEEP_MS, colours.raw, true);
     else plane.note(this.connected ? "No gaze is seen." : "Connecting to the device…", colours.quiet);
@@ -145,6 +142,7 @@ export class Live {
   #drawApp(view, facts, now, front, colours) {
     const plane = new Plane(view.canvas, this.space, front);
     plane.grid(this.level.resolution_deg, colours.line);
+    plane.tiles(this.level.tiles, this.space, colours.line);
     if (view.tile !== null) plane.tile(view.tile, this.level.tiles, this.space, colours.sent);
     view.points = view.points.filter((p) => now - p.t < KEEP_MS);
     view.cells = view.cells.filter((c) => now - c.t < 2 * KEEP_MS);
@@ -152,7 +150,8 @@ export class Live {
     plane.trace(view.points, now, KEEP_MS, colours.sent, false);
     const quiet = view.points.length === 0 && view.cells.length === 0 && view.tile === null;
     if (quiet) plane.note("Nothing now.", colours.quiet);
-    setText(facts, `${view.count.toLocaleString("en")} ${view.points.length ? "protected samples" : "answers"} since this page was opened`);
+    const what = view.samples ? "protected sample" : "answer";
+    setText(facts, `${view.count.toLocaleString("en")} ${what}${view.count === 1 ? "" : "s"} since this page was opened`);
   }
 }
 

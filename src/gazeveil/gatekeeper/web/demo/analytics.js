@@ -24,7 +24,7 @@ export function analytics() {
     PAINTINGS.forEach((p, i) => {
       const share = dwell[i] / most;
       pen.fillStyle = `rgb(99 220 240 / ${0.38 * share})`;
-      pen.strokeStyle = `rgb(99 220 240 / ${0.35 + 0.65 * share})`;
+      pen.strokeStyle = `rgb(99 220 240 / ${0.6 + 0.4 * share})`;
       pen.lineWidth = 1.5 + 3 * share;
       pen.fillRect(p.x_deg * scale, p.y_deg * scale, p.width_deg * scale, p.height_deg * scale);
       pen.strokeRect(p.x_deg * scale, p.y_deg * scale, p.width_deg * scale, p.height_deg * scale);

@@ -16,29 +16,29 @@ export function foveated() {
     el("option", { value: "kaleido-uniform:epsilon=2,w=30,r_deg=2" }, "kaleido-uniform, ε 2 in 30 samples"), el("option", { value: "gaussian:sigma_deg=2" }, "gaussian, 2°"));
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const sharp = gallery();
-  const coarse = coarsened(sharp);
+  const coarse = coarsened(sharp, canvas.width, canvas.height);
+  const scale = canvas.width / 360;
+  const side = Math.ceil(2 * SHARP_DEG * scale);
   const layer = document.createElement("canvas");
-  layer.width = canvas.width;
-  layer.height = canvas.height;
+  layer.width = layer.height = side;
   /** @type {[number, number]|null} */
   let centre = null;
 
   function draw() {
-    pen.globalCompositeOperation = "source-over";
-    pen.drawImage(coarse, 0, 0, canvas.width, canvas.height);
+    pen.drawImage(coarse, 0, 0);
     if (!centre) return;
-    const scale = canvas.width / 360;
     const over = /** @type {CanvasRenderingContext2D} */ (layer.getContext("2d"));
-    over.globalCompositeOperation = "source-over";
-    over.drawImage(sharp, 0, 0, layer.width, layer.height);
-    over.globalCompositeOperation = "destination-in";
     const [x, y] = [centre[0] * scale, centre[1] * scale];
-    const mask = over.createRadialGradient(x, y, 0.7 * SHARP_DEG * scale, x, y, SHARP_DEG * scale);
+    const part = sharp.width / canvas.width;
+    over.globalCompositeOperation = "copy";
+    over.drawImage(sharp, (x - side / 2) * part, (y - side / 2) * part, side * part, side * part, 0, 0, side, side);
+    over.globalCompositeOperation = "destination-in";
+    const mask = over.createRadialGradient(side / 2, side / 2, 0.35 * side, side / 2, side / 2, side / 2);
     mask.addColorStop(0, "rgb(0 0 0 / 100%)");
     mask.addColorStop(1, "rgb(0 0 0 / 0%)");
     over.fillStyle = mask;
-    over.fillRect(0, 0, layer.width, layer.height);
-    pen.drawImage(layer, 0, 0);
+    over.fillRect(0, 0, side, side);
+    pen.drawImage(layer, x - side / 2, y - side / 2);
     pen.strokeStyle = "rgb(99 220 240 / 70%)";
     pen.lineWidth = 2;
     pen.beginPath();
@@ -80,13 +80,17 @@ export function foveated() {
   };
 }
 
-/** The picture at a tenth of its resolution, drawn large again. */
-function coarsened(sharp) {
+/** The picture at a fourteenth of its resolution, drawn large again once. */
+function coarsened(sharp, width, height) {
   const small = document.createElement("canvas");
   small.width = Math.round(sharp.width / 14);
   small.height = Math.round(sharp.height / 14);
   const pen = /** @type {CanvasRenderingContext2D} */ (small.getContext("2d"));
   pen.imageSmoothingQuality = "high";
   pen.drawImage(sharp, 0, 0, small.width, small.height);
-  return small;
+  const large = document.createElement("canvas");
+  large.width = width;
+  large.height = height;
+  /** @type {CanvasRenderingContext2D} */ (large.getContext("2d")).drawImage(small, 0, 0, width, height);
+  return large;
 }

@@ -1,0 +1,542 @@
+"""The owner's page, the demo apps and client.js in a real Chromium, against the real service with a simulated tracker."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: the pages are not looked at in a browser")
+
+from playwright.sync_api import Browser, BrowserContext, Page, Route, WebSocketRoute, expect, sync_playwright
+
+from gatekeeper_running import ALL, Process, free_port
+
+KALEIDO = "kaleido-uniform:epsilon=1,w=60,r_deg=5"
+WAIT_MS = 15_000
+
+#: Chromium says every refusal on the console; refusals are what is tested here, mistakes of the service are not.
+REFUSAL = re.compile(r"status of (401|403|404|422|429) ")
+
+#: Runs in the page: an app that connects with client.js.
+CONNECT = "const { connect } = await import('/client.js'); const gaze = await connect(location.origin, { token });"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium is installed: the pages are not looked at in a browser")
+    with sync_playwright() as playwright:
+        # Any other host is unknown to this browser, so a page that needs one would fail.
+        rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+        made = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage", rules])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    with Process(tmp_path_factory.mktemp("browser") / "home", free_port()) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def cookie(browser: Browser, process: Process) -> dict[str, Any]:
+    """The owner's cookie, got as an owner gets it: by opening the link in a browser."""
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(process.link)
+        expect(page.locator("#board")).to_be_visible(timeout=WAIT_MS)
+        assert page.url == f"{process.address}/"
+        found = context.cookies()
+    assert [(c["name"], c["httpOnly"], c["sameSite"]) for c in found] == [("gazeveil_owner", True, "Strict")]
+    return dict(found[0])
+
+
+class Desk:
+    """The owner's browser and a direct line to the service to set things up quickly."""
+
+    def __init__(self, browser: Browser, process: Process, cookie: dict[str, Any]) -> None:
+        self.browser, self.process, self.cookie = browser, process, cookie
+        self.api = httpx.Client(base_url=process.address, cookies={cookie["name"]: cookie["value"]}, headers={"X-Gazeveil": "1"}, timeout=30)
+        self.contexts: list[BrowserContext] = []
+        self.mistakes: list[str] = []
+
+    def context(self, owner: bool = True, **options: Any) -> BrowserContext:
+        context = self.browser.new_context(**options)
+        context.set_default_timeout(WAIT_MS)
+        if owner:
+            context.add_cookies([self.cookie])  # type: ignore[list-item]
+        self.contexts.append(context)
+        return context
+
+    def watch(self, page: Page) -> Page:
+        page.on("pageerror", lambda error: self.mistakes.append(str(error)))
+        page.on("console", lambda message: self.mistakes.append(message.text) if message.type == "error" and not REFUSAL.search(message.text) else None)
+        return page
+
+    def owner(self, **options: Any) -> Page:
+        page = self.watch(self.context(**options).new_page())
+        page.goto(self.process.address)
+        expect(page.locator("#board")).to_be_visible(timeout=WAIT_MS)
+        return page
+
+    def app(self, name: str, **grant: Any) -> str:
+        """A new app; with a grant if one is named."""
+        answer = self.api.post("/v1/apps", json={"name": name, "origins": []})
+        assert answer.status_code == 201, answer.text
+        if grant:
+            self.grant(name, **grant)
+        return str(answer.json()["token"])
+
+    def grant(self, name: str, **grant: Any) -> None:
+        given = self.api.post(f"/v1/apps/{name}/grant", json=grant)
+        assert given.status_code == 200, given.text
+
+    def consent(self, on: bool) -> None:
+        assert self.api.post("/v1/consent", json={"on": on}).status_code == 200
+
+    def streams(self, name: str) -> list[Any]:
+        """What the service says an app has open."""
+        return next(list(app["streams"]) for app in self.api.get("/v1/apps").json()["apps"] if app["app"] == name)
+
+    def blank(self) -> Page:
+        """A page of the device's own origin on which an app's code can run."""
+        page = self.watch(self.context(owner=False).new_page())
+        page.goto(f"{self.process.address}/demo/")
+        return page
+
+    def demo(self, owner: Page) -> Page:
+        """The demo, opened as the owner opens it."""
+        owner.click("#demo")
+        with owner.context.expect_page() as opened:
+            owner.click("text=Open the demo")
+        page = self.watch(opened.value)
+        page.wait_for_selector(".panel")
+        return page
+
+
+@pytest.fixture
+def desk(browser: Browser, process: Process, cookie: dict[str, Any]) -> Iterator[Desk]:
+    made = Desk(browser, process, cookie)
+    made.consent(False)
+    for app in made.api.get("/v1/apps").json()["apps"]:
+        made.api.post(f"/v1/apps/{app['app']}/revoke", json={})
+        made.api.delete(f"/v1/apps/{app['app']}/token")
+    for ask in made.api.get("/v1/asks").json()["asks"]:
+        made.api.delete(f"/v1/asks/{ask['id']}")
+    yield made
+    for context in made.contexts:
+        context.close()
+    made.api.close()
+    assert made.mistakes == []
+
+
+def panel(page: Page, title: str) -> Any:
+    return page.locator(f'.panel[aria-label="{title}"]')
+
+
+def taken(demo: Page) -> int:
+    """Protected samples the foveated app says it has."""
+    found = re.match(r"([\d,]+) protected samples", panel(demo, "Foveated gallery").locator(".facts").inner_text())
+    return int(found.group(1).replace(",", "")) if found else 0
+
+
+def test_a_stranger_is_told_what_to_do_and_sees_nothing(browser: Browser, process: Process) -> None:
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(process.address)
+        expect(page.locator("#locked")).to_be_visible(timeout=WAIT_MS)
+        assert "owner link" in page.inner_text("#locked")
+        expect(page.locator("#board")).to_be_hidden()
+        assert page.locator("#apps-list > *").count() == 0
+        page.goto(f"{process.address}/demo/")
+        expect(page.locator("#none")).to_be_visible()
+        assert "Start demo apps" in page.inner_text("#none")
+
+
+def test_an_owner_grants_samples_arrive_the_owner_revokes_and_the_stream_stops(desk: Desk) -> None:
+    owner = desk.owner()
+    demo = desk.demo(owner)
+    assert demo.url == f"{desk.process.address}/demo/", "tokens leave the address at once"
+    expect(panel(demo, "Foveated gallery").locator(".state")).to_contain_text("Waiting for the owner")
+    owner.bring_to_front()
+    ask = owner.locator(".ask", has_text="foveated-gallery")
+    expect(ask).to_contain_text("To draw the gallery sharp only where you look")
+    owner.click("#consent")
+    expect(owner.locator("#consent")).to_have_attribute("aria-checked", "true")
+    ask.get_by_role("button", name="Decide").click()
+    expect(owner.locator("#grant-dialog input:checked")).to_have_value("foveated-rendering")
+    owner.click("#grant-dialog button[type=submit]")
+    card = owner.locator('.app[data-app="foveated-gallery"]')
+    expect(card).to_contain_text("Granted")
+    expect(ask).to_have_count(0)
+    # Samples arrive at the app, the owner sees what it is sent, and its budget goes down by exact amounts.
+    expect(panel(demo, "Foveated gallery")).to_have_attribute("data-state", "running")
+    expect(panel(demo, "Foveated gallery").locator(".facts")).to_have_text(re.compile(r"^([1-9]\d\d|[\d,]{5,}) protected samples"))
+    expect(owner.locator("#live-apps figure", has_text="foveated-gallery")).to_contain_text("protected samples")
+    expect(card.get_by_role("meter").first).to_have_attribute("aria-valuetext", re.compile(r"^[1-9][\d,]* of 60,000 ε spent today$"))
+    card.get_by_role("button", name="Revoke").click()
+    expect(card).to_contain_text("Revoked")
+    state = panel(demo, "Foveated gallery").locator(".state")
+    expect(state).to_contain_text("Ended (revoked): ")
+    before = taken(demo)
+    assert before > 60
+    demo.wait_for_timeout(500)
+    assert taken(demo) == before
+    assert desk.streams("foveated-gallery") == []
+
+
+def test_a_budget_runs_out_and_the_app_sees_why(desk: Desk) -> None:
+    desk.consent(True)
+    owner = desk.owner()
+    demo = desk.demo(owner)
+    owner.bring_to_front()
+    desk.api.post("/v1/apps/foveated-gallery/revoke", json={})
+    spent = [b for b in desk.api.get("/v1/budgets").json()["budgets"] if b["app"] == "foveated-gallery" and b["currency"] == "epsilon"]
+    before = int(spent[0]["spent"]) if spent else 0
+    owner.locator('.app[data-app="foveated-gallery"]').get_by_role("button", name="Grant").click()
+    owner.check("#grant-dialog input[value=foveated-rendering]")
+    owner.fill("#grant-dialog input[name=epsilon]", str(before + 4))
+    owner.click("#grant-dialog button[type=submit]")
+    state = panel(demo, "Foveated gallery").locator(".state")
+    expect(state).to_contain_text("Ended (budget): ")
+    expect(state).to_contain_text("left today")
+    # Two windows of 30 samples at epsilon 2 each were paid for, and no sample more was given.
+    assert 0 < taken(demo) <= 60
+    meter = owner.locator('.app[data-app="foveated-gallery"]').get_by_role("meter").first
+    expect(meter).to_have_attribute("aria-valuetext", f"{before + 4} of {before + 4} ε spent today")
+    expect(meter).to_have_class("bar low")
+
+
+def test_switching_sharing_off_stops_every_app_and_on_lets_it_go_on(desk: Desk) -> None:
+    desk.consent(True)
+    owner = desk.owner()
+    demo = desk.demo(owner)
+    for name, preset in (("foveated-gallery", "foveated-rendering"), ("gallery-analytics", "aoi-analytics")):
+        desk.grant(name, preset=preset)
+    expect(panel(demo, "Foveated gallery").locator(".state")).to_contain_text("protected samples")
+    expect(panel(demo, "Gallery analytics").locator(".state")).to_contain_text("It knows numbers of 6 areas")
+    owner.bring_to_front()
+    owner.click("#consent")
+    expect(owner.locator("#consent")).to_have_attribute("aria-checked", "false")
+    expect(owner.locator("#consent-means")).to_contain_text("Nothing leaves this device")
+    for title in ("Foveated gallery", "Gallery analytics"):
+        expect(panel(demo, title).locator(".state")).to_contain_text("Waiting until the owner switches sharing on")
+    owner.click("#consent")
+    expect(panel(demo, "Foveated gallery").locator(".state")).to_contain_text("protected samples")
+
+
+def test_listeners_in_end_mode_get_landings_and_in_start_stop_mode_starts_without_a_place(desk: Desk) -> None:
+    desk.consent(True)
+    token = desk.app("listener", grant=ALL)
+    heard = desk.blank().evaluate(
+        f"""async (token) => {{ {CONNECT}
+        const of = (mode) => new Promise((resolve, reject) => {{
+          const got = [];
+          const callback = (event) => {{ got.push(event); if (got.length === 6) {{ gaze.removeEventListener("saccade", callback); resolve(got); }} }};
+          gaze.addEventListener("saccade", callback, {{ mode }}).catch(reject);
+        }});
+        const result = await Promise.all([of("end"), of("start-stop")]);
+        gaze.close();
+        return result; }}""",
+        token,
+    )
+    ends, both = heard
+    assert {event["type"] for event in ends} == {"event"}
+    assert {event["kind"] for event in ends} == {"saccade"}
+    starts = [event for event in both if event["type"] == "saccade-start"]
+    assert starts
+    assert all(set(event) == {"type", "id", "t_ms"} for event in starts)
+    assert {event["type"] for event in both} == {"saccade-start", "event"}
+    for event in (*ends, *both):
+        assert event["t_ms"] % 100 == 0
+        if event["type"] == "event":
+            assert event["x_deg"] % 2.5 == 0
+            assert event["y_deg"] % 2.5 == 0
+
+
+def test_the_gaze_button_follows_the_mode_that_is_chosen(desk: Desk) -> None:
+    desk.consent(True)
+    owner = desk.owner()
+    demo = desk.demo(owner)
+    desk.grant("gaze-button", grant={"scopes": ["events"]})
+    log = panel(demo, "Gaze button").locator(".log")
+    expect(log).to_contain_text("saccade ended")
+    expect(log).not_to_contain_text("saccade starts")
+    demo.select_option("select[name=mode]", "start-stop")
+    expect(log).to_contain_text("saccade starts at")
+
+
+def test_questions_of_client_js_are_answered_in_cells_and_ticks(desk: Desk) -> None:
+    desk.consent(True)
+    token = desk.app("asker", grant=ALL)
+    got = desk.blank().evaluate(
+        f"""async (token) => {{ {CONNECT}
+        const all = {{ x_deg: 0, y_deg: 0, width_deg: 360, height_deg: 180 }};
+        const area = await gaze.registerArea("everything", {{ x_deg: 1, y_deg: 1, width_deg: 357, height_deg: 177 }});
+        await gaze.getFixations(all);
+        await new Promise((done) => gaze.addEventListener("fixation", done, {{ once: true }}));
+        const fixations = await gaze.getFixations(all);
+        const refusals = [];
+        const note = (error) => refusals.push([error.name, error.code]);
+        await gaze.getDwellTime(10 ** 9).catch(note);
+        await gaze.registerArea("tiny", {{ ...all, width_deg: 1 }}).catch(note);
+        await gaze.addEventListener("pupil", () => {{}}).catch(note);
+        const seen = {{ area, fixations, refusals, dwell: await gaze.getDwellTime(fixations[0]), saccades: await gaze.getSaccades(area),
+          metrics: await gaze.metrics(area), counter: await gaze.counter(area), tile: await gaze.currentTile(), areas: (await gaze.areas()).length }};
+        await gaze.removeArea(area);
+        seen.left = (await gaze.areas()).length;
+        gaze.close();
+        return seen; }}""",
+        token,
+    )
+    assert {k: got["area"][k] for k in ("x_deg", "y_deg", "width_deg", "height_deg")} == {"x_deg": 0, "y_deg": 0, "width_deg": 360, "height_deg": 180}
+    assert got["fixations"][0]["kind"] == "fixation"
+    assert got["dwell"] == got["fixations"][0]["duration_ms"]
+    assert got["metrics"]["fixations"] >= 1
+    assert got["counter"]["guarantee"]["status"] == "proved"
+    assert 0 <= got["tile"] < 32
+    assert (got["areas"], got["left"]) == (2, 1), "a bare rectangle is registered once"
+    assert got["refusals"] == [["GazeError", "unknown"], ["GazeError", "area"], ["GazeError", "unknown"]]
+
+
+def test_both_encodings_bring_batches_and_leaving_or_aborting_ends_the_stream(desk: Desk) -> None:
+    desk.consent(True)
+    token = desk.app("streamer", grant=ALL)
+    got = desk.blank().evaluate(
+        f"""async ([token, mechanism]) => {{ {CONNECT}
+        const seen = {{}};
+        for (const encoding of ["binary", "json"]) {{
+          const stream = gaze.samples({{ mechanism, encoding, batch: 5 }});
+          const batches = [];
+          for await (const batch of stream) {{ batches.push(batch); if (batches.length === 3) break; }}
+          seen[encoding] = batches.map((b) => [b.sequence, b.x_deg.length, b.t_ms[1] > b.t_ms[0], b.x_deg.constructor.name, b.dropped]);
+          seen.guarantee = stream.guarantee.status;
+        }}
+        const ending = new AbortController();
+        try {{
+          for await (const batch of gaze.samples({{ mechanism, signal: ending.signal }})) ending.abort();
+        }} catch (error) {{ seen.aborted = error.name; }}
+        try {{
+          for await (const batch of gaze.samples({{ mechanism: "gaussian:sigma_deg=0.1" }})) seen.never = true;
+        }} catch (error) {{ seen.refused = [error.code, error.reason]; }}
+        seen.wrong = await connect(location.origin, {{ token: "gv_app_wrong" }}).then(() => "let in", (error) => [error.code, error.status]);
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        gaze.close();
+        return seen; }}""",
+        [token, KALEIDO],
+    )
+    for encoding in ("binary", "json"):
+        assert [row[0] for row in got[encoding]] == [0, got[encoding][0][1], got[encoding][0][1] + got[encoding][1][1]], "no sample is missing"
+        assert all(row[1] >= 5 and row[2] and row[3] == "Float32Array" and row[4] == 0 for row in got[encoding])
+    assert got["guarantee"] == "proved"
+    assert got["aborted"] == "AbortError"
+    assert "never" not in got
+    assert got["refused"][0] == "parameter"
+    assert "sigma_deg" in got["refused"][1]
+    assert got["wrong"] == ["token", 401]
+    assert desk.streams("streamer") == [], "what was left or aborted is closed at the service too"
+
+
+def test_a_connection_that_breaks_comes_back_by_itself_and_the_policy_decides_again(desk: Desk) -> None:
+    desk.consent(True)
+    token = desk.app("returner", grant=ALL)
+    page = desk.blank()
+    opened = 0
+
+    def through(route: WebSocketRoute) -> None:
+        nonlocal opened
+        opened += 1
+        if opened == 1:
+            route.close(code=1012, reason="restart")
+        else:
+            route.connect_to_server()
+
+    page.route_web_socket("**/v1/stream", through)
+    got = page.evaluate(
+        f"""async ([token, mechanism]) => {{ {CONNECT}
+        const states = [];
+        gaze.addEventListener("statechange", (event) => states.push(event.state));
+        for await (const batch of gaze.samples({{ mechanism }})) break;
+        gaze.close();
+        return states; }}""",
+        [token, KALEIDO],
+    )
+    assert got == ["connecting", "waiting", "connecting", "open", "closed"]
+    assert opened == 2
+
+
+def test_the_keyboard_alone_grants_and_revokes(desk: Desk) -> None:
+    token = desk.app("keys")
+    with httpx.Client(base_url=desk.process.address, headers={"Authorization": f"Bearer {token}"}) as app:
+        assert app.post("/v1/ask", json={"preset": "avatar", "why": "To turn its eyes."}).status_code == 202
+    page = desk.owner()
+    expect(page.locator(".ask")).to_have_count(1)
+
+    def tab_to(name: str) -> None:
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("(document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent)") == name:
+                shape = page.evaluate("getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth")
+                assert shape == "solid3px", "what has the focus is seen to have it"
+                return
+        raise AssertionError(f"{name} cannot be reached with the Tab key")
+
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip", "the first stop leads past the head of the page"
+    tab_to("Decide on keys")
+    page.keyboard.press("Enter")
+    expect(page.locator("#grant-dialog input:checked")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#grant-dialog input:checked")).to_have_value("aoi-analytics")
+    page.keyboard.press("Escape")
+    expect(page.locator("#grant-dialog")).to_be_hidden()
+    assert desk.api.get("/v1/asks").json()["asks"], "leaving the dialog decides nothing"
+    page.keyboard.press("Enter")
+    expect(page.locator("#grant-dialog input:checked")).to_have_value("avatar")
+    page.keyboard.press("Enter")
+    expect(page.locator('.app[data-app="keys"]')).to_contain_text("Granted")
+    expect(page.locator("#said")).to_contain_text("Granted to keys. It starts when sharing is on.")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Change keys", "the keyboard goes on where the ask has gone"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Revoke keys"
+    page.keyboard.press("Enter")
+    expect(page.locator('.app[data-app="keys"]')).to_contain_text("Revoked")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Grant keys", "the focus stays in the card that was renewed"
+
+
+def test_tokens_are_shown_once_and_the_certificate_and_the_audit_log_are_there(desk: Desk) -> None:
+    page = desk.owner(accept_downloads=True)
+    page.click("#add")
+    page.fill("#add-dialog input[name=name]", "newcomer")
+    page.click("#add-dialog button[type=submit]")
+    token = page.inner_text("#token-dialog .secret")
+    assert token.startswith("gv_app_")
+    page.click("#token-dialog button[type=submit]")
+    expect(page.locator('.app[data-app="newcomer"]')).to_contain_text("No grant")
+    assert token not in page.content()
+    page.locator('.app[data-app="newcomer"]').get_by_role("button", name="Grant").click()
+    page.check("#grant-dialog input[value=aoi-analytics]")
+    page.click("#grant-dialog button[type=submit]")
+    expect(page.locator("#certificate-text")).to_contain_text("newcomer")
+    with page.expect_download() as download:
+        page.click("#certificate-save")
+    assert "newcomer" in Path(download.value.path()).read_text(encoding="utf-8")
+    expect(page.locator("#audit-rows tr").first).to_be_visible()
+    assert "newcomer" not in page.inner_text("#audit-rows"), "names are hashed"
+    page.click("#audit-check")
+    expect(page.locator("#audit-state")).to_have_text("Chain verified")
+
+
+EVIL = "<img src=x onerror=document.title='broken'>"
+
+
+def test_what_apps_call_themselves_and_say_is_shown_as_text(desk: Desk) -> None:
+    token = desk.app("honest")
+    with httpx.Client(base_url=desk.process.address, headers={"Authorization": f"Bearer {token}"}) as app:
+        assert app.post("/v1/ask", json={"scopes": ["events"], "why": EVIL}).status_code == 202
+    assert desk.api.post("/v1/apps", json={"name": EVIL, "origins": []}).status_code == 422, "the service takes plain names alone"
+
+    def renamed(route: Route) -> None:
+        # Were such a name to come through, the page must still hold.
+        answer = route.fetch().json()
+        for one in answer.get("apps", answer.get("asks", [])):
+            one["app"] = EVIL
+        route.fulfill(json=answer)
+
+    page = desk.watch(desk.context().new_page())
+    page.route(re.compile(r"/v1/(apps|asks)$"), renamed)
+    page.goto(desk.process.address)
+    expect(page.locator(".ask h3")).to_have_text(EVIL)
+    expect(page.locator(".ask blockquote")).to_have_text(EVIL)
+    expect(page.locator(".app h3").first).to_have_text(EVIL)
+    page.get_by_role("button", name="Decide").first.click()
+    expect(page.locator("#grant-title")).to_contain_text(EVIL)
+    assert page.locator("img").count() == 1, "the one picture is the page's own"
+    assert page.title() != "broken"
+
+
+def test_narrow_pages_never_scroll_sideways(desk: Desk) -> None:
+    desk.consent(True)
+    page = desk.owner(viewport={"width": 768, "height": 740})
+    demo = desk.demo(page)
+    page.bring_to_front()
+    desk.grant("foveated-gallery", preset="foveated-rendering")
+    expect(page.locator("#live-apps figure")).to_be_visible()
+    page.locator(".ask").first.get_by_role("button", name="Decide").click()
+    for one, width in ((page, 768), (demo, 768), (page, 360), (demo, 360)):
+        one.set_viewport_size({"width": width, "height": 740})
+        assert one.evaluate("document.documentElement.scrollWidth <= innerWidth"), one.url
+        over = one.evaluate(
+            "[...document.querySelectorAll('main *, dialog[open] *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll'))"
+            ".map((e) => e.tagName + '.' + e.className)"
+        )
+        assert over == []
+
+
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (colour, under) => {
+    for (const one of [under, colour]) { canvas.fillStyle = one; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = (c) => c.slice(0, 3).reduce((sum, v, i) => sum + linear(v / 255) * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (e) => {
+    for (; e; e = e.parentElement) if (getComputedStyle(e).backgroundColor !== "rgba(0, 0, 0, 0)") return getComputedStyle(e).backgroundColor;
+    return "white";
+  };
+  const poor = [];
+  for (const e of document.querySelectorAll("main *, header *")) {
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || !e.checkVisibility()) continue;
+    const under = ground(e);
+    const [a, b] = [light(rgb(getComputedStyle(e).color, under)), light(rgb(under, "white"))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push([e.tagName, e.className, e.textContent.slice(0, 30), ratio.toFixed(2)]);
+  }
+  return { poor, page: light(rgb(getComputedStyle(document.body).backgroundColor, "white")) };
+}"""
+
+
+def test_text_is_readable_in_light_and_in_dark(desk: Desk) -> None:
+    page = desk.owner(reduced_motion="reduce")
+    demo = desk.demo(page)
+    page.bring_to_front()
+    desk.grant("gaze-button", preset="avatar")
+    expect(page.locator('.app[data-app="gaze-button"]')).to_contain_text("Granted")
+    expect(page.locator(".ask").first).to_be_visible()
+    for one, dark in ((page, False), (demo, False), (page, True), (demo, True)):
+        one.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        found = one.evaluate(CONTRAST)
+        assert found["poor"] == []
+        assert (found["page"] < 0.05) == dark
+    assert page.evaluate("getComputedStyle(document.querySelector('.switch .knob')).transitionDuration") == "0s"
+
+
+UNLABELLED = """() => [...document.querySelectorAll("button, input, select, textarea, canvas, a")]
+  .filter((e) => !(e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length)).length"""
+
+
+def test_the_pages_need_no_other_host_and_no_inline_script(desk: Desk) -> None:
+    page = desk.watch(desk.context().new_page())
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    answer = page.goto(desk.process.address)
+    assert answer is not None
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    expect(page.locator("#board")).to_be_visible()
+    page.goto(f"{desk.process.address}/demo/")
+    page.wait_for_load_state("networkidle")
+    assert asked
+    assert {url for url in asked if not url.startswith(desk.process.address)} == set()
+    assert page.evaluate("[...document.querySelectorAll('script')].every((s) => s.src && !s.textContent)")
+    assert page.evaluate(UNLABELLED) == 0
