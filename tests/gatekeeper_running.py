@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -80,10 +81,13 @@ class Running:
 
     def __init__(self, address: str, owner_token: str, service: Service | None = None) -> None:
         self.address, self.service = address, service
+        self.last = ""
+        self._numbers = itertools.count(1)
         self.owner = httpx.Client(base_url=address, headers={"Authorization": f"Bearer {owner_token}"}, timeout=30)
 
-    def app(self, name: str = "reader", grant: dict[str, Any] | None = None, consent: bool = True, **changes: Any) -> str:
-        """A new app with a grant; its token."""
+    def app(self, name: str | None = None, grant: dict[str, Any] | None = None, consent: bool = True, **changes: Any) -> str:
+        """A new app with a grant; its token. Without a name it gets one that was not used before, in `last`."""
+        self.last = name = name or f"shop-{next(self._numbers)}"
         answer = self.owner.post("/v1/apps", json={"name": name})
         assert answer.status_code == 201, answer.text
         if consent:
@@ -115,15 +119,17 @@ class Running:
 
 
 class TrackerTalk:
-    """Sends gaze as a tracker does."""
+    """Sends gaze as a tracker does; the clock is one for all, so that a service sees time go on."""
+
+    latest_ns = time.time_ns()
 
     def __init__(self, talk: Talk, rate_hz: float) -> None:
-        self.talk, self.step_ns, self.t_ns = talk, round(1e9 / rate_hz), 1_000_000_000
+        self.talk, self.step_ns = talk, round(1e9 / rate_hz)
 
     def send(self, x_deg: Any, y_deg: Any, valid: Any = True) -> None:
         x = np.atleast_1d(np.asarray(x_deg, dtype=np.float64))
-        t = self.t_ns + self.step_ns * np.arange(len(x))
-        self.t_ns = int(t[-1]) + self.step_ns
+        t = TrackerTalk.latest_ns + self.step_ns * np.arange(1, len(x) + 1)
+        TrackerTalk.latest_ns = int(t[-1])
         self.talk.socket.send(blocks.pack(blocks.block(t, x, np.broadcast_to(np.asarray(y_deg, dtype=np.float64), x.shape), valid)))
 
     def look(self, x_deg: float, y_deg: float, seconds: float = 0.5) -> None:

@@ -26,6 +26,9 @@ from gazeveil.gatekeeper import wire
 #: Answers that may wait before further commands are left unread.
 WAITING_ANSWERS = 64
 
+#: Ends after which what waits is still sent.
+PAID_FOR = frozenset({"budget", "ledger"})
+
 Send = Callable[[dict[str, object]], Awaitable[None]]
 
 
@@ -216,14 +219,19 @@ class Line:
         self.hub.touch(self)
 
     def end(self, feed: Feed, code: str, reason: str) -> None:
-        """Say the last word of a feed; what waits of it is thrown away, so that a revoked app gets nothing more."""
+        """Say the last word of a feed.
+
+        What waits of it is thrown away, so that a revoked app gets nothing more; where only the budget or the ledger has ended it, what was
+        paid for is still sent.
+        """
         with self._lock:
             if feed.ended:
                 return
             feed.ended = True
-            kept = deque(p for p in self._waiting if p.feed is not feed)
-            self._data -= len(self._waiting) - len(kept)
-            self._waiting = kept
+            if code not in PAID_FOR:
+                kept = deque(p for p in self._waiting if p.feed is not feed)
+                self._data -= len(self._waiting) - len(kept)
+                self._waiting = kept
             feed._early.clear()
             if self.closing is None:
                 self._answer({"type": "ended", "id": feed.id, "code": code, "reason": reason})

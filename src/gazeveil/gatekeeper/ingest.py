@@ -7,6 +7,7 @@ fast is slowed down by the socket. Errors never quote what came.
 
 from __future__ import annotations
 
+import asyncio
 import math
 
 from starlette.concurrency import run_in_threadpool
@@ -86,6 +87,9 @@ def _fits(service: Service, hello: dict[str, object]) -> None:
 async def _samples(service: Service, websocket: WebSocket) -> None:
     """Push what comes until the tracker leaves."""
     service.tracker_taken = True
+    loop = asyncio.get_running_loop()
+    reason = "The tracker's token was replaced. Connect with the new one."
+    service.end_tracker = lambda: asyncio.run_coroutine_threadsafe(say_and_close(websocket, UNKNOWN, "token", reason), loop)
     service.there()
     service.metrics.connections.labels("tracker").inc()
     LOG.info("a tracker has come", extra={"tracker": service.settings.tracker})
@@ -115,6 +119,7 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
                 await service.push(block)
     finally:
         service.tracker_taken = False
+        service.end_tracker = None
         service.metrics.connections.labels("tracker").dec()
         LOG.info("the tracker has left", extra={"tracker": service.settings.tracker})
         if not service.stopping:

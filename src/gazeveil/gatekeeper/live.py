@@ -75,7 +75,7 @@ async def live(websocket: WebSocket) -> None:
         return None
     if len(service.hub.viewers) >= VIEWERS or service.stopping:
         return await say_and_close(websocket, BUSY, "busy", "Too many pages look already.")
-    line = Line(service.hub, "", websocket.send, settings.queue_messages)  # type: ignore[arg-type]
+    line = Line(service.hub, "", websocket.send, settings.queue_messages)
     line.expires_ns = caller.expires_ns
     viewer = Viewer(line)
 

@@ -86,8 +86,8 @@ def apps(request: Request, owner: Owner) -> dict[str, Any]:
     service = service_of(request)
     with_token = set(service.tokens.apps())
     names = sorted({*service.policy.apps, *with_token, *service.asks})
-    guests = service.keeper.status()["apps"]
-    assert isinstance(guests, dict)
+    calls = service.keeper.status()["calls"]
+    assert isinstance(calls, dict)
     return {
         "device": service.settings.device,
         "consent": service.policy.consent,
@@ -97,7 +97,7 @@ def apps(request: Request, owner: Owner) -> dict[str, Any]:
             {"name": p.name, "means": p.means, "platform": p.platform, "scopes": sorted(p.scopes), "mechanisms": [rule_text(r) for r in p.mechanisms]}
             for p in PRESETS.values()
         ],
-        "apps": [_app(service, name, name in with_token, guests.get(name, {}).get("calls_last_minute", 0)) for name in names],
+        "apps": [_app(service, name, name in with_token, int(calls.get(name, 0))) for name in names],
     }
 
 
@@ -140,7 +140,7 @@ def _known(service: Service, app: str) -> None:
 
 def _changed(grant: Grant, **changes: object) -> Grant:
     names = ("scopes", "mechanisms", "areas", "calls_per_minute", "streams", "most_hz", "budgets", "per", "expires_ns", "origins", "revoked")
-    return Grant(**{**{name: getattr(grant, name) for name in names}, **changes})  # type: ignore[arg-type]
+    return Grant(**{**{name: getattr(grant, name) for name in names}, **changes})
 
 
 def _bound(sign: str, value: str) -> object:
@@ -210,10 +210,13 @@ def drop_token(request: Request, owner: Owner, app: AppName) -> None:
 
 @router.post("/tracker/token", response_model=bodies.TokenAnswer)
 def tracker_token(request: Request, owner: Owner) -> dict[str, str]:
-    """A token for the tracker's own channel `/v1/tracker`; the last one stops working."""
+    """A token for the tracker's own channel `/v1/tracker`; the last one stops working and its connection is closed."""
     service = service_of(request)
     expires = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
-    return {"app": "tracker", "token": service.tokens.rotate("tracker", "tracker", expires)}
+    token = service.tokens.rotate("tracker", "tracker", expires)
+    if (end := service.end_tracker) is not None:
+        end()
+    return {"app": "tracker", "token": token}
 
 
 @router.get("/asks", response_model=bodies.AsksAnswer)

@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -107,6 +107,7 @@ class Service:
         self.database_up = True
         self.tracker_connected = False
         self.tracker_taken = False
+        self.end_tracker: Callable[[], object] | None = None
         self.asks: dict[str, Ask] = {}
         self._asked = 0
         self._shown_sent = self._shown_dropped = 0

@@ -113,7 +113,7 @@ class Session:
 
     def __init__(self, service: Service, caller: Caller, websocket: WebSocket) -> None:
         self.service, self.caller, self.websocket = service, caller, websocket
-        self.line = Line(service.hub, caller.app, websocket.send, service.settings.queue_messages)  # type: ignore[arg-type]
+        self.line = Line(service.hub, caller.app, websocket.send, service.settings.queue_messages)
         self.line.expires_ns = caller.expires_ns
         self.commands = Buckets(service.settings.commands_per_minute)
         self.bad = 0
