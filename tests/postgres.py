@@ -1,6 +1,6 @@
 """A PostgreSQL of its own for tests: Debian's, on loopback, in a temporary folder, as an unprivileged user because it refuses root.
 
-A test module imports the fixture: `from postgres import postgres  # noqa: F401`.
+A test module imports the fixtures: `from postgres import postgres, quick_folder  # noqa: F401`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,27 @@ def _user() -> str | None:
     return None
 
 
+def _made(prefix: str) -> Path:
+    """A new folder, in memory where that is possible: what is tested is killed processes, not lost power, and a slow disk makes minutes of seconds."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 * 2**30
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=memory if roomy else None))
+
+
+@pytest.fixture
+def quick_folder() -> Iterator[Path]:
+    folder = _made("gazeveil-ledger-")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class Server:
     """One cluster that can be stopped and started again."""
 
     def __init__(self, binaries: Path) -> None:
         self._bin = binaries
         self._user = _user()
-        # In memory where that is possible: what is tested is killed processes, not lost power, and a slow disk makes minutes of seconds.
-        memory = Path("/dev/shm")
-        roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 * 2**30
-        self.folder = Path(tempfile.mkdtemp(prefix="gazeveil-postgres-", dir=memory if roomy else None))
+        self.folder = _made("gazeveil-postgres-")
         self._password = secrets.token_hex(8)
         (self.folder / "password").write_text(self._password)
         with socket.socket() as probe:
