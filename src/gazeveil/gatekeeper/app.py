@@ -274,6 +274,8 @@ class App:
             seat = Seat(self.name, callback, stream, view)
             room.pool.sit(base, seat, owed[1])
             room.review()  # the policy may have changed while the ledger wrote
+            if room.closed:
+                stream.end("The Gatekeeper is closed.", "closed")
         if stream.ended is not None:
             raise Denied(stream.code or "closed", stream.ended)
         return stream

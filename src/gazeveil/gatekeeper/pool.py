@@ -93,12 +93,14 @@ class Pool:
             base = kind(mechanism, self.rate_hz, key[1], self.space, self.till, seed)
         except ParameterError as error:
             raise Denied("parameter", " ".join(str(error).split())[:300]) from None
+        base.key = key
         self._bases[key] = base
         return base
 
     def sit(self, base: Base, seat: Seat, paid: Fraction) -> None:
         """Take a seat that is paid for, with what the device paid for it."""
         base.sit(seat, paid)
+        self._bases[base.key] = base  # it may have had to make room while its first lease was paid
         self._seats[seat.subscription] = (base, seat)
         self._active = tuple(b for b in self._bases.values() if b.seats)
 

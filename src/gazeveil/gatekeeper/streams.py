@@ -60,7 +60,7 @@ def cost_of(promise: Guarantee, samples: int) -> Cost:
     >>> cost_of(mechanism("kaleido:epsilon=1/2,w=60,r_deg=2").promise(120.0, Sphere()), 90)
     ('epsilon', Fraction(1, 1))
     """
-    if promise.definition == "none" or promise.status not in ("proved", "claimed"):
+    if promise.definition == "none" or promise.status != "proved":
         return "samples", Fraction(samples)
     currency = "rho" if "rho" in promise.numbers else "epsilon"
     w = promise.numbers.get("w_samples", Fraction(1) if promise.unit == "sample" else None)
@@ -202,6 +202,7 @@ class Base:
         self.promise = mechanism.promise(self.rate_hz, space)
         self.seats: list[Seat] = []
         self.idle_since = 0
+        self.key = (str(mechanism), every)
         self._open(space, seed)
         self._phase = 0
         self._left = 0
@@ -243,12 +244,15 @@ class Base:
         return self.currency, wanted if self._left == 0 else max(Fraction(0), wanted - self._device)
 
     def sit(self, seat: Seat, paid_device: Fraction) -> None:
-        """Take a seat that is paid for."""
+        """Take a seat that is paid for, with what the device paid for it."""
+        self.seats.append(seat)
         if self._left == 0:
             self._left, self._device = self.lease, paid_device
         else:
             self._device += paid_device
-        self.seats.append(seat)
+        if self._device < self.device_cost(self._views()):
+            # Other seats came, went or used the lease up while the ledger wrote: the next sample waits for a lease of its own.
+            self._left = 0
 
     def leave(self, seat: Seat, now: int) -> None:
         """Give a seat up. The rest of the lease stays with the base."""
@@ -295,11 +299,9 @@ class Base:
         try:
             self.till.pay(why, (self.currency, device), [(app, seat.cost) for app, seat in by_app.items()])
         except Denied:
-            if len(by_app) == 1:
-                raise
+            self.till.pay(why, (self.currency, device), ())  # if the device cannot pay, that is the reason for all
         else:
             return _Lease(set(seats), device=device)
-        self.till.pay(why, (self.currency, device), ())
         lease = _Lease(set(), device=device)
         for app, payer in by_app.items():
             mine = [seat for seat in seats if seat.app == app]
