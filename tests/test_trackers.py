@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import math
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -591,6 +592,49 @@ def test_a_tracker_that_serves_is_connected_again_after_it_broke() -> None:
     found, lost = run(work())
     assert found.t_ns.tolist() == [1, 2]
     assert lost == 1
+
+
+def test_a_port_closes_although_a_tracker_waits_for_room() -> None:
+    async def work(tracker: ListeningTracker | LinesTracker) -> None:
+        stream = tracker.samples()
+        first = asyncio.ensure_future(anext(stream))
+        await tracker.listening.wait()
+        message = '{"type":"samples","t_ns":[1],"x_deg":[1],"y_deg":[1]}'
+        if isinstance(tracker, LinesTracker):
+            _, writer = await asyncio.open_connection("127.0.0.1", tracker.port)
+            writer.write((message + "\n").encode() * 1000)
+            await first
+        else:
+            socket = await connect(f"ws://127.0.0.1:{tracker.port}")
+            await socket.send('{"type":"hello"}')
+            for _ in range(1000):
+                await socket.send(message)
+            await first
+        while tracker.counts["samples"] < 250:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert tracker.counts["samples"] < 300, "a tracker that is too fast must wait"
+        began = time.monotonic()
+        await stream.aclose()  # type: ignore[attr-defined]
+        await tracker.close()
+        assert time.monotonic() - began < 5.0
+
+    run(work(ListeningTracker("127.0.0.1:0")))
+    run(work(LinesTracker("127.0.0.1:0")))
+
+
+def test_lines_on_standard_input_end_with_it() -> None:
+    code = """
+import asyncio
+from gazeveil.gatekeeper.trackers import open_tracker
+async def work():
+    parts = [part async for part in open_tracker("openxr:-").samples()]
+    print([None if p is None else p.t_ns.tolist() for p in parts])
+asyncio.run(work())
+"""
+    lines = "".join(json.dumps({"time": k, "pose": {"orientation": {"x": 0.1, "y": 0.0, "z": 0.0, "w": 1.0}}}) + "\n" for k in range(400))
+    done = subprocess.run([sys.executable, "-c", code], input=lines, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout.replace("None", "null")) == [*([k] for k in range(400)), None]
 
 
 def test_lines_of_openxr_poses_become_gaze() -> None:

@@ -20,6 +20,7 @@ from gazeveil.gatekeeper.blocks import MOST_BYTES, Block
 from gazeveil.gatekeeper.trackers.address import host_and_port, is_local
 from gazeveil.gatekeeper.trackers.channel import Channel
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker
+from gazeveil.gatekeeper.trackers.waiting import Waiting
 from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Sphere
 
@@ -81,14 +82,14 @@ class LinesTracker(_Poses):
         self.host, self.port = ("", 0) if self._stdin else host_and_port("openxr+tcp", place or f"127.0.0.1:{PORT}", PORT)
         if not self._stdin and not is_local(self.host):
             raise ParameterError(f"Others reach {self.host}, and lines carry no token. Use openxr://{place}?token=... instead.", name="place", got=place)
-        self._queue: asyncio.Queue[Block | str | None] = asyncio.Queue(256)
+        self._waiting = Waiting()
         self._taken = False
         #: Set once lines can be sent.
         self.listening = asyncio.Event()
 
     async def close(self) -> None:
         """The iterator ends."""
-        await self._queue.put("end")
+        self._waiting.end()
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Blocks line by line; None when the other side goes. The end of standard input is the end."""
@@ -101,10 +102,10 @@ class LinesTracker(_Poses):
             self.port = server.sockets[0].getsockname()[1]
         self.listening.set()
         try:
-            while (found := await self._queue.get()) != "end":
-                assert not isinstance(found, str)
+            async for found in self._waiting.take():
                 yield found
         finally:
+            self._waiting.end()
             if task is not None:
                 task.cancel()
             if server is not None:
@@ -114,7 +115,7 @@ class LinesTracker(_Poses):
         reader = asyncio.StreamReader(limit=MOST_BYTES)
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
         await self._lines(reader)
-        await self._queue.put("end")
+        await self._waiting.finish()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self._taken:
@@ -131,16 +132,16 @@ class LinesTracker(_Poses):
             while line := await reader.readline():
                 found = self.read(line.strip(), line=True)
                 if found == "lost":
-                    await self._queue.put(None)
+                    await self._waiting.put(None)
                 elif isinstance(found, Block):
-                    await self._queue.put(found)
+                    await self._waiting.put(found)
         except ValueError:
             # a line longer than the limit: where the next one begins is not known
             self.malformed("a line is longer than a message may be")
         except OSError:
             LOG.info("openxr: the connection broke")
         self.vanished()
-        await self._queue.put(None)
+        await self._waiting.put(None)
 
 
 def open_poses(place: str = "", rate_hz: float = 90.0, token: str | None = None, identity: str = "lost") -> Tracker:

@@ -19,14 +19,12 @@ from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, parse_json
 from gazeveil.gatekeeper.trackers.address import host_and_port, is_local
 from gazeveil.gatekeeper.trackers.channel import Channel
 from gazeveil.gatekeeper.trackers.tracker import LOG, back_off
+from gazeveil.gatekeeper.trackers.waiting import Waiting
 from gazeveil.gaze.geometry import Space
 
-PORT = 8765
+PORT = 8767
 
 _HELLO_S = 5.0
-
-#: Messages that wait for a slow reader; then the tracker waits.
-_WAITING = 256
 
 
 class ListeningTracker(Channel):
@@ -54,23 +52,26 @@ class ListeningTracker(Channel):
         self.host, self.port = host_and_port("websocket", place or f"127.0.0.1:{PORT}", PORT)
         if not is_local(self.host) and token is None:
             raise ParameterError(f"Others reach {self.host}, so the channel needs a token. Add ?token=... to the address.", name="token", got=None)
-        self._queue: asyncio.Queue[Block | str | None] = asyncio.Queue(_WAITING)
+        self._waiting = Waiting()
         self._taken = False
         #: Set once the port is open.
         self.listening = asyncio.Event()
 
     async def close(self) -> None:
         """Close the port; the iterator ends."""
-        await self._queue.put("end")
+        self._waiting.end()
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Blocks of whichever tracker is connected; None when it goes."""
         async with serve(self._serve, self.host, self.port, max_size=MOST_BYTES, compression=None, origins=[None], open_timeout=_HELLO_S) as server:
             self.port = next(iter(server.sockets)).getsockname()[1]
             self.listening.set()
-            while (found := await self._queue.get()) != "end":
-                assert not isinstance(found, str)
-                yield found
+            try:
+                async for found in self._waiting.take():
+                    yield found
+            finally:
+                # before the port waits for its connections to end, which may wait for room
+                self._waiting.end()
 
     async def _serve(self, connection: ServerConnection) -> None:
         if self._taken:
@@ -91,16 +92,16 @@ class ListeningTracker(Channel):
                 if found == "ping":
                     await connection.send('{"type":"pong"}')
                 elif found == "lost":
-                    await self._queue.put(None)
+                    await self._waiting.put(None)
                 elif isinstance(found, Block):
-                    await self._queue.put(found)
+                    await self._waiting.put(found)
         except (ConnectionClosed, OSError):
             LOG.info("websocket: the connection broke")
         finally:
             self._taken = False
             if live:
                 self.vanished()
-                await self._queue.put(None)
+                await self._waiting.put(None)
 
     async def _greet(self, connection: ServerConnection) -> str:
         try:
