@@ -26,6 +26,8 @@ TEXTS = [
     "exponential-dp:epsilon=1", "exponential-dp:epsilon=1,reading=published", "exponential-dp:epsilon=1,reading=intended",
     "k-same-select:k=3", "k-same-select:k=3,groups=mdav", "k-same-select:k=3,reading=published",
     "k-same-synth:k=3", "k-same-synth:k=3,match=crowd", "k-same-synth:k=3,reading=published",
+    "event-synth-pd:k=3,gamma=2", "event-synth-pd:k=3,gamma=2,seeds=own", "event-synth-pd:k=3,gamma=2,rho=1,margin=20",
+    "event-synth-pd:k=3,gamma=1,reading=published", "event-synth-pd:k=3,gamma=2,probability=histogram,reading=published",
     "dpgazesynth:epsilon=1,G=12", "dpgazesynth:epsilon=1,G=12,reading=published",
     "dpgazesynth-one-report:epsilon=1,G=12", "dpgazesynth-one-report:epsilon=1,G=12,zones=2,order=2,motion=still",
     "dp-k-same:k=3,epsilon=1", "marginals:k=3", "marginals:k=3,reading=published", "marginals:k=12,pd=randomised,length=1,delta=1/10",

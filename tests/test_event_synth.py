@@ -250,12 +250,12 @@ def test_too_few_people_and_mixed_spaces_are_refused_in_words(cohort: Cohort) ->
         ({"gamma": "0.5"}, "'gamma' parameter of event-synth-pd must be an exact number of at least 1"),
         ({"epsilon0": 0}, "above 0"),
         ({"attempts": 0}, "'attempts' parameter"),
-        ({"model": "vae"}, "one of cvae, ppca"),
+        ({"generator": "vae"}, "one of cvae, ppca"),
         ({"probability": "histogram"}, "latent in the corrected reading"),
         ({"failed": "release"}, "drop in the corrected reading"),
         ({"seeds": "own", "reading": "published"}, "left out in the published reading"),
         ({"margin": 2, "reading": "published"}, "left out in the published reading"),
-        ({"rho": 1, "model": "cvae"}, "only ppca is trained with a budget"),
+        ({"rho": 1, "generator": "cvae"}, "only ppca is trained with a budget"),
         ({"probability": "histogram", "others": "same-index", "reading": "published"}, "histograms have no index"),
         ({"window_s": 0}, "positive finite number"),
         ({"place_deg": -1}, "positive finite number"),
@@ -272,7 +272,7 @@ def test_without_torch_the_network_is_refused_with_the_next_step(cohort: Cohort,
 
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'gazeveil\[deep\]'"):
-        EventSynthPD(3, 2, model="cvae").release(cohort)
+        EventSynthPD(3, 2, generator="cvae").release(cohort)
 
 
 # --- the closed-form generator -----------------------------------------------------------------------------------------------------

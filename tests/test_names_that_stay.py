@@ -155,6 +155,15 @@ def test_stream_mechanisms_release_what_their_sessions_release(cohort: gazeveil.
     assert str(release.guarantee)
 
 
+@pytest.mark.parametrize(("name", "parameters"), [("k-same-synth", {"k": 2}), ("event-synth-pd", {"k": 2, "gamma": 2, "epsilon0": 1, "attempts": 100})])
+def test_synthesis_takes_the_parameters_of_the_design(cohort: gazeveil.Cohort, name: str, parameters: dict[str, object]) -> None:
+    required = {key: value for key, value in parameters.items() if key in {"k", "gamma"}}
+    assert gazeveil.mechanism(name, **parameters) == gazeveil.mechanism(name, **required)
+    release = gazeveil.mechanism(name, **parameters).release(cohort, seed=1)
+    assert isinstance(release.data, gazeveil.Cohort)
+    assert len(release.data) == len(cohort)
+
+
 COLUMNS = """cohort mechanism reading parameters events scenario attack utility metric value low high n chance repetitions
 seed""".split()  # noqa: SIM905 - as the design lists them
 UTILITIES = "aoi saliency prediction document gender privacy-sensitivity activity task signal density events".split()  # noqa: SIM905

@@ -234,7 +234,7 @@ def trained(
     torch_or_refuse()
     chosen = np.ones(len(profiles), dtype=np.bool_) if training is None else training
     if not chosen.any():
-        raise DataError("The C-VAE needs at least one saccade to train on. Use model='ppca', or recordings with saccades.")
+        raise DataError("The C-VAE needs at least one saccade to train on. Use generator='ppca', or recordings with saccades.")
     speeds = np.clip(profiles[chosen], 0.0, MOST_DEG_S)
     middle = speeds.mean(axis=0)
     unit = max(float(np.sqrt(((speeds - middle) ** 2).mean())), 1e-6)

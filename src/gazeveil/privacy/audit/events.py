@@ -18,7 +18,7 @@ from gazeveil.privacy.audit.games import Game, asked_unit, game
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.synthesis.event_synth import EventSynthPD
 
-PEOPLE, EVENTS, RATE_HZ = 20, 60, 60.0
+COHORTS, PEOPLE, EVENTS, RATE_HZ = 8, 20, 60, 60.0
 
 #: Places people look at, in degrees.
 PLACES = np.array([[x, y] for x in (-12.0, 0.0, 12.0) for y in (-6.0, 6.0)])
@@ -90,7 +90,7 @@ def event_synth_pd(mechanism: Mechanism[Any], unit: str | None) -> Game:
     assert isinstance(mechanism, EventSynthPD)
     rng, shares, names = np.random.default_rng(0), [], 0
     moved = False
-    for trial in range(4):
+    for trial in range(COHORTS):
         released, known = sessions(rng, max(PEOPLE, mechanism.k))
         out = mechanism.release(released, seed=trial).data
         share, count = found_share(out, known)
@@ -101,10 +101,11 @@ def event_synth_pd(mechanism: Mechanism[Any], unit: str | None) -> Game:
     rate, gamma = sum(shares) / max(names, 1), 1.0 if mechanism.seeds == "crowd" else float(mechanism.gamma_total or mechanism.gamma)
     bound = gamma / (mechanism.k - 1 + gamma) if mechanism.reading == "corrected" else 1 / mechanism.k
     words = (
-        f"4 cohorts of {max(PEOPLE, mechanism.k)} people with {EVENTS} events each, an attacker who holds another raw session of everybody:"
+        f"{COHORTS} cohorts of {max(PEOPLE, mechanism.k)} people with {EVENTS} events each, an attacker who holds another raw session of everybody:"
         f" {names} names released, {rate:.2f} of them found, {bound:.2f} is claimed to be the most."
     )
-    far = rate > bound + 4 * np.sqrt(bound * (1 - bound) / max(names, 1))
+    # The bound is for the mean: 3.3 standard deviations above it are chance once in 2,000 times.
+    far = rate > bound + 3.3 * np.sqrt(bound * (1 - bound) / max(names, 1))
     broken = "People are found more often than that." if far else "Exchanging two people's recordings changes the release." if moved else ""
     return Game(asked_unit(unit, "user", ("user",)), None, words, broken=broken)
 

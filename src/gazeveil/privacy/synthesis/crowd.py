@@ -4,7 +4,7 @@ The people who saw one stimulus are a *pool* of N. At a time of a synthetic reco
 
 1. with probability 1/N the attempt is rejected in any case;
 2. a person is drawn uniformly from the pool, and one of their *records* around that time, uniformly; who has none there is a rejection;
-3. the event is the record moved by normal noise of a public size (its place on a sphere by the von Mises-Fisher law);
+3. the event is the record moved by normal noise of a public size (its place on a sphere by the von Mises-Fisher law), rounded to a public grid;
 4. with p_a the density that person a's records there would have given, averaged over them, the people are counted whose p_a lies in the cell of the drawn
    person's. The event passes if there are at least max(k, k + margin + z) of them, z fresh discrete Laplace noise of scale 1/epsilon0.
 
@@ -34,6 +34,9 @@ LEAST_FIXATION_S = 0.02
 
 # Densities below exp(-this) count as 0; the law of the noise reaches them with a probability below 1e-20.
 _FAINTEST = 60.0
+
+# Random words that a fixation and a saccade take together, and some more.
+_WORDS = 80
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -171,7 +174,8 @@ def draw(fixations: Records, saccades: Records, rule: Rule, clock: Clock, length
     """
     t, s = laplace_scale(1 / rule.epsilon0)
     room = most_events(length_s, clock)
-    words = source.take(4096)
+    # Enough for some attempts per event, so that hardly anything is drawn a second time; what is drawn does not depend on how many are taken at once.
+    words = source.take(4096 + int(_WORDS * (1.05 * length_s + 1.0) / (min(math.exp(clock.middle), clock.lost_s) + clock.between_s)))
     while True:
         f, p, z = (np.full((room, n), np.nan) for n in (fixations.values.shape[1], 3, saccades.values.shape[1]))
         numbers, joint = np.zeros(2, dtype=np.int64), np.zeros(fixations.people)
@@ -197,6 +201,18 @@ def draw(fixations: Records, saccades: Records, rule: Rule, clock: Clock, length
 def _uniform(word: np.uint64) -> float:
     """Uniform on (0, 1] in steps of 2**-53."""
     return (float(word >> np.uint64(11)) + 1.0) * 2.0**-53
+
+
+@compiled
+def _fine(high: np.uint64, low: np.uint64) -> float:
+    """Uniform on (0, 1] with 53 bits after the first one however small it is, so that its logarithm leaves no gaps down to 2**-53."""
+    return (float(high >> np.uint64(11)) + _uniform(low)) * 2.0**-53
+
+
+@compiled
+def _on_grid(value: float) -> float:
+    """The nearest multiple of 2**-20: coarse beside the steps of floats, so that which values are possible says nothing about where noise was added."""
+    return math.floor(value * 1048576.0 + 0.5) / 1048576.0
 
 
 @compiled
@@ -230,7 +246,10 @@ def _moved(place: Floats, kappa: float, u: float, turn: float, out: Floats) -> N
     bx, by, bz = bx / n, by / n, bz / n
     cx, cy, cz = place[1] * bz - place[2] * by, place[2] * bx - place[0] * bz, place[0] * by - place[1] * bx
     p, q = side * math.cos(turn), side * math.sin(turn)
-    out[0], out[1], out[2] = w * place[0] + p * bx + q * cx, w * place[1] + p * by + q * cy, w * place[2] + p * bz + q * cz
+    out[0], out[1], out[2] = _on_grid(w * place[0] + p * bx + q * cx), _on_grid(w * place[1] + p * by + q * cy), _on_grid(w * place[2] + p * bz + q * cz)
+    n = math.sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2])
+    for i in range(3):
+        out[i] /= n
 
 
 @compiled
@@ -279,18 +298,18 @@ def _event(
         if coin == np.uint64(0) or hi == lo or wanted > people:
             continue
         picked, position = _below(np.uint64(hi - lo), words, position)
-        if position < 0 or position + size + 3 > len(words):
+        if position < 0 or position + 3 * ((size + 1) // 2) + 3 > len(words):
             return False, -1
         r = lo + np.int64(picked)
         for d in range(0, size, 2):
-            radius, turn = math.sqrt(-2.0 * math.log(_uniform(words[position]))), 2.0 * math.pi * _uniform(words[position + 1])
-            position += 2
-            y[d] = values[r, d] + radius * math.cos(turn)
+            radius, turn = math.sqrt(-2.0 * math.log(_fine(words[position], words[position + 1]))), 2.0 * math.pi * _uniform(words[position + 2])
+            position += 3
+            y[d] = _on_grid(values[r, d] + radius * math.cos(turn))
             if d + 1 < size:
-                y[d + 1] = values[r, d + 1] + radius * math.sin(turn)
+                y[d + 1] = _on_grid(values[r, d + 1] + radius * math.sin(turn))
         if kappa > 0.0:
-            _moved(place[r], kappa, _uniform(words[position]), 2.0 * math.pi * _uniform(words[position + 1]), where)
-            position += 2
+            _moved(place[r], kappa, _fine(words[position], words[position + 1]), 2.0 * math.pi * _uniform(words[position + 2]), where)
+            position += 3
         if own >= 0:
             for a in range(people):
                 joint[a] += _density(values, place, kappa, spans[a, 0], spans[a, 1], y, where) if spans[a, 1] > spans[a, 0] else -math.inf

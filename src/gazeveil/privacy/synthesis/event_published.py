@@ -67,7 +67,7 @@ class Published:
 def published_plans(
     motions: Mapping[Key, Motion], identity: Mapping[str, float], generator: Generator, how: Published, source: Callable[[Key], Source]
 ) -> tuple[dict[Key, Plan], dict[str, int]]:
-    """Each recording with its events replaced, and counts: fixations, saccades, those dropped, attempts.
+    """Each recording with its events replaced, and counts: fixations, saccades, those that failed the test, those dropped, attempts.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def published_plans(
     """
     names = {person: i for i, person in enumerate(sorted({key[0] for key in motions}))}
     histograms = _histograms(motions, names) if how.histograms else None
-    notes = dict.fromkeys(("fixations", "fixations_dropped", "saccades", "saccades_dropped", "attempts"), 0)
+    notes = dict.fromkeys(("fixations", "fixations_dropped", "saccades", "saccades_failed", "saccades_dropped", "attempts"), 0)
     plans = {}
     for cell in sorted({key[1:] for key in motions}):
         keys = [key for key in motions if key[1:] == cell]
@@ -103,13 +103,14 @@ def published_plans(
                 z, moves, more = latent_draws(own, latents, len(names), how.same_index, how.k, how.width, how.attempts, bits)
             else:
                 z, moves, more = _by_histograms(own, generator, (amplitude, duration, who), histograms, names[key[0]], how, bits)
+            failed = int((~moves).sum())
             if how.release_failed:
                 looks, moves = np.ones_like(looks), np.ones_like(moves)
             plan, dropped = _framed(m, means, looks, generator.decode(z, amplitude, duration, who), moves)
             plans[key] = plan
             for name, count in (
-                ("fixations", len(looks)), ("fixations_dropped", int((~looks).sum())), ("saccades", len(moves)), ("saccades_dropped", dropped),
-                ("attempts", tried + more),
+                ("fixations", len(looks)), ("fixations_dropped", int((~looks).sum())), ("saccades", len(moves)), ("saccades_failed", failed),
+                ("saccades_dropped", dropped), ("attempts", tried + more),
             ):  # fmt: skip
                 notes[name] += count
     return plans, notes

@@ -51,7 +51,7 @@ from gazeveil.privacy.synthesis.pd_test import charge, joint_counts, width
 from gazeveil.privacy.synthesis.saccade_models import Generator
 
 #: Generators of saccades; forms of a saccade's probability; whom the test asks; whose events are seeds; what becomes of events that never pass.
-MODELS, PROBABILITIES, OTHERS, SEEDS, FAILED = ("ppca", "cvae"), ("latent", "histogram"), ("all", "same-index"), ("crowd", "own"), ("drop", "release")
+GENERATORS, PROBABILITIES, OTHERS, SEEDS, FAILED = ("ppca", "cvae"), ("latent", "histogram"), ("all", "same-index"), ("crowd", "own"), ("drop", "release")
 
 #: The delta up to which the attempts are charged as differential privacy.
 DELTA = Fraction(1, 10**6)
@@ -85,8 +85,8 @@ class EventSynthPD(Mechanism[Cohort]):
         One over the scale of the threshold's noise; `corrected` alone.
     attempts : int
         Most attempts for one event.
-    model : str
-        Generator of saccades: `ppca`, or `cvae` (S004's network, needs torch).
+    generator : str
+        Of saccades: `ppca`, or `cvae` (S004's network, needs torch).
     probability : str
         Of a saccade: `latent` normals (S004), or summed bins of each person's speeds, `histogram` (main paper; `published` alone).
     others : str
@@ -121,7 +121,7 @@ class EventSynthPD(Mechanism[Cohort]):
     gamma: Number
     epsilon0: Number = 1
     attempts: int = 100
-    model: str = "ppca"
+    generator: str = "ppca"
     probability: str = "latent"
     others: str = "all"
     seeds: str = "crowd"
@@ -148,7 +148,14 @@ class EventSynthPD(Mechanism[Cohort]):
         self.store("epsilon0", exact(self.name, "epsilon0", self.epsilon0, above=0))
         self.store("attempts", checks.count(self.name, "attempts", self.attempts))
         self.store("margin", checks.count(self.name, "margin", self.margin, least=0))
-        for name, words in (("model", MODELS), ("probability", PROBABILITIES), ("others", OTHERS), ("seeds", SEEDS), ("failed", FAILED), ("detector", METHODS)):
+        for name, words in (
+            ("generator", GENERATORS),
+            ("probability", PROBABILITIES),
+            ("others", OTHERS),
+            ("seeds", SEEDS),
+            ("failed", FAILED),
+            ("detector", METHODS),
+        ):
             checks.one_of(self.name, name, getattr(self, name), words)
         if self.gamma_total is not None:
             self.store("gamma_total", exact(self.name, "gamma_total", self.gamma_total, least=1))
@@ -157,8 +164,8 @@ class EventSynthPD(Mechanism[Cohort]):
         self.store("window_s", checks.positive(self.name, "window_s", self.window_s))
         if self.rho is not None:
             self.store("rho", exact(self.name, "rho", self.rho, above=0))
-            if self.model != "ppca":
-                checks.refuse(self.name, "rho", "left out with model='cvae': only ppca is trained with a budget", self.rho, "Use model='ppca'.")
+            if self.generator != "ppca":
+                checks.refuse(self.name, "rho", "left out with generator='cvae': only ppca is trained with a budget", self.rho, "Use generator='ppca'.")
         published = self.reading == "published"
         for name, wanted in (("seeds", "crowd"), ("rho", None), ("margin", 0), ("place_deg", None), ("gamma_total", None)):
             if published and getattr(self, name) != wanted:
@@ -183,7 +190,7 @@ class EventSynthPD(Mechanism[Cohort]):
         DataError
             For fewer than k people, or a sphere and a screen under one stimulus.
         MissingExtraError
-            For model='cvae' without torch.
+            For generator='cvae' without torch.
         """
         if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Cohort", data, "Put recordings into one with gazeveil.Cohort(recordings).")
@@ -284,7 +291,7 @@ class EventSynthPD(Mechanism[Cohort]):
     ) -> tuple[Generator, Fraction]:
         """The generator of saccades, and what finite arithmetic adds to delta in training it."""
         bits = source(seed, self.name, "training")
-        if self.model == "cvae":
+        if self.generator == "cvae":
             return network(motions, people, identity, bits), Fraction(0)
         return closed_form(motions, people, None if self.rho is None else Fraction(self.rho), bits)
 
@@ -321,7 +328,11 @@ class EventSynthPD(Mechanism[Cohort]):
             {"k": Fraction(self.k), "gamma": Fraction(self.gamma if self.gamma_total is None else self.gamma_total)},
             mechanism=self.title,
             assumptions=("who has which recordings, their lengths and rates are public", "the release is the only one made about these people"),
-            not_covered=(*_NOT_COVERED, share + step),
+            not_covered=(
+                *_NOT_COVERED,
+                "somebody who compares the names with one another: the deniers of one name may be told apart by their own",
+                share + step,
+            ),
             reason="proofs/event-synth-pd.md",
             delta_num=delta_num,
         )

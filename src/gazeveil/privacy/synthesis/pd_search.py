@@ -28,6 +28,9 @@ from gazeveil.privacy.synthesis.pd_test import cell
 #: Records are looked up in this many classes of spread: the narrower a record, the nearer it must lie.
 CLASSES = 8
 
+# Random words taken at a time.
+_WORDS = 1 << 15
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -101,16 +104,13 @@ def fixation_means(
     attempts : int
         Made in all.
     """
-    words = source.take(4096)
-    while True:
-        out, passed, numbers = np.empty((len(seeds), 4)), np.zeros(len(seeds), dtype=np.bool_), np.zeros(1, dtype=np.int64)
-        enough = _fixations(
-            np.ascontiguousarray(seeds), person, records.fixations, records.person, records.starts, records.widest, sphere,
-            k, width, attempts, words, np.full(people, -1, dtype=np.int64), out, passed, numbers,
-        )  # fmt: skip
-        if enough:
-            return out, passed, int(numbers[0])
-        words = np.concatenate((words, source.take(len(words))))
+    out, passed, numbers = np.empty((len(seeds), 4)), np.zeros(len(seeds), dtype=np.bool_), np.zeros(3, dtype=np.int64)
+    rows, seen, words = np.ascontiguousarray(seeds), np.full(people, -1, dtype=np.int64), source.take(_WORDS)
+    while not _fixations(
+        rows, person, records.fixations, records.person, records.starts, records.widest, sphere, k, width, attempts, words, seen, out, passed, numbers
+    ):  # fmt: skip
+        words = _more(words, numbers, source)
+    return out, passed, int(numbers[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,16 +161,23 @@ def latent_draws(
     # Each person's records lie scattered over the whole, so that few need to be looked at until enough people are found.
     order = np.argsort(records.index, kind="stable")
     mean, inverse, constant = (np.ascontiguousarray(a[order]) for a in (records.mean, 1.0 / records.spread, records.constant))
-    words = source.take(4096)
-    while True:
-        out, passed, numbers = np.empty_like(own.mean), np.zeros(len(own.mean), dtype=np.bool_), np.zeros(1, dtype=np.int64)
-        enough = _latents(
-            own.mean, own.spread, own.constant, own.person, own.index, mean, inverse, constant, records.person[order], records.index[order], same_index,
-            k, width, attempts, words, np.full(people, -1, dtype=np.int64), out, passed, numbers,
-        )  # fmt: skip
-        if enough:
-            return out, passed, int(numbers[0])
-        words = np.concatenate((words, source.take(len(words))))
+    out, passed, numbers = np.empty_like(own.mean), np.zeros(len(own.mean), dtype=np.bool_), np.zeros(3, dtype=np.int64)
+    seen, words, known = np.full(people, -1, dtype=np.int64), source.take(_WORDS), own.constant
+    whose, which = records.person[order], records.index[order]
+    while not _latents(
+        own.mean, own.spread, known, own.person, own.index, mean, inverse, constant, whose, which, same_index,
+        k, width, attempts, words, seen, out, passed, numbers,
+    ):  # fmt: skip
+        words = _more(words, numbers, source)
+    return out, passed, int(numbers[0])
+
+
+def _more(words: WordArray, numbers: Ints, source: Source) -> WordArray:
+    """Words for the event that ran out of them: what is left of the old ones from its first attempt on, and as many new ones."""
+    left = words[numbers[2] :]
+    numbers[2] = 0
+    # An event that used up all words by itself needs more than there were.
+    return np.concatenate((left, source.take(max(len(left), _WORDS))))
 
 
 @compiled
@@ -251,12 +258,14 @@ def _fixations(
     seeds: Floats, person: int, rows: Floats, owner: Ints, starts: Ints, widest: Floats, sphere: bool,
     k: int, width: float, attempts: int, words: WordArray, seen: Ints, out: Floats, passed: NDArray[np.bool_], numbers: Ints,
 ) -> bool:  # fmt: skip
-    position, stamp = 0, 0
-    for e in range(len(seeds)):
+    position, tried, stamp = 0, numbers[0], 0
+    seen[:] = -1
+    for e in range(numbers[1], len(seeds)):
+        numbers[0], numbers[1], numbers[2] = tried, e, position
         n, sx, sy = seeds[e, 4], seeds[e, 2], seeds[e, 3]
         stretch = math.sin(math.radians(seeds[e, 1])) if sphere else 1.0
         for _ in range(attempts):
-            numbers[0] += 1
+            tried += 1
             stamp += 1
             if position + 2 > len(words):
                 return False
@@ -280,6 +289,7 @@ def _fixations(
             if near >= k - 1:
                 passed[e] = True
                 break
+    numbers[0] = tried
     return True
 
 
@@ -289,10 +299,13 @@ def _latents(
     means: Floats, inverses: Floats, constants: Floats, owner: Ints, index: Ints, same_index: bool,
     k: int, width: float, attempts: int, words: WordArray, seen: Ints, out: Floats, passed: NDArray[np.bool_], numbers: Ints,
 ) -> bool:  # fmt: skip
-    position, stamp, size = 0, 0, mean.shape[1]
-    for e in range(len(mean)):
+    position, tried, size = 0, numbers[0], mean.shape[1]
+    seen[:] = -1
+    stamp = 0
+    for e in range(numbers[1], len(mean)):
+        numbers[0], numbers[1], numbers[2] = tried, e, position
         for _ in range(attempts):
-            numbers[0] += 1
+            tried += 1
             stamp += 1
             log_p = constant[e]
             for d in range(size):
@@ -323,4 +336,5 @@ def _latents(
             if count >= k - 1:
                 passed[e] = True
                 break
+    numbers[0] = tried
     return True

@@ -28,10 +28,12 @@ from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.privacy.accounting import raised
 from gazeveil.privacy.exactly import Number, exact
-from gazeveil.privacy.noise.exact import TAIL_DELTA
 
 #: Width of a cell in the natural logarithm where gamma is 1.
 NARROWEST = 1e-9
+
+#: What finite arithmetic may add to the delta of one attempt: noise far out, where floats have gaps or densities count as 0.
+FINITE_DELTA = Fraction(1, 1 << 50)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -169,7 +171,7 @@ def charge(k: int, gamma: Number, epsilon0: Number, margin: int, attempts: int) 
     e0 = exact("charge", "epsilon0", epsilon0, above=0)
     a = math.exp(-float(e0))
     delta = a**margin / (1 + a) * (1 + 1e-9)
-    # Floats decide which cell a density is in: a little more than gamma is charged for what they may get wrong.
-    wide = float(exact("charge", "gamma", gamma, least=1)) * (1 + 1e-6)
+    # Floats and a grid decide which cell a density is in: a little more than gamma is charged for what they may get wrong, and a little delta for the tails.
+    wide = float(exact("charge", "gamma", gamma, least=1)) * (1 + 1e-3)
     one = max(e0 + raised(math.log1p(wide / k)), raised(math.log(2)), raised(-math.log1p(-delta)))
-    return n * one, n * (Fraction(delta) + TAIL_DELTA)
+    return n * one, n * (Fraction(delta) + FINITE_DELTA)

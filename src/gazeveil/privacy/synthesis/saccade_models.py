@@ -18,15 +18,16 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.privacy.noise.exact import discrete_gaussian, tail_delta
-from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.synthesis.profiles import POINTS, TIMES
+
+if TYPE_CHECKING:
+    from gazeveil.privacy.noise.rng import Words
 
 #: Latent numbers of the closed-form generator.
 LATENT = 4
@@ -72,8 +73,8 @@ def amplitudes_deg(profiles: Floats, duration_s: Floats) -> Floats:
 
 
 def conditions(profiles: Floats, duration_s: Floats) -> tuple[Floats, Floats]:
-    """Amplitudes in degrees and durations in seconds of saccades, both at least the least ones told apart."""
-    return np.maximum(amplitudes_deg(profiles, duration_s), LEAST_DEG), np.maximum(duration_s, LEAST_S)
+    """Amplitudes in degrees and durations in seconds of saccades, both at least the least ones told apart; speeds that are no eye's count as 1000 deg/s."""
+    return np.maximum(amplitudes_deg(np.minimum(profiles, MOST_DEG_S), duration_s), LEAST_DEG), np.maximum(duration_s, LEAST_S)
 
 
 def features(amplitude_deg: Floats, duration_s: Floats) -> Floats:
@@ -190,6 +191,9 @@ def private_moments(total: Floats, people: int, rho: Fraction, words: Words, cli
     delta_num : Fraction
         What finite arithmetic may add to delta.
     """
+    # The generators alone need no cipher: a machine that only trains may not have one.
+    from gazeveil.privacy.noise.exact import discrete_gaussian, tail_delta
+
     seen = np.zeros((POINTS + _FEATURES, COSINES + _FEATURES))
     seen[:POINTS, :COSINES] = np.cos(np.pi * np.arange(COSINES) * (TIMES[:, None] * (POINTS - 1) + 0.5) / POINTS) * math.sqrt(2 / POINTS)
     seen[:POINTS, 0] /= math.sqrt(2)
