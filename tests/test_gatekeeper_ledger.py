@@ -19,7 +19,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper import schema
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.ledger import DAY_NS, Charge, Ledger
-from postgres import Server, postgres  # noqa: F401
+from postgres import Server, postgres, quick_folder  # noqa: F401
 
 ENGINES = ("sqlite", "memory", "postgresql")
 
@@ -444,14 +444,10 @@ def test_a_ledger_whose_pages_were_overwritten_gets_one_clear_sentence(tmp_path:
 
 
 @pytest.mark.parametrize("what", ["folder", "file"])
-def test_a_folder_or_file_that_may_not_be_written_gets_one_clear_sentence(tmp_path: Path, what: str) -> None:
-    path = tmp_path / "ledger.db"
+def test_a_folder_or_file_that_may_not_be_written_gets_one_clear_sentence(quick_folder: Path, what: str) -> None:  # noqa: F811
+    path = quick_folder / "ledger.db"
     if what == "file":
         Ledger.open(f"sqlite:///{path}").close()
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if parent.is_relative_to("/tmp") and parent != Path("/tmp"):
-            parent.chmod(0o755)
     code = (
         "import os, sys\nfrom fractions import Fraction\nfrom gazeveil.gatekeeper.ledger import Ledger\nfrom gazeveil.gatekeeper.errors import LedgerError\n"
         "import alembic.migration, alembic.operations, alembic.script, sqlalchemy.dialects.sqlite\n"
@@ -460,9 +456,8 @@ def test_a_folder_or_file_that_may_not_be_written_gets_one_clear_sentence(tmp_pa
     )
     if what == "file":
         path.chmod(0o444)
-    tmp_path.chmod(0o555)
+    quick_folder.chmod(0o555)
     done = subprocess.run([sys.executable, "-c", code, f"sqlite:///{path}"], capture_output=True, text=True, timeout=60, check=False)
-    tmp_path.chmod(0o755)
-    assert re.fullmatch(r"The ledger at \S+ cannot be (read|written): (unable to open database file|attempt to write a readonly database)\.\n", done.stdout), (
-        done
-    )
+    quick_folder.chmod(0o755)
+    said = r"The ledger at \S+ cannot be (read|written): (unable to open database file|attempt to write a readonly database)\.\n"
+    assert re.fullmatch(said, done.stdout), done

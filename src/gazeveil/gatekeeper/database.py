@@ -192,7 +192,11 @@ def _folder(url: URL, memory: bool) -> None:
     if memory:
         return
     path = Path(str(url.database))
-    if not path.parent.is_dir():
+    try:
+        there = path.parent.is_dir()
+    except OSError as error:
+        raise LedgerError(f"The ledger cannot be kept at {path}: {error.strerror or 'the folder cannot be looked at'}.") from None
+    if not there:
         raise LedgerError(f"The ledger cannot be kept at {path}: there is no folder {path.parent}. Make it first.")
 
 
