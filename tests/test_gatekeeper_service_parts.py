@@ -155,14 +155,12 @@ def test_a_slow_reader_loses_the_oldest_and_is_told_how_many() -> None:
         feed = line.feeds[1] = Feed(line, 1, "samples")
         line.announce(feed, {"type": "subscribed", "id": 1})
         socket.gate.clear()
-        task = asyncio.create_task(line.run())
         await asyncio.sleep(0.01)
         for number in range(100):
             push(feed, number)
         assert len(line._waiting) <= 5
         socket.gate.set()
         await asyncio.sleep(0.01)
-        task.cancel()
         samples = [m for m in socket.texts if m["type"] == "samples"]
         assert [m["sequence"] for m in samples] == [96, 97, 98, 99]
         assert all(m["dropped"] == 96 for m in samples)
@@ -176,13 +174,11 @@ def test_samples_that_come_before_the_answer_wait_for_it() -> None:
     async def run() -> None:
         _, line, socket = line_of()
         feed = line.feeds[1] = Feed(line, 1, "samples")
-        task = asyncio.create_task(line.run())
         push(feed, 0)
         await asyncio.sleep(0.01)
         assert socket.sent == []
         line.announce(feed, {"type": "subscribed", "id": 1})
         await asyncio.sleep(0.01)
-        task.cancel()
         assert [m["type"] for m in socket.texts] == ["subscribed", "samples"]
 
     asyncio.run(run())
@@ -197,9 +193,7 @@ def test_an_ended_feed_sends_its_reason_and_nothing_more() -> None:
         line.end(feed, "revoked", "It was revoked.")
         push(feed, 1)
         line.end(feed, "again", "Once is enough.")
-        task = asyncio.create_task(line.run())
         await asyncio.sleep(0.01)
-        task.cancel()
         assert [m["type"] for m in socket.texts] == ["subscribed", "ended"]
         assert socket.texts[1]["code"] == "revoked"
 
@@ -213,14 +207,12 @@ def test_batches_are_gathered_and_larger_blocks_go_as_they_come() -> None:
         twin = Feed(line, 3, "samples", batch=3)
         for feed in (three, one, twin):
             line.announce(feed, {"type": "subscribed", "id": feed.id})
-        task = asyncio.create_task(line.run())
         t = np.arange(7, dtype=np.int64)
         for number in range(7):
             for feed in (three, one, twin):
                 feed.samples(t[number : number + 1], t[number : number + 1] * 1.0, t[number : number + 1] * 1.0, np.ones(1, dtype=np.bool_))
         push(three, 7, 10)
         await asyncio.sleep(0.01)
-        task.cancel()
         of = {i: [m for m in socket.texts if m["type"] == "samples" and m["id"] == i] for i in (1, 2, 3)}
         assert [len(m["t_ms"]) for m in of[1]] == [3, 3, 11]  # type: ignore[arg-type]
         assert [m["sequence"] for m in of[1]] == [0, 3, 6]
@@ -239,9 +231,7 @@ def test_answers_are_never_dropped_and_events_count_as_one() -> None:
         for number in range(5):
             line.answer({"type": "pong", "n": number})
             feed.message({"number": number})
-        task = asyncio.create_task(line.run())
         await asyncio.sleep(0.01)
-        task.cancel()
         assert [m["n"] for m in socket.texts if m["type"] == "pong"] == [0, 1, 2, 3, 4]
         assert [m["number"] for m in socket.texts if m["type"] == "event"] == [3, 4]
         assert hub.samples_dropped == 3
@@ -259,7 +249,7 @@ def test_hanging_up_sends_last_words_and_the_close_code() -> None:
         hub.hang_up(hub.lines, "shutdown", "The service is stopping.", 1012)
         line.answer({"type": "pong"})
         line.offer(Packet("late", feed))
-        await asyncio.wait_for(line.run(), 1)
+        await asyncio.wait_for(line.done, 1)
         assert [m["type"] for m in socket.texts] == ["subscribed", "ended"]
         assert socket.sent[-1] == {"type": "websocket.close", "code": 1012, "reason": "The service is stopping."}
 

@@ -1,7 +1,7 @@
 """From the core's callbacks to the sockets: bounded queues, counted drops, one wake-up of the event loop for each push.
 
 The core calls back inside `push`, on the thread of the tracker. A :class:`Feed` (one subscription) turns what it gets into packets on the
-queue of its :class:`Line` (one WebSocket); a task of the event loop sends them. A queue that is full drops its oldest packets and counts what
+queue of its :class:`Line` (one WebSocket); the event loop sends them. A queue that is full drops its oldest packets and counts what
 was in them: a slow reader loses samples, never the memory of the device. Answers to commands and the last word of a feed are never dropped,
 and their number is bounded because no further command is read while many of them wait.
 
@@ -14,9 +14,12 @@ import asyncio
 import itertools
 import threading
 import time
+import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,12 +155,14 @@ class Line:
         self.hub, self.app, self.most = hub, app, most
         self.number = next(self._numbers)
         self.feeds: dict[int, Feed] = {}
-        self.wake = asyncio.Event()
+        self.done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         self.room = asyncio.Event()
         self.room.set()
         self.closing: tuple[int, str] | None = None
         self.expires_ns: int | None = None
         self._send = send
+        self._sending = False
+        self._task: asyncio.Task[None] | None = None
         self._waiting: deque[Packet] = deque()
         self._data = 0
         self._lock = threading.Lock()
@@ -247,6 +252,12 @@ class Line:
                 self._data = 0
         self.hub.touch(self)
 
+    def stop(self) -> None:
+        """Send nothing more, and leave no task behind."""
+        self._fail(ConnectionError("the line is closed"))
+        if self._task is not None:
+            self._task.cancel()
+
     @property
     def answers(self) -> int:
         """Answers that wait."""
@@ -261,41 +272,93 @@ class Line:
                 self._data -= 1
             return packet
 
-    async def run(self) -> None:
-        """Send what waits until the line is closed."""
-        send = self._send
-        while True:
+    def drain(self) -> None:
+        """Send what waits, as far as the socket takes it without waiting; on the event loop."""
+        while not self._sending:
             packet = self._next()
             if packet is None:
-                if self.closing is not None:
-                    await send({"type": "websocket.close", "code": self.closing[0], "reason": self.closing[1]})
+                if self.closing is None or self.done.done():
+                    self.room.set()
                     return
-                self.room.set()
-                self.wake.clear()
-                if self._waiting or self.closing is not None:
-                    continue
-                await self.wake.wait()
-                continue
-            feed = packet.feed
-            if feed is None or packet.samples is None:
-                await send({"type": "websocket.send", "text": packet.text})
-                if feed is not None:
-                    feed.sent += 1
+                message: dict[str, object] = {"type": "websocket.close", "code": self.closing[0], "reason": self.closing[1]}
             else:
-                block = packet.samples
-                if feed.binary:
-                    head = wire.batch_header(feed.id, block.count, packet.sequence, feed.dropped)
-                    await send({"type": "websocket.send", "bytes": head + block.binary})
-                else:
-                    head = b'{"type":"samples","id":%d,"sequence":%d,"dropped":%d,' % (feed.id, packet.sequence, feed.dropped)
-                    await send({"type": "websocket.send", "text": (head + block.json + b"}").decode()})
-                feed.sent += block.count
-                self.hub.samples_sent += block.count
-            self.hub.messages += 1
-            if self.answers < WAITING_ANSWERS:
-                self.room.set()
+                message = self._message(packet)
+            sending: Any = self._send(message)
+            try:
+                # Most sends end at once. Run here, without a task of their own, they cost a third.
+                waits_for = sending.send(None)
+            except StopIteration:
+                self._sent(packet)
+            except Exception as error:
+                self._fail(error)
             else:
-                self.room.clear()
+                self._sending = True
+                self._task = asyncio.get_running_loop().create_task(self._wait(sending, waits_for, packet))
+
+    async def _wait(self, sending: Any, waits_for: object, packet: Packet | None) -> None:
+        """Wait for a send that the socket does not take yet, then go on."""
+        try:
+            await _resume(sending, waits_for)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._sending = False
+            self._sent(packet)
+            self.drain()
+
+    def _sent(self, packet: Packet | None) -> None:
+        if packet is None:
+            if not self.done.done():
+                self.done.set_result(None)
+            return
+        self.hub.messages += 1
+        feed = packet.feed
+        if feed is not None:
+            count = packet.samples.count if packet.samples is not None else 1
+            feed.sent += count
+            if packet.samples is not None:
+                self.hub.samples_sent += count
+        elif self.answers < WAITING_ANSWERS:
+            self.room.set()
+        else:
+            self.room.clear()
+
+    def _fail(self, error: Exception) -> None:
+        """The other side is gone: nothing more is sent."""
+        self._sending = True
+        with self._lock:
+            self.closing = self.closing or (1006, "")
+            self._waiting.clear()
+            self._data = 0
+        self.room.set()
+        if not self.done.done():
+            self.done.set_result(error)
+
+    @staticmethod
+    def _message(packet: Packet) -> dict[str, object]:
+        feed, block = packet.feed, packet.samples
+        if feed is None or block is None:
+            return {"type": "websocket.send", "text": packet.text}
+        if feed.binary:
+            return {"type": "websocket.send", "bytes": wire.batch_header(feed.id, block.count, packet.sequence, feed.dropped) + block.binary}
+        head = b'{"type":"samples","id":%d,"sequence":%d,"dropped":%d,' % (feed.id, packet.sequence, feed.dropped)
+        return {"type": "websocket.send", "text": (head + block.json + b"}").decode()}
+
+
+@types.coroutine
+def _resume(sending: Any, waits_for: object) -> Generator[object, Any, None]:
+    """Await a coroutine that has already been begun and waits for something."""
+    while True:
+        try:
+            answer = yield waits_for
+        except BaseException as error:
+            step = partial(sending.throw, error)
+        else:
+            step = partial(sending.send, answer)
+        try:
+            waits_for = step()
+        except StopIteration:
+            return
 
 
 class Hub:
@@ -315,7 +378,7 @@ class Hub:
         self._joined: tuple[Shared, int, Shared] | None = None
 
     def touch(self, line: Line) -> None:
-        """Wake the line's sender; cheap when many lines are touched in one push."""
+        """Have what waits sent; cheap when many lines are touched in one push."""
         with self._lock:
             self._dirty.add(line)
             if self._woken or self.loop is None:
@@ -331,7 +394,7 @@ class Hub:
         with self._lock:
             dirty, self._dirty, self._woken = self._dirty, set(), False
         for line in dirty:
-            line.wake.set()
+            line.drain()
 
     def shared(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Shared:
         """The same samples once: feeds of one stream get the same arrays one after the other."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper import wire
@@ -61,20 +61,20 @@ async def say_and_close(websocket: WebSocket, code: int, word: str, reason: str)
 
 
 async def carry(line: Line, kind: str, service: Service, listen: Callable[[], Awaitable[None]]) -> None:
-    """Run the sender and the reader of a line until one of them ends, and leave nothing behind."""
+    """Read and send on a line until one side ends, and leave nothing behind."""
     service.hub.lines.add(line)
     service.metrics.connections.labels(kind).inc()
-    sender = asyncio.create_task(line.run())
     reader = asyncio.ensure_future(listen())
+    both: list[asyncio.Future[Any]] = [line.done, reader]
     try:
-        await asyncio.wait({sender, reader}, return_when=asyncio.FIRST_COMPLETED)
-        if reader.done() and not sender.done() and line.closing is not None:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if reader.done() and line.closing is not None:
             # The last words are on their way.
-            await asyncio.wait({sender}, timeout=service.settings.hello_s)
+            await asyncio.wait({line.done}, timeout=service.settings.hello_s)
     finally:
-        for task in (sender, reader):
-            task.cancel()
-        results = await asyncio.gather(sender, reader, return_exceptions=True)
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+        line.stop()
         service.hub.lines.discard(line)
         service.metrics.connections.labels(kind).dec()
         feeds = list(line.feeds.values())
@@ -83,12 +83,8 @@ async def carry(line: Line, kind: str, service: Service, listen: Callable[[], Aw
         line.feeds.clear()
         if feeds:
             await run_in_threadpool(_close_all, feeds)
-        for error in results:
-            if (
-                isinstance(error, Exception)
-                and not isinstance(error, Gone | RuntimeError | OSError)
-                and type(error).__name__ not in ("ClientDisconnected", "WebSocketDisconnect")
-            ):
+        for error in (line.done.result(), reader.exception() if not reader.cancelled() else None):
+            if error is not None and not isinstance(error, Gone | RuntimeError | OSError | WebSocketDisconnect):
                 LOG.error("a connection ended by a mistake of ours", exc_info=error)
 
 

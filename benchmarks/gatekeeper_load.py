@@ -1,0 +1,335 @@
+"""Load on the Gatekeeper beside a bare WebSocket echo of equal messages: one JSON line per figure.
+
+    python benchmarks/gatekeeper_load.py [--json FILE] [--seconds 4] [--turns 3]
+
+Both servers run in a process of their own on this machine with the same uvicorn configuration; the client is this process, and both are measured in
+turns in the same run.
+
+*Messages.* The echo: each of 8 connections sends a batch of 12 samples (228 bytes) and waits for it. The Gatekeeper: a tracker sends such batches, at
+most two ahead of the slowest stream, and 8 private streams get them. Counted is what the client receives in a second. The tracker's nominal rate is
+10 kHz, so that a lease is what it is in real use: one a second.
+
+*Latency.* 100 private streams of 10 apps, 120 samples a second each, one sample a message (41 bytes); from before the tracker's send to the receipt at
+each stream. The echo: 100 connections, each sends such a message 120 times a second; from before its own send to its receipt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import socket as socket_module
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from websockets.asyncio.client import ClientConnection, connect
+
+from gazeveil.gatekeeper import blocks
+from lines import Lines
+
+MECHANISM = "gaussian:sigma_deg=3"
+STREAMS, RATE_HZ, APPS = 100, 120.0, 10
+CONNECTIONS, BATCH = 8, 12
+
+GRANT: dict[str, Any] = {
+    "scopes": ["samples"],
+    "mechanisms": [{"name": "gaussian", "parameters": {"sigma_deg": [">=", "1"]}}],
+    "streams": 200,
+    "budgets": {"rho": "1000000000"},
+    "per": "ever",
+}
+
+
+async def echo(websocket: WebSocket) -> None:
+    """Send back what came."""
+    await websocket.accept()
+    try:
+        while True:
+            await websocket.send_bytes(await websocket.receive_bytes())
+    except WebSocketDisconnect:
+        return
+
+
+def serve_echo(port: int) -> None:
+    app = Starlette(routes=[WebSocketRoute("/", echo)])
+    uvicorn.run(app, port=port, loop="uvloop", http="httptools", ws="websockets-sansio", ws_per_message_deflate=False, access_log=False, log_level="error")
+
+
+class Gatekeeper:
+    """A process of the service, with apps that may stream."""
+
+    def __init__(self, port: int, rate_hz: float) -> None:
+        self.home = tempfile.TemporaryDirectory(prefix="gazeveil-load-")
+        self.address, self.ws = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}"
+        environment = {**os.environ, "GAZEVEIL_HOME": self.home.name, "GAZEVEIL_TRACKER": "websocket", "GAZEVEIL_RATE_HZ": str(rate_hz)}
+        command = [sys.executable, "-m", "gazeveil.cli.main", "serve", "--port", str(port)]
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.process.stdout is not None
+        link = next(line for line in self.process.stdout if line.startswith("Owner link")).split(": ", 1)[1].strip()
+        until(self.address)
+        owner = httpx.Client(base_url=self.address, headers={"X-Gazeveil": "1"}, timeout=30)
+        owner.get(link.removeprefix(self.address)).raise_for_status()
+        owner.post("/v1/consent", json={"on": True}).raise_for_status()
+        self.tokens = []
+        for number in range(APPS):
+            self.tokens.append(owner.post("/v1/apps", json={"name": f"app-{number}"}).raise_for_status().json()["token"])
+            owner.post(f"/v1/apps/app-{number}/grant", json={"grant": GRANT}).raise_for_status()
+        self.tracker_token = owner.post("/v1/tracker/token").raise_for_status().json()["token"]
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+        self.home.cleanup()
+
+    async def stream(self, number: int, batch: int) -> ClientConnection:
+        """An app's connection with one private stream."""
+        socket = await connect(self.ws + "/v1/stream", compression=None)
+        await socket.send(json.dumps({"type": "hello", "token": self.tokens[number % APPS]}))
+        await socket.recv()
+        await socket.send(json.dumps({"type": "subscribe", "id": 1, "what": "samples", "mechanism": MECHANISM, "encoding": "binary", "batch": batch}))
+        answer = json.loads(await socket.recv())
+        if answer["type"] != "subscribed":
+            sys.exit(f"The stream was refused: {answer['reason']}")
+        return socket
+
+    async def tracker(self) -> ClientConnection:
+        socket = await connect(self.ws + "/v1/tracker", compression=None)
+        await socket.send(json.dumps({"type": "hello", "token": self.tracker_token}))
+        await socket.recv()
+        return socket
+
+
+def cpu_s(process: subprocess.Popen[Any]) -> float:
+    """Seconds of processor time a server has used; does not depend on what else runs on the machine."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def free_port() -> int:
+    with socket_module.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def until(address: str) -> None:
+    """Wait until somebody answers there."""
+    for _ in range(600):
+        try:
+            httpx.get(address + "/health")
+            return
+        except httpx.HTTPError:
+            time.sleep(0.1)
+    sys.exit(f"Nobody answers at {address}.")
+
+
+def batch_of(t_ns: int, step_ns: int, count: int) -> bytes:
+    t = t_ns + step_ns * np.arange(count, dtype=np.int64)
+    return blocks.pack(blocks.block(t, np.full(count, 180.0), np.full(count, 90.0)))
+
+
+async def echo_messages(address: str, seconds: float) -> float:
+    """Messages a second of the echo."""
+    message = batch_of(0, 1, BATCH)
+    sockets = [await connect(address, compression=None) for _ in range(CONNECTIONS)]
+    counts = [0] * CONNECTIONS
+    end = time.perf_counter() + seconds
+
+    async def go(number: int) -> None:
+        while time.perf_counter() < end:
+            await sockets[number].send(message)
+            await sockets[number].recv()
+            counts[number] += 1
+
+    await asyncio.gather(*(go(n) for n in range(CONNECTIONS)))
+    for socket in sockets:
+        await socket.close()
+    return sum(counts) / seconds
+
+
+async def stream_messages(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -> tuple[float, int]:
+    """Messages a second of private streams, and samples that were dropped."""
+    sockets = [await keeper.stream(n, BATCH) for n in range(CONNECTIONS)]
+    tracker = await keeper.tracker()
+    step_ns = 100_000
+    got, dropped = [0] * CONNECTIONS, [0] * CONNECTIONS
+    moved = asyncio.Event()
+
+    async def listen(number: int) -> None:
+        async for data in sockets[number]:
+            assert isinstance(data, bytes)
+            got[number] += 1
+            dropped[number] = blocks.HEADER.unpack_from(data)[5]
+            moved.set()
+
+    listeners = [asyncio.create_task(listen(n)) for n in range(CONNECTIONS)]
+    sent, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        while sent - min(got) >= 2:
+            moved.clear()
+            await asyncio.wait_for(moved.wait(), 10)
+        await tracker.send(batch_of(t_ns[0], step_ns, BATCH))
+        t_ns[0] += BATCH * step_ns
+        sent += 1
+    rate = sum(got) / (time.perf_counter() - begin)
+    for socket in (*sockets, tracker):
+        await socket.close()
+    await asyncio.gather(*listeners, return_exceptions=True)
+    return rate, sum(dropped)
+
+
+async def echo_latency(address: str, seconds: float) -> np.ndarray:
+    """Milliseconds from before each send to its receipt, all connections."""
+    message = batch_of(0, 1, 1)
+    sockets = [await connect(address, compression=None) for _ in range(STREAMS)]
+    begun: list[list[float]] = [[] for _ in range(STREAMS)]
+    took: list[float] = []
+
+    async def listen(number: int) -> None:
+        at = 0
+        async for _ in sockets[number]:
+            took.append(time.perf_counter() - begun[number][at])
+            at += 1
+
+    listeners = [asyncio.create_task(listen(n)) for n in range(STREAMS)]
+
+    async def burst() -> None:
+        for number, socket in enumerate(sockets):
+            begun[number].append(time.perf_counter())
+            await socket.send(message)
+
+    await _paced(seconds, burst)
+    await asyncio.sleep(0.5)
+    for socket in sockets:
+        await socket.close()
+    await asyncio.gather(*listeners, return_exceptions=True)
+    return np.array(took) * 1000
+
+
+async def _paced(seconds: float, work: Any) -> None:
+    """Do something `RATE_HZ` times a second, never faster to catch up."""
+    due = time.perf_counter()
+    for _ in range(round(seconds * RATE_HZ)):
+        now = time.perf_counter()
+        due = max(due + 1 / RATE_HZ, now)
+        await asyncio.sleep(due - now)
+        await work()
+
+
+async def stream_latency(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -> tuple[np.ndarray, int]:
+    """Milliseconds from before the tracker's send to the receipt at each stream, and samples that were dropped."""
+    sockets = [await keeper.stream(n, 1) for n in range(STREAMS)]
+    tracker = await keeper.tracker()
+    step_ns = round(1e9 / RATE_HZ)
+    begun: list[float] = []
+    took: list[float] = []
+    dropped = [0] * STREAMS
+
+    async def listen(number: int) -> None:
+        async for data in sockets[number]:
+            now = time.perf_counter()
+            assert isinstance(data, bytes)
+            *_, sequence, dropped[number] = blocks.HEADER.unpack_from(data)
+            took.append(now - begun[sequence])
+
+    listeners = [asyncio.create_task(listen(n)) for n in range(STREAMS)]
+
+    async def one() -> None:
+        begun.append(time.perf_counter())
+        await tracker.send(batch_of(t_ns[0], step_ns, 1))
+        t_ns[0] += step_ns
+
+    await _paced(seconds, one)
+    await asyncio.sleep(0.5)
+    for socket in (*sockets, tracker):
+        await socket.close()
+    await asyncio.gather(*listeners, return_exceptions=True)
+    return np.array(took) * 1000, sum(dropped)
+
+
+async def measure(lines: Lines, bare_process: subprocess.Popen[Any], port: int, seconds: float, turns: int) -> None:
+    address = f"ws://127.0.0.1:{port}/"
+    keeper, t_ns = Gatekeeper(free_port(), 10_000.0), [10**9]
+    try:
+        # The first turn compiles and warms both sides.
+        await echo_messages(address, 0.5)
+        await stream_messages(keeper, 1.0, t_ns)
+        pairs = [(await echo_messages(address, seconds), await stream_messages(keeper, seconds, t_ns)) for _ in range(turns)]
+    finally:
+        keeper.close()
+    bare, ours = float(np.median([p[0] for p in pairs])), float(np.median([p[1][0] for p in pairs]))
+    lost = sum(p[1][1] for p in pairs)
+    ratio = float(np.median([p[1][0] / p[0] for p in pairs]))
+    what = f"messages of {CONNECTIONS} private streams in batches of {BATCH}, over those of a bare echo"
+    lines.add(what, 0.5, ratio, "times", messages_per_s=round(ours), echo_messages_per_s=round(bare), dropped_samples=lost, turns=turns)
+
+    keeper, t_ns = Gatekeeper(free_port(), RATE_HZ), [10**9]
+    try:
+        await echo_latency(address, 0.5)
+        await stream_latency(keeper, 1.0, t_ns)
+        both = []
+        used = [0.0, 0.0]
+        for _ in range(turns):
+            marks = [cpu_s(bare_process)]
+            one = await echo_latency(address, seconds)
+            marks += [cpu_s(bare_process), cpu_s(keeper.process)]
+            both.append((one, await stream_latency(keeper, seconds, t_ns)))
+            used = [used[0] + marks[1] - marks[0], used[1] + cpu_s(keeper.process) - marks[2]]
+    finally:
+        keeper.close()
+    expected = STREAMS * round(seconds * RATE_HZ)
+    for name, share in (("median", 50), ("99th percentile", 99)):
+        bare_ms = float(np.median([np.percentile(b, share) for b, _ in both]))
+        ours_ms = float(np.median([np.percentile(o, share) for _, (o, _) in both]))
+        times = float(np.median([np.percentile(o, share) / np.percentile(b, share) for b, (o, _) in both]))
+        lines.add(
+            f"{name} latency of {STREAMS} streams at {RATE_HZ:g} Hz: 3 over its ratio to a bare echo",
+            1.0,
+            3 / times,
+            "times",
+            ratio=round(times, 3),
+            milliseconds=round(ours_ms, 3),
+            echo_milliseconds=round(bare_ms, 3),
+            received=min(len(o) for _, (o, _) in both) / expected,
+            dropped_samples=sum(d for _, (_, d) in both),
+            cpu_us_per_message=round(1e6 * used[1] / sum(len(o) for _, (o, _) in both), 1),
+            echo_cpu_us_per_message=round(1e6 * used[0] / sum(len(b) for b, _ in both), 1),
+            turns=turns,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--json", type=Path, help="write the lines here")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--serve-echo", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve_echo is not None:
+        serve_echo(arguments.serve_echo)
+        return
+    lines, port = Lines(arguments.json), free_port()
+    bare = subprocess.Popen([sys.executable, __file__, "--serve-echo", str(port)])
+    try:
+        until(f"http://127.0.0.1:{port}")
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(measure(lines, bare, port, arguments.seconds, arguments.turns))
+    finally:
+        bare.terminate()
+        bare.wait(20)
+    sys.exit(0 if lines.close() else 1)
+
+
+if __name__ == "__main__":
+    main()
