@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import socket as sockets
@@ -110,7 +111,8 @@ def test_a_clock_that_is_set_back_does_not_make_the_mechanism_forget() -> None:
     n, w = 40, 60
     x, y = np.full(n, 180.0), np.full(n, 90.0)
     early, late = block(10**9 * np.int64(5) + np.arange(n) * PERIOD_NS, x, y), block(10**9 * np.int64(5000) + 123 + np.arange(n) * PERIOD_NS, x, y)
-    protector = Protector(f"kaleido:epsilon=1,w={w},r_deg=2", 100.0, Sphere(), seed=4)
+    text = f"kaleido-uniform:epsilon=1,w={w},r_deg=2"  # silent after a reset
+    protector = Protector(text, 100.0, Sphere(), seed=4)
     first = protector.push(late)
     protector.lost()
     second = protector.push(early)
@@ -118,7 +120,7 @@ def test_a_clock_that_is_set_back_does_not_make_the_mechanism_forget() -> None:
     assert second.valid.all(), "after a restart samples must not be lost for ever"
     assert np.abs(second.t_ns - early.t_ns).max() < 3 * PERIOD_NS, "released times follow the new clock"
     # the session saw one stream: what it gave is what it gives without the break, with a pause of one sample in between
-    session = stream_mechanism(f"kaleido:epsilon=1,w={w},r_deg=2").open(100.0, Sphere(), seed=4)
+    session = stream_mechanism(text).open(100.0, Sphere(), seed=4)
     steps = np.concatenate((np.arange(n), n + 1 + np.arange(n)))
     expected = session.push(steps * PERIOD_NS, np.full(2 * n, 180.0), np.full(2 * n, 90.0), np.ones(2 * n, dtype=np.bool_))
     np.testing.assert_array_equal(np.concatenate((first.x_deg, second.x_deg)), expected[1])
@@ -134,6 +136,16 @@ def test_times_that_no_clock_has_are_left_out() -> None:
     assert len(out) == 2
     assert protector.counts["impossible times"] == 2
     assert len(protector.push(block(np.empty(0, dtype=np.int64), [], []))) == 0
+
+
+def test_published_readings_pass_times_on_and_say_so() -> None:
+    t = 1_000_003_141_592 + np.cumsum(np.random.default_rng(2).integers(9_000_000, 11_000_000, 50))
+    protector = Protector("gaussian:sigma_deg=1,reading=published", 100.0, Sphere())
+    assert np.array_equal(protector.push(block(t, np.full(50, 180.0), np.full(50, 90.0))).t_ns, t)
+    assert "the tracker's own times" in protector.guarantee.not_covered
+    protector.lost()
+    assert np.array_equal(protector.push(block(t - 10**12, np.full(50, 180.0), np.full(50, 90.0))).t_ns, t - 10**12)
+    assert "the tracker's own times" not in Protector("gaussian:sigma_deg=1", 100.0, Sphere()).guarantee.not_covered
 
 
 def test_only_stream_mechanisms_relay() -> None:
@@ -348,7 +360,8 @@ async def welcomed(port: int) -> ClientConnection:
     return socket
 
 
-def test_every_form_comes_out_as_it_came_in_protected_and_with_nothing_else() -> None:
+def test_every_form_comes_out_as_it_came_in_protected_and_with_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
     rng = np.random.default_rng(3)
     n = 12
     t = 77_000_000_123 + np.arange(3 * n) * PERIOD_NS + rng.integers(-2_000_000, 2_000_000, 3 * n)
@@ -395,6 +408,8 @@ def test_every_form_comes_out_as_it_came_in_protected_and_with_nothing_else() ->
     tainted = [*x, *y, *numbers(poison), *numbers(posed_message["orientation"]), 0.31415, 1.71828, 0.5772]
     assert traces([float(v) for v in tainted], out) == []
     assert not [ns for ns in t.tolist() if str(ns).encode() in out or struct.pack("<q", ns) in out]
+    own = "\n".join(r.getMessage() for r in caplog.records if not r.name.startswith("websockets.client"))  # that one is the test's own client
+    assert traces([float(v) for v in tainted], own.encode()) == [], "not even at level DEBUG does a log hold gaze"
     raw = blocks.pack(binary) + json.dumps({**blocks.message_of(plain), **poison}).encode()
     assert len(traces([float(v) for v in (*x[: 2 * n], *y[: 2 * n])], raw)) == 4 * n, "the search finds raw numbers where they are"
 

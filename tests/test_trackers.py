@@ -15,6 +15,8 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -33,6 +35,7 @@ from gazeveil.gatekeeper.trackers.pupil_format import ScenePicture, ScreenPictur
 from gazeveil.gatekeeper.trackers.tracker import back_off
 from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Screen, Sphere
+from recordings import real
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 LIMIT_S = 20.0
@@ -182,6 +185,51 @@ def test_json_without_end_is_refused() -> None:
             blocks.parse_json(text)
 
 
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=5)
+_TREES = st.recursive(_LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4), max_leaves=12)
+
+
+@settings(max_examples=80, deadline=None)
+@given(t=_TREES, x=_TREES, y=_TREES, valid=_TREES, kind=st.sampled_from(["samples", "poses", "other"]))
+def test_whatever_a_message_holds_it_is_a_block_or_refused(t: object, x: object, y: object, valid: object, kind: str) -> None:
+    for message in ({"type": kind, "t_ns": t, "x_deg": x, "y_deg": y, "valid": valid}, {"type": kind, "t_ns": [1], "x_deg": [x], "orientation": x, "y_deg": y}):
+        try:
+            found = blocks.from_message(message)
+        except DataError:
+            continue
+        assert len(found.t_ns) == len(found.x_deg) == len(found.y_deg) == len(found.valid)
+        assert np.isfinite(found.x_deg[found.valid]).all()
+
+
+@settings(max_examples=300, deadline=None)
+@given(tree=_TREES, where=st.sampled_from(["timestamp", "norm_pos", "confidence"]), cut=st.integers(0, 200), noise=st.binary(max_size=8))
+def test_whatever_pupil_sends_it_is_gaze_or_refused(tree: object, where: str, cut: int, noise: bytes) -> None:
+    datum = {"timestamp": 1.0, "norm_pos": [0.5, 0.5], "confidence": 1.0, where: tree}
+    try:
+        packed = msgpack.packb(datum)
+    except OverflowError:
+        return
+    for data in (packed, packed[:cut], packed[:cut] + noise + packed[cut:]):
+        try:
+            t_ns, *rest = decode(data)
+        except DataError:
+            continue
+        assert isinstance(t_ns, int)
+        assert all(isinstance(v, float) for v in rest)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.binary(max_size=80), count=st.integers(0, 2**32 - 1))
+def test_whatever_bytes_come_they_are_a_batch_or_refused(data: bytes, count: int) -> None:
+    for whole in (data, blocks.HEADER.pack(1, 1, 0, count, 0, 0) + data, blocks.HEADER.pack(1, 1, 0, len(data) // 17, 0, 0) + data[: len(data) // 17 * 17]):
+        try:
+            found = blocks.unpack(whole).block
+        except DataError:
+            continue
+        assert len(found.t_ns) == (len(whole) - blocks.HEADER.size) // 17
+        assert np.isfinite(found.x_deg[found.valid]).all()
+
+
 # --- opening -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -306,6 +354,19 @@ def test_recordings_of_another_rate_or_space_are_left_out_and_counted(tmp_path: 
 
     assert run(everything()) == 200
     assert tracker.counts["left out"] == 1
+
+
+@pytest.mark.parametrize("name", ["gazecom", "eyenavgs_nthu/truck"])
+def test_real_recordings_are_replayed_as_they_are(name: str) -> None:
+    path = real(*name.split("/"))
+    recording = gazeveil.read(path)[0]
+    tracker = open_tracker(f"replay:{path}", speed=math.inf)
+    found, _ = run(take(tracker, len(recording)))
+    n = len(recording)
+    np.testing.assert_array_equal(np.diff(found.t_ns[:n]), np.diff(recording.t_ns))
+    np.testing.assert_array_equal(found.x_deg[:n][recording.valid], recording.x_deg[recording.valid])
+    assert np.array_equal(found.valid[:n], recording.valid)
+    assert tracker.space == recording.space
 
 
 # --- Pupil -------------------------------------------------------------------------------------------------------------------------

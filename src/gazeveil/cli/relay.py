@@ -66,7 +66,10 @@ def command(
     say.print(str(promise), soft_wrap=True)
     if seed is not None:
         say.print("This is a test: the noise came from a seed, so whoever knows it can undo the noise.", soft_wrap=True)
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    # our own lines alone: what libraries would say is not for the user, and may hold gaze
+    lines = logging.StreamHandler()
+    logging.getLogger("gazeveil").addHandler(lines)
+    logging.getLogger("gazeveil").setLevel(logging.INFO)
     protector.warm()
     began = time.monotonic()
 
@@ -88,7 +91,10 @@ def command(
         finally:
             await sink.close()
 
-    asyncio.run(work())
+    try:
+        asyncio.run(work())
+    finally:
+        logging.getLogger("gazeveil").removeHandler(lines)
     counts = {"tracker": dict(tracker.counts), "relay": dict(protector.counts), "out": dict(sink.counts)}
     came, went = protector.counts["in"], protector.counts["out"]
     say.print(f"{came:,} samples came, {went:,} went out protected, {tracker.counts['malformed']:,} messages were malformed.", soft_wrap=True)

@@ -5,8 +5,8 @@ though: the released times lie on the regular grid of the nominal rate, and that
 sample. (Only the `published` readings pass the tracker's times on, as their papers do; their guarantee says so.)
 
 When the tracker's clock goes back, as it does when the tracker was started again, the session goes on: its own time continues, the difference
-between its time and the tracker's changes by whole periods, and the mechanism forgets nothing. Forgetting would give windows that span the break
-twice their budget.
+between its time and the tracker's changes by whole periods, and the mechanism forgets nothing. So a window that spans the break costs what any
+window costs, and nothing is lost: after a reset a mechanism with a budget per window would be silent until the budget is free again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Clients connect and receive; a page in a browser only if its origin was named. With a token a client's first message must be `{"type": "hello",
 "token": ..}`. The first message of the relay is `{"type": "welcome", "rate_hz": .., "space": .., "guarantee": ..}`. When the tracker vanished
-clients get `{"type": "lost"}`. Who reads too slowly loses the oldest messages.
+clients get `{"type": "lost"}`. Who reads too slowly loses the oldest messages. There are at most 64 clients.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import Block, message_of, pack, parse_json, space_figures
 from gazeveil.gatekeeper.relay.sink import Sink
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, is_local
-from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.gatekeeper.trackers.tracker import QUIET, Tracker
 from gazeveil.privacy.guarantee import Guarantee
 
 PORT = 8770
 
 #: Messages that wait for one slow client.
 _WAITING = 256
+
+_MOST_CLIENTS = 64
 
 _HELLO_S = 5.0
 _MOST_QUESTION_BYTES = 1 << 16
@@ -84,7 +86,7 @@ class WebSocketSink(Sink):
         """Open the port."""
         self._welcome = {"type": "welcome", "rate_hz": tracker.rate_hz, "space": space_figures(tracker.space), "guarantee": str(guarantee)}
         try:
-            self._server = await serve(self._serve, self.host, self.port, max_size=_MOST_QUESTION_BYTES, compression=None, origins=self._origins)
+            self._server = await serve(self._serve, self.host, self.port, max_size=_MOST_QUESTION_BYTES, compression=None, origins=self._origins, logger=QUIET)
         except OSError as error:
             raise DataError(f"The relay cannot listen on {self.host}:{self.port} ({error.strerror}). Choose another port with --out.") from None
         self.port = next(iter(self._server.sockets)).getsockname()[1]
@@ -92,6 +94,10 @@ class WebSocketSink(Sink):
 
     async def _serve(self, connection: ServerConnection) -> None:
         client = _Client()
+        if len(self._clients) >= _MOST_CLIENTS:
+            self.counts["refused"] += 1
+            await connection.close(1013, "too many clients")
+            return
         if self._token is not None and not await self._knows(connection):
             self.counts["refused"] += 1
             await connection.close(1008, "hello refused")

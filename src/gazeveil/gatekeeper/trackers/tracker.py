@@ -13,6 +13,10 @@ from gazeveil.gaze.geometry import Space
 #: Lines about trackers go here: counts and reasons, never gaze.
 LOG = logging.getLogger("gazeveil.gatekeeper.trackers")
 
+#: For libraries whose own lines would hold gaze: `websockets` writes every frame to its log at level DEBUG, whatever the frame holds.
+QUIET = logging.getLogger("gazeveil.gatekeeper.quiet")
+QUIET.setLevel(logging.CRITICAL + 1)
+
 
 class Tracker(ABC):
     """A source of gaze; made by :func:`gazeveil.gatekeeper.trackers.open_tracker`.

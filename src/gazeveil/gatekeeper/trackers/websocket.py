@@ -18,7 +18,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, parse_json
 from gazeveil.gatekeeper.trackers.address import host_and_port, is_local
 from gazeveil.gatekeeper.trackers.channel import Channel
-from gazeveil.gatekeeper.trackers.tracker import LOG, back_off
+from gazeveil.gatekeeper.trackers.tracker import LOG, QUIET, back_off
 from gazeveil.gatekeeper.trackers.waiting import Waiting
 from gazeveil.gaze.geometry import Space
 
@@ -63,7 +63,9 @@ class ListeningTracker(Channel):
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Blocks of whichever tracker is connected; None when it goes."""
-        async with serve(self._serve, self.host, self.port, max_size=MOST_BYTES, compression=None, origins=[None], open_timeout=_HELLO_S) as server:
+        async with serve(
+            self._serve, self.host, self.port, max_size=MOST_BYTES, compression=None, origins=[None], open_timeout=_HELLO_S, logger=QUIET
+        ) as server:
             self.port = next(iter(server.sockets)).getsockname()[1]
             self.listening.set()
             try:
@@ -155,7 +157,7 @@ class ConnectingTracker(Channel):
         while not self._closing.is_set():
             live = False
             try:
-                async with connect(self.url, max_size=MOST_BYTES, compression=None, open_timeout=_HELLO_S) as connection:
+                async with connect(self.url, max_size=MOST_BYTES, compression=None, open_timeout=_HELLO_S, logger=QUIET) as connection:
                     if self._token is not None:
                         await connection.send(json.dumps({"type": "hello", "token": self._token}))
                     while not self._closing.is_set():
