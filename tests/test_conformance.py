@@ -30,6 +30,7 @@ TEXTS = [
     "event-synth-pd:k=3,gamma=1,reading=published", "event-synth-pd:k=3,gamma=2,probability=histogram,reading=published",
     "dpgazesynth:epsilon=1,G=12", "dpgazesynth:epsilon=1,G=12,reading=published",
     "dpgazesynth-one-report:epsilon=1,G=12", "dpgazesynth-one-report:epsilon=1,G=12,zones=2,order=2,motion=still",
+    "clock-render-k-same:k=3", "clock-render-dp-k-same:k=3,epsilon=1",
     "dp-k-same:k=3,epsilon=1", "marginals:k=3", "marginals:k=3,reading=published", "marginals:k=12,pd=randomised,length=1,delta=1/10",
     "heatmap-laplace:epsilon=1", "heatmap-gaussian:rho=1", "demographics:k=4", "demographics:k=4,mixed=True,attributes=age",
 ]  # fmt: skip

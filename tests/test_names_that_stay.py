@@ -28,6 +28,7 @@ STREAMS: dict[str, dict[str, object]] = {
     "kaleido": {"epsilon": 1, "w": 50, "r_deg": 2, "h": 2, "t_skip_ms": 50, "l_thresh_deg": 1},
     "kaleido-reserve": {"epsilon": 1, "w": 50, "r_deg": 2, "h": 2, "t_skip_ms": 50, "l_thresh_deg": 1},
     "kaleido-uniform": {"epsilon": 1, "w": 50, "r_deg": 2, "h": 2, "t_skip_ms": 50, "l_thresh_deg": 1},
+    "clock-render": {"epsilon": 10, "r_deg": 2, "slot_s": 0.25},
 }
 
 

@@ -34,6 +34,8 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "dct-knorm": ("tables.dct_knorm", "DCTKNorm"),
     "k-same-synth": ("synthesis.ksame_synth", "KSameSynth"),
     "clock-render": ("synthesis.clock_render", "ClockRender"),
+    "clock-render-k-same": ("synthesis.clock_k_same", "ClockRenderKSame"),
+    "clock-render-dp-k-same": ("synthesis.clock_dp_k_same", "ClockRenderDPKSame"),
     "event-synth-pd": ("synthesis.event_synth", "EventSynthPD"),
     "heatmap-gaussian": ("maps.heatmap", "HeatmapGaussian"),
     "heatmap-laplace": ("maps.heatmap", "HeatmapLaplace"),

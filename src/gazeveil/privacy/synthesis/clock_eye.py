@@ -5,13 +5,15 @@ A jump is a saccade along a straight line (on a sphere the great circle) with th
 ends. An Ornstein-Uhlenbeck process lies on top of everything: the unrest of a fixation and of the tracker. Places stop at the edges of a screen; on a
 sphere x wraps and y stops at the poles.
 
-Randomness here protects nothing. It comes from a counter through the finaliser of SplitMix64, so a sample's unrest is a function of the stream's key
-and the sample's number: the same in blocks of any size.
+Randomness here protects nothing. The unrest is one public path that goes round, the same for everybody; a stream begins at a random place of it. When a
+jump begins comes from a counter through the finaliser of SplitMix64. Both are functions of the stream's key and the sample's number: the same in
+blocks of any size.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +24,23 @@ from gazeveil.privacy.synthesis.clock_places import ENDS_X, ENDS_Y, JUMPS, LANDS
 #: Unrest of a fixation: standard deviation along an axis in degrees, and its time constant in seconds.
 UNREST_DEG, UNREST_S = 0.1, 0.15
 
+#: Samples of the path of unrest.
+PATH = 1 << 15
+
 #: The main sequence: milliseconds of a saccade of no length, and more for each degree.
 SACCADE_MS, SACCADE_MS_PER_DEG = 21.0, 2.2
 
-# Settings, by place: on a sphere, samples per second, edges (x, y), what is kept of the unrest from sample to sample, size of its steps, latest onset
-# of a jump and longest drift in samples.
-SPHERE, RATE, EDGE_X, EDGE_Y, KEPT, STEP, LATEST, LONGEST = range(8)
+# Settings, by place: on a sphere, samples per second, edges (x, y), latest onset of a jump and longest drift in samples.
+SPHERE, RATE, EDGE_X, EDGE_Y, LATEST, LONGEST = range(6)
 
-# State of a stream, by place: where gaze is, its unrest, drift per sample, samples of drift left, samples until a jump begins, samples of the jump
-# done and in all, where it began, where it lands, where the slot ends, is there gaze, samples of the slot left, degrees of x to a degree of arc.
-X, Y, U, V, DRIFT_X, DRIFT_Y, DRIFTS, WAITS, DONE, LASTS, FROM_X, FROM_Y, TO_X, TO_Y, END_X, END_Y, HAS, LEFT, STRETCH = range(19)
+# State of a stream, by place: where gaze was when it last landed or stopped, its drift per sample, samples of drift done and in all, samples until a jump
+# begins, samples of the jump done and in all, where it began, where it lands, is it short, where the slot ends, is there gaze, samples of the slot left,
+# degrees of x to a degree of arc.
+X, Y, DRIFT_X, DRIFT_Y, STEPS, DRIFTS, WAITS, DONE, LASTS, FROM_X, FROM_Y, TO_X, TO_Y, SHORT, END_X, END_Y, HAS, LEFT, STRETCH = range(19)
 STATE = 19
+
+# Up to this arc in degrees, and where the columns of a sphere are at least so wide, a saccade goes straight in degrees: that is next to the great circle.
+_SHORT_DEG, _WIDE = 15.0, 0.7
 
 _LAST_Y = math.nextafter(180.0, 0.0)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -54,8 +62,19 @@ def settings(sphere: bool, rate_hz: float, edges_deg: tuple[float, float], lates
     longest : int
         A drift to a new place takes so many samples at most.
     """
+    return np.array([sphere, rate_hz, *edges_deg, latest, longest], dtype=np.float64)
+
+
+@lru_cache(maxsize=16)
+def unrest(rate_hz: float) -> NDArray[np.float64]:
+    """The public path of unrest in degrees along two axes, shape (2, PATH): an Ornstein-Uhlenbeck process on a circle of samples."""
     kept = math.exp(-1.0 / (UNREST_S * rate_hz))
-    return np.array([sphere, rate_hz, *edges_deg, kept, UNREST_DEG * math.sqrt(1.0 - kept * kept), latest, longest], dtype=np.float64)
+    steps = np.random.default_rng(20240229).standard_normal((2, PATH)) * UNREST_DEG * math.sqrt(1.0 - kept * kept)
+    # a filter with one pole that goes round: the transform of u[i] = kept u[i - 1] + step[i]
+    turn = 1.0 - kept * np.exp(-2j * np.pi * np.arange(PATH // 2 + 1) / PATH)
+    path = np.fft.irfft(np.fft.rfft(steps) / turn, PATH)
+    path.flags.writeable = False
+    return path
 
 
 @compiled
@@ -64,32 +83,6 @@ def _mixed(key: np.uint64, number: int) -> np.uint64:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-@compiled
-def _two_bells(word: np.uint64) -> tuple[float, float]:
-    """Two sums of four uniform bytes each, brought to mean 0 and variance 1: normal enough for unrest, which sums many of them."""
-    # pairs of bytes are added in lanes of 16 bits, then the lanes
-    low = (word & np.uint64(0x00FF00FF00FF00FF)) + ((word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF))
-    one = (low & np.uint64(0xFFFF)) + ((low >> np.uint64(16)) & np.uint64(0xFFFF))
-    two = ((low >> np.uint64(32)) & np.uint64(0xFFFF)) + (low >> np.uint64(48))
-    return (np.float64(one) - 510.0) * 0.006765909, (np.float64(two) - 510.0) * 0.006765909
-
-
-@compiled
-def _on_the_way(x0: float, y0: float, x1: float, y1: float, share: float, sphere: bool) -> tuple[float, float]:
-    """The place at a share of the way from one place to another."""
-    if not sphere:
-        return x0 + share * (x1 - x0), y0 + share * (y1 - y0)
-    a0, b0, c0 = vector(x0, y0, True)
-    a1, b1, c1 = vector(x1, y1, True)
-    dot = min(max(a0 * a1 + b0 * b1 + c0 * c1, -1.0), 1.0)
-    arc = math.acos(dot)
-    sine = math.sin(arc)
-    if sine < 1e-6:
-        return x1, y1
-    p, q = math.sin((1.0 - share) * arc) / sine, math.sin(share * arc) / sine
-    return degrees(p * a0 + q * a1, p * b0 + q * b1, p * c0 + q * c1, True)
 
 
 @compiled
@@ -109,12 +102,22 @@ def _apart_deg(x0: float, y0: float, x1: float, y1: float, sphere: bool) -> floa
 
 
 @compiled
-def _drift_to_end(state: NDArray[np.float64], settings: NDArray[np.float64]) -> None:
+def _settle(x: float, y: float, state: NDArray[np.float64], settings: NDArray[np.float64]) -> None:
+    """Gaze is at a place, and drifts to where the slot ends."""
     sphere, left = settings[SPHERE] == 1.0, min(state[LEFT], settings[LONGEST])
-    state[DRIFTS] = left
-    state[STRETCH] = 1.0 / max(math.sin(math.radians(state[Y])), 0.02) if sphere else 1.0
+    state[X], state[Y], state[STEPS], state[DRIFTS] = x, y, 0.0, left
+    state[STRETCH] = 1.0 / max(math.sin(math.radians(y)), 0.02) if sphere else 1.0
     if left > 0.0:
-        state[DRIFT_X], state[DRIFT_Y] = _across(state[X], state[END_X], sphere) / left, (state[END_Y] - state[Y]) / left
+        state[DRIFT_X], state[DRIFT_Y] = _across(x, state[END_X], sphere) / left, (state[END_Y] - y) / left
+
+
+@compiled
+def _stop(state: NDArray[np.float64]) -> None:
+    """What is under way ends where it is."""
+    if state[LASTS] == 0.0:
+        done = min(state[STEPS], state[DRIFTS])
+        state[X], state[Y] = state[X] + done * state[DRIFT_X], state[Y] + done * state[DRIFT_Y]
+    state[STEPS], state[DRIFTS], state[DRIFT_X], state[DRIFT_Y], state[LASTS], state[WAITS] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 
 
 @compiled
@@ -122,36 +125,32 @@ def _begin_slot(place: NDArray[np.float64], length: int, onset: int, state: NDAr
     state[LEFT], state[END_X], state[END_Y] = float(length), place[ENDS_X], place[ENDS_Y]
     if place[SHOWN] == 0.0:
         state[HAS] = 0.0
-        return
-    if state[HAS] == 0.0:
-        state[HAS], state[X], state[Y], state[WAITS], state[LASTS], state[DONE] = 1.0, place[LANDS_X], place[LANDS_Y], 0.0, 0.0, 0.0
-        _drift_to_end(state, settings)
+    elif state[HAS] == 0.0:
+        state[HAS], state[WAITS], state[LASTS] = 1.0, 0.0, 0.0
+        _settle(place[LANDS_X], place[LANDS_Y], state, settings)
     elif place[JUMPS] == 1.0:
-        # what was under way stops here
-        state[LASTS], state[DRIFTS], state[WAITS], state[TO_X], state[TO_Y] = 0.0, 0.0, 1.0 + onset, place[LANDS_X], place[LANDS_Y]
-    elif state[LASTS] == 0.0:
-        state[WAITS] = 0.0
-        _drift_to_end(state, settings)
+        _stop(state)
+        state[WAITS], state[TO_X], state[TO_Y] = 1.0 + onset, place[LANDS_X], place[LANDS_Y]
+    elif state[LASTS] == 0.0 and state[WAITS] == 0.0:
+        _stop(state)
+        _settle(state[X], state[Y], state, settings)
 
 
 @compiled
-def _move(state: NDArray[np.float64], settings: NDArray[np.float64]) -> None:
-    """One sample of a jump, or of waiting for it."""
+def _begin_jump(state: NDArray[np.float64], settings: NDArray[np.float64]) -> None:
     sphere = settings[SPHERE] == 1.0
-    if state[WAITS] > 0.0:
-        state[WAITS] -= 1.0
-        if state[WAITS] > 0.0:
-            return
-        away = _apart_deg(state[X], state[Y], state[TO_X], state[TO_Y], sphere)
-        lasts = np.rint((SACCADE_MS + SACCADE_MS_PER_DEG * away) * 1e-3 * settings[RATE])
-        state[FROM_X], state[FROM_Y], state[DONE], state[LASTS] = state[X], state[Y], 0.0, max(lasts, 1.0)
-    state[DONE] += 1.0
-    t = state[DONE] / state[LASTS]
-    share = t * t * t * (10.0 + t * (6.0 * t - 15.0))
-    state[X], state[Y] = _on_the_way(state[FROM_X], state[FROM_Y], state[TO_X], state[TO_Y], share, sphere)
-    if state[DONE] == state[LASTS]:
-        state[X], state[Y], state[LASTS] = state[TO_X], state[TO_Y], 0.0
-        _drift_to_end(state, settings)
+    x, y, to_x, to_y = state[X], state[Y], state[TO_X], state[TO_Y]
+    away = _apart_deg(x, y, to_x, to_y, sphere)
+    state[LASTS] = max(np.rint((SACCADE_MS + SACCADE_MS_PER_DEG * away) * 1e-3 * settings[RATE]), 1.0)
+    state[FROM_X], state[FROM_Y], state[DONE], state[WAITS] = x, y, 0.0, 0.0
+    wide = min(math.sin(math.radians(y)), math.sin(math.radians(to_y))) >= _WIDE
+    state[SHORT] = 1.0 if not sphere or (wide and away <= _SHORT_DEG) else 0.0
+
+
+@compiled
+def _share(t: float) -> float:
+    """Share of the way of a minimum-jerk movement at a share of its time."""
+    return t * t * t * (10.0 + t * (6.0 * t - 15.0))
 
 
 @compiled
@@ -164,6 +163,7 @@ def look(
     length: int,
     early: int,
     settings: NDArray[np.float64],
+    unrest: NDArray[np.float64],
     states: NDArray[np.float64],
     keys: NDArray[np.uint64],
     numbers: NDArray[np.int64],
@@ -182,6 +182,8 @@ def look(
         Samples of a slot.
     early : int
         A slot that begins with the block is so many samples shorter, and those after it are so much earlier.
+    settings, unrest : arrays
+        Of :func:`settings` and :func:`unrest`.
     states : array of float64, shape (streams, STATE)
         Updated.
     keys : array of uint64, shape (streams,)
@@ -189,53 +191,91 @@ def look(
     numbers : array of int64, shape (streams,)
         Numbers of the first samples; updated.
     """
-    sphere, kept, step, latest = settings[SPHERE] == 1.0, settings[KEPT], settings[STEP], int(settings[LATEST])
+    sphere, latest = settings[SPHERE] == 1.0, int(settings[LATEST])
     edge_x, edge_y = settings[EDGE_X], settings[EDGE_Y]
-    n = x_deg.shape[1]
+    n, around = x_deg.shape[1], np.int64(unrest.shape[1] - 1)
     for s in range(x_deg.shape[0]):
         state, key, number = states[s], keys[s], numbers[s]
+        xs, ys, seen = x_deg[s], y_deg[s], valid[s]
+        begin = np.int64(key & np.uint64(around)) + number
         i, slot, until = 0, 0, left
-        u, v = state[U], state[V]
         while True:
             stop = n if slot == places.shape[1] else until
             while i < stop:
                 many = stop - i
                 if state[HAS] == 0.0:
                     for k in range(i, stop):
-                        x_deg[s, k], y_deg[s, k], valid[s, k] = np.nan, np.nan, False
+                        xs[k], ys[k], seen[k] = np.nan, np.nan, False
                     state[LEFT] -= many
                     i = stop
                     break
-                if state[WAITS] > 1.0:
-                    many = min(many, int(state[WAITS]) - 1)
-                    state[WAITS] -= many
-                elif state[WAITS] == 1.0 or state[LASTS] > 0.0:
-                    many = 1
-                    _move(state, settings)
-                x, y, drift_x, drift_y, stretch = state[X], state[Y], 0.0, 0.0, state[STRETCH]
-                if state[DRIFTS] > 0.0:
-                    many = min(many, int(state[DRIFTS]))
-                    drift_x, drift_y = state[DRIFT_X], state[DRIFT_Y]
-                    state[DRIFTS] -= many
-                for k in range(i, i + many):
-                    one, two = _two_bells(_mixed(key, number + k))
-                    u, v = kept * u + step * one, kept * v + step * two
-                    x, y = x + drift_x, y + drift_y
-                    a, b = x + u * stretch, y + v
-                    if sphere:
-                        a = a if 0.0 <= a < 360.0 else a - 360.0 * math.floor(a / 360.0)
-                        a, b = (a if a < 360.0 else 0.0), min(max(b, 0.0), _LAST_Y)
+                if state[WAITS] == 1.0:
+                    _begin_jump(state, settings)
+                # the path of unrest is read in one piece
+                at = (begin + i) & around
+                many = min(many, around + 1 - at)
+                u, v, out_x, out_y = unrest[0, at : at + many], unrest[1, at : at + many], xs[i : i + many], ys[i : i + many]
+                x, y, done, stretch = state[X], state[Y], state[STEPS], state[STRETCH]
+                if state[LASTS] > 0.0:
+                    done, lasts, from_x, from_y = state[DONE], state[LASTS], state[FROM_X], state[FROM_Y]
+                    many, each = min(many, int(lasts - done)), 1.0 / lasts
+                    if state[SHORT] == 1.0:
+                        way_x, way_y = _across(from_x, state[TO_X], sphere), state[TO_Y] - from_y
+                        for k in range(many):
+                            share = _share((done + 1.0 + k) * each)
+                            x, y = from_x + share * way_x, from_y + share * way_y
+                            out_x[k], out_y[k] = x + stretch * u[k], y + v[k]
                     else:
-                        a, b = min(max(a, -edge_x), edge_x), min(max(b, -edge_y), edge_y)
-                    x_deg[s, k], y_deg[s, k], valid[s, k] = a, b, True
-                state[X], state[Y] = x, y
+                        # along the great circle through both places
+                        a0, b0, c0 = vector(from_x, from_y, True)
+                        a1, b1, c1 = vector(state[TO_X], state[TO_Y], True)
+                        cos = min(max(a0 * a1 + b0 * b1 + c0 * c1, -1.0), 1.0)
+                        arc, sin = math.acos(cos), max(math.sqrt(1.0 - cos * cos), 1e-6)
+                        for k in range(many):
+                            way = _share((done + 1.0 + k) * each) * arc
+                            q = math.sin(way) / sin
+                            p = math.cos(way) - q * cos
+                            x, y = degrees(p * a0 + q * a1, p * b0 + q * b1, p * c0 + q * c1, True)
+                            out_x[k], out_y[k] = x + stretch * u[k], y + v[k]
+                    state[X], state[Y], state[DONE] = x, y, done + many
+                else:
+                    drift_x, drift_y = state[DRIFT_X], state[DRIFT_Y]
+                    if state[WAITS] > 1.0:
+                        many = min(many, int(state[WAITS]) - 1)
+                        state[WAITS] -= many
+                    if done >= state[DRIFTS]:
+                        x, y, drift_x, drift_y = x + state[DRIFTS] * drift_x, y + state[DRIFTS] * drift_y, 0.0, 0.0
+                    else:
+                        many = min(many, int(state[DRIFTS] - done))
+                        state[STEPS] += many
+                    for k in range(many):
+                        out_x[k] = x + (done + 1.0 + k) * drift_x + stretch * u[k]
+                    for k in range(many):
+                        out_y[k] = y + (done + 1.0 + k) * drift_y + v[k]
+                for k in range(many):  # without a branch, so that several samples are written at a time
+                    a, b = out_x[k], out_y[k]
+                    if sphere:
+                        a -= 360.0 * np.floor(a * (1.0 / 360.0))
+                        a = a if a < 360.0 else 0.0
+                        b = b if b > 0.0 else 0.0
+                        b = b if b < _LAST_Y else _LAST_Y
+                    else:
+                        a = a if a > -edge_x else -edge_x
+                        a = a if a < edge_x else edge_x
+                        b = b if b > -edge_y else -edge_y
+                        b = b if b < edge_y else edge_y
+                    out_x[k], out_y[k] = a, b
+                for k in range(i, i + many):
+                    seen[k] = True
                 state[LEFT] -= many
                 i += many
+                if state[LASTS] > 0.0 and state[DONE] == state[LASTS]:
+                    state[LASTS] = 0.0
+                    _settle(state[TO_X], state[TO_Y], state, settings)
             if slot == places.shape[1]:
                 break
-            onset = _mixed(key ^ _GOLDEN, number + i) % np.uint64(latest + 1)
+            onset = _mixed(key, number + i) % np.uint64(latest + 1)
             until = i + (length if slot > 0 or left > 0 else length - early)
             _begin_slot(places[s, slot], until - i, int(onset), state, settings)
             slot += 1
-        state[U], state[V] = u, v
         numbers[s] = number + n

@@ -92,7 +92,8 @@ class ClockStage(Stage):
         x, y, ok = self.slots.take(x_deg, y_deg, valid)
         said = np.empty((*x.shape, places.PLACE))
         places.follow(x, y, ok, self.model, self.gaze, said)
-        eye.look(x_deg, y_deg, valid, said, left, length, 0, self.settings, self.eyes, self.keys, self.numbers)
+        path = eye.unrest(float(self.settings[eye.RATE]))
+        eye.look(x_deg, y_deg, valid, said, left, length, 0, self.settings, path, self.eyes, self.keys, self.numbers)
         return t_ns, x_deg, y_deg, valid
 
 
@@ -133,4 +134,5 @@ def show(
     # jumps begin up to `latest` samples after a slot and last a while: in the mean they cross its beginning
     early = min(length - 1, int(settings[eye.LATEST]) // 2 + round(0.5e-3 * (eye.SACCADE_MS + 10.0 * eye.SACCADE_MS_PER_DEG) * float(settings[eye.RATE])))
     numbers = np.zeros(len(keys), dtype=np.int64)
-    eye.look(x_deg, y_deg, valid, said, 0, length, early, settings, np.zeros((len(keys), eye.STATE)), keys, numbers)
+    path, eyes = eye.unrest(float(settings[eye.RATE])), np.zeros((len(keys), eye.STATE))
+    eye.look(x_deg, y_deg, valid, said, 0, length, early, settings, path, eyes, keys, numbers)

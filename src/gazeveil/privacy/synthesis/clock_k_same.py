@@ -1,0 +1,189 @@
+"""`clock-render-k-same`: groups of people share where they look on one public clock; one public eye renders it for each of them.
+
+For N >= k people:
+
+1. one partition of all people for everything, in floor(N / k) groups of k to 2k - 1, drawn without looking at the data; 2. for each group and each
+stimulus, session and task: if fewer than k members have it, it is left out for the whole group; 3. in each slot of the clock the group looks at the
+mean of its members' places, each weighted by how many look there (as `match="crowd"` of k-same-synth); slots in which
+   fewer than k members were seen are filled from the one before, for a second. The release is as long as the k-th longest of the members' recordings;
+4. every member, those without data too, gets a recording rendered from these places by the eye of `clock-render`.
+
+Within a group only public randomness differs. Nothing of when eyes move, how fast, and of what trackers add is anybody's. Proof:
+proofs/clock-render-k-same.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.synthesis.clock_shared import Key, Law, Seen, all_seen, length_of, rendered
+from gazeveil.privacy.synthesis.ksame_synth import _common_space, _mean
+from gazeveil.privacy.synthesis.pairs import NEAR_DEG
+from gazeveil.privacy.tables.partition import random_groups
+
+_NOT_COVERED = (
+    "what all members of a group have in common",
+    "which stimuli a group saw, and how long its recordings are",
+    "somebody who knows the other members' raw data and can subtract it",
+    "a second release about the same people with another partition",
+)
+
+_NEIGHBOURS = "not a comparison of two datasets: everything released under one person's name is drawn from the same law as that of at least k - 1 others"
+
+
+@dataclass(frozen=True)
+class ClockRenderKSame(Mechanism[Cohort]):
+    """Replace each person's recordings by renderings of where their group looked.
+
+    Parameters
+    ----------
+    k : int
+        Smallest group, at least 2.
+    slot_s : number
+        Seconds of a slot of the clock; whole samples, rounded up.
+
+    Examples
+    --------
+    >>> print(ClockRenderKSame(4))
+    clock-render-k-same:k=4,slot_s=1/4,reading=corrected
+    """
+
+    k: int
+    slot_s: Number = Fraction(1, 4)
+
+    name: ClassVar[str] = "clock-render-k-same"
+    kind: ClassVar[str] = "cohort"
+    paper: ClassVar[str] = "ours; groups as in k-same-synth of S004, corrected"
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim("k-anonymity", "user", "proved", "one partition for everything, places shared on a public clock, and one public eye")
+    }
+
+    def check(self) -> None:
+        """Store the numbers exactly."""
+        self.store("k", checks.count(self.name, "k", self.k, least=2))
+        self.store("slot_s", slot_seconds(self.name, self.slot_s))
+
+    def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
+        """Render a cohort; see :class:`Mechanism`. Recordings that are not loaded yet are rendered each time they are looked at, the same each time.
+
+        Raises
+        ------
+        ParameterError
+            For anything but a Cohort.
+        DataError
+            For fewer than k people, a sphere and a screen under one stimulus, or nothing that k members of a group have in common.
+        """
+        laws, notes = self._laws(data, Words(source(seed, self.name)))
+        eyes = dict(zip(sorted(laws), source(seed, self.name, "eye").take(len(laws)).tolist(), strict=True))
+        out = Cohort(rendered(laws, eyes, any(isinstance(item, Handle) for item in data.items)), name=data.name)
+        guarantee = Guarantee(
+            "k-anonymity",
+            "user",
+            _NEIGHBOURS,
+            {"k": Fraction(self.k)},
+            mechanism=self.title,
+            assumptions=("the release is the only one made about these people", ASSUMPTION),
+            not_covered=_NOT_COVERED,
+            reason="proofs/clock-render-k-same.md",
+        )
+        return Release(out, guarantee if seed is None else guarantee.tested(), self.provenance(seed), notes)
+
+    def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Law]:
+        """What :meth:`release` with the same seed renders, by (person, stimulus, session, task): what the promise is about."""
+        return self._laws(data, Words(source(seed, self.name)))[0]
+
+    def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Law], dict[str, int]]:
+        people = enough_people(self.name, data, self.k)
+        known = all_seen(data, Fraction(self.slot_s))
+        notes = {"recordings_of_unknown_rate": sum(not s.rate_hz > 0 for s in known.values()), "suppressed": 0}
+        cells = sorted({key[1:] for key in known})
+        given: dict[Key, Law] = {}
+        for group in random_groups(len(people), self.k, words):
+            members = [people[i] for i in group]
+            for cell in cells:
+                having = [known[p, *cell] for p in members if (p, *cell) in known and known[p, *cell].rate_hz > 0]
+                if len(having) >= self.k:
+                    given.update(dict.fromkeys([(p, *cell) for p in members], self._shared(having)))
+                else:
+                    notes["suppressed"] += any((p, *cell) in known for p in members)
+        if not given:
+            raise DataError(
+                f"No stimulus, session and task has recordings of {self.k} members of one group. Choose a smaller k, or give recordings that belong"
+                " together the same names. Nothing was released."
+            )
+        return given, notes
+
+    def _shared(self, members: Sequence[Seen]) -> Law:
+        """Where a group looked."""
+        space, rate = _common_space([m.space for m in members]), _mean([m.rate_hz for m in members])
+        seconds = sorted((m.seconds for m in members), reverse=True)[self.k - 1]
+        length, samples = length_of(Fraction(self.slot_s), rate), round(seconds * rate)
+        slots = -(-samples // length)
+        places = np.stack([m.at(rate, length, slots) for m in members])
+        return Law(space, rate, samples, length, crowd(places, self.k, isinstance(space, Sphere)))
+
+
+def crowd(places: NDArray[np.float64], k: int, on_sphere: bool) -> NDArray[np.float64]:
+    """The place of a group in each slot: the mean of its members', weighted by the square of how many look there.
+
+    Parameters
+    ----------
+    places : array, shape (members, slots, 3)
+        NaN where a member was not seen.
+    k : int
+        Least number of members who must have been seen.
+    on_sphere : bool
+        Whether places are unit vectors.
+
+    Returns
+    -------
+    array, shape (slots, 3)
+        NaN where fewer than k were seen.
+    """
+    there: NDArray[np.bool_] = np.isfinite(places[:, :, 0])
+    known = np.where(there[:, :, None], places, 0.0)
+    near = np.radians(NEAR_DEG) if on_sphere else NEAR_DEG
+    total, weights = np.zeros(places.shape[1:]), np.zeros(places.shape[1])
+    for m in range(len(places)):
+        away = ((known - known[m]) ** 2).sum(axis=2)
+        agree = (np.exp(-away / (2 * near * near)) * there).sum(axis=0)
+        weight = np.where(there[m], agree * agree, 0.0)
+        total += weight[:, None] * known[m]
+        weights += weight
+    enough = there.sum(axis=0) >= k
+    return np.where(enough[:, None], total / np.where(enough, weights, 1.0)[:, None], np.nan)
+
+
+def slot_seconds(owner: str, value: Number) -> Fraction:
+    """A length of slots that makes sense."""
+    found = exact(owner, "slot_s", value, above=0)
+    if found > 3600:
+        checks.refuse(owner, "slot_s", "at most 3600", value)
+    return found
+
+
+def enough_people(owner: str, data: Cohort, k: int) -> list[str]:
+    """The people of a cohort, sorted; fewer than k are refused."""
+    if not isinstance(data, Cohort):
+        checks.refuse(owner, "data", "a Cohort", data, "Put recordings into one with gazeveil.Cohort(recordings).")
+    people = sorted({key[0] for key in data.keys})
+    if len(people) < k:
+        raise DataError(
+            f"{owner} with k = {k} needs at least {k} people, and this cohort has recordings of {len(people)}. Choose a smaller k. Nothing was released."
+        )
+    return people
