@@ -252,7 +252,7 @@ def latents(rng: np.random.Generator, people: int, each: int, size: int = 3) -> 
 def test_the_saccade_test_asks_all_others_or_those_of_the_same_index(same_index: bool) -> None:
     rng = np.random.default_rng(7)
     passes = 0
-    for case in range(60):
+    for case in range(200):
         records = latents(rng, 6, 5)
         mine = records.person == 2
         own = Latents(records.mean[mine], records.spread[mine], records.person[mine], records.index[mine])
@@ -262,8 +262,8 @@ def test_the_saccade_test_asks_all_others_or_those_of_the_same_index(same_index:
             asked = [log_p[e][(records.person == p) & ((records.index == e) | (not same_index))].tolist() for p in range(6) if p != 2]
             assert passed[e] == brute_test(float(log_p[e][mine][e]), asked, 3, width(2))[2]
         passes += int(passed.sum())
-    # with one event of each other person fewer are plausible than with five
-    assert (5 < passes < 50) if same_index else (passes > 80)
+    # 1,000 events; with one event of each other person fewer are plausible than with five
+    assert (20 < passes < 170) if same_index else (passes > 270)
 
 
 # --- whole sequences, and what the random threshold is worth -------------------------------------------------------------------------
