@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from gatekeeper_running import Process, free_port  # noqa: E402
 
 #: Colours of a picture.
-COLOURS = 96
+COLOURS = 160
 
 
 def picture(page: Page, name: str, height: int | None = None, settle_ms: int = 1500) -> None:
@@ -31,7 +31,7 @@ def picture(page: Page, name: str, height: int | None = None, settle_ms: int = 1
         expect(page.locator("#said")).to_be_empty(timeout=15_000)
     page.wait_for_timeout(settle_ms)
     path = FIGURES / f"gatekeeper-{name}.png"
-    page.evaluate("scrollTo(0, 0)")
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
     size = page.viewport_size
     assert size is not None
     page.screenshot(path=path, full_page=height is not None, clip={"x": 0, "y": 0, "width": size["width"], "height": height} if height else None)

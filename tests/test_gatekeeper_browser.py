@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ pytest.importorskip("playwright", reason="playwright is not installed: the pages
 from playwright.sync_api import Browser, BrowserContext, Page, Route, WebSocketRoute, expect, sync_playwright
 
 from gatekeeper_running import ALL, Process, free_port
+from gazeveil.gatekeeper import server
 
 KALEIDO = "kaleido-uniform:epsilon=1,w=60,r_deg=5"
 WAIT_MS = 15_000
@@ -434,6 +436,23 @@ def test_tokens_are_shown_once_and_the_certificate_and_the_audit_log_are_there(d
     assert "newcomer" not in page.inner_text("#audit-rows"), "names are hashed"
     page.click("#audit-check")
     expect(page.locator("#audit-state")).to_have_text("Chain verified")
+
+
+WEB = Path(server.__file__).parent / "web"
+SCRIPTS = sorted(WEB.rglob("*.js"))
+
+
+def test_scripts_are_short_parse_and_never_make_markup_of_text() -> None:
+    assert len(SCRIPTS) > 15
+    for script in SCRIPTS:
+        text = script.read_text(encoding="utf-8")
+        assert len(text.splitlines()) < 400, script.name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), script.name
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed: the scripts are parsed by Chromium alone")
+    for script in SCRIPTS:
+        assert subprocess.run([node, "--check", str(script)], capture_output=True, check=False).returncode == 0, script.name
 
 
 EVIL = "<img src=x onerror=document.title='broken'>"

@@ -18,7 +18,7 @@ const STATES = /** @type {Record<string, [string, string]>} */ ({
 export const scopeWords = (scope) => SCOPE_WORDS[scope] ?? scope;
 
 /** A rule of the policy for people: "kaleido:epsilon<=1,w>=60" is "kaleido with epsilon ≤ 1, w ≥ 60". @param {string} rule */
-export const ruleWords = (rule) => rule.replace(":", " with ").replaceAll(",", ", ").replaceAll("<=", " ≤ ").replaceAll(">=", " ≥ ").replaceAll(/ {2,}/g, " ");
+export const ruleWords = (rule) => rule.replace(":", " with ").replaceAll(",", ", ").replaceAll(/\s*<=\s*/g, "\u00a0≤\u00a0").replaceAll(/\s*>=\s*/g, "\u00a0≥\u00a0").replaceAll(/(\w)=(?=\w)/g, "$1\u00a0=\u00a0");
 
 /** @param {string[]} scopes @param {string[]} mechanisms */
 function tags(scopes, mechanisms) {
@@ -57,7 +57,7 @@ export function appCard(app, { onGrant, onRevoke, onToken }) {
     active && grant ? tags(grant.scopes ?? [], grant.mechanisms ?? []) : el("p", { class: "quiet" }, "It gets nothing."),
     active && grant?.expires_ns ? el("p", { class: "quiet facts" }, `Ends ${clock(grant.expires_ns)}`) : null,
     ...app.budgets.map(bar),
-    streams.length ? el("ul", { class: "tags", "aria-label": "Open now" }, ...streams.map((s) => el("li", {}, s.mechanism ? `${s.what}: ${s.mechanism}` : s.what))) : null,
+    streams.length ? el("ul", { class: "tags", "aria-label": "Open now" }, ...streams.map((s) => el("li", { class: "open" }, s.mechanism ? `${s.what} through ${ruleWords(s.mechanism)}` : s.what))) : null,
     app.origins?.length ? el("p", { class: "quiet facts" }, `Only from ${app.origins.join(", ")}`) : null,
     el("div", { class: "row actions" },
       el("button", { type: "button", class: active ? "" : "primary", "data-name": "grant", "aria-label": `${active ? "Change" : "Grant"} ${app.app}`, onclick: () => onGrant(app) }, active ? "Change…" : "Grant…"),

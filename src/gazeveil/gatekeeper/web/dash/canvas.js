@@ -10,11 +10,19 @@
 
 const STEPS = 8;
 
-/** @param {Space} space @param {boolean} front @returns {Window} */
-export function windowOf(space, front) {
+/** Everything there is to see. @param {Space} space @returns {Window} */
+export function windowOf(space) {
   const sphere = space.kind === "sphere";
-  if (sphere && front) return { left: 120, top: 60, width: 120, height: 60 };
   return sphere ? { left: 0, top: 0, width: 360, height: 180 } : { left: -space.width_deg / 2, top: -space.height_deg / 2, width: space.width_deg, height: space.height_deg };
+}
+
+/** A third of it around a place, on whole steps so that it moves seldom. @param {Space} space @param {number} x_deg @param {number} y_deg @returns {Window} */
+export function windowNear(space, x_deg, y_deg) {
+  const all = windowOf(space);
+  const [width, height] = [all.width / 3, all.height / 3];
+  const within = (/** @type {number} */ value, /** @type {number} */ low, /** @type {number} */ high) => Math.min(high, Math.max(low, value));
+  const [left, top] = [x_deg - width / 2, y_deg - height / 2];
+  return { left: space.kind === "sphere" ? left : within(left, all.left, all.left + all.width - width), top: within(top, all.top, all.top + all.height - height), width, height };
 }
 
 /** Colours of the page's scheme, read once for each drawing. @param {HTMLElement} element */
@@ -25,10 +33,11 @@ export function inks(element) {
 }
 
 export class Plane {
-  /** @param {HTMLCanvasElement} canvas @param {Space} space @param {boolean} front */
-  constructor(canvas, space, front) {
+  /** @param {HTMLCanvasElement} canvas @param {Space} space @param {Window} shown */
+  constructor(canvas, space, shown) {
     this.canvas = canvas;
-    this.window = windowOf(space, front);
+    this.window = shown;
+    this.sphere = space.kind === "sphere";
     const ratio = Math.min(2, window.devicePixelRatio || 1);
     const width = Math.max(1, Math.round(canvas.clientWidth * ratio));
     const height = Math.round((width * this.window.height) / this.window.width);
@@ -43,15 +52,19 @@ export class Plane {
     this.pen.clearRect(0, 0, width, height);
   }
 
-  /** @param {number} x_deg */
-  x(x_deg) { return (x_deg - this.window.left) * this.scale; }
+  /** Directions go round: what is left of 0 degrees is at 360. @param {number} x_deg */
+  x(x_deg) {
+    const past = x_deg - this.window.left;
+    return (this.sphere && (past < 0 || past > 360) ? ((past % 360) + 360) % 360 : past) * this.scale;
+  }
+
   /** @param {number} y_deg */
   y(y_deg) { return (y_deg - this.window.top) * this.scale; }
 
   /** @param {number} step_deg @param {string} colour */
   grid(step_deg, colour) {
     const { pen, window: w } = this;
-    if (step_deg * this.scale < 6) return;
+    if (step_deg * this.scale < 8) return;
     pen.strokeStyle = colour;
     pen.lineWidth = 1;
     pen.globalAlpha = 0.55;
@@ -65,12 +78,12 @@ export class Plane {
   /** The borders of the tiles. @param {[number, number]} tiles @param {Space} space @param {string} colour */
   tiles(tiles, space, colour) {
     if (tiles[0] > 12) return;
-    const all = windowOf(space, false);
+    const all = windowOf(space);
     const { pen } = this;
     pen.strokeStyle = colour;
-    pen.lineWidth = this.ratio;
+    pen.lineWidth = 1.5 * this.ratio;
     pen.beginPath();
-    for (let i = 1; i < tiles[0]; i += 1) { const x = this.x(all.left + (i * all.width) / tiles[0]); pen.moveTo(x, 0); pen.lineTo(x, this.canvas.height); }
+    for (let i = 0; i < tiles[0]; i += 1) { const x = this.x(all.left + (i * all.width) / tiles[0]); pen.moveTo(x, 0); pen.lineTo(x, this.canvas.height); }
     for (let i = 1; i < tiles[1]; i += 1) { const y = this.y(all.top + (i * all.height) / tiles[1]); pen.moveTo(0, y); pen.lineTo(this.canvas.width, y); }
     pen.stroke();
   }
@@ -92,7 +105,7 @@ export class Plane {
       if (!joined) {
         path.moveTo(x + radius, y);
         path.arc(x, y, radius, 0, 7);
-      } else if (before && Math.abs(before.x - point.x) < 180) {
+      } else if (before && Math.abs(this.x(before.x) - x) < 180 * this.scale) {
         // A step over the edge of the sphere is not a line across the picture.
         path.moveTo(this.x(before.x), this.y(before.y));
         path.lineTo(x, y);
@@ -123,9 +136,19 @@ export class Plane {
     pen.globalAlpha = 1;
   }
 
+  /** @param {{x_deg: number, y_deg: number, width_deg: number, height_deg: number}} area @param {string} colour @param {number} alpha */
+  area(area, colour, alpha) {
+    const { pen } = this;
+    pen.strokeStyle = colour;
+    pen.lineWidth = 2 * this.ratio;
+    pen.globalAlpha = alpha;
+    pen.strokeRect(this.x(area.x_deg), this.y(area.y_deg), area.width_deg * this.scale, area.height_deg * this.scale);
+    pen.globalAlpha = 1;
+  }
+
   /** @param {number} tile counted row by row @param {[number, number]} tiles @param {Space} space @param {string} colour */
   tile(tile, tiles, space, colour) {
-    const all = windowOf(space, false);
+    const all = windowOf(space);
     const width = all.width / tiles[0];
     const height = all.height / tiles[1];
     const { pen } = this;

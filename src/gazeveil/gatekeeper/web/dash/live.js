@@ -2,7 +2,7 @@
  * What the device sees beside what each app was sent. The owner's WebSocket; nothing of it is stored.
  * @module
  */
-import { Plane, inks } from "./canvas.js";
+import { Plane, inks, windowNear, windowOf } from "./canvas.js";
 import { byId, el } from "./dom.js";
 
 const KEEP_MS = 4000;
@@ -16,6 +16,8 @@ class View {
     this.points = [];
     /** @type {{t: number, x: number, y: number, kind: string}[]} */
     this.cells = [];
+    /** @type {Map<string, {t: number, area: any}>} */
+    this.areas = new Map();
     /** @type {number|null} */
     this.tile = null;
     this.count = 0;
@@ -35,7 +37,8 @@ class View {
       return;
     }
     this.count += 1;
-    if (message.tile !== undefined) this.tile = message.tile;
+    if (message.area) this.areas.set(String(message.area.id ?? message.area.name), { t: now, area: message.area });
+    else if (message.tile !== undefined) this.tile = message.tile;
     else if (typeof message.x_deg === "number") this.cells.push({ t: now, x: message.x_deg, y: message.y_deg, kind: message.kind ?? message.what });
     this.cells.splice(0, Math.max(0, this.cells.length - 60));
   }
@@ -50,6 +53,8 @@ export class Live {
     this.apps = new Map();
     this.space = { kind: "sphere", width_deg: 360, height_deg: 180 };
     this.level = { resolution_deg: 5, tiles: /** @type {[number, number]} */ ([8, 4]) };
+    /** Middle of what is shown, in degrees; follows the gaze when it comes near the edge. */
+    this.middle = { x: 180, y: 90 };
     this.failures = 0;
     this.connected = false;
     this.paused = false;
@@ -126,29 +131,42 @@ export class Live {
 
   /** @param {number} now */
   #draw(now) {
-    const front = byId("live-span").value === "front";
+    const shown = byId("live-span").value === "near" ? this.#near() : windowOf(this.space);
     const colours = inks(document.documentElement);
     byId("live-none").hidden = this.apps.size > 0;
     const device = this.device;
-    const plane = new Plane(device.canvas, this.space, front);
+    const plane = new Plane(device.canvas, this.space, shown);
     plane.tiles(this.level.tiles, this.space, colours.line);
     device.points = device.points.filter((p) => now - p.t < KEEP_MS);
     if (device.points.length) plane.trace(device.points, now, KEEP_MS, colours.raw, true);
     else plane.note(this.connected ? "No gaze is seen." : "Connecting to the device…", colours.quiet);
     setText(byId("live-device-facts"), "Raw gaze. It is looked at once and forgotten.");
-    for (const { view, facts } of this.apps.values()) this.#drawApp(view, facts, now, front, colours);
+    for (const { view, facts } of this.apps.values()) this.#drawApp(view, facts, now, shown, colours);
   }
 
-  #drawApp(view, facts, now, front, colours) {
-    const plane = new Plane(view.canvas, this.space, front);
+  /** The window moves by whole steps when the gaze has left its inner part, so that the picture stays still most of the time. */
+  #near() {
+    const last = this.device.points.findLast((p) => p.valid);
+    const shown = windowNear(this.space, this.middle.x, this.middle.y);
+    if (last) {
+      const off = (/** @type {number} */ d) => (this.space.kind === "sphere" ? ((d + 540) % 360) - 180 : d);
+      const [dx, dy] = [off(last.x - this.middle.x), last.y - (shown.top + shown.height / 2)];
+      if (Math.abs(dx) > 0.38 * shown.width || Math.abs(dy) > 0.38 * shown.height) this.middle = { x: 15 * Math.round(last.x / 15), y: 15 * Math.round(last.y / 15) };
+    }
+    return windowNear(this.space, this.middle.x, this.middle.y);
+  }
+
+  #drawApp(view, facts, now, shown, colours) {
+    const plane = new Plane(view.canvas, this.space, shown);
     plane.grid(this.level.resolution_deg, colours.line);
     plane.tiles(this.level.tiles, this.space, colours.line);
+    for (const { t, area } of view.areas.values()) plane.area(area, colours.sent, now - t < 1500 ? 1 : 0.35);
     if (view.tile !== null) plane.tile(view.tile, this.level.tiles, this.space, colours.sent);
     view.points = view.points.filter((p) => now - p.t < KEEP_MS);
     view.cells = view.cells.filter((c) => now - c.t < 2 * KEEP_MS);
     for (const cell of view.cells) plane.cell(cell.x, cell.y, this.level.resolution_deg, colours.sent, Math.max(0.15, 0.8 * (1 - (now - cell.t) / (2 * KEEP_MS))));
     plane.trace(view.points, now, KEEP_MS, colours.sent, false);
-    const quiet = view.points.length === 0 && view.cells.length === 0 && view.tile === null;
+    const quiet = view.points.length === 0 && view.cells.length === 0 && view.tile === null && view.areas.size === 0;
     if (quiet) plane.note("Nothing now.", colours.quiet);
     const what = view.samples ? "protected sample" : "answer";
     setText(facts, `${view.count.toLocaleString("en")} ${what}${view.count === 1 ? "" : "s"} since this page was opened`);

@@ -5,13 +5,13 @@
 import { el } from "/dash/dom.js";
 import { PAINTINGS, gallery } from "./gallery.js";
 
-const seconds = (/** @type {number|null} */ ms) => (ms === null || ms === undefined ? "–" : (ms / 1000).toFixed(1));
+const seconds = (/** @type {number|null} */ ms) => (ms === null || ms === undefined ? "–" : `${(ms / 1000).toFixed(1)} s`);
 
 export function analytics() {
   const canvas = el("canvas", { width: 1080, height: 540, role: "img", "aria-label": "A gallery with six paintings; the longer one was looked at, the brighter its mark" });
   const rows = PAINTINGS.map(({ name }) => ({ name, cells: [0, 1, 2, 3, 4].map(() => el("td", { class: "number" }, "–")) }));
-  const table = el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Painting"), ...["Looks", "Visits", "Dwell s", "Order", "First s"].map((t) => el("th", { scope: "col", class: "number" }, t)))),
+  const table = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers of the paintings" }, el("table", {},
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Painting"), ...["Looks", "Visits", "Dwell", "Order", "First"].map((t) => el("th", { scope: "col", class: "number" }, t)))),
     el("tbody", {}, ...rows.map(({ name, cells }) => el("tr", {}, el("td", {}, name), ...cells)))));
   const scene = gallery();
   const dwell = PAINTINGS.map(() => 0);

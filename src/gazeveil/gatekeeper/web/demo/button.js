@@ -20,7 +20,7 @@ export function button() {
   const canvas = el("canvas", { width: 1080, height: 540, role: "img", "aria-label": "A room with a lamp, a window, a radio and a fire" });
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const log = el("ul", { class: "log", "aria-label": "Last notices" });
-  const mode = el("select", { name: "mode" }, el("option", { value: "end" }, "when they have ended"), el("option", { value: "start-stop" }, "when they start and stop"));
+  const mode = el("select", { name: "mode" }, el("option", { value: "end" }, "at their end"), el("option", { value: "start-stop" }, "at start and end"));
   const note = (text) => { log.prepend(el("li", {}, text)); while (log.children.length > 5) log.lastChild.remove(); };
   draw(pen, things, false);
 
@@ -28,7 +28,7 @@ export function button() {
     title: "Gaze button",
     about: `A look of ${LONG_MS} ms switches a thing in the room.`,
     request: { scopes: ["events"], why: "To switch the lamp, the window, the radio and the fire by looking at them." },
-    content: [canvas, el("label", { class: "inline" }, "Tell me about saccades", mode), log],
+    content: [canvas, el("label", { class: "inline" }, el("span", {}, "Tell me about saccades"), mode), log],
     async run({ gaze, me, signal, say }) {
       let moving = false;
       const over = ended(gaze, signal);
@@ -44,7 +44,7 @@ export function button() {
       };
       const onSaccade = (event) => {
         moving = event.type === "saccade-start";
-        note(moving ? `saccade starts at ${(event.t_ms / 1000).toFixed(1)} s (no place)` : `saccade ended after ${event.duration_ms} ms`);
+        note(moving ? `saccade starts at ${(event.t_ms / 1000).toFixed(1)} s (no place)` : `saccade ended, landed near ${event.x_deg}°, ${event.y_deg}°`);
         draw(pen, things, moving);
       };
       const listen = () => gaze.addEventListener("saccade", onSaccade, { mode: mode.value, signal });

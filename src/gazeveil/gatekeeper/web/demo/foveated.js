@@ -13,7 +13,7 @@ export function foveated() {
   const facts = el("p", { class: "quiet facts" }, "Everything is drawn coarse until samples arrive.");
   const promise = el("p", {});
   const mechanism = el("select", { name: "mechanism" },
-    el("option", { value: "kaleido-uniform:epsilon=2,w=30,r_deg=2" }, "kaleido-uniform, ε 2 in 30 samples"), el("option", { value: "gaussian:sigma_deg=2" }, "gaussian, 2°"));
+    el("option", { value: "kaleido-uniform:epsilon=2,w=30,r_deg=2" }, "kaleido-uniform, ε = 2"), el("option", { value: "gaussian:sigma_deg=2" }, "gaussian, 2° of noise"));
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const sharp = gallery();
   const coarse = coarsened(sharp, canvas.width, canvas.height);
@@ -51,7 +51,7 @@ export function foveated() {
     title: "Foveated gallery",
     about: `Draws ${Math.round((100 * Math.PI * SHARP_DEG ** 2) / (360 * 180))} % of the picture sharp, the rest coarse.`,
     request: { preset: "foveated-rendering", why: "To draw the gallery sharp only where you look, and save power." },
-    content: [canvas, el("label", { class: "inline" }, "Through", mechanism), facts, el("details", {}, el("summary", {}, "What is promised"), promise)],
+    content: [canvas, el("label", { class: "inline" }, el("span", {}, "Through"), mechanism), facts, el("details", {}, el("summary", {}, "What is promised"), promise)],
     async run({ gaze, signal, say }) {
       let taken = 0;
       let drawn = 0;

@@ -8,7 +8,7 @@ const PX_PER_DEG = 4;
 /** The paintings with the places the apps know them by, in degrees. */
 export const PAINTINGS = [
   ["Evening at sea", sea], ["Composition", shapes], ["The pass", mountains], ["Three pears", pears], ["The wave", wave], ["Self, divided", portrait],
-].map(([name, paint], i) => ({ name: /** @type {string} */ (name), paint: /** @type {Function} */ (paint), x_deg: 10 + 60 * i, y_deg: 65, width_deg: 40, height_deg: 40 }));
+].map(([name, paint], i) => ({ name: /** @type {string} */ (name), paint: /** @type {Function} */ (paint), x_deg: 5 + 60 * i, y_deg: 60, width_deg: 50, height_deg: 50 }));
 
 /** @returns {HTMLCanvasElement} the whole gallery, 1440 by 720 pixels */
 export function gallery() {
@@ -74,27 +74,29 @@ function room(pen) {
   }
 }
 
-function hang(pen, { x_deg, y_deg, width_deg, height_deg, paint, name }) {
+function hang(pen, { x_deg, y_deg, width_deg, paint, name }) {
+  pen.save();
+  pen.translate(x_deg, y_deg);
+  pen.scale(width_deg / 40, width_deg / 40);
   pen.save();
   pen.shadowColor = "rgb(0 0 0 / 45%)";
   pen.shadowBlur = 14;
   pen.shadowOffsetY = 8;
-  pen.fillStyle = fade(pen, x_deg, y_deg, x_deg + width_deg, y_deg + height_deg, "#c79d52", "#6f4f1f", "#b98d45");
-  pen.fillRect(x_deg + 2, y_deg + 2, width_deg - 4, height_deg - 6);
+  pen.fillStyle = fade(pen, 0, 0, 40, 40, "#c79d52", "#6f4f1f", "#b98d45");
+  pen.fillRect(2, 1, 36, 34);
   pen.restore();
-  pen.save();
-  pen.translate(x_deg + 4, y_deg + 4);
+  pen.fillStyle = "#f5f1e8";
+  pen.fillRect(11, 36.4, 18, 3);
+  pen.fillStyle = "#3b352d";
+  pen.font = "2.1px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.fillText(name, 20, 38.6, 17);
+  pen.translate(4, 3);
   pen.beginPath();
   pen.rect(0, 0, 32, 30);
   pen.clip();
   paint(pen);
   pen.restore();
-  pen.fillStyle = "#f5f1e8";
-  pen.fillRect(x_deg + 12, y_deg + 37.6, 16, 2.6);
-  pen.fillStyle = "#3b352d";
-  pen.font = "1.9px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.fillText(name, x_deg + 20, y_deg + 39.6, 15);
 }
 
 function sea(pen) {
