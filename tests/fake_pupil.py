@@ -79,7 +79,7 @@ class FakePupil:
     def wait_for_subscriber(self) -> None:
         """Wait for the next subscription; what somebody no longer wants (a byte 0) passes by."""
         while True:
-            assert self.publisher.poll(10_000), "nobody subscribed"
+            assert self.publisher.poll(60_000), "nobody subscribed"
             if self.publisher.recv()[:1] == b"\x01":
                 return
 
@@ -107,7 +107,7 @@ class PupilClient:
     def __init__(self, port: int, topic: str = "gaze.") -> None:
         self.context = zmq.Context()
         pupil_remote = self.context.socket(zmq.REQ)
-        pupil_remote.setsockopt(zmq.RCVTIMEO, 10_000)
+        pupil_remote.setsockopt(zmq.RCVTIMEO, 30_000)
         pupil_remote.connect(f"tcp://127.0.0.1:{port}")
         pupil_remote.send_string("SUB_PORT")
         sub_port = pupil_remote.recv_string()
@@ -119,9 +119,14 @@ class PupilClient:
         self.version = pupil_remote.recv_string()
         self.remote = pupil_remote
         self.subscriber = self.context.socket(zmq.SUB)
-        self.subscriber.setsockopt(zmq.RCVTIMEO, 10_000)
+        self.subscriber.setsockopt(zmq.RCVTIMEO, 30_000)
+        monitor = self.subscriber.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self.subscriber.connect(f"tcp://127.0.0.1:{sub_port}")
         self.subscriber.subscribe(topic)
+        # only for the test: nobody tells a subscriber that it is one, so messages sent now might be missed
+        assert monitor.poll(30_000), "the publisher is not there"
+        self.subscriber.disable_monitor()
+        time.sleep(0.3)
 
     def receive(self) -> tuple[str, dict[str, object], bytes]:
         topic, payload = self.subscriber.recv_multipart()

@@ -11,7 +11,6 @@ import socket as sockets
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 
@@ -42,7 +41,7 @@ from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.stream.session import StreamMechanism
 
-LIMIT_S = 30.0
+LIMIT_S = 100.0
 KALEIDO = "kaleido:epsilon=1,w=60,r_deg=2"
 PERIOD_NS = 10_000_000
 CAMERA = pinhole()
@@ -209,7 +208,6 @@ def test_a_client_of_pupil_connects_unchanged_and_gets_what_the_mechanism_gives_
             async with Running(tracker, sink, Protector(KALEIDO, 100.0, CAMERA, seed=11)):
                 await asyncio.to_thread(pupil.wait_for_subscriber)
                 client = await asyncio.to_thread(PupilClient, sink.port)
-                await asyncio.sleep(0.3)  # the client's subscription has no answer to wait for
                 for datum in data:
                     pupil.send(datum)
                 found = await asyncio.to_thread(receive, client, float(str(data[-1]["timestamp"])) - 0.04)
@@ -252,7 +250,6 @@ def test_lost_gaze_repeats_the_place_released_last_with_confidence_0() -> None:
             async with Running(tracker, sink, Protector("gaussian:sigma_deg=1", 100.0, CAMERA)):
                 await asyncio.to_thread(pupil.wait_for_subscriber)
                 client = await asyncio.to_thread(PupilClient, sink.port, "gaze.2d")
-                await asyncio.sleep(0.3)
                 for k in range(6):
                     pupil.send(gaze(5.0 + k / 100, 0.5, 0.5, confidence=0.1 if k in (0, 3, 4) else 0.9, topic="gaze.3d.1."))
                 found = await asyncio.to_thread(receive, client, 5.05)
@@ -276,7 +273,6 @@ def test_only_named_topics_without_gaze_are_forwarded() -> None:
                 for _ in range(3):
                     await asyncio.to_thread(pupil.wait_for_subscriber)
                 client = await asyncio.to_thread(PupilClient, sink.port, "")
-                await asyncio.sleep(0.3)
                 for topic in (b"pupil.0.3d", b"notify.recording", b"blinks", b"surfaces.a", b"frame.eye.0", b"frame.world", b"annotation"):
                     pupil.send_frames(topic, b"payload", b"image")
                 pupil.send(gaze(5.0, 0.5, 0.5))
@@ -321,30 +317,36 @@ def test_the_request_port_survives_what_is_no_question() -> None:
 
 
 def test_hostile_messages_stop_nobody_and_a_restarted_pupil_is_relayed_on() -> None:
+    async def received(client: PupilClient, pupil: FakePupil, from_s: float) -> dict[str, object]:
+        """Send gaze from a time on until some of it arrives; what was on its way before is passed by."""
+        sent = from_s
+        while True:
+            pupil.send(gaze(sent, 0.5, 0.5))
+            sent += 0.01
+            if await asyncio.to_thread(client.subscriber.poll, 10):
+                message = client.receive()[1]
+                if from_s - 1 < float(str(message["timestamp"])) < sent + 1:
+                    return message
+
     async def work() -> None:
         pupil = FakePupil()
         port = pupil.port
         tracker = PupilTracker(f"127.0.0.1:{port}", rate_hz=100, silence_s=0.4, answer_s=0.2)
         sink = PupilSink("127.0.0.1:0")
         async with Running(tracker, sink, Protector(KALEIDO, 100.0, CAMERA)) as running:
-            await asyncio.to_thread(pupil.wait_for_subscriber)
             client = await asyncio.to_thread(PupilClient, sink.port)
-            await asyncio.sleep(0.3)
+            await received(client, pupil, 900.0)
             for payload in (b"\x91" * 10_000 + b"\xc0", b"", os.urandom(100_000), msgpack.packb({"norm_pos": [0.5, 0.5], "timestamp": float("nan")})):
                 pupil.send_frames(b"gaze.3d.01.", payload)
-            pupil.send(gaze(900.0, 0.5, 0.5))
-            _, before, _ = await asyncio.to_thread(client.receive)
-            assert before["timestamp"] == pytest.approx(900.0, abs=0.02)
+            assert (await received(client, pupil, 950.0))["confidence"] == 1.0
             assert tracker.counts["malformed"] == 4
             pupil.close()
             while not running.protector.counts["breaks"]:
                 await asyncio.sleep(0.05)
             again = FakePupil(port)
-            await asyncio.to_thread(again.wait_for_subscriber)
-            again.send(gaze(3.0, 0.5, 0.5))
-            _, after, _ = await asyncio.to_thread(client.receive)
-            assert after["timestamp"] == pytest.approx(3.0, abs=0.02)
+            after = await received(client, again, 3.0)
             assert after["confidence"] == 1.0
+            assert running.protector.counts["clocks set back"] == 1
             client.close()
             again.close()
 
@@ -590,13 +592,12 @@ def test_the_command_prints_its_promise_counts_and_stops_when_told(tmp_path: Pat
         try:
             pupil.wait_for_subscriber()
             client = PupilClient(port)
-            time.sleep(0.3)
             for k in range(50):
                 pupil.send(gaze(1.0 + k / 100, 0.5, 0.5, mark=0.01))
             received = [client.receive() for _ in range(50)]
             client.close()
             process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 0, err

@@ -38,7 +38,7 @@ from gazeveil.gaze.geometry import Screen, Sphere
 from recordings import real
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
-LIMIT_S = 20.0
+LIMIT_S = 100.0
 
 
 async def take(tracker: Tracker, samples: int) -> tuple[Block, int]:
