@@ -9,7 +9,6 @@ single keys of it. Bounds of parameters are written as people write them::
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -60,17 +59,12 @@ def parse(text: str, format: str = "toml") -> Policy:  # noqa: A002
     if len(text) > LONGEST:
         raise ParameterError(f"A policy has at most {LONGEST} characters. Got {len(text)} instead.", name="policy", got=len(text))
     try:
-        tree = tomllib.loads(text, parse_float=_decimal) if format == "toml" else _yaml(text)
+        tree = tomllib.loads(text, parse_float=Decimal) if format == "toml" else _yaml(text)
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"The policy is not TOML: {error}.", name="policy", got=None) from None
     except RecursionError:
         raise ParameterError("The policy is nested too deeply. Write it flat.", name="policy", got=None) from None
     return policy_of(tree)
-
-
-def _decimal(text: str) -> Decimal | str:
-    # An exact decimal, not its binary neighbour; a giant exponent stays text, which no key accepts.
-    return text if re.search(r"[eE][+-]?\d{3,}", text.replace("_", "")) else Decimal(text)
 
 
 def _yaml(text: str) -> object:

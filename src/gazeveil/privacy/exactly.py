@@ -40,9 +40,9 @@ def exact(owner: str, name: str, value: object, least: Fraction | int | None = N
         if isinstance(value, numbers.Rational):
             result = Fraction(int(value.numerator), int(value.denominator))
         elif isinstance(value, str):
-            result = Fraction(value.strip())
+            result = Fraction(_of_ordinary_size(value.strip()))
         elif isinstance(value, Decimal):
-            result = Fraction(value)
+            result = Fraction(_of_ordinary_size(str(value)))
         else:
             # repr gives the shortest decimal that names this double: what the user typed.
             result = Fraction(repr(float(value)))
@@ -51,6 +51,14 @@ def exact(owner: str, name: str, value: object, least: Fraction | int | None = N
     if (least is not None and result < least) or (above is not None and result <= above):
         refuse(owner, name, wanted, value)
     return result
+
+
+def _of_ordinary_size(text: str) -> str:
+    """The text of a number, unless writing it out exactly would fill the memory."""
+    _, _, exponent = text.lower().partition("e")
+    if exponent and len(exponent.replace("_", "").lstrip("+-0")) > 3:
+        raise ValueError("an exponent of more than three digits")
+    return text
 
 
 def shown(value: Fraction, down: bool = False) -> str:
