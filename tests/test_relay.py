@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -11,6 +12,7 @@ import socket as sockets
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 
@@ -498,6 +500,33 @@ def test_a_taken_port_is_one_sentence() -> None:
         for text in (f"pupil://127.0.0.1:{port}", f"websocket://127.0.0.1:{port}"):
             with pytest.raises(DataError, match="another port"):
                 run(work(text))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="handles are counted where /proc has them")
+def test_relays_that_end_leave_no_handles_and_no_threads() -> None:
+    def handles() -> tuple[int, int]:
+        gc.collect()
+        return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+
+    async def once(pupil: FakePupil, out: str) -> None:
+        sink = open_sink(out)
+        assert isinstance(sink, PupilSink | WebSocketSink)
+        tracker = PupilTracker(f"127.0.0.1:{pupil.port}")
+        async with Running(tracker, sink, Protector("gaussian:sigma_deg=1", 120.0, CAMERA)):
+            await asyncio.to_thread(pupil.wait_for_subscriber)
+            pupil.send(gaze(1.0, 0.5, 0.5))
+            while not sink.counts["sent"]:
+                await asyncio.sleep(0.01)
+
+    with FakePupil() as pupil:
+        counted = []
+        for _ in range(6):
+            run(once(pupil, "pupil://127.0.0.1:0"))
+            run(once(pupil, "websocket://127.0.0.1:0"))
+            counted.append(handles())
+    # the other side of a connection that closed may take a moment; what leaks grows with every turn
+    assert counted[-1][0] <= counted[0][0] + 2, counted
+    assert counted[-1][1] <= counted[0][1], counted
 
 
 # --- LSL -----------------------------------------------------------------------------------------------------------------------------
