@@ -180,7 +180,7 @@ def bench_population(lines: Lines, repetitions: int, most: int) -> str:
     count = 10
     while count <= most:
         cohort = people[:count].load()
-        rows += [compare("simulated", cohort, epsilon, repetitions if count <= 100 else 1, lines) for epsilon in (1, 3)]
+        rows += [compare("simulated", cohort, epsilon, max(repetitions, 10) if count <= 100 else 1, lines) for epsilon in (1, 3)]
         count *= 10
     columns = ("recordings", "people", "windows", "epsilon", "equal steps, TV", "dpgazesynth, TV", "one report, TV", "dpgazesynth, JSD", "one report, JSD",
                "directions learned", "numbers of runs learned")  # fmt: skip

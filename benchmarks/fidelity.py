@@ -46,6 +46,10 @@ RELEASES = (
     "dpgazesynth:epsilon=1",
     "dpgazesynth-one-report:epsilon=1",
     "dpgazesynth-one-report:epsilon=3",
+    "event-synth-pd:k=4,gamma=2,reading=published",
+    "event-synth-pd:k=4,gamma=2",
+    "clock-render:epsilon=1,r_deg=2",
+    "clock-render:epsilon=10,r_deg=2",
 )
 
 OTHERS = "other half"

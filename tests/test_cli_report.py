@@ -1,8 +1,10 @@
 """Devices and a curator as separate processes that share bytes and a public parameter file alone."""
 
 import json
+import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import gazeveil
 from gazeveil.cli.main import main
+from gazeveil.privacy.synthesis.dpgazesynth.messages import Envelope, envelopes
 
 PUBLIC = {
     "corrected": 'mechanism = "dpgazesynth"\nepsilon = 4\nG = 8\n',
@@ -136,3 +139,47 @@ def test_bad_input_is_one_sentence_and_exit_code_2(place: Path, tmp_path: Path, 
         assert "Traceback" not in said
         assert not (tmp_path / "n").exists()
         assert not (tmp_path / "o").exists()
+
+
+def forged(file: Path, body: bytes | None = None, **said: object) -> bytes:
+    """A message with a sound frame and another head or body, as somebody who knows the format may send it."""
+    first = next(iter(envelopes(file.read_bytes())))
+    assert isinstance(first, Envelope)
+    head = json.dumps({**json.loads(bytes(first.head)), **said}).encode()
+    held = bytes(first.body) if body is None else body
+    framed = struct.pack("<8sHH16sIQ", b"gazeveil", 1, 0, first.parameters, len(head), len(held)) + head + held
+    return framed + struct.pack("<I", zlib.crc32(framed))
+
+
+SCREEN = {"kind": "screen", "width_px": 1, "height_px": 1, "width_mm": 1, "height_mm": 1, "distance_mm": 1}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_hostile_sender_who_knows_the_format_is_refused_and_stops_nobody(name: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    public = place / f"{name}.toml"
+    assert run("report", place / "p1", place / "p2", "-p", public, "-o", tmp_path / "good") == 0
+    good = tmp_path / "good"
+    first = next(iter(envelopes(good.read_bytes())))
+    assert isinstance(first, Envelope)
+    body = bytes(first.body)
+    hostile = {
+        "it claims more samples than it has": (forged(good, person="a", samples=10**12), "its body is too short"),
+        "it claims none": (forged(good, person="b", samples=0), "its body is too long"),
+        "it counts in truth values": (forged(good, person="c", samples=True), "its length or its beginning is not possible"),
+        "its name cannot be written": (forged(good, person="\ud800"), "its head cannot be read"),
+        "its screen is of another kind": (forged(good, bytes(255 - v for v in body[:8]) + body[8:], person="d", space=SCREEN), "another kind of space"),
+        "its answers are no answers": (forged(good, body[:-40] + b"\xff" * 40, person="e"), ""),
+        "it is somebody else's under a new name": (forged(good, person="f"), "it is a copy of another message"),
+    }
+    (tmp_path / "bad").write_bytes(b"".join(message for message, _ in hostile.values()))
+    # A recording without a sample is no lie: it adds nothing.
+    (tmp_path / "nothing").write_bytes(forged(good, b"", person="nobody", samples=0))
+    capsys.readouterr()
+    files = (tmp_path / "bad", tmp_path / "nothing", good)
+    assert run("curate", *files, "-p", public, "-o", tmp_path / "out", "--json", tmp_path / "c.json") == 0
+    figures = json.loads((tmp_path / "c.json").read_text())
+    assert (figures["messages"], figures["windows"], sum(figures["refused"].values())) == (5, 48, len(hostile))
+    for why, (_, words) in hostile.items():
+        assert any(words in said for said in figures["refused"]), (why, figures["refused"])
+    assert run("curate", tmp_path / "nothing", "-p", public, "-o", tmp_path / "none") == 2
+    assert "No window was reported" in capsys.readouterr().err

@@ -56,7 +56,8 @@ class Curator:
         """Add the messages of files.
 
         Of messages about the same recording, and of copies of a message under other names, one is taken: the one whose content comes first in the order of
-        digests, so that the order of files and messages does not matter.
+        digests, so that the order of files and messages does not matter. Of messages about spheres and about screens the more common kind is taken, so that a
+        single stray one does not shut the others out.
 
         Returns
         -------
@@ -65,8 +66,11 @@ class Curator:
         """
         found = [one for data in files for one in envelopes(data)]
         self.refused.update(one for one in found if isinstance(one, str))
-        sound = [one for one in found if isinstance(one, Envelope)]
-        return sum(self.add_envelope(one) for one in sorted(sound, key=lambda one: (one.content, bytes(one.head))))
+        sound = [(_on_a_sphere(one), one) for one in found if isinstance(one, Envelope)]
+        usual = Counter(sphere for sphere, one in sound if sphere is not None and one.parameters == self._digest).most_common()
+        spheres = [sphere for sphere, count in usual if count == usual[0][1]]
+        sound.sort(key=lambda each: (each[0] not in spheres, not each[0], each[1].content, bytes(each[1].head)))
+        return sum(self.add_envelope(one) for _, one in sound)
 
     def add_envelope(self, envelope: Envelope) -> bool:
         """Add one message; whether it was taken."""
@@ -95,7 +99,7 @@ class Curator:
 
     def _plan(self, head: Head) -> Plan:
         if self.plans and isinstance(head.space, Sphere) != isinstance(next(iter(self.plans)), Sphere):
-            raise DataError("it is about another kind of space than the messages before it")
+            raise DataError("it is about another kind of space than the other messages")
         return self.scheme.plan(head.space, head.rate_hz)
 
     def keep(self, plan: Plan, report: Report, added: dict[str, Tally]) -> None:
@@ -149,3 +153,11 @@ class Curator:
             raise DataError("No window was reported, so there is nothing to learn from. Collect messages of recordings first.")
         plans = {space: self.plans[space] for space in sorted(self.plans, key=repr)}
         return self.scheme.learn(plans, self.sums, self.in_order())
+
+
+def _on_a_sphere(envelope: Envelope) -> bool | None:
+    """Which kind of space a message is about; None where its head cannot be read."""
+    try:
+        return isinstance(Head.from_bytes(envelope.head).space, Sphere)
+    except GazeveilError:
+        return None

@@ -88,6 +88,8 @@ class Head:
         try:
             said = json.loads(bytes(data).decode())
             texts = [said[n] for n in ("person", "stimulus", "session", "task")]
+            # Half of a pair of characters cannot be written anywhere; encoding it raises a ValueError.
+            "".join(texts).encode()
             rate, samples, begin, space = said["rate_hz"], said["samples"], said["begin_ns"], said["space"]
             sides = [space[n] for n in _SIDES] if space["kind"] == "screen" else []
             sphere = space["kind"] == "sphere"

@@ -85,11 +85,11 @@ def tally(oracle: FrequencyOracle, packed: Bytes) -> Tally:
     """
     if packed.ndim != 2 or packed.shape[1] != width(oracle):
         raise DataError(f"an answer has {packed.shape[-1]} bytes where {width(oracle)} are due")
+    if len(packed) == 0:
+        return Tally(np.zeros(oracle.categories, dtype=np.int64), 0)
     if isinstance(oracle, GRR | OLH):
         rows: Whole = np.ascontiguousarray(packed).view(_number(oracle)).reshape(len(packed), -1).astype(np.int64)
         return oracle.tally(rows)
-    if len(packed) == 0:
-        return Tally(np.zeros(oracle.categories, dtype=np.int64), 0)
     often = np.zeros((packed.shape[1], 256), dtype=np.int64)
     least, most = _values(np.ascontiguousarray(packed), _COUNT, often)
     supports = (often @ _ONES).ravel()
