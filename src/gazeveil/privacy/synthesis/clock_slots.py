@@ -111,10 +111,16 @@ def read_slots(
             first = states[s, RING + head] + window
             start = seen - tick
             until = min(n, i + length - tick)
-            for k in range(i, until):
-                at = seen + k - i
-                if valid[s, k] and at >= first and (best < 0 or abs(at - start - aim) < abs(best - start - aim)):
-                    best, best_x, best_y = at, x_deg[s, k], y_deg[s, k]
+            if aim == length - 1:  # the last one: no need to look at those before it
+                for k in range(until - 1, max(i, i + first - seen) - 1, -1):
+                    if valid[s, k]:
+                        best, best_x, best_y = seen + k - i, x_deg[s, k], y_deg[s, k]
+                        break
+            else:
+                for k in range(i, until):
+                    at = seen + k - i
+                    if valid[s, k] and at >= first and (best < 0 or abs(at - start - aim) < abs(best - start - aim)):
+                        best, best_x, best_y = at, x_deg[s, k], y_deg[s, k]
             seen += until - i
             tick += until - i
             i = until
