@@ -516,9 +516,13 @@ def test_the_owner_sees_raw_blocks_and_apps_cannot_reach_them() -> None:
     k.push(0, 123.456789, 80.0)
     k.push(np.array([10_000_000]), np.array([123.5]), np.array([80.0]))
     assert [b.tolist() for b in blocks] == [[123.456789], [123.5]]
+    k.consent(False)  # apps get nothing; what is on the owner's own screen is the owner's
+    k.push(15_000_000, 124.0, 80.0)
+    k.push(np.array([16_000_000]), np.array([125.0]), np.array([80.0]))
+    assert [b.tolist() for b in blocks[2:]] == [[124.0], [125.0]]
     watching.close()
     k.push(20_000_000, 1.0, 80.0)
-    assert len(blocks) == 2
+    assert len(blocks) == 4
     assert not any(hasattr(k.app("a"), name) for name in ("watch", "live", "push", "get_gaze_position"))
 
 

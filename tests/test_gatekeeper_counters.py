@@ -132,3 +132,14 @@ def test_without_budget_there_is_no_count() -> None:
     k.grant("a", grant(budgets={}))
     with pytest.raises(Denied):
         app.counter(one.id)
+
+
+def test_a_counter_that_nobody_asks_stays_small_and_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gazeveil.gatekeeper.counters as counters
+
+    monkeypatch.setattr(counters, "MOST_WAITING", 50)
+    counter = TreeCounter(Fraction(10**6), 5, Words(source(6)))
+    for tick in range(1000):
+        counter.add(tick)
+    assert len(counter._later) + len(counter._events) <= 50 + counter.horizon + 1
+    assert counter.count(1000) == 1000

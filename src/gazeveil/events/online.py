@@ -158,6 +158,16 @@ class OnlineDetector:
         valid : bool or array of bool, optional
             Default: where x and y are finite. A sample that is not finite is lost whatever this says.
         """
+        return _to_edges(self.push_rows(t_ns, x_deg, y_deg, valid))
+
+    def push_rows(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike | None = None) -> NDArray[np.int64]:
+        """As :meth:`push`, for those who have no time for objects.
+
+        Returns
+        -------
+        array of int64, shape (edges, 4)
+            Place of the kind in `KINDS` times two, plus one for an offset; index; time; the sample at which it became known.
+        """
         if self._closed:
             raise DataError("This OnlineDetector is closed. Make a new one for the next recording.")
         t = np.atleast_1d(np.asarray(t_ns)).astype(np.int64)
@@ -185,16 +195,20 @@ class OnlineDetector:
             self._seen_ns,
             edges,
         )
-        return _to_edges(edges[:count])
+        return edges[:count]
 
     def close(self) -> tuple[Edge, ...]:
         """End the stream: give the edges that were still open. Nothing can be pushed afterwards."""
-        if self._closed:
-            return ()
-        self._closed = True
+        return _to_edges(self.close_rows())
+
+    def close_rows(self) -> NDArray[np.int64]:
+        """As :meth:`close`, with rows as :meth:`push_rows` gives them."""
         edges = np.empty((8, 4), dtype=np.int64)
+        if self._closed:
+            return edges[:0]
+        self._closed = True
         count = _close(self._limits, self._state, self._times, edges)
-        return _to_edges(edges[:count])
+        return edges[:count]
 
 
 def detect_online(recording: Recording, peak_deg_s: float = 73.0, onset_deg_s: float = 22.0, offset_deg_s: float = 24.0, tail_ms: float = 8.0) -> Events:

@@ -160,6 +160,8 @@ class Gatekeeper:
         if isinstance(t_ns, _WHOLE) and isinstance(x_deg, _NUMBERS) and isinstance(y_deg, _NUMBERS) and isinstance(valid, _TRUTH) and abs(int(t_ns)) < 2**62:
             with room.lock:
                 if self._idle():
+                    if self._watchers and not room.closed:
+                        self._watch(_arrays(t_ns, x_deg, y_deg, valid))
                     return
                 self._samples += 1
                 due = self._looker.one(int(t_ns), float(x_deg), float(y_deg), bool(valid))

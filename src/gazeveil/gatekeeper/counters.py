@@ -27,6 +27,9 @@ from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 #: Levels of the tree: a horizon of 16383 ticks, 27 minutes at 100 ms.
 LEVELS = 14
 
+#: Events that wait for somebody to ask before they are put together.
+MOST_WAITING = 4096
+
 
 @dataclass(frozen=True)
 class CounterAnswer:
@@ -90,6 +93,9 @@ class TreeCounter:
         """One event in that tick; ticks never go back, and an event is never put before a tick that was asked about."""
         place = max(tick - self.first_tick, self._asked)
         self._later.append(place)
+        if len(self._later) > MOST_WAITING:
+            # Nobody has asked for long: finished horizons become one number each, as they would if somebody asked now.
+            self.count(place + self.first_tick)
 
     def count(self, tick: int) -> int:
         """The noisy number of events before that tick."""

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
-from gazeveil.events.online import Edge, OnlineDetector
+from gazeveil.events.online import OnlineDetector
+from gazeveil.events.trace import FIXATION, SACCADE
 from gazeveil.gatekeeper.level import Grid
 from gazeveil.gaze.geometry import Space, Sphere
 
@@ -31,7 +32,6 @@ CHUNK = 4096
 _BELIEVE_S = 0.5
 _LONGEST_STEP_NS = 24 * 3600 * 10**9  # a clock that jumps further moves the session's time by a day
 
-_CODES = {"fixation": 0, "saccade": 1}
 _WORDS = ("fixation", "saccade", "saccade-start")
 
 # Places in the state of the front.
@@ -141,7 +141,7 @@ class Looker:
         t, x, y, ok = self._t[:n], self._x[:n], self._y[:n], self._ok[:n]
         _sum(t, x, y, ok, self._sphere, self._believe, self._state, self._sums, self._times)
         # A clock that is believed again after it was set back is new to the detector as well; it has the same patience.
-        told = self._told(self._detector.push(t, x, y, ok))
+        told = self._told(self._detector.push_rows(t, x, y, ok))
         self._last_ns = int(t[-1])
         self._next_ns = int(self._state[_LAST_NS]) + self.tick_ns - int(self._state[_ELAPSED]) % self.tick_ns
         self._wipe()
@@ -149,16 +149,15 @@ class Looker:
 
     def close(self) -> list[Told]:
         """Look at what waits and end the open event: the tracker is gone."""
-        told = self.look() + self._told(self._detector.close())
+        told = self.look() + self._told(self._detector.close_rows())
         self.reset()
         return told
 
-    def _told(self, edges: tuple[Edge, ...]) -> list[Told]:
-        if not edges:
+    def _told(self, edges: NDArray[np.int64]) -> list[Told]:
+        if not len(edges):
             return []
-        rows = np.array([(_CODES.get(e.kind, 2), e.edge == "offset", e.index, e.decided) for e in edges], dtype=np.int64)
-        found = np.empty((len(rows), 6), dtype=np.int64)
-        count = _events(rows, found, self._sphere, self._sums, self._times, self._before, self._open, self.tick_ns, self._least_ns, *self.grid.numbers)
+        found = np.empty((len(edges), 6), dtype=np.int64)
+        count = _events(edges, found, self._sphere, self._sums, self._times, self._before, self._open, self.tick_ns, self._least_ns, *self.grid.numbers)
         return [
             Told(_WORDS[kind], None if row < 0 else (row, column), onset, offset, decided)
             for kind, row, column, onset, offset, decided in found[:count].tolist()
@@ -183,15 +182,16 @@ def _events(
     columns: int,
     together: NDArray[np.int64],
 ) -> int:
-    """Edges (code, side, index, decided at) to events (code, row, column, first tick, last tick, tick of the decision); row -1 without a cell.
+    """Edges of the detector to events (place in `_WORDS`, row, column, first tick, last tick, tick of the decision); row -1 without a cell.
 
     `before` are the sums up to the open event, `begun` its time (-1 for none): an event may begin in one call and end in a later one.
     """
     size = len(times)
     count = 0
     for i in range(len(edges)):
-        code, side, index, decided = edges[i, 0], edges[i, 1], edges[i, 2], times[edges[i, 3] % size] // tick_ns
-        if code == 2:
+        kind, side, index, decided = edges[i, 0] // 2, edges[i, 0] % 2, edges[i, 1], times[edges[i, 3] % size] // tick_ns
+        code = 0 if kind == FIXATION else 1
+        if kind != FIXATION and kind != SACCADE:
             begun[0] = -1
             continue
         now = times[index % size]

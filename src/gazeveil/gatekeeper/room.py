@@ -203,7 +203,10 @@ class Room:
                 guest.calls_last_minute(request.now_ns)
                 if decision.code != "rate":
                     guest.called()
-        self.record("answer" if decision.allow else "denied", request.app, {"what": what, "code": decision.code})
+        detail: dict[str, object] = {"what": what, "code": decision.code}
+        if decision.allow and request.mechanism is not None:
+            detail["mechanism"] = request.mechanism[:300]
+        self.record("answer" if decision.allow else "denied", request.app, detail)
         if not decision.allow:
             raise Denied(decision.code, decision.reason)
 
