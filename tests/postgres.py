@@ -87,6 +87,11 @@ class Server:
         """`immediate` is a crash: no checkpoint, connections cut."""
         self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", mode)
 
+    def remove(self) -> None:
+        if (Path(self._data) / "postmaster.pid").exists():
+            self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def fresh(self) -> str:
         """The URL of a new, empty database."""
         import psycopg
@@ -110,6 +115,4 @@ def postgres() -> Iterator[Server]:
         server.start()
         yield server
     finally:
-        if (Path(server._data) / "postmaster.pid").exists():
-            server.stop("immediate")
-        shutil.rmtree(server.folder, ignore_errors=True)
+        server.remove()
