@@ -40,8 +40,8 @@ PUBLIC_SACCADES = ((2.0, 0.3), (1.0, 0.5))
 #: How long drift inside a fixation remembers: eyes move slowly between microsaccades (Engbert and Kliegl 2004 see about 0.1 s).
 DRIFT_S = 0.1
 
-#: How many events a synthetic fixation may move ahead, so that saccades go about as far as they were drawn to.
-REACH = 12
+#: How many events a synthetic fixation may move, so that saccades go about as far as they were drawn to: about as many as two windows of seeds hold.
+REACH = 50
 
 _MOST_SPREAD_DEG, _MOST_FIXATION_S, _MOST_SACCADE_S = 10.0, 10.0, 1.0
 
