@@ -162,6 +162,20 @@ def _inside(rule: MechanismRule) -> list[str]:
     return [f"{rule.name}:" + ",".join(f"{n}={v}" for n, v in edges.items())]
 
 
+def test_the_page_on_policies_tells_every_scope_code_and_preset_and_its_example_works() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "gatekeeper" / "policy.md").read_text(encoding="utf-8")
+    for word in (*SCOPES, *CODES, *PRESETS):
+        assert f"| `{word}` |" in page, word
+    for preset in PRESETS.values():
+        assert preset.means in page
+    for meaning in SCOPES.values():
+        assert meaning in page
+    policy = Policy.parse(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])
+    example = re.findall(r'Request\("game", "stream", "(.*?)"', page)[0]
+    assert decide(policy, Request("game", "stream", example, rate_hz=120.0)).allow
+    assert policy.apps["shop"].areas == 4
+
+
 def test_only_research_offers_what_is_not_proved() -> None:
     assert {p.name for p in PRESETS.values() if any(r.unproved for r in p.mechanisms)} == {"research"}
 
