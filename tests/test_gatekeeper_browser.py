@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -436,6 +437,51 @@ def test_tokens_are_shown_once_and_the_certificate_and_the_audit_log_are_there(d
     assert "newcomer" not in page.inner_text("#audit-rows"), "names are hashed"
     page.click("#audit-check")
     expect(page.locator("#audit-state")).to_have_text("Chain verified")
+
+
+def test_a_custom_grant_is_made_in_the_dialog_and_what_is_wrong_with_it_is_said_there(desk: Desk) -> None:
+    desk.app("maker")
+    page = desk.owner()
+    card = page.locator('.app[data-app="maker"]')
+    card.get_by_role("button", name="Grant").click()
+    dialog = page.locator("#grant-dialog")
+    dialog.get_by_label("Custom").check()
+    dialog.get_by_label("protected samples").check()
+    rules = dialog.get_by_label("Mechanisms for samples")
+    problem = dialog.get_by_role("alert")
+    for wrong, said in (("kaleido:epsilon!1", "is not a rule"), ("kaleidoscope:epsilon<=1", "Did you mean 'kaleido'?"), ("gaussian", "sigma_deg")):
+        rules.fill(wrong)
+        dialog.get_by_role("button", name="Grant").click()
+        expect(problem).to_contain_text(said)
+    rules.fill("kaleido-uniform:epsilon<=1/2,w>=60,r_deg>=5\ntemporal:K=4,hold any unproved")
+    dialog.get_by_label("Budget ε").fill("3/2")
+    dialog.get_by_label("It ends").select_option("3600")
+    dialog.get_by_label("The budget holds").select_option("session")
+    dialog.get_by_role("button", name="Grant").click()
+    expect(dialog).to_be_hidden()
+    given = next(app["grant"] for app in desk.api.get("/v1/apps").json()["apps"] if app["app"] == "maker")
+    assert (given["scopes"], given["budgets"], given["per"]) == (["samples"], {"epsilon": "3/2"}, "session")
+    assert given["mechanisms"] == ["kaleido-uniform:epsilon<=1/2,w>=60,r_deg>=5", "temporal:K=4,hold any"]
+    assert 3500e9 < given["expires_ns"] - time.time_ns() < 3601e9
+    expect(card).to_contain_text("epsilon\u00a0≤\u00a01/2")
+    expect(card).to_contain_text("0 of 1.5 ε spent this session")
+    card.get_by_role("button", name="Change").click()
+    expect(dialog.locator("input:checked").first).to_have_value("")
+    expect(rules).to_have_value("kaleido-uniform:epsilon<=1/2,w>=60,r_deg>=5\ntemporal:K=4,hold any")
+
+
+def test_the_ten_lines_of_the_manual_run(desk: Desk) -> None:
+    desk.consent(True)
+    token = desk.app("reader", preset="aoi-analytics")
+    manual = (Path(__file__).parent.parent / "docs" / "gatekeeper" / "apps.md").read_text(encoding="utf-8")
+    lines = re.findall(r"```js\n(.+?)```", manual, re.DOTALL)[0].replace("http://127.0.0.1:8765", desk.process.address)
+    imported = re.sub(r'import (.+?) from (".+?");', r"const \1 = await import(\2);", lines)
+    assert imported != lines
+    page = desk.blank()
+    with page.expect_console_message(lambda message: "fixations" in message.text) as said:
+        page.evaluate(f"async (token) => {{ {imported} }}", token)
+    assert set(said.value.args[0].json_value()) == {"fixations", "visits", "dwell_ms", "order", "first_fixation_ms", "first_saccade_ms"}
+    assert len([line for line in lines.splitlines() if line and not line.startswith(("import", "}"))]) <= 10
 
 
 WEB = Path(server.__file__).parent / "web"

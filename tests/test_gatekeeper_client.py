@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import re
 import sys
 import threading
 import time
@@ -215,6 +216,26 @@ def test_a_stream_comes_back_when_the_service_does(tmp_path: Path) -> None:
         thread.join(10)
     assert [error.code for error in ended] == ["revoked"]
     gaze.close()
+
+
+def test_the_lines_of_the_manual_run(here: Running) -> None:
+    manual = (Path(__file__).parent.parent / "docs" / "gatekeeper" / "apps.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.+?)```", manual, re.DOTALL)[0].replace("http://127.0.0.1:8765", here.address)
+    token = here.app("manual")
+    here.owner.post("/v1/apps/manual/grant", json={"preset": "foveated-rendering"})
+    drawn: list[Any] = []
+
+    class EnoughError(Exception):
+        pass
+
+    def draw(*arrays: Any) -> None:
+        drawn.append(arrays)
+        raise EnoughError
+
+    with here.tracker() as tracker, looking(tracker), pytest.raises(EnoughError):
+        exec(code, {"token": token, "draw": draw})
+    assert len(drawn[0]) == 3
+    assert len(drawn[0][0]) >= 12
 
 
 def test_waits_double_up_to_a_limit_and_what_is_final_is_not_tried_again() -> None:

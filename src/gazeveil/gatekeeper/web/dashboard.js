@@ -36,8 +36,8 @@ function decide(app, wanted, ask) {
   openGrant({
     app, presets: device.presets, wanted, ask,
     onGrant: async (body) => change(() => grant(app, body), device.consent ? `Granted to ${app}.` : `Granted to ${app}. It starts when sharing is on.`),
-    // The card of the ask is gone: the keyboard goes on at the app's own card.
-    onDone: () => document.querySelector(`.app[data-app="${CSS.escape(app)}"] [data-name="grant"]`)?.focus(),
+    // The card of the ask is gone: the keyboard goes on at the next ask, or at the app's own card.
+    onDone: () => (document.querySelector('#asks-list [data-name="grant"]') ?? document.querySelector(`.app[data-app="${CSS.escape(app)}"] [data-name="grant"]`))?.focus(),
   });
 }
 
@@ -125,6 +125,7 @@ function lock(why) {
 function unlock() {
   byId("locked").hidden = true;
   for (const id of ["board", "nav", "device"]) byId(id).hidden = false;
+  parts?.live.open();
   if (parts) return;
   parts = { live: new Live(() => { clearTimeout(soon); soon = setTimeout(refresh, 150); }), audit: new AuditTable(), certificate: new Certificate() };
   parts.live.open();

@@ -58,8 +58,10 @@ export function openGrant({ app, presets, wanted = null, ask = null, onGrant, on
     custom,
     el("div", { class: "pair" },
       el("label", { class: "field" }, el("span", {}, "It ends"), el("select", { name: "ends" }, ...ENDS.map(([words, seconds]) => el("option", { value: seconds }, words)))),
-      el("label", { class: "field" }, el("span", {}, "Budget ε (empty: the preset's)"), el("input", { name: "epsilon", inputmode: "decimal", autocomplete: "off", pattern: "\\d+(\\.\\d+|/[1-9]\\d*)?", placeholder: "e.g. 10 or 3/2" })),
+      amount("epsilon", "Budget ε", "e.g. 10 or 3/2"),
+      amount("rho", "Budget ρ", "e.g. 1/2"),
       el("label", { class: "field" }, el("span", {}, "The budget holds"), el("select", { name: "per" }, el("option", { value: "" }, "as the preset says"), el("option", { value: "day" }, "for a day"), el("option", { value: "session" }, "for a session"), el("option", { value: "ever" }, "for ever")))),
+    el("p", { class: "quiet facts" }, "Leave the budgets empty for those of the preset; a custom grant without a budget gets nothing that has a price."),
     problem,
     el("div", { class: "buttons" }, el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), submit));
   form.addEventListener("submit", async (event) => {
@@ -82,6 +84,11 @@ export function openGrant({ app, presets, wanted = null, ask = null, onGrant, on
   form.querySelector("input[name=preset]:checked")?.focus();
 }
 
+/** A field for an exact number. */
+function amount(name, words, example) {
+  return el("label", { class: "field" }, el("span", {}, words), el("input", { name, inputmode: "decimal", autocomplete: "off", pattern: "\\d+(\\.\\d+|/[1-9]\\d*)?", placeholder: example }));
+}
+
 function customFields(ask) {
   return el("div", { class: "stack" },
     el("fieldset", {}, el("legend", {}, "Scopes"),
@@ -101,7 +108,8 @@ function bodyFrom(form) {
   const seconds = Number(text("ends"));
   // Whole seconds, so that nanoseconds stay whole numbers in JSON.
   const expires_ns = seconds ? (Math.floor(Date.now() / 1000) + seconds) * 1e9 : null;
-  const budgets = text("epsilon") ? { epsilon: text("epsilon") } : null;
+  const priced = ["epsilon", "rho"].filter((currency) => text(currency)).map((currency) => [currency, text(currency)]);
+  const budgets = priced.length ? Object.fromEntries(priced) : null;
   const preset = text("preset");
   if (preset) return { preset, ...(budgets && { budgets }), ...(text("per") && { per: text("per") }), ...(expires_ns && { expires_ns }) };
   const grant = {

@@ -7,6 +7,8 @@ import { byId, el } from "./dom.js";
 
 const KEEP_MS = 4000;
 const MOST_POINTS = 4000;
+/** Close codes that say that this browser is not the owner's any more. */
+const NOT_OWNER = [4001, 4003];
 
 class View {
   /** @param {HTMLCanvasElement} canvas */
@@ -58,6 +60,7 @@ export class Live {
     this.failures = 0;
     this.connected = false;
     this.paused = false;
+    this.stopped = true;
     const calm = matchMedia("(prefers-reduced-motion: reduce)");
     const pause = byId("live-pause");
     this.setPaused = (/** @type {boolean} */ on) => {
@@ -90,7 +93,14 @@ export class Live {
     byId("live-span").closest("label").hidden = this.space.kind !== "sphere";
   }
 
+  /** Opens the owner's WebSocket unless it is open or will be. */
   open() {
+    if (!this.stopped) return;
+    this.stopped = false;
+    this.#connect();
+  }
+
+  #connect() {
     const address = new URL("/v1/live", location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(address);
@@ -103,10 +113,12 @@ export class Live {
       else if (message.type === "sent") this.#entry(message.app).view.take(message);
       else if (message.type === "changed") this.onChanged();
     };
-    socket.onclose = () => {
+    socket.onclose = (event) => {
       this.connected = false;
+      this.stopped = NOT_OWNER.includes(event.code);
+      if (this.stopped) return;
       this.failures += 1;
-      setTimeout(() => this.open(), Math.min(10_000, 250 * 2 ** this.failures));
+      setTimeout(() => this.#connect(), Math.min(10_000, 250 * 2 ** this.failures));
     };
   }
 

@@ -6,14 +6,15 @@ import { el } from "/dash/dom.js";
 import { ended } from "./panel.js";
 
 const LONG_MS = 300;
+/** Things in a room of 360 by 180 units. */
 const THINGS = [
-  { name: "Lamp", x_deg: 10, y_deg: 50, width_deg: 70, height_deg: 80, on: false },
-  { name: "Window", x_deg: 100, y_deg: 50, width_deg: 70, height_deg: 80, on: false },
-  { name: "Radio", x_deg: 190, y_deg: 50, width_deg: 70, height_deg: 80, on: false },
-  { name: "Fire", x_deg: 280, y_deg: 50, width_deg: 70, height_deg: 80, on: false },
+  { name: "Lamp", x: 10, y: 50, width: 70, height: 80, on: false },
+  { name: "Window", x: 100, y: 50, width: 70, height: 80, on: false },
+  { name: "Radio", x: 190, y: 50, width: 70, height: 80, on: false },
+  { name: "Fire", x: 280, y: 50, width: 70, height: 80, on: false },
 ];
 
-const within = (event, thing) => event.x_deg >= thing.x_deg && event.x_deg < thing.x_deg + thing.width_deg && event.y_deg >= thing.y_deg && event.y_deg < thing.y_deg + thing.height_deg;
+const within = ([x, y], thing) => x >= thing.x && x < thing.x + thing.width && y >= thing.y && y < thing.y + thing.height;
 
 export function button() {
   const things = THINGS.map((thing) => ({ ...thing }));
@@ -30,11 +31,14 @@ export function button() {
     request: { scopes: ["events"], why: "To switch the lamp, the window, the radio and the fire by looking at them." },
     content: [canvas, el("label", { class: "inline" }, el("span", {}, "Tell me about saccades"), mode), log],
     async run({ gaze, me, signal, say }) {
+      const { kind, width_deg, height_deg } = me.space;
+      const [left_deg, top_deg] = kind === "sphere" ? [0, 0] : [-width_deg / 2, -height_deg / 2];
+      const inRoom = (event) => [(360 * (event.x_deg - left_deg)) / width_deg, (180 * (event.y_deg - top_deg)) / height_deg];
       let moving = false;
       const over = ended(gaze, signal);
       over.catch(() => {});
       const onFixation = (event) => {
-        const thing = things.find((t) => within(event, t));
+        const thing = things.find((t) => within(inRoom(event), t));
         note(`fixation: ${event.duration_ms} ms ${thing ? `at ${thing.name.toLowerCase()}` : "elsewhere"}`);
         if (thing && event.duration_ms >= LONG_MS) {
           thing.on = !thing.on;
@@ -44,7 +48,7 @@ export function button() {
       };
       const onSaccade = (event) => {
         moving = event.type === "saccade-start";
-        note(moving ? `saccade starts at ${(event.t_ms / 1000).toFixed(1)} s (no place)` : `saccade ended, landed near ${event.x_deg}°, ${event.y_deg}°`);
+        note(moving ? `saccade starts at ${(event.t_ms / 1000).toFixed(1)} s (no place)` : `saccade ended, landed near ${Math.round(event.x_deg)}°, ${Math.round(event.y_deg)}°`);
         draw(pen, things, moving);
       };
       const listen = () => gaze.addEventListener("saccade", onSaccade, { mode: mode.value, signal });
@@ -129,7 +133,7 @@ function draw(pen, things, moving) {
   pen.textAlign = "center";
   for (const thing of things) {
     pen.fillStyle = thing.on ? "#ffe9b0" : "#ffffffb0";
-    pen.fillText(`${thing.name} ${thing.on ? "on" : "off"}`, thing.x_deg + thing.width_deg / 2, 168);
+    pen.fillText(`${thing.name} ${thing.on ? "on" : "off"}`, thing.x + thing.width / 2, 168);
   }
   if (moving) { pen.fillStyle = "#ffffffd0"; pen.fillText("eyes are moving", 180, 16); }
   pen.restore();

@@ -4,31 +4,46 @@
  */
 import { el } from "/dash/dom.js";
 import { gallery } from "./gallery.js";
+import { AROUND, stageOf } from "./stage.js";
 
-const SHARP_DEG = 24;
+const WIDTH_PX = 1080;
 const MEMORY = 0.85;
 
 export function foveated() {
-  const canvas = el("canvas", { width: 1080, height: 540, role: "img", "aria-label": "The gallery, sharp around where protected gaze is" });
+  const canvas = el("canvas", { width: WIDTH_PX, height: WIDTH_PX / 2, role: "img", "aria-label": "The gallery, sharp around where protected gaze is" });
   const facts = el("p", { class: "quiet facts" }, "Everything is drawn coarse until samples arrive.");
   const promise = el("p", {});
   const mechanism = el("select", { name: "mechanism" },
     el("option", { value: "kaleido-uniform:epsilon=2,w=30,r_deg=2" }, "kaleido-uniform, ε = 2"), el("option", { value: "gaussian:sigma_deg=2" }, "gaussian, 2° of noise"));
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const sharp = gallery();
-  const coarse = coarsened(sharp, canvas.width, canvas.height);
-  const scale = canvas.width / 360;
-  const side = Math.ceil(2 * SHARP_DEG * scale);
   const layer = document.createElement("canvas");
-  layer.width = layer.height = side;
+  let stage = AROUND;
+  let sharp = gallery(stage);
+  let coarse = coarsened(sharp, canvas.width, canvas.height);
+  /** Pixels of one degree. */
+  let scale = WIDTH_PX / 360;
   /** @type {[number, number]|null} */
   let centre = null;
+
+  /** @param {any} me */
+  function setUp(me) {
+    stage = stageOf(me.space, me.level.least_side_deg);
+    sharp = gallery(stage);
+    canvas.height = Math.round((WIDTH_PX * stage.height) / stage.width);
+    canvas.style.aspectRatio = `${stage.width} / ${stage.height}`;
+    coarse = coarsened(sharp, canvas.width, canvas.height);
+    scale = WIDTH_PX / me.space.width_deg;
+  }
 
   function draw() {
     pen.drawImage(coarse, 0, 0);
     if (!centre) return;
+    const [u, v] = stage.toUnits(...centre);
+    const unit = WIDTH_PX / stage.width;
+    const [x, y] = [u * unit, (v - stage.top) * unit];
+    const side = Math.ceil(2 * stage.sharp_deg * scale);
+    if (layer.width !== side) layer.width = layer.height = side;
     const over = /** @type {CanvasRenderingContext2D} */ (layer.getContext("2d"));
-    const [x, y] = [centre[0] * scale, centre[1] * scale];
     const part = sharp.width / canvas.width;
     over.globalCompositeOperation = "copy";
     over.drawImage(sharp, (x - side / 2) * part, (y - side / 2) * part, side * part, side * part, 0, 0, side, side);
@@ -42,17 +57,18 @@ export function foveated() {
     pen.strokeStyle = "rgb(99 220 240 / 70%)";
     pen.lineWidth = 2;
     pen.beginPath();
-    pen.arc(x, y, SHARP_DEG * scale, 0, 7);
+    pen.arc(x, y, side / 2, 0, 7);
     pen.stroke();
   }
 
   draw();
   return {
     title: "Foveated gallery",
-    about: `Draws ${Math.round((100 * Math.PI * SHARP_DEG ** 2) / (360 * 180))} % of the picture sharp, the rest coarse.`,
+    about: "Draws a few percent of the picture sharp, the rest coarse.",
     request: { preset: "foveated-rendering", why: "To draw the gallery sharp only where you look, and save power." },
     content: [canvas, el("label", { class: "inline" }, el("span", {}, "Through"), mechanism), facts, el("details", {}, el("summary", {}, "What is promised"), promise)],
-    async run({ gaze, signal, say }) {
+    async run({ gaze, me, signal, say }) {
+      setUp(me);
       let taken = 0;
       let drawn = 0;
       try {

@@ -1,24 +1,25 @@
 /**
- * A gallery all around the viewer, drawn here: 360 by 180 degrees, six paintings, no file from anywhere.
+ * A gallery, drawn here: up to six paintings in columns of 60 units, no file from anywhere.
  * @module
  */
 
-const PX_PER_DEG = 4;
+const PX_PER_UNIT = 4;
 
-/** The paintings with the places the apps know them by, in degrees. */
+/** The paintings with the places the apps know them by, in units of the scene. */
 export const PAINTINGS = [
   ["Evening at sea", sea], ["Composition", shapes], ["The pass", mountains], ["Three pears", pears], ["The wave", wave], ["Self, divided", portrait],
-].map(([name, paint], i) => ({ name: /** @type {string} */ (name), paint: /** @type {Function} */ (paint), x_deg: 5 + 60 * i, y_deg: 60, width_deg: 50, height_deg: 50 }));
+].map(([name, paint], i) => ({ name: /** @type {string} */ (name), paint: /** @type {Function} */ (paint), x: 5 + 60 * i, y: 60, width: 50, height: 50 }));
 
-/** @returns {HTMLCanvasElement} the whole gallery, 1440 by 720 pixels */
-export function gallery() {
+/** @param {import("./stage.js").Stage} stage @returns {HTMLCanvasElement} what of the gallery is on the stage, four pixels for a unit */
+export function gallery(stage) {
   const canvas = document.createElement("canvas");
-  canvas.width = 360 * PX_PER_DEG;
-  canvas.height = 180 * PX_PER_DEG;
+  canvas.width = stage.width * PX_PER_UNIT;
+  canvas.height = stage.height * PX_PER_UNIT;
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  pen.scale(PX_PER_DEG, PX_PER_DEG);
+  pen.scale(PX_PER_UNIT, PX_PER_UNIT);
+  pen.translate(0, -stage.top);
   room(pen);
-  for (const painting of PAINTINGS) hang(pen, painting);
+  for (const painting of PAINTINGS.slice(0, stage.columns)) hang(pen, painting);
   return canvas;
 }
 
@@ -74,10 +75,10 @@ function room(pen) {
   }
 }
 
-function hang(pen, { x_deg, y_deg, width_deg, paint, name }) {
+function hang(pen, { x, y, width, paint, name }) {
   pen.save();
-  pen.translate(x_deg, y_deg);
-  pen.scale(width_deg / 40, width_deg / 40);
+  pen.translate(x, y);
+  pen.scale(width / 40, width / 40);
   pen.save();
   pen.shadowColor = "rgb(0 0 0 / 45%)";
   pen.shadowBlur = 14;

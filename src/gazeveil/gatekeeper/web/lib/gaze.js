@@ -69,7 +69,10 @@ export class Gaze {
       signal?.throwIfAborted();
       const me = await this.me();
       if (me.state === "granted" && me.consent) return me;
-      await new Promise((resolve) => setTimeout(resolve, every_ms));
+      await new Promise((resolve) => {
+        const timer = setTimeout(resolve, every_ms);
+        signal?.addEventListener("abort", () => { clearTimeout(timer); resolve(null); }, { once: true });
+      });
     }
   }
 

@@ -14,6 +14,7 @@ export class SampleStream {
   #takers = [];
   #error = null;
   #done = false;
+  #finished = new AbortController();
 
   /**
    * @param {import("./socket.js").StreamSocket} socket
@@ -42,7 +43,7 @@ export class SampleStream {
       refused(signal.reason);
       this.#queue.length = 0;
       this.#end(signal.reason);
-    }, { once: true });
+    }, { once: true, signal: this.#finished.signal });
   }
 
   [Symbol.asyncIterator]() {
@@ -94,6 +95,7 @@ export class SampleStream {
 
   #finish() {
     this.#done = true;
+    this.#finished.abort(); // A signal that lives longer than the stream must not keep it.
     for (const taker of this.#takers.splice(0)) taker.resolve({ value: undefined, done: true });
   }
 }
