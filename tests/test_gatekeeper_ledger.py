@@ -394,6 +394,17 @@ def test_a_database_of_a_newer_version_is_refused_with_a_sentence_and_left_alone
         Ledger.open(url)
 
 
+@pytest.mark.parametrize("package", ["sqlalchemy", "alembic", "psycopg"])
+def test_without_the_extra_the_message_says_how_to_install_it(package: str) -> None:
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\nfrom gazeveil.errors import MissingExtraError\n"
+        "try:\n    from gazeveil.gatekeeper.ledger import Ledger\n    Ledger.open('postgresql://nobody@127.0.0.1:1/x', patience_s=0.1)\n"
+        "except MissingExtraError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == f"This needs the package '{package}', which is not installed. Install it with: pip install 'gazeveil[service]'\n", done.stderr
+
+
 def test_a_password_is_never_in_a_message(postgres: Server) -> None:  # noqa: F811
     url = re.sub(r":\w+@", ":s3cr3t@", postgres.url("postgres"))
     with pytest.raises(LedgerError) as error:

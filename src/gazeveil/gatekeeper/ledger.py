@@ -17,10 +17,16 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from secrets import token_hex
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from gazeveil import checks
+from gazeveil.errors import MissingExtraError
+
+try:
+    import alembic  # noqa: F401  (makes the tables; its absence must be told before a database is touched)
+    import sqlalchemy as sa
+    from sqlalchemy.engine import Connection
+except ImportError as error:
+    raise MissingExtraError((error.name or "sqlalchemy").partition(".")[0], "service") from None
+
 from gazeveil.gatekeeper import ledger_rows as rows
 from gazeveil.gatekeeper.accounts import DAY_NS, GRID, PERIODS, Charge, Entry, Head, Reservation, Standing, merged, moment, recomputed, taken_from, texts
 from gazeveil.gatekeeper.database import PATIENCE_S, Database
