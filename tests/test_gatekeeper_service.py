@@ -190,7 +190,7 @@ def test_subscriptions_are_refused_with_a_reason(here: Running) -> None:
 def test_a_slow_reader_loses_samples_and_the_others_do_not(here: Running) -> None:
     token, other = here.app("slow"), here.app("quick")
     mechanism = "kaleido-uniform:epsilon=1,w=1000,r_deg=5"
-    with here.tracker() as tracker, here.talk(token, max_queue=1) as slow, here.talk(other) as quick:
+    with here.tracker() as tracker, here.talk(token, max_queue=1, close_timeout=0.1) as slow, here.talk(other) as quick:
         slow.subscribe(1, what="samples", mechanism=mechanism, batch=500)
         quick.subscribe(1, what="samples", mechanism=mechanism, batch=500, encoding="binary")
         got = 0

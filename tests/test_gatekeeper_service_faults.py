@@ -351,7 +351,7 @@ def soak(home: Path, seconds: float) -> None:
 
         def round_of(number: int) -> None:
             token = tokens[number % 4]
-            with here.talk(token) as talk, here.talk(tokens[(number + 1) % 4], max_queue=1) as slow:
+            with here.talk(token) as talk, here.talk(tokens[(number + 1) % 4], max_queue=1, close_timeout=0.1) as slow:
                 talk.subscribe(1, what="samples", mechanism=KALEIDO, encoding="binary")
                 talk.subscribe(2, what="fixation")
                 slow.subscribe(1, what="samples", mechanism="gaussian:sigma_deg=5")

@@ -63,19 +63,21 @@ def _app(service: Service, name: str) -> dict[str, Any]:
     }
 
 
+_BOUNDS = ("<=", ">=", "=")
+
+
+def weakest(rule: MechanismRule) -> str:
+    """The mechanism with every bounded parameter at its bound, as an app would write it."""
+    return rule.name + ":" + ",".join(f"{name}={value}" for name, (sign, value) in rule.parameters.items() if sign in _BOUNDS)
+
+
 def _weakest(service: Service, rule: MechanismRule) -> dict[str, Any]:
     from gazeveil.gatekeeper.service import rule_text
 
-    bounded: dict[str, object] = {}
-    free: list[str] = []
-    for name, (sign, value) in rule.parameters.items():
-        if sign in ("<=", ">=", "="):
-            bounded[name] = value
-        else:
-            free.append(name)
+    free = [name for name, (sign, _) in rule.parameters.items() if sign not in _BOUNDS]
     shown: dict[str, Any] = {"rule": rule_text(rule), "unproved": rule.unproved}
     try:
-        mechanism: Any = registry.mechanism(rule.name, **bounded)
+        mechanism: Any = registry.mechanism(weakest(rule))
         shown["weakest"] = str(mechanism)
         shown["guarantee"] = service.guarantee(mechanism.promise(service.keeper.rate_hz, service.keeper.space))
     except GazeveilError:

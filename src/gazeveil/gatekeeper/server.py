@@ -15,9 +15,11 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -30,12 +32,17 @@ from starlette.types import ASGIApp, Scope
 from gazeveil import __version__
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper import api, bodies, owner
+from gazeveil.gatekeeper.certificate import weakest
+from gazeveil.gatekeeper.core import Gatekeeper
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.guard import Guard, problem
 from gazeveil.gatekeeper.ingest import tracker
+from gazeveil.gatekeeper.ledger import Ledger
 from gazeveil.gatekeeper.live import live
 from gazeveil.gatekeeper.logs import LOG, set_up
 from gazeveil.gatekeeper.metrics_page import CONTENT_TYPE
+from gazeveil.gatekeeper.policy import Grant, Policy
+from gazeveil.gatekeeper.presets import PRESETS
 from gazeveil.gatekeeper.service import Refused, Service
 from gazeveil.gatekeeper.settings import Settings
 from gazeveil.gatekeeper.ws import stream
@@ -264,6 +271,23 @@ def address_of(found: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def warm_up(service: Service) -> None:
+    """Load what is compiled on first use, beside the service: the first sample and the first stream must not wait for it."""
+    with contextlib.suppress(Exception), Ledger.open("sqlite://") as ledger:
+        rules = tuple(dict.fromkeys(rule for preset in PRESETS.values() for rule in preset.mechanisms if not rule.unproved))
+        budgets = {"epsilon": Fraction(10**6), "rho": Fraction(10**6)}
+        grant = Grant(frozenset({"samples"}), rules, streams=len(rules), budgets=budgets)
+        keeper = Gatekeeper(Policy({"warm-up": grant}, consent=True), ledger, rate_hz=service.keeper.rate_hz, space=service.keeper.space)
+        with keeper:
+            for text in dict.fromkeys(weakest(rule) for rule in rules):
+                with contextlib.suppress(GazeveilError):
+                    keeper.app("warm-up").open_private_stream(text, lambda *_: None)
+            t_ns = (np.arange(240) * (1e9 / service.keeper.rate_hz)).astype(np.int64)
+            place = np.full(240, 1.0)
+            keeper.push(t_ns, place, place, np.ones(240, dtype=np.bool_))
+            keeper.push(int(t_ns[-1]) + 10**7, 1.0, 1.0)
+
+
 def serve(settings: Settings, say: Any = print) -> None:
     """Run until a signal comes.
 
@@ -293,5 +317,6 @@ def serve(settings: Settings, say: Any = print) -> None:
     if token is not None:
         say(f"Tracker token, for {address_of(found).replace('http', 'ws', 1)}/v1/tracker: {token}")
     LOG.info("started", extra={"port": found.getsockname()[1], "version": __version__, "tracker": settings.tracker})
+    threading.Thread(target=warm_up, args=(service,), name="warm-up", daemon=True).start()
     Server(configure(build(service), settings), service).run(sockets=[found])
     LOG.info("stopped")
