@@ -399,3 +399,136 @@ def test_the_thread_of_the_ledger_ends_with_the_gatekeeper() -> None:
         k.push(*looks([(102, 82)], each_s=0.8))
         k.close()
     assert threading.active_count() <= before
+
+
+def push_still(k: Any, first: int, count: int) -> None:
+    k.push(np.arange(first, first + count) * 10_000_000, np.full(count, 100.0), np.full(count, 80.0))
+
+
+def test_who_comes_after_the_next_lease_was_asked_for_pays_when_it_begins() -> None:
+    ledger = Faulty()
+    k = keeper("a", "b", ledger=ledger)
+    got = Taken()
+    k.app("a").open_private_stream(KALEIDO, Taken())
+    push_still(k, 0, 12)  # more than half of the lease: the next one is asked for, for a alone
+    k.app("b").open_private_stream(KALEIDO, got)
+    push_still(k, 12, 9)
+    assert len(got) == 9
+    assert ledger.total("app:b") == 1, "eight samples of the first lease, one of the second"
+    k.close()
+
+
+def test_a_finer_view_that_comes_late_is_charged_to_the_device_in_this_lease_and_the_next() -> None:
+    ledger = Faulty()
+    k = keeper("a", "c", ledger=ledger)
+    k.app("a").open_private_stream("gaussian:sigma_deg=5", Taken())
+    coarse = ledger.total("device", "rho")
+    push_still(k, 0, 60)  # a lease is 100 samples; the next one is asked for at the price of the coarse view
+    k.app("c").open_private_stream("gaussian:sigma_deg=1", Taken())
+    fine = ledger.total("app:c", "rho")
+    assert fine > 20 * coarse
+    time.sleep(0.05)
+    assert ledger.total("device", "rho") in (fine, fine + coarse), "the current lease was topped up"
+    push_still(k, 60, 45)
+    assert ledger.total("device", "rho") == 2 * fine
+    k.close()
+
+
+class Books:
+    """Keeps, beside the ledger, what apps really got: for every sample the dearest view that left, and each app's own."""
+
+    def __init__(self) -> None:
+        self.device: dict[tuple[str, int], Fraction] = {}
+        self.apps: dict[tuple[str, str, int], Fraction] = {}
+
+    def taker(self, app: str, family: str, each: Fraction) -> Any:
+        def take(t_ns: np.ndarray, x_deg: np.ndarray, y_deg: np.ndarray, valid: np.ndarray) -> None:
+            for t in t_ns.tolist():
+                self.device[family, t] = max(each, self.device.get((family, t), Fraction(0)))
+                self.apps[app, family, t] = max(each, self.apps.get((app, family, t), Fraction(0)))
+
+        return take
+
+    def check(self, ledger: Faulty, names: str) -> None:
+        for currency in ("epsilon", "rho"):
+            families = {f for f, _ in self.device if (f == "gaussian") == (currency == "rho")}
+            assert sum((v for (f, _), v in self.device.items() if f in families), Fraction(0)) <= ledger.total("device", currency)
+            for name in names:
+                got = sum((v for (a, f, _), v in self.apps.items() if a == name and f in families), Fraction(0))
+                assert got <= ledger.total(f"app:{name}", currency)
+
+
+def opened(k: Any, books: Books, app: str, text: str) -> Any:
+    """A stream whose samples are counted at the price its guarantee states."""
+    family = "gaussian" if text.startswith("gaussian") else text
+    early: list[tuple[np.ndarray, ...]] = []
+    takers: list[Any] = []
+
+    def take(*block: np.ndarray) -> None:  # may be called before the price is known
+        early.append(block)
+        while takers and early:
+            takers[0](*early.pop())
+
+    stream = k.app(app).open_private_stream(text, take)
+    numbers = stream.guarantee.numbers
+    takers.append(books.taker(app, family, numbers["rho"] if "rho" in numbers else numbers["epsilon"] / numbers["w_samples"]))
+    return stream
+
+
+TEXTS = (KALEIDO, "kaleido:epsilon=1,w=30,r_deg=2", "gaussian:sigma_deg=1", "gaussian:sigma_deg=2", "gaussian:sigma_deg=5", "gaussian:sigma_deg=7")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whoever_comes_and_goes_in_whatever_order_every_sample_is_paid_for(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fails = set(rng.integers(5, 200, 4).tolist()) if seed % 2 else ()
+    ledger = Faulty(fails)  # type: ignore[arg-type]
+    k = keeper(*"abc", ledger=ledger, grants={"streams": 6, "budgets": {"epsilon": Fraction(12), "rho": Fraction(3000)}})
+    books, streams, t = Books(), [], 0
+    for _ in range(150):
+        move = rng.random()
+        if move < 0.35:
+            try:
+                streams.append(opened(k, books, "abc"[rng.integers(3)], TEXTS[rng.integers(len(TEXTS))]))
+            except (Denied, LedgerError):
+                continue
+        elif move < 0.55 and streams:
+            streams.pop(rng.integers(len(streams))).close()
+        else:
+            n = int(rng.integers(1, 40))
+            k.push(np.arange(t, t + n) * 10_000_000, np.full(n, 100.0), np.full(n, 80.0))
+            t += n
+    k.close()
+    assert len(books.device) > 200
+    books.check(ledger, "abc")
+
+
+def test_every_sample_is_paid_for_when_apps_come_and_go_on_threads_of_their_own() -> None:
+    ledger = Faulty()
+    k = keeper(*"abc", ledger=ledger, grants={"streams": 6, "budgets": {"epsilon": Fraction(10**6), "rho": Fraction(10**9)}})
+    books, done, broken = Books(), threading.Event(), []
+
+    def come_and_go(app: str) -> None:
+        rng = np.random.default_rng(ord(app))
+        try:
+            while not done.is_set():
+                stream = opened(k, books, app, TEXTS[rng.integers(len(TEXTS))])
+                time.sleep(0.005 * rng.random())
+                stream.close()
+        except Exception as error:
+            broken.append(error)
+
+    threads = [threading.Thread(target=come_and_go, args=(app,)) for app in "abc"]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 1.5
+    t = 0
+    while time.monotonic() < end:
+        k.push(t * 10_000_000, 100.0, 80.0)
+        t += 1
+    done.set()
+    for thread in threads:
+        thread.join(20)
+    k.close()
+    assert broken == []
+    books.check(ledger, "abc")
