@@ -44,6 +44,8 @@ def test_the_demo_ends_with_a_report_and_pictures(folder: Path) -> None:
         "simulated people read on a screen",
         "k-same-select as published",
         "heatmap-laplace",
+        "k-same-synth",
+        "dpgazesynth-one-report",
         "demographics",
         "refuted",
     ):
@@ -54,7 +56,9 @@ def test_the_demo_shows_one_mechanism_of_each_kind_and_all_its_attackers(folder:
     results = Results.read(folder / "study")
     cells = {(r["mechanism"], r["reading"]) for r in results.frame.iter_rows(named=True)}
     streams = {(m, "corrected") for m in ("gaussian", "temporal", "spatial", "kaleido")}
-    assert cells == {("none", ""), *streams, ("k-same-select", "published"), ("k-same-select", "corrected"), ("exponential-dp", "corrected")}
+    drawn = {("k-same-synth", "corrected"), ("dpgazesynth-one-report", "corrected")}
+    assert cells == {("none", ""), *streams, ("k-same-select", "published"), ("k-same-select", "corrected"), ("exponential-dp", "corrected"), *drawn}
+    assert list(results.failures) == []
     assert {a for a in results.frame["attack"].to_list() if a} == {
         "rbfn", "linkage", "linkage:features=wide", "linkage:knowledge=white-box", "linkage:front=lowpass",
     }  # fmt: skip

@@ -15,7 +15,7 @@ from gazeveil.io import registry
 FORMATS = """parquet csv arff eyelink-asc tobii-tsv tobii-glasses3 pupil-core pupil-invisible pupil-neon smi vive-pro-eye pico unity-hmd bids
 360-em gazecom gazebase gazebase-vr et-dk2 vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie webqamgaze
 neuroliaa irf hmr""".split()  # noqa: SIM905 - as the design lists them
-VERBS = ["demo", "inspect", "simulate", "datasets", "events", "features", "protect", "attack", "evaluate"]
+VERBS = ["demo", "inspect", "simulate", "datasets", "events", "features", "protect", "attack", "evaluate", "report", "curate"]
 
 STREAMS: dict[str, dict[str, object]] = {
     "gaussian": {"sigma_deg": 2},
@@ -163,6 +163,33 @@ def test_synthesis_takes_the_parameters_of_the_design(cohort: gazeveil.Cohort, n
     release = gazeveil.mechanism(name, **parameters).release(cohort, seed=1)
     assert isinstance(release.data, gazeveil.Cohort)
     assert len(release.data) == len(cohort)
+
+
+SYNTHESIS: dict[str, dict[str, object]] = {
+    "k-same-synth": {"k": 2},
+    "event-synth-pd": {"k": 2, "gamma": 2, "epsilon0": 1, "attempts": 100},
+    "dpgazesynth": {"epsilon": 1, "G": 60, "r_deg": None, "window_s": 0.5, "split": ("3/5", "1/5", "1/5"), "cap": 6},
+    "dpgazesynth-one-report": {"epsilon": 1, "G": 60, "r_deg": None, "window_s": 0.5, "split": ("3/5", "1/5", "1/5"), "cap": 6},
+}
+
+
+@pytest.mark.parametrize(("name", "parameters"), list(SYNTHESIS.items()))
+def test_cohort_mechanisms_release_cohorts_of_the_same_names_and_lengths(cohort: gazeveil.Cohort, name: str, parameters: dict[str, object]) -> None:
+    assert name in gazeveil.mechanisms()
+    mechanism = gazeveil.mechanism(name, **parameters)
+    assert mechanism.kind == "cohort"
+    release = mechanism.release(cohort, seed=3)
+    assert isinstance(release.data, gazeveil.Cohort)
+    assert sorted((r.key, len(r)) for r in release.data) == sorted((r.key, len(r)) for r in cohort)
+    assert release.guarantee.status in {"proved", "claimed"}
+    if name != "dpgazesynth-one-report":
+        assert gazeveil.mechanism(name, **parameters, reading="published").release(cohort, seed=3).guarantee.status == "refuted"
+
+
+def test_clock_render_is_there_in_both_forms(cohort: gazeveil.Cohort) -> None:
+    for form in ("stream", "offline"):
+        release = gazeveil.mechanism("clock-render", epsilon=1, r_deg=2, slot_s=0.25, form=form).release(cohort, seed=3)
+        assert sorted((r.key, len(r)) for r in release.data) == sorted((r.key, len(r)) for r in cohort)
 
 
 COLUMNS = """cohort mechanism reading parameters events scenario attack utility metric value low high n chance repetitions

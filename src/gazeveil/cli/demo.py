@@ -40,7 +40,7 @@ _STIMULI = 6
 # Windows short enough for recordings of a demonstration.
 _WINDOW_S, _STEP_S = 10.0, 1.0
 
-#: One mechanism of each kind that attackers can look at: streams, then tables; of k-same both readings.
+#: One mechanism of each kind that attackers can look at: streams, then tables (of k-same both readings), then synthetic recordings.
 _MECHANISMS = (
     "gaussian:sigma_deg=3",
     "temporal:K=3",
@@ -49,6 +49,8 @@ _MECHANISMS = (
     "k-same-select:k=4,reading=published",
     "k-same-select:k=4",
     "exponential-dp:epsilon=10",
+    "k-same-synth:k=4,match=crowd",
+    "dpgazesynth-one-report:epsilon=3",
 )
 _ATTACKS = ("rbfn", "linkage", "linkage:features=wide", "linkage:knowledge=white-box", "linkage:front=lowpass")
 _UTILITIES = ("document:split=people", "saliency", "events")

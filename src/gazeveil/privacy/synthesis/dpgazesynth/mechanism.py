@@ -250,7 +250,7 @@ class DPGazeSynthOneReport(Synthesis):
 
     Examples
     --------
-    >>> DPGazeSynthOneReport(1).settled(1_000_000).zones
+    >>> DPGazeSynthOneReport(1).settled(10_000_000).zones
     2
     """
 

@@ -40,8 +40,9 @@ from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows
 #: Equal parts of a window that run lengths are told apart by.
 PARTS = 8
 
-#: Zones are as many as leave the expected count of a step in a zone at one deviation of its noise, if this share of slots holds a transition.
-_HELD = Fraction(1, 2)
+#: Directions are told from public ones by n windows once n times this exceeds the variance of a report: f**2 D**2 / 17, f = 0.8 the share of slots with a
+#: transition, D**2 = 0.003 the squared distance of true from public directions, and 17 what noise alone reaches once in a thousand times.
+_TELLS = 0.8**2 * 0.003 / 17
 _MOST_ZONES = 16
 
 
@@ -52,14 +53,17 @@ _best = lru_cache(maxsize=64)(best_oracle)
 def public_zones(windows: int, moves: Fraction) -> int:
     """Zones along each side for that many windows with epsilon3 each: a rule on public numbers.
 
+    In z x z zones the sums over zones have z**2 times the variance, and what a zone has of its own stands against the noise of z**2 times as many counts:
+    telling zones apart takes about z**3 times as many windows as telling directions.
+
     Examples
     --------
     >>> [public_zones(n, Fraction(1, 5)) for n in (10_000, 1_000_000, 100_000_000)]
-    [1, 2, 7]
+    [1, 1, 4]
     """
     # variance of one report of a rare category, whichever oracle is used: close to that of OUE
     each = float(best_oracle(moves, 9, among=("oue",)).variance(1))
-    return min(_MOST_ZONES, max(1, math.isqrt(int(float(_HELD) / 8 * math.sqrt(max(windows, 1) / each)))))
+    return min(_MOST_ZONES, max(1, math.floor((windows * _TELLS / each) ** (1 / 3))))
 
 
 @dataclass(frozen=True)
