@@ -189,8 +189,8 @@ async def stream_messages(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -
     return rate, sum(dropped)
 
 
-async def echo_latency(address: str, seconds: float) -> np.ndarray:
-    """Milliseconds from before each send to its receipt, all connections."""
+async def echo_latency(address: str, process: subprocess.Popen[Any], seconds: float) -> tuple[np.ndarray, float]:
+    """Milliseconds from before each send to its receipt, all connections; and the server's processor time."""
     message = batch_of(0, 1, 1)
     sockets = [await connect(address, compression=None) for _ in range(STREAMS)]
     begun: list[list[float]] = [[] for _ in range(STREAMS)]
@@ -209,12 +209,14 @@ async def echo_latency(address: str, seconds: float) -> np.ndarray:
             begun[number].append(time.perf_counter())
             await socket.send(message)
 
+    begin = cpu_s(process)
     await _paced(seconds, burst)
     await asyncio.sleep(0.5)
+    used = cpu_s(process) - begin
     for socket in sockets:
         await socket.close()
     await asyncio.gather(*listeners, return_exceptions=True)
-    return np.array(took) * 1000
+    return np.array(took) * 1000, used
 
 
 async def _paced(seconds: float, work: Any) -> None:
@@ -227,8 +229,8 @@ async def _paced(seconds: float, work: Any) -> None:
         await work()
 
 
-async def stream_latency(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -> tuple[np.ndarray, int]:
-    """Milliseconds from before the tracker's send to the receipt at each stream, and samples that were dropped."""
+async def stream_latency(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -> tuple[np.ndarray, float, int]:
+    """Milliseconds from before the tracker's send to the receipt at each stream; the server's processor time; samples that were dropped."""
     sockets = [await keeper.stream(n, 1) for n in range(STREAMS)]
     tracker = await keeper.tracker()
     step_ns = round(1e9 / RATE_HZ)
@@ -250,12 +252,14 @@ async def stream_latency(keeper: Gatekeeper, seconds: float, t_ns: list[int]) ->
         await tracker.send(batch_of(t_ns[0], step_ns, 1))
         t_ns[0] += step_ns
 
+    begin = cpu_s(keeper.process)
     await _paced(seconds, one)
     await asyncio.sleep(0.5)
+    used = cpu_s(keeper.process) - begin
     for socket in (*sockets, tracker):
         await socket.close()
     await asyncio.gather(*listeners, return_exceptions=True)
-    return np.array(took) * 1000, sum(dropped)
+    return np.array(took) * 1000, used, sum(dropped)
 
 
 async def measure(lines: Lines, bare_process: subprocess.Popen[Any], port: int, seconds: float, turns: int) -> None:
@@ -268,45 +272,33 @@ async def measure(lines: Lines, bare_process: subprocess.Popen[Any], port: int, 
         pairs = [(await echo_messages(address, seconds), await stream_messages(keeper, seconds, t_ns)) for _ in range(turns)]
     finally:
         keeper.close()
-    bare, ours = float(np.median([p[0] for p in pairs])), float(np.median([p[1][0] for p in pairs]))
+    echoed, streamed = float(np.median([p[0] for p in pairs])), float(np.median([p[1][0] for p in pairs]))
     lost = sum(p[1][1] for p in pairs)
     ratio = float(np.median([p[1][0] / p[0] for p in pairs]))
     what = f"messages of {CONNECTIONS} private streams in batches of {BATCH}, over those of a bare echo"
-    lines.add(what, 0.5, ratio, "times", messages_per_s=round(ours), echo_messages_per_s=round(bare), dropped_samples=lost, turns=turns)
+    lines.add(what, 0.5, ratio, "times", messages_per_s=round(streamed), echo_messages_per_s=round(echoed), dropped_samples=lost, turns=turns)
 
     keeper, t_ns = Gatekeeper(free_port(), RATE_HZ), [10**9]
     try:
-        await echo_latency(address, 0.5)
+        await echo_latency(address, bare_process, 0.5)
         await stream_latency(keeper, 1.0, t_ns)
-        both = []
-        used = [0.0, 0.0]
-        for _ in range(turns):
-            marks = [cpu_s(bare_process)]
-            one = await echo_latency(address, seconds)
-            marks += [cpu_s(bare_process), cpu_s(keeper.process)]
-            both.append((one, await stream_latency(keeper, seconds, t_ns)))
-            used = [used[0] + marks[1] - marks[0], used[1] + cpu_s(keeper.process) - marks[2]]
+        both = [(await echo_latency(address, bare_process, seconds), await stream_latency(keeper, seconds, t_ns)) for _ in range(turns)]
     finally:
         keeper.close()
     expected = STREAMS * round(seconds * RATE_HZ)
+    more = {
+        "received": min(len(ours[0]) for _, ours in both) / expected,
+        "dropped_samples": sum(ours[2] for _, ours in both),
+        "cpu_us_per_message": round(1e6 * sum(ours[1] for _, ours in both) / sum(len(ours[0]) for _, ours in both), 1),
+        "echo_cpu_us_per_message": round(1e6 * sum(bare[1] for bare, _ in both) / sum(len(bare[0]) for bare, _ in both), 1),
+        "turns": turns,
+    }
     for name, share in (("median", 50), ("99th percentile", 99)):
-        bare_ms = float(np.median([np.percentile(b, share) for b, _ in both]))
-        ours_ms = float(np.median([np.percentile(o, share) for _, (o, _) in both]))
-        times = float(np.median([np.percentile(o, share) / np.percentile(b, share) for b, (o, _) in both]))
-        lines.add(
-            f"{name} latency of {STREAMS} streams at {RATE_HZ:g} Hz: 3 over its ratio to a bare echo",
-            1.0,
-            3 / times,
-            "times",
-            ratio=round(times, 3),
-            milliseconds=round(ours_ms, 3),
-            echo_milliseconds=round(bare_ms, 3),
-            received=min(len(o) for _, (o, _) in both) / expected,
-            dropped_samples=sum(d for _, (_, d) in both),
-            cpu_us_per_message=round(1e6 * used[1] / sum(len(o) for _, (o, _) in both), 1),
-            echo_cpu_us_per_message=round(1e6 * used[0] / sum(len(b) for b, _ in both), 1),
-            turns=turns,
-        )
+        bare_ms = float(np.median([np.percentile(bare[0], share) for bare, _ in both]))
+        ours_ms = float(np.median([np.percentile(ours[0], share) for _, ours in both]))
+        times = float(np.median([np.percentile(ours[0], share) / np.percentile(bare[0], share) for bare, ours in both]))
+        figure = f"{name} latency of {STREAMS} streams at {RATE_HZ:g} Hz: 3 over its ratio to a bare echo"
+        lines.add(figure, 1.0, 3 / times, "times", ratio=round(times, 3), milliseconds=round(ours_ms, 3), echo_milliseconds=round(bare_ms, 3), **more)
 
 
 def main() -> None:
