@@ -10,6 +10,9 @@ several turns; Kaleido's time over ours.
 **errors.** Twelve recordings each of GazeCom and EyeNavGS: median angle between recorded and released gaze, and the root of the mean square, averaged
 over recordings, at equal epsilon, window and r.
 
+**ablation.** GazeCom, offline, two independent releases, 75/25 by clip, four splits: people found by linkage (narrow and wide features) and the median
+error at several budgets, and with the mean place of every recording replaced by the crowd's mean at that clip, which is post-processing.
+
 **table.** People found by the best of the study's attackers (mean over repetitions), median error in degrees, dwell times, divergence of saliency
 maps.
 """
@@ -24,8 +27,11 @@ from time import process_time
 
 import numpy as np
 
-from gazeveil import Recording, Screen, Sphere, read, simulate
+from gazeveil import Cohort, Recording, Screen, Sphere, read, simulate
+from gazeveil.attacks.registry import attack
+from gazeveil.features.material import Material
 from gazeveil.gaze.geometry import Space, distance_deg
+from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.kaleido import Kaleido, KaleidoReserve, KaleidoUniform
 from gazeveil.privacy.stream.session import StreamMechanism
 from gazeveil.privacy.synthesis.clock_render import ClockRender
@@ -33,6 +39,16 @@ from lines import Lines
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 TURNS = 9
+
+#: What the ablation compares: label, mechanism, whether the mean place of recordings is replaced.
+ABLATION = (
+    ("epsilon 10", "clock-render:epsilon=10,r_deg=2,form=offline", False),
+    ("epsilon 10, mean place of the crowd", "clock-render:epsilon=10,r_deg=2,form=offline", True),
+    ("epsilon 10, no drift", "clock-render:epsilon=10,r_deg=2,form=offline,pursuit=False", False),
+    ("epsilon 5", "clock-render:epsilon=5,r_deg=2,form=offline", False),
+    ("epsilon 2.5", "clock-render:epsilon=2.5,r_deg=2,form=offline", False),
+    ("epsilon 1, slots of half a second", "clock-render:epsilon=1,r_deg=2,form=offline,slot_s=0.5", False),
+)
 
 
 def gaze(samples: int, rate_hz: float, space: Space) -> tuple[np.ndarray, ...]:
@@ -51,9 +67,9 @@ def bench_speed(lines: Lines, samples: int) -> None:
             mechanisms: dict[str, StreamMechanism] = {"kaleido": Kaleido(1, int(rate_hz / 2), 2), "clock-render": ClockRender(1, 2)}
             best = dict.fromkeys(mechanisms, float("inf"))
             for turn in range(TURNS + 1):  # in turns, so that a busy moment of the machine hits both; the first compiles
-                for name, mechanism in mechanisms.items():
+                for name, one in mechanisms.items():
                     begin = process_time()
-                    mechanism.open(rate_hz, space).push(*data)
+                    one.open(rate_hz, space).push(*data)
                     if turn:
                         best[name] = min(best[name], process_time() - begin)
             what = f"clock-render on a {type(space).__name__.lower()} at {rate_hz:g} Hz, kaleido's processor time over ours"
@@ -61,11 +77,11 @@ def bench_speed(lines: Lines, samples: int) -> None:
             lines.add(what, 0.8, best["kaleido"] / ours, "times", samples=samples, ours_msamples_per_s=round(samples / ours / 1e6, 1))
 
 
-def errors_deg(recordings: list[Recording], mechanism: StreamMechanism) -> tuple[float, float]:
+def errors_deg(recordings: list[Recording], one: StreamMechanism) -> tuple[float, float]:
     """Median error, and root of the mean square, of each recording; means over recordings."""
     found = []
     for i, r in enumerate(recordings):
-        out = mechanism.release(r, seed=i).data
+        out = one.release(r, seed=i).data
         both = r.valid & out.valid
         d = distance_deg(r.space, r.x_deg[both], r.y_deg[both], out.x_deg[both], out.y_deg[both])
         found.append((float(np.median(d)), float(np.sqrt(np.mean(d * d)))))
@@ -92,6 +108,46 @@ def bench_errors(lines: Lines) -> None:
                           median_deg=round(ours[0], 2), rms_deg=round(ours[1], 2), nearest=nearest, others=more)  # fmt: skip
 
 
+def recentred(cohort: Cohort) -> Cohort:
+    """Every recording moved so that its mean place is the crowd's at that stimulus; for screens."""
+    found: dict[str, list[Recording]] = {}
+    for r in cohort:
+        found.setdefault(r.stimulus, []).append(r)
+    out = []
+    for recordings in found.values():
+        means = np.array([[r.x_deg[r.valid].mean(), r.y_deg[r.valid].mean()] for r in recordings])
+        for r, (x, y) in zip(recordings, means.mean(axis=0) - means, strict=True):
+            wide, high = r.space.width_deg / 2, r.space.height_deg / 2
+            out.append(r.with_(x_deg=np.clip(r.x_deg + x, -wide, wide), y_deg=np.clip(r.y_deg + y, -high, high)))
+    return Cohort(out)
+
+
+def bench_ablation(lines: Lines) -> None:
+    root = Path(os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+    cohort = read(root / "gazecom").load()
+    raw = {r.key: r for r in cohort}
+    learnt = round(0.75 * len(cohort.stimuli))
+    for label, text, change in ABLATION:
+        releases = [mechanism(text).release(cohort, seed=s).data for s in (1, 2)]
+        gallery, probe = (Material(recentred(d) if change else d) for d in releases)
+        assert gallery.cohort is not None
+        errors = []
+        for out in gallery.cohort:
+            r = raw[out.key]
+            both = r.valid & out.valid
+            errors.append(float(np.median(distance_deg(r.space, r.x_deg[both], r.y_deg[both], out.x_deg[both], out.y_deg[both]))))
+        shares = {}
+        for name in ("linkage", "linkage:features=wide"):
+            orders = [np.random.default_rng([7, n]).permutation(cohort.stimuli).tolist() for n in range(4)]
+            found = [
+                attack(name).identify(gallery.select(stimuli=o[:learnt]), probe.select(stimuli=o[learnt:]), n).credit().mean() for n, o in enumerate(orders)
+            ]
+            shares[name] = round(float(np.mean(found)), 3)
+        lines.keep(
+            {"figure": f"clock-render on gazecom, {label}", "median_deg": round(float(np.mean(errors)), 2), **shares, "people": len(cohort.people), "met": True}
+        )
+
+
 def table(folder: Path) -> None:
     """Print the table of a finished study."""
     import polars as pl
@@ -101,7 +157,7 @@ def table(folder: Path) -> None:
         sys.exit(f"There is no results.parquet under {folder}. Run the study first: gazeveil evaluate studies/clock-gazecom.toml --out {folder}")
     frame = pl.concat([pl.read_parquet(p) for p in parts], how="diagonal_relaxed").unique(maintain_order=True)
     print("| mechanism | found, best attacker | which | median error (deg) | dwell RMSE (s) | saliency KL | density JSD |\n|---|---|---|---|---|---|---|")
-    for (mechanism, parameters), rows in frame.group_by(["mechanism", "parameters"], maintain_order=True):
+    for (name, parameters), rows in frame.group_by(["mechanism", "parameters"], maintain_order=True):
 
         def figure(metric: str, rows: pl.DataFrame = rows) -> str:
             value = rows.filter(pl.col("metric") == metric)["value"].mean()
@@ -111,7 +167,7 @@ def table(folder: Path) -> None:
         rates = rates.sort("value", descending=True)
         best = (f"{100 * rates['value'][0]:.0f} %", rates["attack"][0]) if len(rates) else ("", "")
         figures = (figure(m) for m in ("median_error_deg", "dwell_rmse_s", "kl", "jsd"))
-        print(" | ".join((f"| {mechanism} {parameters or ''}".rstrip(), *best, *figures)) + " |")
+        print(" | ".join((f"| {name} {parameters or ''}".rstrip(), *best, *figures)) + " |")
 
 
 def main() -> None:
@@ -119,6 +175,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the lines here")
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--errors", action="store_true", help="errors on recordings instead of speed")
+    parser.add_argument("--ablation", action="store_true", help="what is left of people, on GazeCom")
     parser.add_argument("--table", type=Path, help="folder of a finished study: print its table and nothing else")
     arguments = parser.parse_args()
     if arguments.table is not None:
@@ -127,6 +184,8 @@ def main() -> None:
     lines = Lines(arguments.json)
     if arguments.errors:
         bench_errors(lines)
+    elif arguments.ablation:
+        bench_ablation(lines)
     else:
         bench_speed(lines, arguments.samples)
     if not lines.close():

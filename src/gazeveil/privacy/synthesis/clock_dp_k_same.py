@@ -64,7 +64,7 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
 
     name: ClassVar[str] = "clock-render-dp-k-same"
     kind: ClassVar[str] = "cohort"
-    paper: ClassVar[str] = "ours; microaggregation and noise as in Soria-Comas et al. 2014"
+    paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim(
             "epsilon-dp", "user", "proved", "k-anonymity besides: noisy averages of places of random groups on a public clock, and one public eye"

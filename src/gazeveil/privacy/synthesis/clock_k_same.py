@@ -68,7 +68,7 @@ class ClockRenderKSame(Mechanism[Cohort]):
 
     name: ClassVar[str] = "clock-render-k-same"
     kind: ClassVar[str] = "cohort"
-    paper: ClassVar[str] = "ours; groups as in k-same-synth of S004, corrected"
+    paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim("k-anonymity", "user", "proved", "one partition for everything, places shared on a public clock, and one public eye")
     }

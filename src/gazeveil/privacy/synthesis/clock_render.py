@@ -78,7 +78,7 @@ class ClockRender(StreamMechanism):
 
     name: ClassVar[str] = "clock-render"
     kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = "ours; the definition is that of Li et al., Kaleido, USENIX Security 2021"
+    paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {"corrected": Claim("epsilon-w-r-dp", "window", "proved", "places at public times with lattice noise, everything else drawn from one public eye")}
     )
