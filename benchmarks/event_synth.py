@@ -11,9 +11,9 @@ released, and of these that are found. `published` must be found out, `corrected
 
 **kept.** All of GazeCom and EyeNavGS: density of samples (Jensen-Shannon divergence, 60 x 60 cells), durations, amplitudes, main sequence.
 
-**speed.** A simulated cohort of EHTask's size (30 people x 15 videos of 2 minutes at 100 Hz, 5.4 million samples), training included. The processor's seconds
-are held to twice the limit of 60 s on two cores. Beside them the published 14.8 minutes (on another machine), and a plain loop over records for the published
-test of fixations, timed on a slice, and multiplied by the attempts.
+**speed.** A simulated cohort of EHTask's size (30 people x 15 videos of 2 minutes at 100 Hz, 5.4 million samples), training of the closed-form generator
+included (that of the network is timed by cvae.py). The processor's seconds, all cores together, are held to the limit of 60. Beside them the published
+14.8 minutes (on another machine), and a plain loop over records for the published test of fixations, timed on a slice and multiplied by the attempts.
 """
 
 from __future__ import annotations
@@ -145,14 +145,13 @@ def speed(lines: Lines, _: int) -> None:
     begin = process_time()
     made = plain_attempts(some, 2, 4, 2.0)
     plain = (process_time() - begin) / made * len(one) / len(some)
-    for text in ("event-synth-pd:k=4,gamma=2", "event-synth-pd:k=4,gamma=2,reading=published", "event-synth-pd:k=4,gamma=2,generator=cvae"):
+    for text in ("event-synth-pd:k=4,gamma=2", "event-synth-pd:k=4,gamma=2,reading=published"):
         chosen = mechanism(text)
-        if "cvae" not in text:
-            chosen.release(one)  # compiled before the clock starts
+        chosen.release(one)  # compiled before the clock starts
         begin, spent = perf_counter(), process_time()
         notes = chosen.release(cohort).curator_notes
         wall, work = perf_counter() - begin, process_time() - spent
-        row = {"figure": f"speed: {text}", "value": round(wall, 2), "unit": "s", "floor": 60, "wanted": "at most", "met": work <= 120,
+        row = {"figure": f"speed: {text}", "value": round(wall, 2), "unit": "s", "floor": 60, "wanted": "at most", "met": work <= 60,
                "processor_s": round(work, 2), "samples": sum(len(r) for r in cohort), "published_s": PUBLISHED_S,
                "attempts": notes["attempts"], "cores": os.cpu_count()}  # fmt: skip
         if "published" in text:
