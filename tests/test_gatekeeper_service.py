@@ -253,6 +253,12 @@ def test_the_owner_sees_the_device_beside_what_apps_were_sent(here: Running) -> 
         assert (raw["x_deg"], raw["y_deg"]) == ([123.0], [45.0])
         assert (sent["app"], sent["what"], sent["mechanism"]) == (here.last, "samples", GAUSSIAN)
         assert sent["x_deg"] != [123.0]
+        with here.client(token) as app:
+            area = app.post("/v1/areas", json={"name": "shelf", "x_deg": 100, "y_deg": 80, "width_deg": 20, "height_deg": 20}).json()
+            app.get(f"/v1/areas/{area['id']}/metrics")
+        while message.get("what") != "metrics":
+            message = live.hear()
+        assert (message["app"], message["area"]["name"]) == (here.last, "shelf")
         with pytest.raises(AssertionError), here.talk(token, "/v1/live"):
             pass  # an app is not let in
         here.owner.post("/v1/consent", json={"on": False})

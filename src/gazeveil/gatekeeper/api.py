@@ -58,6 +58,15 @@ def app_view(request: Request, caller: Annotated[Caller, Depends(app_caller)]) -
     return service_of(request).keeper.app(caller.app)
 
 
+def _show(request: Request, app: App, what: str, area_id: int) -> None:
+    """Let the owner's page see which question was answered."""
+    service = service_of(request)
+    area = service.areas.get((app.name, area_id))
+    if area is not None and service.hub.viewers:
+        sides = {"x_deg": area.x_deg, "y_deg": area.y_deg, "width_deg": area.width_deg, "height_deg": area.height_deg}
+        service.hub.show(app.name, {"what": what, "area": {"id": area.id, "name": area.name, **sides}})
+
+
 Me = Annotated[Caller, Depends(app_caller)]
 View = Annotated[App, Depends(app_view)]
 
@@ -91,39 +100,54 @@ def areas(app: View) -> dict[str, Any]:
 
 
 @router.post("/areas", response_model=bodies.AreaAnswer, status_code=201)
-def register_area(app: View, area: bodies.AreaBody) -> Any:
+def register_area(request: Request, app: View, area: bodies.AreaBody) -> Any:
     """Register a rectangle; it comes back with its edges moved outward to the public grid. Only what happens from now on is counted."""
-    return app.register_area(area.name, area.x_deg, area.y_deg, area.width_deg, area.height_deg)
+    made = app.register_area(area.name, area.x_deg, area.y_deg, area.width_deg, area.height_deg)
+    service_of(request).areas[app.name, made.id] = made
+    _show(request, app, "areas", made.id)
+    return made
 
 
 @router.delete("/areas/{area_id}", status_code=204)
-def remove_area(app: View, area_id: Number) -> None:
+def remove_area(request: Request, app: View, area_id: Number) -> None:
     """Remove an area."""
     app.remove_area(area_id)
+    service_of(request).areas.pop((app.name, area_id), None)
 
 
 @router.get("/areas/{area_id}/fixations", response_model=bodies.FixationsAnswer)
-def fixations(app: View, area_id: Number, since_ms: Millis = None, until_ms: Millis = None, after: After = None, limit: Limit = 1000) -> dict[str, Any]:
+def fixations(
+    request: Request, app: View, area_id: Number, since_ms: Millis = None, until_ms: Millis = None, after: After = None, limit: Limit = 1000
+) -> dict[str, Any]:
     """Fixations in an area: place of the cell, whole ticks."""
-    return {"fixations": app.get_fixations(area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit)}
+    found = app.get_fixations(area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit)
+    _show(request, app, "fixations", area_id)
+    return {"fixations": found}
 
 
 @router.get("/areas/{area_id}/saccades", response_model=bodies.SaccadesAnswer)
-def saccades(app: View, area_id: Number, since_ms: Millis = None, until_ms: Millis = None, after: After = None, limit: Limit = 1000) -> dict[str, Any]:
+def saccades(
+    request: Request, app: View, area_id: Number, since_ms: Millis = None, until_ms: Millis = None, after: After = None, limit: Limit = 1000
+) -> dict[str, Any]:
     """Saccades that landed in an area: cell and tick of the landing."""
-    return {"saccades": app.get_saccades(area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit)}
+    found = app.get_saccades(area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit)
+    _show(request, app, "saccades", area_id)
+    return {"saccades": found}
 
 
 @router.get("/areas/{area_id}/metrics", response_model=bodies.MetricsAnswer)
-def metrics(app: View, area_id: Number) -> Any:
+def metrics(request: Request, app: View, area_id: Number) -> Any:
     """Count, visits, dwell, order and times to the first fixation and saccade."""
-    return app.metrics(area_id)
+    found = app.metrics(area_id)
+    _show(request, app, "metrics", area_id)
+    return found
 
 
 @router.get("/areas/{area_id}/counter", response_model=bodies.CounterAnswer)
 def counter(request: Request, app: View, area_id: Number) -> dict[str, Any]:
     """A differentially private count of fixations; costs budget when it is new, the same answer for all apps."""
     answer = app.counter(area_id)
+    _show(request, app, "counter", area_id)
     return {"fixations": answer.fixations, "epsilon": str(answer.epsilon), "guarantee": service_of(request).guarantee(answer.guarantee)}
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.gatekeeper.areas import Area
 from gazeveil.gatekeeper.audit_log import AuditLog
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.core import Gatekeeper
@@ -109,6 +110,7 @@ class Service:
         self.tracker_taken = False
         self.end_tracker: Callable[[], object] | None = None
         self.asks: dict[str, Ask] = {}
+        self.areas: dict[tuple[str, int], Area] = {}
         self._asked = 0
         self._shown_sent = self._shown_dropped = 0
         self._lock = threading.RLock()
