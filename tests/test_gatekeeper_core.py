@@ -534,8 +534,11 @@ def test_no_audit_row_no_answer_and_taking_away_works_with_a_broken_disk() -> No
     area = app.register_area("x", 90, 70, 20, 20)
     with pytest.raises(Denied):
         k.app("stranger").areas()
+    for odd in ("", "x" * 1000, "\x00", 7):
+        with pytest.raises(Denied):
+            k.app(odd).areas()  # type: ignore[arg-type]
     kinds = [row.kind for row in log.entries()]
-    assert kinds == ["answer", "denied"]
+    assert kinds == ["answer", *["denied"] * 5]
     stream = app.add_event_listener("fixation", lambda e: None)
 
     def broken(*args: object, **named: object) -> None:

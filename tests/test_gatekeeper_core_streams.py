@@ -434,6 +434,27 @@ def test_a_finer_view_that_comes_late_is_charged_to_the_device_in_this_lease_and
     k.close()
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_tracker_whose_clock_begins_anew_goes_on_with_the_same_session(told: bool) -> None:
+    """Forgetting the past would forget what was spent in the current window."""
+    k = keeper("a")
+    got = Taken()
+    k.app("a").open_private_stream(KALEIDO, got)
+    trace = looks([(102, 82)], each_s=1.2)
+    one_by_one(k, trace)
+    session = next(iter(k._room.pool._bases.values()))._session
+    if told:
+        k.lost()
+    one_by_one(k, trace)  # from time 0 again
+    assert next(iter(k._room.pool._bases.values()))._session is session
+    t, valid = got.column(0), got.column(3)
+    assert len(t) == 240
+    assert (np.diff(t) > 0).all()
+    assert valid[:120].all()
+    assert valid[120:].sum() == (120 if told else 70), "without a word the new clock is believed after half a second"
+    k.close()
+
+
 class Books:
     """Keeps, beside the ledger, what apps really got: for every sample the dearest view that left, and each app's own."""
 

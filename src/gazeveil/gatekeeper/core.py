@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
-from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.app import App
 from gazeveil.gatekeeper.counters import LEVELS as COUNTER_LEVELS
 from gazeveil.gatekeeper.counters import Counters
@@ -272,15 +271,12 @@ class Gatekeeper:
             self._put(policy, "policy", "device", always=False)
 
     def _put(self, policy: Policy, kind: str, app: str, always: bool) -> None:
-        room = self._room
-        try:
-            room.record(kind, app, {"apps": len(policy.apps), "consent": policy.consent})
-            room.limits(policy)
-        except GazeveilError:
-            if always:  # what takes something away must work with a broken disk too
-                self._apply(policy)
-            raise
-        self._apply(policy)
+        if always:  # what takes something away does not wait for a disk, and works with a broken one
+            self._apply(policy)
+        self._room.record(kind, app, {"apps": len(policy.apps), "consent": policy.consent})
+        self._room.limits(policy)
+        if not always:
+            self._apply(policy)
 
     def _apply(self, policy: Policy) -> None:
         room = self._room

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.streams import MOST_BASES, Base, GradedBase, Seat, Till, View
@@ -59,6 +62,8 @@ class Pool:
         self._active: tuple[Base, ...] = ()
         self._clock = 0
         self._made = 0
+        self._last_ns, self._shift_ns, self._behind = -(2**62), 0, 0
+        self._period_ns, self._believe = round(1e9 / rate_hz), round(0.5 * rate_hz)
 
     @property
     def active(self) -> tuple[Base, ...]:
@@ -114,13 +119,30 @@ class Pool:
 
     def push(self, samples: Samples) -> None:
         """Give samples to all bases in use."""
-        for base in self._active:
-            base.push(samples)
+        if len(samples[0]):
+            samples = (self._on(samples[0]), *samples[1:])
+            for base in self._active:
+                base.push(samples)
+
+    def _on(self, t_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Times that go on, also where the tracker began a new clock.
+
+        A session would have to forget its past to believe a clock that went back, and with it what it has spent in the current window.
+        """
+        first = int(t_ns[0]) + self._shift_ns
+        if first <= self._last_ns:
+            self._behind += len(t_ns)
+            if self._behind > self._believe:
+                self._shift_ns += self._last_ns + self._period_ns - first
+        if int(t_ns[0]) + self._shift_ns > self._last_ns:
+            self._behind = 0
+        on = t_ns + self._shift_ns if self._shift_ns else t_ns
+        self._last_ns = max(self._last_ns, int(on.max()))
+        return on
 
     def pause(self) -> None:
-        """The tracker vanished."""
-        for base in self._bases.values():
-            base.pause()
+        """The tracker vanished: a clock that begins anew is believed at once."""
+        self._behind = self._believe
 
     def __len__(self) -> int:
         return len(self._active)

@@ -214,8 +214,9 @@ class Room:
         """Write a row of the audit log; without it nothing is answered."""
         if self.audit is None:
             return
+        who = (app.replace("\x00", "?") or "?")[:300] if isinstance(app, str) else "?"
         try:
-            self.audit.record(kind, app, detail, self.clock_ns())
+            self.audit.record(kind, who, detail, self.clock_ns())
         except Exception as error:
             raise LedgerError("The audit log cannot be written, so nothing is answered.") from error
 

@@ -358,10 +358,6 @@ class Base:
         for seat in tuple(self.seats):
             seat.subscription.end(reason, code)
 
-    def pause(self) -> None:
-        """The tracker vanished: the past is forgotten, noise goes on."""
-        self._session.reset()
-
 
 class GradedBase(Base):
     """All Gaussian streams of one rate: views of one graded session."""
