@@ -180,7 +180,8 @@ class Counters:
                 counter.add(tick)
 
     def _promise(self) -> Guarantee:
-        most = ((1 << self.levels) - 1) * self._tick_ms // LEAST_FIXATION_MS + 1
+        # Fixations do not overlap and last at least so long; what is told in a horizon ended in it or in the second before it.
+        most = (((1 << self.levels) - 1) * self._tick_ms + 1000) // LEAST_FIXATION_MS + 1
         found = Guarantee(
             "epsilon-dp",
             "window",
