@@ -401,6 +401,35 @@ def test_the_thread_of_the_ledger_ends_with_the_gatekeeper() -> None:
     assert threading.active_count() <= before
 
 
+def test_gaussian_streams_of_different_rates_share_their_noise_too() -> None:
+    ledger = Faulty()
+    k = keeper("a", "b", ledger=ledger)
+    k.grant("b", grant(most_hz=25.0))
+    got = {name: Taken() for name in ("a", "b")}
+    slow = k.app("b").open_private_stream("gaussian:sigma_deg=2", got["b"])
+    quarter = ledger.total("device", "rho")
+    assert slow.rate_hz == 25.0
+    k.app("a").open_private_stream("gaussian:sigma_deg=2", got["a"])
+    assert ledger.total("device", "rho") == 4 * quarter == ledger.total("app:a", "rho"), "samples that reach nobody cost nothing"
+    for part in np.array_split(np.arange(90), 17):
+        push_still(k, int(part[0]), len(part))
+    k.close()
+    assert (len(got["a"]), len(got["b"])) == (90, 23)
+    for i in range(4):
+        np.testing.assert_array_equal(got["a"].column(i)[::4], got["b"].column(i))
+    assert all(array.base is None for block in got["b"].blocks for array in block), "no way back to what was left out"
+
+
+def test_an_app_that_asks_for_ever_new_noise_does_not_make_others_slow() -> None:
+    k = keeper("a", "b", grants={"streams": 100, "budgets": {"rho": Fraction(10**9)}})
+    k.app("b").open_private_stream("gaussian:sigma_deg=3", Taken())
+    for i in range(40):
+        k.app("a").open_private_stream(f"gaussian:sigma_deg={10 + i}", Taken()).close()
+    assert k.status()["streams"] == 1
+    assert max(len(base._session.levels) for base in k._room.pool._bases.values()) <= 8
+    k.close()
+
+
 def push_still(k: Any, first: int, count: int) -> None:
     k.push(np.arange(first, first + count) * 10_000_000, np.full(count, 100.0), np.full(count, 80.0))
 

@@ -79,6 +79,34 @@ def test_every_event_is_in_at_most_one_block_of_each_level() -> None:
             assert sum(a <= tick < b for a, b in blocks) <= 1
 
 
+def joint(epsilon: Fraction, there: bool, trials: int, words: Words) -> int:
+    """How often all answers that cover the first tick are at least 1: the likeliest sign of a fixation in it."""
+    hits = 0
+    for _ in range(trials):
+        counter = TreeCounter(epsilon, 3, words)
+        if there:
+            counter.add(0)
+        hits += all(counter.count(tick) >= 1 for tick in (1, 2, 4))
+    return hits
+
+
+def lower_epsilon(epsilon: Fraction, trials: int = 8000) -> float:
+    """A bound below the true epsilon with probability 1 - 2e-6."""
+    from scipy.stats import beta
+
+    words = Words(source(8))
+    with_it, without = joint(epsilon, True, trials, words), joint(epsilon, False, trials, words)
+    low = beta.ppf(1e-6, with_it, trials - with_it + 1)
+    high = beta.ppf(1 - 1e-6, without + 1, trials - without)
+    return float(np.log(low / high))
+
+
+def test_all_answers_together_lose_epsilon_and_not_more() -> None:
+    """The worst event over one block of each level has ratio exp(epsilon) exactly; half the noise is seen."""
+    assert 0.6 < lower_epsilon(Fraction(1)) <= 1.0
+    assert lower_epsilon(Fraction(2)) > 1.0, "a counter with half the noise would be caught"
+
+
 def test_the_guarantee_states_the_event_and_the_sum_over_a_session() -> None:
     counters = Counters("1/2", 4, 100, None)
     g = counters.guarantee

@@ -269,7 +269,7 @@ class App:
             owed = base.owed(view)
         room.till.pay(f"first lease of {made.name}", owed, [(self.name, view.cost)])
         with room.lock:
-            stream = PrivateStream(next(room.numbers), self.name, room.leave, str(made), view.guarantee, base.rate_hz / made.stride)
+            stream = PrivateStream(next(room.numbers), self.name, room.leave, str(made), view.guarantee, base.rate_hz / made.stride / view.every)
             room.enter(stream, request)
             seat = Seat(self.name, callback, stream, view)
             room.pool.sit(base, seat, owed[1])

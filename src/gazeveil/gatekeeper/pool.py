@@ -73,17 +73,17 @@ class Pool:
     def find(self, mechanism: StreamMechanism, every: int) -> tuple[Base, View]:
         """The base and the view for a mechanism; a new base if there is none."""
         if isinstance(mechanism, Gaussian) and mechanism.reading == "corrected":
-            for (family, e), base in self._bases.items():
-                if family.startswith("graded gaussian") and e == every:
+            for base in self._bases.values():
+                if isinstance(base, GradedBase):
                     try:
-                        return base, base.view_of(mechanism)
+                        return base, base.view_of(mechanism, every)
                     except ParameterError:
-                        continue  # finer than that session can carry
-            made: Base = self._add((f"graded gaussian {self._made}", every), GradedBase, mechanism)
+                        continue  # finer than that session can carry, or one too many
+            made: Base = self._add((f"graded gaussian {self._made}", 1), GradedBase, mechanism)
         else:
             key = (str(mechanism), every)
             made = self._bases[key] if key in self._bases else self._add(key, Base, mechanism)
-        return made, made.view_of(mechanism)
+        return made, made.view_of(mechanism, every)
 
     def _add(self, key: tuple[str, int], kind: type[Base], mechanism: StreamMechanism) -> Base:
         if len(self._bases) >= MOST_BASES:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from gazeveil import checks
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.subscription import Subscription
 from gazeveil.gaze.geometry import Space
@@ -40,6 +41,9 @@ PATIENCE_S = 2.0
 
 #: Bases that are kept; the one idle for longest makes room.
 MOST_BASES = 64
+
+#: Different amounts of Gaussian noise in one graded session: each is drawn for every sample.
+MOST_VIEWS = 8
 
 #: Currency and amount.
 Cost: TypeAlias = tuple[str, Fraction]
@@ -86,12 +90,15 @@ class View:
         Of one lease, for the app.
     scale_deg, r_deg : Fraction, optional
         Of a graded view: its noise, and how far a sample moves in its promise.
+    every : int
+        Of a graded view: every how many samples of the base it gets.
     """
 
     guarantee: Guarantee
     cost: Cost
     scale_deg: Fraction | None = None
     r_deg: Fraction | None = None
+    every: int = 1
 
 
 @dataclass(eq=False)
@@ -216,7 +223,7 @@ class Base:
 
     # What a graded base does otherwise.
 
-    def view_of(self, mechanism: StreamMechanism) -> View:
+    def view_of(self, mechanism: StreamMechanism, every: int = 1) -> View:
         """What an app that asks for this mechanism gets here."""
         assert isinstance(self._session, Session)
         return View(self._session.guarantee, (self.currency, self._amount))
@@ -292,21 +299,21 @@ class Base:
         """Pay for a lease: together, or if that is refused one by one. Touches no state of the base."""
         device = self.device_cost([seat.view for seat in seats])
         why = f"lease of {self.lease} samples of {self.mechanism.name}"
-        by_app: dict[str, Seat] = {}
-        for seat in seats:  # two seats of one app see the same gaze: the finer pays
-            if seat.app not in by_app or seat.cost[1] > by_app[seat.app].cost[1]:
-                by_app[seat.app] = seat
+        by_app: dict[str, Cost] = {}
+        for app in dict.fromkeys(seat.app for seat in seats if seat.cost[1] > 0):
+            # Several seats of one app are what a coalition of them is to the device.
+            by_app[app] = (self.currency, self.device_cost([seat.view for seat in seats if seat.app == app]))
         try:
-            self.till.pay(why, (self.currency, device), [(app, seat.cost) for app, seat in by_app.items()])
+            self.till.pay(why, (self.currency, device), by_app.items())
         except Denied:
             self.till.pay(why, (self.currency, device), ())  # if the device cannot pay, that is the reason for all
         else:
             return _Lease(set(seats), device=device)
-        lease = _Lease(set(), device=device)
-        for app, payer in by_app.items():
+        lease = _Lease({seat for seat in seats if seat.app not in by_app}, device=device)
+        for app, cost in by_app.items():
             mine = [seat for seat in seats if seat.app == app]
             try:
-                self.till.pay(why, None, [(app, payer.cost)])
+                self.till.pay(why, None, [(app, cost)])
             except Denied as no:
                 lease.refused.update(dict.fromkeys(mine, no))
             else:
@@ -360,7 +367,11 @@ class Base:
 
 
 class GradedBase(Base):
-    """All Gaussian streams of one rate: views of one graded session."""
+    """All Gaussian streams: views of one graded session at the tracker's rate.
+
+    A bounded rate leaves samples out of the view, not out of the session: views of different rates would otherwise have noise of their own. A
+    sample that goes to no view costs nothing.
+    """
 
     def _open(self, space: Space, seed: int | None) -> None:
         assert isinstance(self.mechanism, Gaussian)
@@ -368,30 +379,54 @@ class GradedBase(Base):
         self._session = self._graded
         self.lease = max(1, math.ceil(self.rate_hz))
         self.currency, self._amount = "rho", Fraction(0)
+        self._count = 0
 
-    def _rho(self, scale_deg: Fraction, r_deg: Fraction) -> Guarantee:
+    def _promise(self, scale_deg: Fraction, r_deg: Fraction) -> Guarantee:
         # The session's guarantee speaks of one r; another r of the same noise is another number, not another stream.
         other = copy.copy(self._graded)
         other.graded = replace(self._graded.graded, r_deg=r_deg)
         return other.guarantee(scale_deg)
 
-    def view_of(self, mechanism: StreamMechanism) -> View:
-        """Declare the view; a scale finer than the session can carry is a ParameterError, and needs a base of its own."""
+    def view_of(self, mechanism: StreamMechanism, every: int = 1) -> View:
+        """Declare the view.
+
+        Raises
+        ------
+        ParameterError
+            For a scale finer than the session can carry, or one too many: it needs a base of its own.
+        """
         assert isinstance(mechanism, Gaussian)
+        if len(self._graded.levels) >= MOST_VIEWS and Fraction(mechanism.sigma_deg) not in self._graded.levels:
+            checks.refuse("Gatekeeper", "sigma_deg", f"one of the {MOST_VIEWS} in use", mechanism.sigma_deg)
         scale, r = self._graded.declare(mechanism.sigma_deg), Fraction(mechanism.r_deg)
-        guarantee = self._rho(scale, r)
-        return View(guarantee, (self.currency, guarantee.numbers["rho"] * self.lease), scale, r)
+        guarantee = self._promise(scale, r)
+        return View(guarantee, (self.currency, guarantee.numbers["rho"] * math.ceil(self.lease / every)), scale, r, every)
 
     def device_cost(self, views: Iterable[View]) -> Fraction:
-        """The finest view in use, at the farthest r: what a coalition of all seats learns."""
-        known = [(v.scale_deg, v.r_deg) for v in views if v.scale_deg is not None and v.r_deg is not None]
+        """The finest view in use, at the farthest r, for all samples that go to any: what a coalition of all seats learns."""
+        known = [(v.scale_deg, v.r_deg, v.every) for v in views if v.scale_deg is not None and v.r_deg is not None]
         if not known:
             return Fraction(0)
-        return self._rho(min(s for s, _ in known), max(r for _, r in known)).numbers["rho"] * self.lease
+        samples = min(self.lease, sum(math.ceil(self.lease / every) for every in {e for _, _, e in known}))
+        return self._promise(min(s for s, _, _ in known), max(r for _, r, _ in known)).numbers["rho"] * samples
 
     def _release(self, samples: Samples) -> Callable[[Seat], Samples]:
-        views = self._graded.push(*samples)
-        return lambda seat: views[seat.view.scale_deg] if seat.view.scale_deg is not None else views[max(views)]
+        views, first = self._graded.push(*samples), self._count
+        self._count += len(samples[0])
+        cut: dict[tuple[Fraction, int], Samples] = {}
+
+        def of(seat: Seat) -> Samples:
+            scale, every = seat.view.scale_deg, seat.view.every
+            assert scale is not None
+            if every == 1:
+                return views[scale]
+            if (scale, every) not in cut:
+                t, x, y, valid = views[scale]
+                part = slice((-first) % every, None, every)
+                cut[scale, every] = t[part].copy(), x[part].copy(), y[part].copy(), valid[part].copy()
+            return cut[scale, every]
+
+        return of
 
 
 def _hand_over(seat: Seat, samples: Samples) -> None:
