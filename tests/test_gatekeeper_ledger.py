@@ -330,6 +330,51 @@ def test_threads_that_charge_at_once_never_pass_the_limit_together(ledger: Ledge
     assert ledger.verify() == ()
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_two_ledgers_on_one_database_never_pass_the_limit_together(request: pytest.FixtureRequest, quick_folder: Path, engine: str) -> None:  # noqa: F811
+    url = f"sqlite:///{quick_folder / 'a.db'}" if engine == "sqlite" else request.getfixturevalue("postgres").fresh()
+    ledgers = [Ledger.open(url, patience_s=30) for _ in range(3)]
+    for account in ("device", "shop", "bank"):
+        ledgers[0].set_limit(account, "epsilon", Fraction(20), "ever")
+    given: list[str] = []
+    failed: list[BaseException] = []
+
+    def work(number: int) -> None:
+        # Accounts in another order each time: nobody may wait for somebody who waits for him.
+        accounts = [("device", "shop"), ("bank", "device"), ("shop", "device")][number]
+        for i in range(15):
+            try:
+                ledgers[number].charge(f"{number} {i}", [cost(1, a) for a in accounts], "", 0)
+                given.extend(accounts)
+            except Denied:
+                pass
+            except LedgerError as error:
+                failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    for account in ("device", "shop", "bank"):
+        assert ledgers[1].spent(account, "epsilon", 0) == given.count(account) <= 20
+    assert given.count("device") == 20
+    assert ledgers[0].verify() == ()
+    for ledger in ledgers:
+        ledger.close()
+
+
+def test_writes_are_as_durable_as_the_engine_can_make_them(ledger: Ledger) -> None:
+    def asked(connection: sa.Connection) -> tuple[object, ...]:
+        names = ("synchronous", "journal_mode") if ledger.database.sqlite else ("synchronous_commit", "fsync")
+        verb = "PRAGMA" if ledger.database.sqlite else "SHOW"
+        return tuple(connection.exec_driver_sql(f"{verb} {name}").scalar() for name in names)
+
+    mode = "memory" if ledger.database.memory else "wal"
+    assert ledger.database.read(asked) == ((2, mode) if ledger.database.sqlite else ("on", "on"))
+
+
 def test_the_same_id_from_many_threads_costs_once(ledger: Ledger) -> None:
     ledger.set_limit("device", "epsilon", Fraction(10), "ever")
     states: list[str] = []

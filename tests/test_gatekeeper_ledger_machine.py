@@ -218,4 +218,4 @@ def test_the_ledger_keeps_its_rules_whatever_happens_in_whatever_order(request: 
 @pytest.mark.heavy
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 def test_the_ledger_keeps_its_rules_for_long(request: pytest.FixtureRequest, quick_folder: Path, engine: str) -> None:  # noqa: F811
-    _run(_url(request, engine, quick_folder), examples=300, steps=50)
+    _run(_url(request, engine, quick_folder), examples=300 if engine == "sqlite" else 100, steps=50)

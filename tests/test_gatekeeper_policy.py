@@ -190,6 +190,12 @@ def test_a_verdict_names_the_currency_and_the_stride() -> None:
     assert [(v.currency, v.stride) for v in found] == [("rho", 1), ("samples", 3), ("epsilon", 1)]
 
 
+def test_nought_and_one_are_not_false_and_true() -> None:
+    rules = (MechanismRule("temporal", {"K": ("any", None)}, unproved=True),)
+    assert judge(rules, "temporal:K=3,hold=False").code == "allowed"
+    assert judge(rules, "temporal:K=3,hold=0").reason == "The parameter 'hold' of temporal must be false; 0 was asked for."
+
+
 def test_a_stride_counts_for_the_rate() -> None:
     rules = (MechanismRule("temporal", {"K": ("any", None)}, unproved=True),)
     policy = Policy({"a": Grant(frozenset({"samples"}), rules, most_hz=40.0)}, consent=True)
