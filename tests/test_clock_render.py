@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
+from gazeveil.attacks.registry import attack
 from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.features.material import Material
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.privacy.audit.clock import clock_render as audit_game
 from gazeveil.privacy.audit.run import judge
@@ -497,6 +499,20 @@ def test_the_limits_of_parameters_work(epsilon: Any, r: Any, window_s: Any) -> N
             assert out.valid[-1]
 
 
+@pytest.mark.parametrize("rate", [1e-6, 1e-3, 1.0, 7.3, 2e6])
+def test_any_rate_works(rate: float) -> None:
+    t = np.arange(400, dtype=np.int64) * 1000
+    for space, middle in ((SCREEN, 0.0), (Sphere(), 90.0)):
+        for form in ("stream", "offline"):
+            out = (
+                ClockRender(10, 2, form=form)
+                .release(Recording("p", "s", t, np.full(400, middle), np.full(400, middle), space=space, rate_hz=rate), seed=1)
+                .data
+            )
+            assert np.isfinite(out.x_deg[out.valid]).all()
+            assert out.valid[-1] == (form == "offline" or rate < 100)
+
+
 def test_the_guarantee_says_what_it_promises() -> None:
     g = ClockRender(10, 2).open(250.0).guarantee
     assert g.status == "proved"
@@ -539,3 +555,26 @@ def test_offline_it_is_nearer_to_real_gaze_than_kaleido_at_the_same_promise(name
         w = ours.clock(some[0].rate_hz).window
         assert median(ours) < 0.9 * median(KaleidoUniform(epsilon, w, 2))
         assert median(ours) < 0.5 * median(Kaleido(epsilon, w, 2))
+
+
+@pytest.mark.heavy
+def test_real_people_are_found_less_often_than_under_gaussian_noise_that_errs_more() -> None:
+    cohort = gazeveil.read(real("gazecom")).load()
+    raw = {r.key: r for r in cohort}
+    learnt = round(0.75 * len(cohort.stimuli))
+    found, error = {}, {}
+    for text in ("gaussian:sigma_deg=5", "clock-render:epsilon=1,r_deg=2,slot_s=0.5,form=offline"):
+        releases = [gazeveil.mechanism(text).release(cohort, seed=s).data for s in (1, 2)]
+        gallery, probe = (Material(d) for d in releases)
+        medians = []
+        for out in releases[0]:
+            r = raw[out.key]
+            both = r.valid & out.valid
+            medians.append(np.median(distance_deg(r.space, r.x_deg[both], r.y_deg[both], out.x_deg[both], out.y_deg[both])))
+        orders = [np.random.default_rng([7, n]).permutation(cohort.stimuli).tolist() for n in range(4)]
+        wide = attack("linkage:features=wide")
+        shares = [wide.identify(gallery.select(stimuli=o[:learnt]), probe.select(stimuli=o[learnt:]), n).credit().mean() for n, o in enumerate(orders)]
+        name = text.partition(":")[0]
+        found[name], error[name] = np.mean(shares), np.mean(medians)
+    assert error["clock-render"] < 0.8 * error["gaussian"]
+    assert found["clock-render"] < 0.6 * found["gaussian"]

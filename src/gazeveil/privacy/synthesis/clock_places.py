@@ -51,6 +51,7 @@ def model(sphere: bool, noise_deg: float, slot_s: float, drift: bool, filled: in
     filled : int
         How many slots in a row without a reading show the last place.
     """
+    slot_s = min(slot_s, 60.0)  # after a minute nothing is known of where gaze was
     stays = math.exp(-JUMPS_HZ * slot_s)
     return np.array([sphere, noise_deg**2, JUMP_DEG**2, DRIFT_DEG2_S * slot_s if drift else 0.0, math.log(stays / -math.expm1(-JUMPS_HZ * slot_s)), filled])
 
