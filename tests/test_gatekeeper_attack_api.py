@@ -88,6 +88,10 @@ def test_guessing_is_throttled_and_honest_apps_go_on(tmp_path: Path) -> None:
             assert get(here, "/v1/me", fresh).status_code == 429  # a right guess is refused like the others
             assert app.get("/v1/me").status_code == 200
             assert here.owner.get("/v1/apps").status_code == 200
+            assert here.service is not None
+            link = here.service.owner_link(here.address)
+            assert httpx.get(link).status_code == 200  # the owner cannot be locked out by somebody else's guesses
+            assert get(here, "/v1/me", here.owner.post("/v1/apps", json={"name": "new"}).json()["token"]).status_code == 200
             with here.talk(None) as talk:
                 talk.say(type="hello", token="gv_app_guess")
                 assert talk.hear()["code"] == "guesses"

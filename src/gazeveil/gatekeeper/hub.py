@@ -11,12 +11,13 @@ Samples are encoded once for all feeds that share a stream; only the head with t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import threading
 import time
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -373,6 +374,7 @@ class Hub:
         self.samples_sent = 0
         self._dirty: set[Line] = set()
         self._woken = False
+        self._pushing = 0
         self._lock = threading.Lock()
         self._last: Shared | None = None
         self._joined: tuple[Shared, int, Shared] | None = None
@@ -381,16 +383,26 @@ class Hub:
         """Have what waits sent; cheap when many lines are touched in one push."""
         with self._lock:
             self._dirty.add(line)
-            if self._woken or self.loop is None:
+            if self._woken or self.loop is None or self._pushing == threading.get_ident():
                 return
             self._woken = True
         try:
-            self.loop.call_soon_threadsafe(self._flush)
+            self.loop.call_soon_threadsafe(self.flush)
         except RuntimeError:
             # The loop has ended: nobody is there to send to.
             return
 
-    def _flush(self) -> None:
+    @contextlib.contextmanager
+    def pushing(self) -> Iterator[None]:
+        """While the core works off a block nobody is woken for each line: who pushes flushes afterwards."""
+        self._pushing = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._pushing = 0
+
+    def flush(self) -> None:
+        """Send what waits on lines that were touched; on the event loop."""
         with self._lock:
             dirty, self._dirty, self._woken = self._dirty, set(), False
         for line in dirty:

@@ -3,8 +3,9 @@
 A bucket holds `burst` drops and fills at a steady rate; each request takes one. Buckets are kept for the most recent keys only, so that
 inventing addresses cannot fill the memory.
 
-Wrong tokens are limited by address. While an address has guessed too often, only tokens that were right before are looked at: a guess that
-happens to be right is refused like the others, so the rate of guessing is really limited, and honest apps on the same machine go on.
+Wrong tokens are limited by address. While an address has guessed too often, only tokens that were right before, or given out since the start, are
+looked at: a guess that happens to be right is refused like the others, so the rate of guessing is really limited, and honest apps on the same machine
+go on.
 """
 
 from __future__ import annotations

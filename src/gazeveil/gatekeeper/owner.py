@@ -67,12 +67,12 @@ AppName = Annotated[str, Path(min_length=1, max_length=64, pattern=bodies.APP_PA
 def enter(request: Request, key: Annotated[str, Query(max_length=256)] = "") -> Response:
     """Take the one-time link and set the owner's cookie."""
     service = service_of(request)
-    peer = address(request.scope)
-    if not service.guesses.may_try(peer, key) or not key or not service.tokens.take_link(key, time.time_ns()):
-        service.guesses.wrong(peer, key)
+    # Wrong tokens from this address must not lock the owner out: only the rate of all requests limits the keys that are tried here.
+    if not key or not service.tokens.take_link(key, time.time_ns()):
         return HTMLResponse(_STALE, 403)
     seconds = service.settings.owner_hours * 3600
     token = service.tokens.issue("owner", "owner", time.time_ns() + round(seconds * 1e9))
+    service.guesses.right(token)
     # A page that leads on, not a redirect: browsers hold back a strict cookie on a redirect that began elsewhere.
     answer = HTMLResponse(_WELCOME)
     secure = request.url.scheme == "https"
@@ -129,6 +129,7 @@ def add_app(request: Request, owner: Owner, body: bodies.AppBody) -> dict[str, s
 def _token(service: Service, app: str, rotate: bool = False) -> dict[str, str]:
     expires = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
     token = (service.tokens.rotate if rotate else service.tokens.issue)(app, "app", expires)
+    service.guesses.right(token)
     service.changed("apps")
     return {"app": app, "token": token}
 
@@ -214,6 +215,7 @@ def tracker_token(request: Request, owner: Owner) -> dict[str, str]:
     service = service_of(request)
     expires = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
     token = service.tokens.rotate("tracker", "tracker", expires)
+    service.guesses.right(token)
     if (end := service.end_tracker) is not None:
         end()
     return {"app": "tracker", "token": token}

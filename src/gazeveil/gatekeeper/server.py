@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import math
 import signal
 import socket
@@ -319,6 +320,10 @@ def serve(settings: Settings, say: Any = print) -> None:
     if token is not None:
         say(f"Tracker token, for {address_of(found).replace('http', 'ws', 1)}/v1/tracker: {token}")
     LOG.info("started", extra={"port": found.getsockname()[1], "version": __version__, "tracker": settings.tracker})
+    # A thread that computes gives way to the event loop after a millisecond; what lives as long as the process is not looked through again.
+    sys.setswitchinterval(0.001)
+    gc.collect()
+    gc.freeze()
     threading.Thread(target=warm_up, args=(service,), name="warm-up", daemon=True).start()
     Server(configure(build(service), settings), service).run(sockets=[found])
     LOG.info("stopped")

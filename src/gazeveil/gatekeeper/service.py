@@ -258,11 +258,15 @@ class Service:
     async def push(self, block: Block) -> None:
         """Hand a block to the core, on the thread of the tracker."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self.pusher, self._push, block)
+        try:
+            await loop.run_in_executor(self.pusher, self._push, block)
+        finally:
+            self.hub.flush()
 
     def _push(self, block: Block) -> None:
         started = time.perf_counter()
-        self.keeper.push(block.t_ns, block.x_deg, block.y_deg, block.valid)
+        with self.hub.pushing():
+            self.keeper.push(block.t_ns, block.x_deg, block.y_deg, block.valid)
         self.metrics.push_seconds.observe(time.perf_counter() - started)
         self.metrics.tracker_samples.inc(len(block))
 
@@ -317,7 +321,9 @@ class Service:
         """A token for a tracker on the service's own channel; None where the tracker is another."""
         if self.tracker is not None:
             return None
-        return self.tokens.rotate("tracker", "tracker", time.time_ns() + round(self.settings.token_days * 24 * HOUR_NS))
+        token = self.tokens.rotate("tracker", "tracker", time.time_ns() + round(self.settings.token_days * 24 * HOUR_NS))
+        self.guesses.right(token)
+        return token
 
     @property
     def database_name(self) -> str:
