@@ -190,6 +190,13 @@ def test_a_verdict_names_the_currency_and_the_stride() -> None:
     assert [(v.currency, v.stride) for v in found] == [("rho", 1), ("samples", 3), ("epsilon", 1)]
 
 
+@pytest.mark.parametrize("word", ["any", "<= 5", "1..9", "table", 'a"b', "none"])
+def test_a_word_that_looks_like_a_bound_reads_back_as_the_word(word: str) -> None:
+    rule = MechanismRule("spatial", {"L": ("in", (32, 64)), "steps": ("=", word)}, unproved=True)
+    policy = Policy({"a": Grant(frozenset({"samples"}), (rule,))})
+    assert Policy.parse(policy.text()) == policy
+
+
 def test_nought_and_one_are_not_false_and_true() -> None:
     rules = (MechanismRule("temporal", {"K": ("any", None)}, unproved=True),)
     assert judge(rules, "temporal:K=3,hold=False").code == "allowed"

@@ -231,7 +231,8 @@ def _bound_text(bound: Bound) -> str:
         return "[" + ", ".join(_literal(v) for v in value) + "]"
     if sign == "..":
         return f'"{value[0]}..{value[1]}"'
-    return _literal(value) if sign == "=" else f'"{sign} {value}"'
+    # A word is written with its sign: without it, the word `any` would read back as no bound at all.
+    return json.dumps(f"{sign} {value}") if isinstance(value, str) or sign != "=" else _literal(value)
 
 
 def _literal(value: object) -> str:
