@@ -161,7 +161,8 @@ def rows(name: str, texts: Sequence[str], repetitions: int, lines: Lines) -> lis
         else:
             runs = [compared(raw, Material(mechanism(text).release(raw.cohort, seed=s).data.load())) for s in range(repetitions)]
         figures = {k: round(float(np.mean([r[k] for r in runs])), 4) for k in runs[0]}
-        lines.keep({"figure": f"fidelity: {name}, {text}", "value": figures["jsd"], "unit": "bits", "met": True, "repetitions": len(runs), **figures})
+        told = {k: None if np.isnan(v) else v for k, v in figures.items()}  # JSON has no NaN
+        lines.keep({"figure": f"fidelity: {name}, {text}", "value": told["jsd"], "unit": "bits", "met": True, "repetitions": len(runs), **told})
         made.append({"text": text, **figures})
     return made
 
