@@ -1,7 +1,7 @@
 """The C-VAE of saccades on real people who are held out: its loss beside the published one, beside probabilistic PCA and beside the mean profile.
 
     python benchmarks/cvae.py [--data FOLDER | --profiles FILE] [--write-profiles FILE] [--device cpu] [--splits 3] [--sample 100000]
-                              [--people N] [--grid | --quick-grid] [--json FILE]
+                              [--people N] [--grid | --quick-grid] [--workers N] [--json FILE]
 
 Profiles come from the recordings of a folder (GazeCom under GAZEVEIL_DATA by default), or from an .npz file that `--write-profiles` made of them: with a file
 nothing but numpy, scipy, numba, scikit-learn and torch is needed, and no recordings. Three quarters of the people are trained on, the others are held out.
@@ -26,6 +26,9 @@ import os
 import platform
 import sys
 import tomllib
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -186,23 +189,41 @@ def settings(study: dict[str, dict[str, list[float]]], quick: bool) -> list[dict
     return [chosen, *({**chosen, name: value} for name, values in grid.items() for value in values if value != chosen[name])]  # type: ignore[dict-item]
 
 
-def search(lines: Lines, saccades: Saccades, study: dict, quick: bool, device: str) -> None:
-    """The supplement's grid search on held-out people; validation losses after each number of epochs of the grid."""
+def losses_of(saccades: Saccades, study: dict, device: str, one: dict[str, float]) -> list[float]:
+    """Validation losses of one setting of the grid, epoch by epoch."""
     training = split_by_person(saccades["person"], study["training_share"], study["seed"])
-    longest, found, begin = max(study["grid"]["epochs"]), {}, perf_counter()
-    for one in settings(study, quick):
-        layers = Layers(int(one["hidden"]), int(one["latent"]) // 2, int(one["decoder"]), identity=False)
-        _, history, _ = fit(saccades, training, layers, Schedule(one["learning_rate"], int(one["batch"]), longest, study["seed"]), device)
+    layers = Layers(int(one["hidden"]), int(one["latent"]) // 2, int(one["decoder"]), identity=False)
+    schedule = Schedule(one["learning_rate"], int(one["batch"]), max(study["grid"]["epochs"]), study["seed"])
+    _, history, _ = fit(saccades, training, layers, schedule, device)
+    return list(history.validation)
+
+
+def one_thread() -> None:
+    """Networks this small are slower on several cores; the cores are for other settings."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def search(lines: Lines, saccades: Saccades, study: dict, quick: bool, device: str, workers: int) -> None:
+    """The supplement's grid search on held-out people; validation losses after each number of epochs of the grid."""
+    found, begin = {}, perf_counter()
+    every = settings(study, quick)
+    work = partial(losses_of, saccades, study, device)
+    with ProcessPoolExecutor(workers, initializer=one_thread) if workers > 1 else nullcontext() as pool:
+        trained_settings = list(zip(every, (map if pool is None else pool.map)(work, every), strict=True))
+    for one, validation in trained_settings:
         for epochs in study["grid"]["epochs"]:
-            found[(*one.values(), epochs)] = history.validation[epochs - 1]
-        losses = {str(e): round(history.validation[e - 1], 4) for e in study["grid"]["epochs"]}
+            found[(*one.values(), epochs)] = validation[epochs - 1]
+        losses = {str(e): round(validation[e - 1], 4) for e in study["grid"]["epochs"]}
         lines.keep({"figure": "grid: one setting", "value": min(losses.values()), "unit": "loss", "met": True, **one, "after_epochs": losses})
     names = (*(n for n in study["grid"] if n != "epochs"), "epochs")
     best = min(found, key=lambda key: found[key])
     theirs = tuple(study["chosen"][name] for name in names)
     lines.keep({"figure": "grid: best", "value": round(found[best], 4), "unit": "loss", "met": True, "best": dict(zip(names, best, strict=True)),
                 "at_the_papers_choice": round(found[theirs], 4), "rank_of_the_papers_choice": sorted(found.values()).index(found[theirs]) + 1,
-                "settings": len(found), "published": study["validation_loss"], "seconds": round(perf_counter() - begin, 1), "device": device})  # fmt: skip
+                "settings": len(found), "published": study["validation_loss"],
+                "seconds": round(perf_counter() - begin, 1), "device": device, "workers": workers})  # fmt: skip
 
 
 def main() -> None:
@@ -217,6 +238,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, help="only this many people, for a shorter run")
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--quick-grid", action="store_true")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the grid search")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     source = arguments.profiles if arguments.profiles is not None else arguments.data
@@ -233,7 +255,7 @@ def main() -> None:
     study = tomllib.loads(STUDY.read_text(encoding="utf-8"))
     lines = Lines(arguments.json)
     if arguments.grid or arguments.quick_grid:
-        search(lines, saccades, study, not arguments.grid, arguments.device)
+        search(lines, saccades, study, not arguments.grid, arguments.device, arguments.workers)
     else:
         models(lines, saccades, arguments.splits, arguments.device, study, arguments.sample)
     sys.exit(0 if lines.close() else 1)
