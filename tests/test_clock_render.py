@@ -578,3 +578,9 @@ def test_real_people_are_found_less_often_than_under_gaussian_noise_that_errs_mo
         found[name], error[name] = np.mean(shares), np.mean(medians)
     assert error["clock-render"] < 0.8 * error["gaussian"]
     assert found["clock-render"] < 0.6 * found["gaussian"]
+
+
+def test_the_offline_form_is_no_stage_of_a_chain() -> None:
+    gazeveil.mechanism("chain:stages=clock-render(epsilon=10;r_deg=2)+temporal(K=3)")
+    with pytest.raises(ParameterError, match="whole recordings"):
+        gazeveil.mechanism("chain:stages=clock-render(epsilon=10;r_deg=2;form=offline)+temporal(K=3)")

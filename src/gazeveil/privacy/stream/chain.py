@@ -103,6 +103,8 @@ class Chain(StreamMechanism):
         for stage in stages:
             if not isinstance(stage, StreamMechanism):
                 checks.refuse(self.name, "stages", "stream mechanisms", stage, "Mechanisms on tables and cohorts cannot run inside a stream.")
+            if not stage.causal:
+                checks.refuse(self.name, "stages", "mechanisms that run as samples come", str(stage), "This one needs whole recordings; use it alone.")
         self.store("stages", stages)
         promise = self.promise(_ANY_RATE_HZ, Sphere())
         self.store("claims", {"corrected": Claim(promise.definition, promise.unit, promise.status, promise.reason)})

@@ -107,6 +107,11 @@ class StreamMechanism(Mechanism[Any]):
         return 1
 
     @property
+    def causal(self) -> bool:
+        """Whether it can run as samples come; if not, it has no sessions and is no stage of a chain."""
+        return True
+
+    @property
     def native(self) -> bool:
         """Whether the tracker's own times and labels pass through."""
         return self.reading.startswith("published")

@@ -136,6 +136,11 @@ class ClockRender(StreamMechanism):
             delta_num=_DELTA,
         )
 
+    @property
+    def causal(self) -> bool:
+        """The offline form looks ahead."""
+        return self.form == "stream"
+
     def open(self, rate_hz: float, space: Space | None = None, seed: int | None = None) -> Session:
         """A session for one stream; see :class:`StreamMechanism`. The offline form has none."""
         self._needs_stream("open")
@@ -147,7 +152,7 @@ class ClockRender(StreamMechanism):
         return super().open_many(count, rate_hz, space, seed)
 
     def _needs_stream(self, verb: str) -> None:
-        if self.form != "stream":
+        if not self.causal:
             checks.refuse(f"{self.name}.{verb}", "form", "stream: the offline form looks at whole recordings", self.form, "Use release, or form='stream'.")
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
