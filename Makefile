@@ -50,7 +50,7 @@ test: export NUMBA_CACHE_DIR = $(abspath $(VENV))/numba/$(shell find src -name '
 test: check browser database
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not heavy"
 
-BENCHES := speed events_agreement noise tables_fourier tables_people streams kaleido graded attackers real_people document_order synthesis dpgazesynth fidelity clock_render gatekeeper_latency
+BENCHES := speed events_agreement noise tables_fourier tables_people streams kaleido graded attackers real_people document_order synthesis dpgazesynth fidelity event_synth cvae clock_render gatekeeper_latency gatekeeper_ledger gatekeeper_attack gatekeeper_load
 
 # All of them run, and the first missed floor does not hide the others.
 bench: install
