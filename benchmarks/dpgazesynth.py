@@ -1,6 +1,6 @@
 """What DPGazeSynth is worth: density against Kaleido, and one report against every slot, as one JSON line per figure.
 
-    python benchmarks/dpgazesynth.py [--json FILE] [--only density population] [--repetitions 1] [--people 10000] [--pages docs/mechanisms]
+    python benchmarks/dpgazesynth.py [--json FILE] [--only density population] [--repetitions 3] [--people 10000] [--pages docs/mechanisms]
 
 **density.** Recordings under GAZEVEIL_DATA (gazecom, eyenavgs_nthu): the density error of S003's Table 4 at equal epsilon, w and r, beside Kaleido and beside
 the published figures of 360_em and GazeBaseVR (base of the logarithm not stated there, bits here).
@@ -180,7 +180,7 @@ def bench_population(lines: Lines, repetitions: int, most: int) -> str:
     count = 10
     while count <= most:
         cohort = people[:count].load()
-        rows += [compare("simulated", cohort, epsilon, max(repetitions, 10) if count <= 100 else 1, lines) for epsilon in (1, 3)]
+        rows += [compare("simulated", cohort, epsilon, repetitions if count <= 100 else 1, lines) for epsilon in (1, 3)]
         count *= 10
     columns = ("recordings", "people", "windows", "epsilon", "equal steps, TV", "dpgazesynth, TV", "one report, TV", "dpgazesynth, JSD", "one report, JSD",
                "directions learned", "numbers of runs learned")  # fmt: skip
@@ -192,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", nargs="+", choices=("density", "population"), default=["density", "population"])
-    parser.add_argument("--repetitions", type=int, default=1)
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--people", type=int, default=10_000)
     parser.add_argument("--pages", type=Path)
     given = parser.parse_args()

@@ -53,7 +53,7 @@ from lines import Lines, markdown, put_into
 
 PEOPLE, VIDEOS, SECONDS, RATE_HZ = 30, 15, 120, 100
 
-#: Mechanism -> processor seconds it may take, and the seconds of the paper where it gives any. event-synth-pd, training included: 60 s on two cores.
+#: Mechanism -> processor seconds it may take, and the seconds of the paper where it gives any. event-synth-pd with its training.
 SPEED = {
     "k-same-synth:k=4": (10, 132),
     "k-same-synth:k=4,match=crowd": (10, 132),
@@ -61,7 +61,7 @@ SPEED = {
     "dpgazesynth:epsilon=1": (20, None),
     "dpgazesynth:epsilon=1,reading=published": (20, None),
     "dpgazesynth-one-report:epsilon=1": (20, None),
-    "event-synth-pd:k=4,gamma=2": (120, 888),
+    "event-synth-pd:k=4,gamma=2": (60, 888),
 }
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
