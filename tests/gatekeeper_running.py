@@ -20,7 +20,7 @@ import numpy as np
 from websockets.sync.client import ClientConnection, connect
 
 from gazeveil.gatekeeper import blocks
-from gazeveil.gatekeeper.server import Server, address_of, build, configure, listen
+from gazeveil.gatekeeper.server import Server, address_of, build, configure, listen, warm_up
 from gazeveil.gatekeeper.service import Service
 from gazeveil.gatekeeper.settings import load_settings
 
@@ -52,7 +52,7 @@ class Talk:
     def say(self, **message: object) -> None:
         self.socket.send(json.dumps(message))
 
-    def hear(self, timeout: float = 10.0) -> dict[str, Any]:
+    def hear(self, timeout: float = 30.0) -> dict[str, Any]:
         data = self.socket.recv(timeout=timeout)
         if isinstance(data, bytes):
             batch = blocks.unpack(data)
@@ -60,7 +60,7 @@ class Talk:
         found: dict[str, Any] = json.loads(data)
         return found
 
-    def until(self, kind: str, timeout: float = 10.0) -> dict[str, Any]:
+    def until(self, kind: str, timeout: float = 30.0) -> dict[str, Any]:
         """The next message of a type; others are passed over."""
         end = time.monotonic() + timeout
         while True:
@@ -83,7 +83,7 @@ class Running:
         self.address, self.service = address, service
         self.last = ""
         self._numbers = itertools.count(1)
-        self.owner = httpx.Client(base_url=address, headers={"Authorization": f"Bearer {owner_token}"}, timeout=30)
+        self.owner = httpx.Client(base_url=address, headers={"Authorization": f"Bearer {owner_token}"}, timeout=60)
 
     def app(self, name: str | None = None, grant: dict[str, Any] | None = None, consent: bool = True, **changes: Any) -> str:
         """A new app with a grant; its token. Without a name it gets one that was not used before, in `last`."""
@@ -97,7 +97,7 @@ class Running:
         return str(answer.json()["token"])
 
     def client(self, token: str) -> httpx.Client:
-        return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {token}"}, timeout=60)
 
     @contextmanager
     def talk(self, token: str | None, path: str = "/v1/stream", **options: Any) -> Iterator[Talk]:
@@ -137,7 +137,7 @@ class TrackerTalk:
         count = max(1, round(seconds * 1e9 / self.step_ns))
         self.send(np.full(count, x_deg), y_deg)
 
-    def settle(self, running: Running, timeout: float = 5.0) -> None:
+    def settle(self, running: Running, timeout: float = 30.0) -> None:
         """Wait until all that was sent has been worked off."""
         self.talk.say(type="nothing of this name")
         self.talk.until("error", timeout)
@@ -147,12 +147,23 @@ def owner_token(service: Service) -> str:
     return service.tokens.issue("owner", "owner", time.time_ns() + 10**13)
 
 
+_IS_WARM: list[bool] = []
+
+
+def _warm(service: Service) -> None:
+    """What is compiled on first use is compiled now, once: on a busy machine a test would wait for it."""
+    if not _IS_WARM:
+        warm_up(service)
+        _IS_WARM.append(True)
+
+
 @contextmanager
 def running(home: Path, **settings: Any) -> Iterator[Running]:
     """A Gatekeeper in a thread of this process, on a free port, with a tracker on its own channel unless another is named."""
     chosen = load_settings(**{"home": home, "port": 0, "tracker": "websocket", **settings})
     found = listen(chosen)
     service = Service(chosen)
+    _warm(service)
     server = Server(configure(build(service), chosen), service)
     thread = threading.Thread(target=server.run, args=([found],), daemon=True)
     thread.start()
@@ -168,7 +179,7 @@ def running(home: Path, **settings: Any) -> Iterator[Running]:
         assert not thread.is_alive()
 
 
-def until(condition: Any, timeout: float = 10.0, step: float = 0.01) -> None:
+def until(condition: Any, timeout: float = 30.0, step: float = 0.01) -> None:
     """Wait for something to become true."""
     end = time.monotonic() + timeout
     while not condition():
@@ -208,7 +219,7 @@ class Process:
 
     def owner(self) -> httpx.Client:
         """The owner's browser: the one-time link, then the cookie."""
-        client = httpx.Client(base_url=self.address, headers={"X-Gazeveil": "1"}, timeout=30)
+        client = httpx.Client(base_url=self.address, headers={"X-Gazeveil": "1"}, timeout=60)
         assert client.get(self.link.removeprefix(self.address)).status_code == 200
         return client
 

@@ -211,7 +211,7 @@ def test_a_slow_reader_loses_samples_and_the_others_do_not(here: Running) -> Non
                 break
             seen += len(message["t_ms"])
         page = here.owner.get("/metrics").text
-        assert float(re.findall(r"^gazeveil_messages_dropped_total (\S+)$", page, re.M)[0]) >= message["dropped"]
+        assert float(re.findall(r"^gazeveil_samples_dropped_total (\S+)$", page, re.M)[0]) >= message["dropped"]
 
 
 def test_the_owner_link_works_once_and_its_cookie_needs_the_header(here: Running) -> None:
@@ -362,6 +362,8 @@ def test_pages_health_and_metrics_are_open_and_carry_their_headers(here: Running
     page = httpx.get(here.address + "/metrics").text
     assert "gazeveil_tracker_samples_total" in page
     assert "conspicuous" not in page
+    assert "gazeveil_requests" not in page
+    assert "gazeveil_requests" in here.owner.get("/metrics").text
 
 
 def test_a_stranger_gets_401_403_or_404_everywhere_else(here: Running) -> None:

@@ -40,28 +40,32 @@ class Load:
         self.process, self.token, self.tracker_token = process, token, tracker_token
         self.received = 0
         self.here = Running(process.address, "")
+        self.errors: list[Exception] = []
         self._stop = threading.Event()
 
     def _track(self) -> None:
-        try:
-            with self.here.talk(self.tracker_token, "/v1/tracker") as talk:
-                tracker = TrackerTalk(talk, 120.0)
-                while not self._stop.is_set():
-                    tracker.send(np.full(4, 180.0), 90.0)
-                    time.sleep(0.002)
-        except (WebSocketException, OSError, AssertionError, TimeoutError):
-            return
+        while not self._stop.is_set():
+            try:
+                with self.here.talk(self.tracker_token, "/v1/tracker") as talk:
+                    tracker = TrackerTalk(talk, 120.0)
+                    while not self._stop.is_set():
+                        tracker.send(np.full(4, 180.0), 90.0)
+                        time.sleep(0.002)
+            except (WebSocketException, OSError, AssertionError) as error:
+                self.errors.append(error)
+                time.sleep(0.2)
 
     def _listen(self) -> None:
-        try:
-            with self.here.talk(self.token) as talk:
-                assert talk.subscribe(1, what="samples", mechanism=TEN, encoding="binary")["type"] == "subscribed"
-                while True:
-                    message = talk.hear(5)
-                    if message["type"] == "binary":
-                        self.received += len(message["block"])
-        except (WebSocketException, OSError, TimeoutError):
-            return
+        while not self._stop.is_set():
+            try:
+                with self.here.talk(self.token) as talk:
+                    talk.say(type="subscribe", id=1, what="samples", mechanism=TEN, encoding="binary")
+                    # On a busy machine the ledger may be too slow for a lease: then the stream ends, and is asked for again.
+                    while (message := talk.hear(60))["type"] not in ("ended", "refused"):
+                        self.received += len(message.get("block", ()))
+            except (WebSocketException, OSError, AssertionError) as error:
+                self.errors.append(error)
+                time.sleep(0.2)
 
     def run(self, least: int, kill: Callable[[], None]) -> None:
         """Stream at least so many samples, then kill."""
@@ -71,10 +75,12 @@ class Load:
         for thread in threads:
             thread.start()
         try:
-            until(lambda: self.received - before >= least, 30)
+            until(lambda: self.received - before >= least, 120)
+        except AssertionError:
+            raise AssertionError(f"{self.received - before} samples of {least} came; {self.errors[-3:]}") from None
         finally:
-            kill()
             self._stop.set()
+            kill()
             for thread in threads:
                 thread.join(20)
 

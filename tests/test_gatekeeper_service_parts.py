@@ -234,7 +234,7 @@ def test_answers_are_never_dropped_and_events_count_as_one() -> None:
         await asyncio.sleep(0.01)
         assert [m["n"] for m in socket.texts if m["type"] == "pong"] == [0, 1, 2, 3, 4]
         assert [m["number"] for m in socket.texts if m["type"] == "event"] == [3, 4]
-        assert hub.samples_dropped == 3
+        assert (hub.samples_dropped, hub.events_dropped) == (0, 3)
 
     asyncio.run(run())
 

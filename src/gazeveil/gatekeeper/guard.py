@@ -20,8 +20,7 @@ from gazeveil.gatekeeper.settings import Settings
 
 #: Sent with everything. Pages load nothing from elsewhere, run no inline script, and cannot be framed.
 HEADERS = {
-    "content-security-policy": "default-src 'self'; connect-src 'self' ws: wss:; object-src 'none'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'",
+    "content-security-policy": "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",

@@ -371,6 +371,7 @@ class Hub:
         self.viewers: set[Line] = set()
         self.messages = 0
         self.samples_dropped = 0
+        self.events_dropped = 0
         self.samples_sent = 0
         self._dirty: set[Line] = set()
         self._woken = False
@@ -432,7 +433,10 @@ class Hub:
 
     def dropped(self, feed: Feed, count: int) -> None:
         """Count what a slow reader lost."""
-        self.samples_dropped += count
+        if feed.what == "samples":
+            self.samples_dropped += count
+        else:
+            self.events_dropped += count
 
     def show(self, app: str, fields: dict[str, object]) -> None:
         """Show the owner what an app was sent."""

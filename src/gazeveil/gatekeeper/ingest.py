@@ -8,10 +8,11 @@ fast is slowed down by the socket. Errors never quote what came.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 
 from starlette.concurrency import run_in_threadpool
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper import blocks, wire
@@ -19,18 +20,16 @@ from gazeveil.gatekeeper.guard import address, same_origin
 from gazeveil.gatekeeper.limits import depth
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service import OWN_CHANNEL, Refused, Service
-from gazeveil.gatekeeper.ws import BUSY, FORBIDDEN, PATIENCE, UNKNOWN, Gone, receive, say_and_close
+from gazeveil.gatekeeper.ws import BUSY, FORBIDDEN, LEFT, PATIENCE, UNKNOWN, receive, say_and_close
 
 
 async def tracker(websocket: WebSocket) -> None:
     """The tracker's WebSocket."""
     service: Service = websocket.app.state.service
-    await websocket.accept()
-    try:
+    with contextlib.suppress(*LEFT):
+        await websocket.accept()
         if await _hello(service, websocket):
             await _samples(service, websocket)
-    except (Gone, WebSocketDisconnect, OSError):
-        return
 
 
 async def _hello(service: Service, websocket: WebSocket) -> bool:

@@ -6,6 +6,7 @@ device's own page, at most :data:`FRAMES_HZ` times a second, and only while some
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import numpy as np
@@ -18,7 +19,7 @@ from gazeveil.gatekeeper.guard import address, same_origin
 from gazeveil.gatekeeper.hub import Feed, Line, Packet
 from gazeveil.gatekeeper.owner import COOKIE
 from gazeveil.gatekeeper.service import Refused, Service
-from gazeveil.gatekeeper.ws import BUSY, FORBIDDEN, UNKNOWN, Gone, carry, receive, say_and_close
+from gazeveil.gatekeeper.ws import BUSY, FORBIDDEN, LEFT, UNKNOWN, carry, receive, say_and_close
 
 #: Messages of raw gaze in a second.
 FRAMES_HZ = 30.0
@@ -52,6 +53,11 @@ class Viewer:
 
 async def live(websocket: WebSocket) -> None:
     """The owner's WebSocket."""
+    with contextlib.suppress(*LEFT):
+        await _live(websocket)
+
+
+async def _live(websocket: WebSocket) -> None:
     service: Service = websocket.app.state.service
     settings = service.settings
     await websocket.accept()
@@ -71,8 +77,6 @@ async def live(websocket: WebSocket) -> None:
         return await say_and_close(websocket, UNKNOWN, "message", str(error))
     except Refused as refused:
         return await say_and_close(websocket, UNKNOWN if refused.status == 401 else BUSY, refused.code, refused.reason)
-    except Gone:
-        return None
     if len(service.hub.viewers) >= VIEWERS or service.stopping:
         return await say_and_close(websocket, BUSY, "busy", "Too many pages look already.")
     line = Line(service.hub, "", websocket.send, settings.queue_messages)

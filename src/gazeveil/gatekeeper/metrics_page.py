@@ -1,7 +1,8 @@
 """Counters for Prometheus at `/metrics`: how the service does, nothing about where anybody looks.
 
-The page is open, so nothing on it may depend on gaze: no app's name, no number of events, no message that was sent because an eye moved.
-Samples of private streams are counted, because their number follows from the clock alone.
+The page is open, so nothing on it may depend on gaze: no app's name, no number of events, no message that was sent because an eye moved, and no
+request, because an app may ask when it was told of a look. Samples of private streams are counted, because their number follows from the clock alone.
+With the owner's token the page also holds what others must not see.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ class Metrics:
     """The counters of one service."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry, self.owners = CollectorRegistry(), CollectorRegistry()
         r = self.registry
-        self.requests = Counter("gazeveil_requests", "HTTP requests", ["method", "route", "status"], registry=r)
-        self.refusals = Counter("gazeveil_refusals", "Refused calls and subscriptions by code", ["code"], registry=r)
+        self.requests = Counter("gazeveil_requests", "HTTP requests", ["method", "route", "status"], registry=self.owners)
+        self.refusals = Counter("gazeveil_refusals", "Refused calls and subscriptions by code", ["code"], registry=self.owners)
+        self.events_dropped = Counter("gazeveil_events_dropped", "Events dropped for slow readers", registry=self.owners)
         self.guesses = Counter("gazeveil_wrong_tokens", "Tokens that were wrong", registry=r)
         self.connections = Gauge("gazeveil_connections", "Open WebSockets", ["kind"], registry=r)
         self.subscriptions = Gauge("gazeveil_subscriptions", "Open subscriptions", registry=r)
         self.sent = Counter("gazeveil_samples_sent", "Protected samples sent", registry=r)
-        self.dropped = Counter("gazeveil_messages_dropped", "Samples and events dropped for slow readers", registry=r)
+        self.dropped = Counter("gazeveil_samples_dropped", "Protected samples dropped for slow readers", registry=r)
         self.tracker_samples = Counter("gazeveil_tracker_samples", "Samples that came from the tracker", registry=r)
         self.tracker_lost = Counter("gazeveil_tracker_lost", "Times the tracker vanished", registry=r)
         self.tracker_bad = Counter("gazeveil_tracker_malformed", "Messages of the tracker that could not be read", registry=r)
@@ -37,6 +39,6 @@ class Metrics:
             buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2, 1, 5),
         )
 
-    def page(self) -> bytes:
-        """The page as text."""
-        return generate_latest(self.registry)
+    def page(self, owner: bool = False) -> bytes:
+        """The page as text, for everybody or for the owner."""
+        return generate_latest(self.registry) + (generate_latest(self.owners) if owner else b"")

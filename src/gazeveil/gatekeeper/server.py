@@ -36,7 +36,7 @@ from gazeveil.gatekeeper import api, bodies, owner
 from gazeveil.gatekeeper.certificate import weakest
 from gazeveil.gatekeeper.core import Gatekeeper
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.guard import Guard, problem
+from gazeveil.gatekeeper.guard import Guard, address, problem
 from gazeveil.gatekeeper.ingest import tracker
 from gazeveil.gatekeeper.ledger import Ledger
 from gazeveil.gatekeeper.live import live
@@ -129,15 +129,22 @@ def _add_open_pages(app: FastAPI, service: Service) -> None:
         return JSONResponse(shown, 200 if shown["ready"] else 503)
 
     @app.get("/metrics", tags=["open"], response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **_CLOSED})
-    async def metrics_page() -> Response:
-        """Counters for Prometheus; nothing on it depends on gaze."""
-        if not service.settings.open_metrics:
-            raise Refused(403, "closed", "The metrics are not open. Set GAZEVEIL_OPEN_METRICS to true.")
+    def metrics_page(request: Request, credentials: api.Credentials) -> Response:
+        """Counters for Prometheus; nothing on the open page depends on gaze. With an owner's token it also counts requests, refusals and events."""
+        if not service.settings.open_metrics and credentials is None:
+            raise Refused(403, "closed", "The metrics are not open. Use an owner's token, or set GAZEVEIL_OPEN_METRICS to true.")
+        if credentials is not None and service.caller(credentials.credentials, address(request.scope)).role != "owner":
+            raise Refused(403, "role", "Only the owner's token shows more. Ask without a token.")
         service.refresh_metrics()
-        return Response(service.metrics.page(), media_type=CONTENT_TYPE)
+        return Response(service.metrics.page(owner=credentials is not None), media_type=CONTENT_TYPE)
 
 
-_CLOSED: dict[int | str, dict[str, Any]] = {403: {"model": bodies.Failure, "description": "The metrics are not open."}}
+_CLOSED: dict[int | str, dict[str, Any]] = {
+    401: {"model": bodies.Failure, "description": "A token that is not valid."},
+    403: {"model": bodies.Failure, "description": "The metrics are not open, or the token is not the owner's."},
+    429: {"model": bodies.Failure, "description": "Too many requests or wrong tokens."},
+    503: {"model": bodies.Failure, "description": "The token cannot be looked up now."},
+}
 
 
 def _add_errors(app: FastAPI, service: Service) -> None:

@@ -112,7 +112,7 @@ class Service:
         self.asks: dict[str, Ask] = {}
         self.areas: dict[tuple[str, int], Area] = {}
         self._asked = 0
-        self._shown_sent = self._shown_dropped = 0
+        self._shown = (0, 0, 0)
         self._lock = threading.RLock()
         _make_home(settings.home)
         policy = Policy.load(settings.policy_path) if settings.policy_path.exists() else Policy()
@@ -260,6 +260,10 @@ class Service:
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(self.pusher, self._push, block)
+        except Exception as error:
+            # A block that cannot be worked off is a lost one; the device goes on.
+            self.metrics.tracker_bad.inc()
+            LOG.error("a block of the tracker was lost by a mistake of ours", exc_info=error)
         finally:
             self.hub.flush()
 
@@ -286,14 +290,17 @@ class Service:
     async def run_tracker(self) -> None:
         """Push what the tracker sends until it ends or the service stops."""
         assert self.tracker is not None
-        async for block in self.tracker.samples():
-            if block is None:
+        try:
+            async for block in self.tracker.samples():
+                if block is None:
+                    await self.lost()
+                    continue
+                self.there()
+                await self.push(block)
+            LOG.info("the tracker has ended", extra={"tracker": self.tracker.name})
+        finally:
+            if not self.stopping:
                 await self.lost()
-                continue
-            self.there()
-            await self.push(block)
-        await self.lost()
-        LOG.info("the tracker has ended", extra={"tracker": self.tracker.name})
 
     async def watch(self) -> None:
         """Once a second: close what has expired, see whether the database answers."""
@@ -414,9 +421,11 @@ class Service:
     def refresh_metrics(self) -> None:
         """Bring the counters that are kept elsewhere up to date."""
         self.metrics.subscriptions.set(sum(len(line.feeds) for line in tuple(self.hub.lines)))
-        self.metrics.sent.inc(max(0, self.hub.samples_sent - self._shown_sent))
-        self.metrics.dropped.inc(max(0, self.hub.samples_dropped - self._shown_dropped))
-        self._shown_sent, self._shown_dropped = self.hub.samples_sent, self.hub.samples_dropped
+        with self._lock:
+            now = (self.hub.samples_sent, self.hub.samples_dropped, self.hub.events_dropped)
+            for counter, value, before in zip((self.metrics.sent, self.metrics.dropped, self.metrics.events_dropped), now, self._shown, strict=True):
+                counter.inc(max(0, value - before))
+            self._shown = now
 
     async def close(self) -> None:
         """End everything, in order: nothing is pushed after the core is closed, nothing is written after the ledger is."""

@@ -57,7 +57,7 @@ class Settings(BaseSettings):
     level: Literal["coarse", "fine"] = Field("coarse", description="How fine places and times are that any app ever sees; one for the whole device.")
     device: str = Field("device", min_length=1, max_length=64, description="Name of the device's own account in the ledger.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least important kind of log line that is written.")
-    open_metrics: bool = Field(True, description="Whether `/metrics` answers; everybody may read it.")
+    open_metrics: bool = Field(True, description="Whether `/metrics` answers those without an owner's token.")
     body_bytes: int = Field(65_536, ge=1024, description="Largest HTTP body.")
     frame_bytes: int = Field(1_048_576, ge=1024, description="Largest WebSocket message; a larger one closes the connection with code 1009.")
     message_bytes: int = Field(16_384, ge=512, description="Largest command of an app on its WebSocket; trackers may use whole frames.")

@@ -8,6 +8,7 @@ connection is closed. The core decides what may be had; this file only carries.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -36,6 +37,10 @@ UNKNOWN, FORBIDDEN, BUSY = 4001, 4003, 4029
 
 class Gone(Exception):  # noqa: N818 - not an error: the other side has left
     """The other side has left."""
+
+
+#: What a socket raises whose other side has left, or that is closed already.
+LEFT = (Gone, WebSocketDisconnect, RuntimeError, OSError)
 
 
 async def receive(websocket: WebSocket, seconds: float) -> str | bytes:
@@ -84,7 +89,7 @@ async def carry(line: Line, kind: str, service: Service, listen: Callable[[], Aw
         if feeds:
             await run_in_threadpool(_close_all, feeds)
         for error in (line.done.result(), reader.exception() if not reader.cancelled() else None):
-            if error is not None and not isinstance(error, Gone | RuntimeError | OSError | WebSocketDisconnect):
+            if error is not None and not isinstance(error, LEFT):
                 LOG.error("a connection ended by a mistake of ours", exc_info=error)
 
 
@@ -225,6 +230,11 @@ def _event(feed: Feed, event: SeenEvent | SaccadeStart) -> None:
 
 async def stream(websocket: WebSocket) -> None:
     """The app's WebSocket."""
+    with contextlib.suppress(*LEFT):
+        await _stream(websocket)
+
+
+async def _stream(websocket: WebSocket) -> None:
     service: Service = websocket.app.state.service
     settings = service.settings
     await websocket.accept()
@@ -237,8 +247,6 @@ async def stream(websocket: WebSocket) -> None:
         return await say_and_close(websocket, UNKNOWN, "hello", f"No hello came within {settings.hello_s:g} seconds.")
     except wire.BadMessageError as error:
         return await say_and_close(websocket, UNKNOWN, "message", str(error))
-    except Gone:
-        return None
     if not isinstance(command, wire.Hello):
         return await say_and_close(websocket, UNKNOWN, "hello", "The first message must be a hello with the app's token.")
     origin = None if same_origin(websocket.headers, websocket.url.scheme) else websocket.headers.get("origin")
