@@ -59,6 +59,7 @@ class Server:
         self.folder = _made("gazeveil-postgres-")
         self._password = secrets.token_hex(8)
         (self.folder / "password").write_text(self._password)
+        self._watch()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -66,6 +67,13 @@ class Server:
             shutil.chown(self.folder, self._user)
             shutil.chown(self.folder / "password", self._user)
         self._run("initdb", "-D", self._data, "-U", "gazeveil", "--pwfile", str(self.folder / "password"), "--auth=scram-sha-256", "-E", "UTF8", "--no-sync")
+
+    def _watch(self) -> None:
+        """Clear up when the tests were killed before they could: a server of its own outlives them."""
+        here, pid = str(self.folder), f"{self._data}/postmaster.pid"
+        script = f"while kill -0 {os.getpid()} 2>/dev/null && [ -d {here} ]; do sleep 1; done; [ -f {pid} ] && kill -QUIT $(head -n 1 {pid}); rm -rf {here}"
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True, **quiet)
 
     @property
     def _data(self) -> str:
