@@ -582,3 +582,32 @@ def test_every_sample_is_paid_for_when_apps_come_and_go_on_threads_of_their_own(
     k.close()
     assert broken == []
     books.check(ledger, "abc")
+
+
+def test_a_budget_of_a_session_is_whole_again_when_the_owner_switches_consent_on_and_never_otherwise() -> None:
+    ledger = Ledger.open("sqlite://")
+    one_lease: dict[str, Any] = {"budgets": {"epsilon": Fraction(1, 2)}, "per": "session"}
+    here = keeper("shop", ledger=ledger, grants=one_lease)
+
+    def lasts() -> int:
+        """How many samples an app gets before its budget is used up."""
+        taken = Taken()
+        try:
+            here.app("shop").open_private_stream(KALEIDO, taken)
+        except Denied as no:
+            assert no.code == "budget"
+            return 0
+        here.push(*looks([(180.0, 90.0)] * 3))
+        return len(taken)
+
+    assert lasts() == 20
+    assert lasts() == 0
+    here.consent(True)  # it was on already
+    assert lasts() == 0
+    here.consent(False)
+    here.consent(True)
+    assert lasts() == 20
+    assert lasts() == 0
+    here.close()
+    here = keeper("shop", ledger=ledger, grants=one_lease)
+    assert lasts() == 0

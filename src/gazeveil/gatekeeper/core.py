@@ -312,8 +312,15 @@ class Gatekeeper:
             self._put(self._room.policy.with_grant(app, replace(granted, revoked=True)), "revoke", app, always=True)
 
     def consent(self, on: bool) -> None:
-        """Switch everything on or off. Without consent samples are not even looked at."""
+        """Switch everything on or off. Without consent samples are not even looked at.
+
+        Switching on what was off begins a session: budgets `per="session"` are whole again. Nobody but the owner does that, and no restart does.
+        """
         with self._owner:
+            if on and not self._room.policy.consent:
+                now = self._room.clock_ns()
+                for account in (self._room.device, *map(account_of, self._room.policy.apps)):
+                    self._room.ledger.begin_session(account, f"consent {now}", now)
             self._put(replace(self._room.policy, consent=bool(on)), "consent", "device", always=not on)
 
     def account(self, app: str) -> str:
