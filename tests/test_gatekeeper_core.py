@@ -364,7 +364,7 @@ def test_a_saccade_start_carries_the_tick_alone() -> None:
     assert all(set(type(e).__slots__) == {"t_ms", "kind"} and e.t_ms % 100 == 0 for e in starts)
 
 
-@pytest.mark.parametrize(("kind", "mode"), [("pursuit", "end"), ("blink", "end"), ("fixation", "start-stop"), ("saccade", "always")])
+@pytest.mark.parametrize(("kind", "mode"), [("pursuit", "start-stop"), ("blink", "end"), ("fixation", "start-stop"), ("saccade", "always")])
 def test_listeners_that_do_not_exist_are_refused(kind: str, mode: str) -> None:
     with pytest.raises(Denied) as no:
         keeper("a").app("a").add_event_listener(kind, print, mode=mode)

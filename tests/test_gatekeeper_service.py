@@ -173,7 +173,7 @@ def test_subscriptions_are_refused_with_a_reason(here: Running) -> None:
             ({"what": "samples", "mechanism": "gaussian:sigma_deg=1e999999999"}, "mechanism"),
             ({"what": "samples", "mechanism": "kaleido:epsilon=1,w=60,r_deg=5"}, "mechanism"),
             ({"what": "fixation", "mode": "start-stop"}, "parameter"),
-            ({"what": "pursuit"}, "parameter"),
+            ({"what": "pursuit", "mode": "start-stop"}, "parameter"),
         ]
         for number, (wish, code) in enumerate(cases):
             answer = talk.subscribe(number, **wish)

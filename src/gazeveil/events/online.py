@@ -9,7 +9,9 @@ length without samples closes the event before it. A sample whose time does not 
 gone on for 500 ms: then the clock was set back, and the new one is believed.
 
 Every edge is decided at most :attr:`OnlineDetector.latency_s` after the sample it belongs to: the longest bridged gap, plus 40 ms, plus
-the samples of the speed. The state is a few hundred numbers and can be pickled. `detect(recording, "online")` pushes the whole recording
+the samples of the speed. With `pursuit=True` the end of a fixation says `pursuit` where the eye followed something
+(:mod:`gazeveil.events.following`); what it is becomes known with its end, so its onset was told as `fixation`. The state is a few hundred
+numbers and can be pickled. `detect(recording, "online")` pushes the whole recording
 at once; any other way of cutting it into blocks gives the same events.
 """
 
@@ -24,7 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.events.trace import BLINK, BLINK_S, BRIDGE_S, FIXATION, SACCADE, UNDEFINED
+from gazeveil.events.following import Way, follow, keep, pursued, way_of
+from gazeveil.events.trace import BLINK, BLINK_S, BRIDGE_S, FIXATION, PURSUIT, SACCADE, UNDEFINED
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -84,6 +87,8 @@ class OnlineDetector:
         Speed a saccade must reach, begins at and ends below.
     tail_ms : float
         How long the speed must stay below `offset_deg_s`.
+    pursuit : bool
+        Whether the offset of a fixation says `pursuit` where it was one.
 
     Examples
     --------
@@ -102,6 +107,7 @@ class OnlineDetector:
         onset_deg_s: float = 22.0,
         offset_deg_s: float = 24.0,
         tail_ms: float = 8.0,
+        pursuit: bool = False,
     ) -> None:
         owner = "OnlineDetector"
         self.rate_hz = checks.positive(owner, "rate_hz", rate_hz)
@@ -140,6 +146,8 @@ class OnlineDetector:
         reach = bridge + back + tail + 2 * k + 8
         self._times = np.zeros(reach, dtype=np.int64)
         self._seen_ns = np.zeros(1, dtype=np.int64)
+        # An end lies at most so far behind the newest sample that went through the filter.
+        self._way = way_of(self.rate_hz, back + k) if pursuit else np.zeros((0, 3))
         self._longest_reach = bridge + back + tail + k
         self._closed = False
 
@@ -193,6 +201,7 @@ class OnlineDetector:
             self._place,
             self._times,
             self._seen_ns,
+            self._way,
             edges,
         )
         return edges[:count]
@@ -207,23 +216,25 @@ class OnlineDetector:
         if self._closed:
             return edges[:0]
         self._closed = True
-        count = _close(self._limits, self._state, self._times, edges)
+        count = _close(self._speeds, self._state, self._times, self._way, edges)
         return edges[:count]
 
 
-def detect_online(recording: Recording, peak_deg_s: float = 73.0, onset_deg_s: float = 22.0, offset_deg_s: float = 24.0, tail_ms: float = 8.0) -> Events:
+def detect_online(
+    recording: Recording, peak_deg_s: float = 73.0, onset_deg_s: float = 22.0, offset_deg_s: float = 24.0, tail_ms: float = 8.0, pursuit: bool = False
+) -> Events:
     """The offline twin: the events an :class:`OnlineDetector` tells when it is given the whole recording.
 
     Parameters
     ----------
     recording : Recording
         Any space and rate. Where the rate is not known, all samples are `undefined`.
-    peak_deg_s, onset_deg_s, offset_deg_s, tail_ms : float
+    peak_deg_s, onset_deg_s, offset_deg_s, tail_ms, pursuit
         As :class:`OnlineDetector` takes them.
     """
     n = len(recording)
     known = bool(recording.rate_hz > 0)
-    detector = OnlineDetector(recording.rate_hz if known else 1.0, recording.space, peak_deg_s, onset_deg_s, offset_deg_s, tail_ms)
+    detector = OnlineDetector(recording.rate_hz if known else 1.0, recording.space, peak_deg_s, onset_deg_s, offset_deg_s, tail_ms, pursuit)
     if n == 0:
         return Events.empty("online")
     if not known:
@@ -232,9 +243,9 @@ def detect_online(recording: Recording, peak_deg_s: float = 73.0, onset_deg_s: f
 
 
 def gather(edges: tuple[Edge, ...]) -> Events:
-    """Events from all edges of a closed detector; onsets and offsets take turns."""
+    """Events from all edges of a closed detector; onsets and offsets take turns, and the offset knows what it was."""
     starts, ends = edges[0::2], edges[1::2]
-    kind = np.array([e.kind for e in starts], dtype=WORD)
+    kind = np.array([e.kind for e in ends], dtype=WORD)
     onset, offset = (np.array([e.index for e in side], dtype=np.int64) for side in (starts, ends))
     onset_ns, offset_ns = (np.array([e.t_ns for e in side], dtype=np.int64) for side in (starts, ends))
     return Events(kind, onset, offset, onset_ns, np.maximum(onset_ns, offset_ns), source="online")
@@ -253,12 +264,15 @@ def _tell(edges: NDArray[np.int64], count: int, word: int, side: int, index: int
 
 
 @compiled
-def _end(edges: NDArray[np.int64], count: int, state: NDArray[np.int64], last: int, times: NDArray[np.int64], now: int) -> int:
+def _end(edges: NDArray[np.int64], count: int, state: NDArray[np.int64], last: int, times: NDArray[np.int64], now: int, way: Way, rate_hz: float) -> int:
     """Tell the end of the running event, and its onset if that is still untold; an event that would only have begun now is dropped."""
     if state[_WORD] >= 0 and state[_ONSET] <= last:
         if not state[_TOLD]:
             count = _tell(edges, count, state[_WORD], 0, state[_ONSET], times, now)
-        count = _tell(edges, count, state[_WORD], 1, last, times, now)
+        word = state[_WORD]
+        if word == FIXATION and len(way) > 0 and pursued(way, state[_ONSET], last, rate_hz):
+            word = PURSUIT
+        count = _tell(edges, count, word, 1, last, times, now)
     state[_WORD] = -1
     return count
 
@@ -270,7 +284,16 @@ def _begin(state: NDArray[np.int64], word: int, onset: int) -> None:
 
 
 @compiled
-def _lose(edges: NDArray[np.int64], count: int, limits: NDArray[np.int64], state: NDArray[np.int64], times: NDArray[np.int64], now: int) -> int:
+def _lose(
+    edges: NDArray[np.int64],
+    count: int,
+    speeds: NDArray[np.float64],
+    limits: NDArray[np.int64],
+    state: NDArray[np.int64],
+    times: NDArray[np.int64],
+    now: int,
+    way: Way,
+) -> int:
     """A lost sample has come: tell a blink once the run is too long to be bridged, and what lies beyond a blink."""
     run = now - state[_SEEN]
     if state[_SEEN] < 0:
@@ -280,12 +303,12 @@ def _lose(edges: NDArray[np.int64], count: int, limits: NDArray[np.int64], state
             count = _tell(edges, count, UNDEFINED, 0, now, times, now)
             state[_TOLD] = 1
     elif run == limits[4] + 1:
-        count = _end(edges, count, state, state[_SEEN], times, now)
+        count = _end(edges, count, state, state[_SEEN], times, now, way, speeds[3])
         _begin(state, BLINK, state[_SEEN] + 1)
         count = _tell(edges, count, BLINK, 0, state[_ONSET], times, now)
         state[_TOLD] = 1
     elif run == limits[5] + 1 and state[_WORD] == BLINK:
-        count = _end(edges, count, state, now - 1, times, now)
+        count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
         _begin(state, UNDEFINED, now)
         count = _tell(edges, count, UNDEFINED, 0, now, times, now)
         state[_TOLD] = 1
@@ -304,6 +327,7 @@ def _step(
     state: NDArray[np.int64],
     points: NDArray[np.float64],
     times: NDArray[np.int64],
+    way: Way,
 ) -> int:
     """One valid or bridged sample goes through the filter and the two thresholds."""
     k = limits[0]
@@ -311,6 +335,10 @@ def _step(
     state[_FILLED] += 1
     if state[_WORD] < 0:
         _begin(state, FIXATION, index)
+    if len(way) > 0:
+        keep(way, index, place)
+        if state[_WORD] == FIXATION:
+            follow(way, state[_ONSET], index - limits[0] - limits[1])
     speed = 0.0
     at = index - k + 1
     if state[_FILLED] >= 2 * k:
@@ -330,7 +358,7 @@ def _step(
             if speed >= speeds[0]:
                 onset = state[_CANDIDATE]
                 if onset > state[_ONSET]:
-                    count = _end(edges, count, state, onset - 1, times, now)
+                    count = _end(edges, count, state, onset - 1, times, now, way, speeds[3])
                 _begin(state, SACCADE, onset)
                 count = _tell(edges, count, SACCADE, 0, onset, times, now)
                 state[_TOLD] = 1
@@ -342,7 +370,7 @@ def _step(
     elif state[_WORD] == SACCADE:
         state[_CALM] = 0 if speed >= speeds[2] else state[_CALM] + 1
         if state[_CALM] >= limits[2] or at - state[_ONSET] + 1 >= limits[3]:
-            count = _end(edges, count, state, at, times, now)
+            count = _end(edges, count, state, at, times, now, way, speeds[3])
             _begin(state, FIXATION, at + 1)
     return count
 
@@ -361,6 +389,7 @@ def _push(
     last_place: NDArray[np.float64],
     times: NDArray[np.int64],
     seen_ns: NDArray[np.int64],
+    way: Way,
     edges: NDArray[np.int64],
 ) -> int:
     count = 0
@@ -372,7 +401,7 @@ def _push(
         seen = state[_SEEN]
         # A clock that has gone back for good is believed after the longest blink.
         if not valid[row] or (seen >= 0 and t[row] <= seen_ns[0] and now - seen <= limits[5]):
-            count = _lose(edges, count, limits, state, times, now)
+            count = _lose(edges, count, speeds, limits, state, times, now, way)
             continue
         if sphere:
             lon, lat = math.radians(x[row] - 180.0), math.radians(90.0 - y[row])
@@ -382,24 +411,24 @@ def _push(
             place[0], place[1] = x[row], y[row]
         run = now - seen - 1
         if seen < 0:
-            count = _end(edges, count, state, now - 1, times, now)
+            count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
         elif state[_WORD] == BLINK or state[_WORD] == UNDEFINED:
-            count = _end(edges, count, state, now - 1, times, now)
+            count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
             state[_FILLED] = 0
         elif t[row] - seen_ns[0] > limits[6]:
             # Too long a gap, though few samples were counted in it: rows are missing or times jump.
-            count = _end(edges, count, state, seen, times, now)
+            count = _end(edges, count, state, seen, times, now, way, speeds[3])
             if run > 0:
                 _begin(state, BLINK if t[row] - seen_ns[0] <= limits[7] else UNDEFINED, seen + 1)
-                count = _end(edges, count, state, now - 1, times, now)
+                count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
             state[_FILLED] = 0
         else:
             for j in range(1, run + 1):
                 share = j / (run + 1)
                 for a in range(3):
                     between[a] = last_place[a] + (place[a] - last_place[a]) * share
-                count = _step(edges, count, seen + j, now, between, speeds, limits, state, points, times)
-        count = _step(edges, count, now, now, place, speeds, limits, state, points, times)
+                count = _step(edges, count, seen + j, now, between, speeds, limits, state, points, times, way)
+        count = _step(edges, count, now, now, place, speeds, limits, state, points, times, way)
         last_place[:] = place
         state[_SEEN] = now
         seen_ns[0] = t[row]
@@ -407,13 +436,13 @@ def _push(
 
 
 @compiled
-def _close(limits: NDArray[np.int64], state: NDArray[np.int64], times: NDArray[np.int64], edges: NDArray[np.int64]) -> int:
+def _close(speeds: NDArray[np.float64], state: NDArray[np.int64], times: NDArray[np.int64], way: Way, edges: NDArray[np.int64]) -> int:
     last, seen = state[_NEXT] - 1, state[_SEEN]
     if last < 0:
         return 0
     count = 0
     if state[_WORD] == BLINK or state[_WORD] == UNDEFINED or last == seen:
-        return _end(edges, count, state, last, times, last)
-    count = _end(edges, count, state, seen, times, last)
+        return _end(edges, count, state, last, times, last, way, speeds[3])
+    count = _end(edges, count, state, seen, times, last, way, speeds[3])
     _begin(state, UNDEFINED, seen + 1)
-    return _end(edges, count, state, last, times, last)
+    return _end(edges, count, state, last, times, last, way, speeds[3])

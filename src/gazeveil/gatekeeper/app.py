@@ -201,7 +201,7 @@ class App:
         Parameters
         ----------
         kind : str
-            `fixation` or `saccade`. Pursuit is not told: the online detector counts it as fixation.
+            `fixation`, `saccade` or `pursuit`.
         callback : callable
             Takes a :class:`~gazeveil.gatekeeper.sheet.SeenEvent`; in the mode `start-stop` also a
             :class:`~gazeveil.gatekeeper.room.SaccadeStart`, which carries the tick alone. It runs on the tracker's thread and must be quick.
@@ -210,8 +210,7 @@ class App:
         """
         self._ask("events", "add_event_listener")
         if kind not in KINDS:
-            more = " Pursuit is not told apart from fixation while samples arrive." if kind == "pursuit" else ""
-            raise Denied("parameter", f"Events that can be listened to: {', '.join(KINDS)}.{more}")
+            raise Denied("parameter", f"Events that can be listened to: {', '.join(KINDS)}.")
         if mode not in ("end", "start-stop") or (mode == "start-stop" and kind != "saccade"):
             raise Denied("parameter", "The mode of a listener is 'end', or for saccades 'start-stop'.")
         if not callable(callback):

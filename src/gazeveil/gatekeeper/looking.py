@@ -1,9 +1,9 @@
 """The only part of the Gatekeeper that sees gaze: samples in, quantised events out.
 
 Samples wait for the end of the current tick (or of the block they came in), go through the online detector and are forgotten. Of their past
-only running sums over the detector's reach stay, so that the mean of a fixation can be told when its end is decided. A mean becomes a cell at
-once, an edge a tick. An event is handed on when the tick in which it was decided is over: a listener with a good clock learns the tick and
-no more.
+only running sums over the detector's reach stay, so that the mean of a fixation or pursuit can be told when its end is decided, and the
+detector's own sums over the open event, which say then which of the two it was. A mean becomes a cell at once, an edge a
+tick. An event is handed on when the tick in which it was decided is over: a listener with a good clock learns the tick and no more.
 
 A sample is lost if the tracker says so, if it is not a place of the space or if its time does not come after the last good one. After half
 a second of such times the clock is believed to have been set back; the session's own time goes on and never goes back.
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.events.online import OnlineDetector
-from gazeveil.events.trace import FIXATION, SACCADE
+from gazeveil.events.trace import FIXATION, PURSUIT, SACCADE
 from gazeveil.gatekeeper.level import Grid
 from gazeveil.gaze.geometry import Space, Sphere
 
-#: Shorter rests of the eye are not told as fixations.
+#: Shorter rests of the eye are not told.
 LEAST_FIXATION_MS = 60
 
 #: Samples that are looked at together.
@@ -32,7 +32,7 @@ CHUNK = 4096
 _BELIEVE_S = 0.5
 _LONGEST_STEP_NS = 24 * 3600 * 10**9  # a clock that jumps further moves the session's time by a day
 
-_WORDS = ("fixation", "saccade", "saccade-start")
+_WORDS = ("fixation", "saccade", "saccade-start", "pursuit")
 
 # Places in the state of the front.
 _NEXT, _BEGUN, _LAST_NS, _BAD, _ELAPSED, _STATE = range(6)
@@ -44,7 +44,7 @@ class Told(NamedTuple):
     Parameters
     ----------
     kind : str
-        `fixation`, `saccade` or `saccade-start`.
+        `fixation`, `pursuit`, `saccade` or `saccade-start`.
     cell : (int, int) or None
         Row and column; None outside the space and for the beginning of a saccade.
     onset_tick, offset_tick : int
@@ -90,7 +90,7 @@ class Looker:
 
     def reset(self) -> None:
         """Forget open events and what waits; the session's time goes on."""
-        self._detector = OnlineDetector(self.rate_hz, self.space)
+        self._detector = OnlineDetector(self.rate_hz, self.space, pursuit=True)
         # As far back as an edge can lie, and a chunk more because a whole chunk is summed before its edges are looked at.
         size = CHUNK + math.ceil(self._detector.latency_s * self.rate_hz) + 64
         self._sums = np.zeros((size, 4))
@@ -190,8 +190,9 @@ def _events(
     count = 0
     for i in range(len(edges)):
         kind, side, index, decided = edges[i, 0] // 2, edges[i, 0] % 2, edges[i, 1], times[edges[i, 3] % size] // tick_ns
-        code = 0 if kind == FIXATION else 1
-        if kind != FIXATION and kind != SACCADE:
+        # A pursuit began as a fixation; its end says what it was.
+        code = 1 if kind == SACCADE else 3 if kind == PURSUIT else 0
+        if kind != FIXATION and kind != SACCADE and kind != PURSUIT:
             begun[0] = -1
             continue
         now = times[index % size]
@@ -206,7 +207,7 @@ def _events(
             continue
         onset = begun[0]
         begun[0] = -1
-        if onset < 0 or (code == 0 and now - onset < least_ns):
+        if onset < 0 or (code != 1 and now - onset < least_ns):
             continue
         end = index % size
         first = before.copy()

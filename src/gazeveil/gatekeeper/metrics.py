@@ -17,9 +17,9 @@ class AreaMetrics:
     fixations : int
         Fixations in it since it was registered.
     visits : int
-        Runs of fixations in it without one elsewhere between them.
+        Runs of fixations in it without a fixation or pursuit elsewhere between them.
     dwell_ms : int
-        Sum of their durations, whole ticks.
+        Sum of the durations of fixations and pursuits in it, whole ticks. A pursuit counts here alone: it is no fixation and begins no visit.
     order : int or None
         1 for the first of the app's areas that was visited, 2 for the second...; None before it is visited.
     first_fixation_ms : int or None
@@ -80,6 +80,10 @@ class Watched:
         if event.kind == "saccade":
             if inside and self.first_saccade_ms is None:
                 self.first_saccade_ms = event.t_ms - self.area.since_ms
+            return visited
+        if event.kind == "pursuit":
+            self.dwell_ms += event.duration_ms if inside else 0
+            self._inside = self._inside and inside
             return visited
         if inside:
             self.fixations += 1

@@ -301,7 +301,7 @@ class Room:
         tick_ms = self.level.tick_ms
         if told.kind == "saccade":
             return self.sheet.write("saccade", row, column, x, y, told.offset_tick * tick_ms, 0)
-        return self.sheet.write("fixation", row, column, x, y, told.onset_tick * tick_ms, (told.offset_tick - told.onset_tick) * tick_ms)
+        return self.sheet.write(told.kind, row, column, x, y, told.onset_tick * tick_ms, (told.offset_tick - told.onset_tick) * tick_ms)
 
     # Tiles.
 

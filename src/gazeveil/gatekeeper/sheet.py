@@ -3,8 +3,9 @@
 An event holds the middle of a public cell, a tick and whole ticks. Nothing finer is kept, so nothing finer can be asked for. The sheet
 remembers the last :data:`LENGTH` events; older ones are forgotten, and the sums of :mod:`gazeveil.gatekeeper.metrics` go on without them.
 
-A fixation has the cell of the mean of its samples, the tick it began in and the ticks between the one it began in and the one it ended in
-(sums of such durations are right on average, whatever the tick). A saccade has the cell and the tick of its landing alone.
+A fixation or pursuit has the cell of the mean of its samples, the tick it began in and the ticks between the one it began in and the one it
+ended in (sums of such durations are right on average, whatever the tick); where a pursuit began, ended or went is not kept. A saccade has the
+cell and the tick of its landing alone.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import NamedTuple
 #: Events that are remembered: about twenty minutes of looking.
 LENGTH = 8192
 
-#: What an event may be. The online detector tells no pursuit: slow following counts as fixation.
-KINDS = ("fixation", "saccade")
+#: What an event may be.
+KINDS = ("fixation", "saccade", "pursuit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,11 @@ class SeenEvent:
     kind : str
         One of :data:`KINDS`.
     x_deg, y_deg : float
-        Middle of the cell: of a fixation's mean, of a saccade's landing.
+        Middle of the cell: of a fixation's or pursuit's mean, of a saccade's landing.
     t_ms : int
-        Tick in which a fixation began or a saccade landed, in milliseconds since the session began.
+        Tick in which a fixation or pursuit began or a saccade landed, in milliseconds since the session began.
     duration_ms : int
-        Whole ticks of a fixation, 0 for a saccade.
+        Whole ticks of a fixation or pursuit, 0 for a saccade.
     """
 
     number: int
