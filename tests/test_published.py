@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from gazeveil.evaluate import published
-from gazeveil.evaluate.papers import s002, s004
+from gazeveil.evaluate.papers import s002, s003, s004
 from gazeveil.evaluate.papers.figure import PAPERS, RESERVED, Cell, Figure, Formula, Impossible, Lookup, Order, figures, same_text
 from gazeveil.evaluate.published import TOLERANCES, compare, lines, paper_module, summary
 from gazeveil.evaluate.results import Results, frame_of, outcomes_of
@@ -322,3 +322,15 @@ def test_figures_know_their_parameters_as_numbers_or_not_at_all() -> None:
     made = Figure("x", "S004", "d", "kaleido", "epsilon=10; w=50; r=2deg", "", "m", "6.8-9.1", "deg", "paper-text", "M23 Fig 8")
     assert made.parameters == {"epsilon": "10", "w": "50", "r": "2deg"}
     assert math.isnan(made.number)
+
+
+def test_only_the_published_reading_of_a_synthesis_stands_beside_the_papers() -> None:
+    assert s004.rate("EHTask", "k-same-synth", {"k": "4"}).reading == "published"
+    assert s004.utility("DGaze", "event-synth-pd", {"k": "4", "gamma": "2.0"}).reading == "published"
+    assert s003.task("dpgazesynth", "1", "5%").reading == "published"
+    assert s004.rate("EHTask", "k-same-synth", {"k": "4"}, reading="corrected").reading == "corrected"
+    # A corrected row alone answers no published figure.
+    row = rate("EHTask", 0.1, "k-same-synth", "k=2", "rbfn:weights=0.4/0.6", scenario="private/raw")
+    for reading, there in (("published", True), ("corrected", False)):
+        lookup = Lookup(results([{**row, "reading": reading}], figure="bars"))
+        assert (lookup.find(s004.rate("EHTask", "k-same-synth", {"k": "2"})) is not None) == there
