@@ -104,6 +104,7 @@ OURS: dict[str, Detector] = {
     "gazeveil dorr larsson": ours("dorr", between="larsson"),
     "gazeveil is5t": ours("is5t"),
     "gazeveil online": ours("online"),
+    "gazeveil online pursuit": ours("online", pursuit=True),
 }
 PEERS: dict[str, tuple[str, Detector]] = {"remodnav": ("remodnav", remodnav), "pymovements ivt 30 deg/s": ("pymovements", pymovements_ivt)}
 

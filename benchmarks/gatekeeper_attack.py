@@ -39,7 +39,10 @@ STEP_MS = 10
 LONGEST_SACCADE_MS = 200
 CLIP_MS = 60_000  # clips begin at whole minutes of the session, as the app that shows them knows
 
-#: t_ms, duration_ms, x_deg, y_deg of a fixation.
+#: Kinds with a place and a duration.
+LOOKS = ("fixation", "pursuit")
+
+#: t_ms, duration_ms, x_deg, y_deg of one of these.
 Rest = tuple[int, int, float, float]
 Samples = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -51,7 +54,7 @@ def sheet(recording: Recording, level: str) -> list[Rest]:
     looker = Looker(recording.rate_hz, recording.space, grid, how.tick_ms)
     told = looker.block(recording.t_ns, recording.x_deg, recording.y_deg, recording.valid) + looker.close()
     tick = how.tick_ms
-    return [(e.onset_tick * tick, (e.offset_tick - e.onset_tick) * tick, *grid.centre(*e.cell)) for e in told if e.kind == "fixation" and e.cell is not None]
+    return [(e.onset_tick * tick, (e.offset_tick - e.onset_tick) * tick, *grid.centre(*e.cell)) for e in told if e.kind in LOOKS and e.cell is not None]
 
 
 def rebuilt(recording: Recording, rests: Iterable[Rest], tick_ms: int) -> Recording:
@@ -83,7 +86,7 @@ class Coalition:
 
     def __init__(self, keeper: Gatekeeper, listeners: bool) -> None:
         self.keeper = keeper
-        self.fixations: dict[int, SeenEvent] = {}
+        self.looks: dict[int, SeenEvent] = {}
         self.tiles: list[tuple[int | None, int]] = []
         self.starts: list[int] = []
         self.asked = 0
@@ -106,7 +109,8 @@ class Coalition:
                     continue  # outside the screen
         keeper.app("f").on_tile(lambda tile, t_ms: self.tiles.append((tile, t_ms)))
         if listeners:
-            keeper.app("g").add_event_listener("fixation", self._heard)
+            for kind in LOOKS:
+                keeper.app("g").add_event_listener(kind, self._heard)
             keeper.app("h").add_event_listener("saccade", self._heard, mode="start-stop")
         for name, sigma, kept in (("i", SIGMA_DEG, self.streams[0]), ("j", COARSER_DEG, self.streams[1])):
             keeper.app(name).open_private_stream(f"gaussian:sigma_deg={sigma}", lambda t, x, y, v, kept=kept: kept.append((t, x, y, v)))
@@ -114,23 +118,23 @@ class Coalition:
     def _heard(self, event: SeenEvent | SaccadeStart) -> None:
         if isinstance(event, SaccadeStart):
             self.starts.append(event.t_ms)
-        elif event.kind == "fixation":
-            self.fixations[event.number] = event
+        elif event.kind in LOOKS:
+            self.looks[event.number] = event
 
     def query(self) -> None:
         """Ask for everything new in all areas."""
         for app, area in self.areas:
             for event in app.get_fixations(area, after=self.asked):
-                known = self.fixations.setdefault(event.number, event)
+                known = self.looks.setdefault(event.number, event)
                 assert known == event, "two apps were told different things about one event"
             app.get_saccades(area, after=self.asked)
             app.metrics(area)
-        self.asked = max(self.fixations, default=0)
+        self.asked = max(self.looks, default=0)
 
     def rests(self, clip: int) -> list[Rest]:
         """What all of them together know of a clip."""
         begin = clip * CLIP_MS
-        return [(e.t_ms - begin, e.duration_ms, e.x_deg, e.y_deg) for e in self.fixations.values() if begin <= e.t_ms < begin + CLIP_MS]
+        return [(e.t_ms - begin, e.duration_ms, e.x_deg, e.y_deg) for e in self.looks.values() if begin <= e.t_ms < begin + CLIP_MS]
 
 
 def policy() -> Policy:

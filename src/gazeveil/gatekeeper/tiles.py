@@ -1,8 +1,8 @@
 """The tile that is looked at, with hysteresis.
 
 A tile is left only when the eye is a tenth of a tile beyond its edge, so that an eye at an edge does not flicker between two. Without a
-configured stream the tile follows the sheet: it changes only when a saccade has landed or a fixation has ended. With one it follows that
-protected stream, once a tick. Either way it is post-processing, never at the tracker's rate.
+configured stream the tile follows the sheet: it changes only when a saccade has landed or a fixation or pursuit has ended. With one it
+follows that protected stream, once a tick. Either way it is post-processing, never at the tracker's rate.
 """
 
 from __future__ import annotations
