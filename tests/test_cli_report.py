@@ -183,3 +183,25 @@ def test_a_hostile_sender_who_knows_the_format_is_refused_and_stops_nobody(name:
         assert any(words in said for said in figures["refused"]), (why, figures["refused"])
     assert run("curate", tmp_path / "nothing", "-p", public, "-o", tmp_path / "none") == 2
     assert "No window was reported" in capsys.readouterr().err
+
+
+def test_the_parameter_file_says_which_kind_of_space_counts(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = {"screen": "reading", "sphere": "video"}
+    public = tmp_path / "any.toml"
+    public.write_text(PUBLIC["one-report"])
+    for people, (kind, task) in enumerate(kinds.items(), start=1):  # twice as many about spheres
+        gazeveil.simulate(people, 1, 6.0, 60.0, task=task, seed=people).write(tmp_path / kind)
+        assert run("report", tmp_path / kind, "-p", public, "-o", tmp_path / f"{kind}.gvr") == 0
+    for kind in kinds:
+        said = tmp_path / f"{kind}.toml"
+        said.write_text(f'{PUBLIC["one-report"]}space = "{kind}"\n')
+        other = next(k for k in kinds if k != kind)
+        capsys.readouterr()
+        assert run("curate", tmp_path / "screen.gvr", tmp_path / "sphere.gvr", "-p", said, "-o", tmp_path / f"out-{kind}") == 0
+        assert "about another kind of space than the public parameters say" in capsys.readouterr().out
+        assert len(gazeveil.read(tmp_path / f"out-{kind}" / "recordings")) == {"screen": 1, "sphere": 2}[kind]
+        assert run("report", tmp_path / other, "-p", said, "-o", tmp_path / f"never-{kind}.gvr") == 2
+        assert f"is not about a {kind}" in " ".join(capsys.readouterr().err.split())
+        assert not (tmp_path / f"never-{kind}.gvr").exists()
+    (tmp_path / "bad.toml").write_text(PUBLIC["one-report"] + 'space = "cube"\n')
+    assert run("curate", tmp_path / "screen.gvr", "-p", tmp_path / "bad.toml", "-o", tmp_path / "never") == 2

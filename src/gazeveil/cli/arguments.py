@@ -36,6 +36,17 @@ _NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
 _SCREEN = re.compile(rf"^{_NUMBER}x{_NUMBER}px,{_NUMBER}x{_NUMBER}mm,{_NUMBER}mm$")
 
 
+def counted(count: int, word: str) -> str:
+    """A number and what is counted.
+
+    Examples
+    --------
+    >>> counted(1, "message"), counted(1200, "message"), counted(2, "person")
+    ('1 message', '1,200 messages', '2 people')
+    """
+    return f"{count:,} {word if count == 1 else {'person': 'people'}.get(word, word + 's')}"
+
+
 def console() -> Console:
     """Where figures are printed: names and paths of any text as they are, square brackets too."""
     return Console(markup=False, highlight=False)

@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gazeveil.cli.arguments import JsonOption, console, track, write_json
+from gazeveil.cli.arguments import JsonOption, console, counted, track, write_json
 from gazeveil.cli.public_parameters import read_parameters
 from gazeveil.cli.report import ParametersOption
 from gazeveil.errors import DataError
@@ -28,7 +28,8 @@ HELP = """Add up the messages of devices, learn from the sums, and draw syntheti
 Example: `gazeveil curate messages/*.gvr --parameters public.toml --out curated`
 
 Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`. The order of messages and files does not matter. A message that is
-malformed, made under other parameters, cut short or sent twice is refused, counted and left out."""
+malformed, made under other parameters, cut short, sent twice, or about another kind of space (see `space` in the parameter file; without it the more common
+kind is taken) is refused, counted and left out."""
 
 
 def command(
@@ -39,14 +40,15 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Curate messages."""
-    chosen = read_parameters(parameters)
+    public = read_parameters(parameters)
+    chosen = public.mechanism
     free(out)
-    curator = Curator(chosen.scheme(), str(chosen))
+    curator = Curator(chosen.scheme(), str(chosen), public.space)
     with ExitStack() as stack:
         taken = curator.add(*(_mapped(stack, file) for file in track(_files(paths), len(paths), "Reading")))
         say = console()
         for why, count in sorted(curator.refused.items()):
-            say.print(f"Refused {count} message{'s' if count > 1 else ''}: {why}.", soft_wrap=True)
+            say.print(f"Refused {counted(count, 'message')}: {why}.", soft_wrap=True)
         if not taken:
             raise DataError("No message could be taken. Check that they are messages of `gazeveil report` made with these parameters.")
         model = curator.learn()
@@ -58,7 +60,11 @@ def command(
     write(drawn, out / "recordings")
     plans = [curator.scheme.plan(r.head.space, r.head.rate_hz) for r in reports]
     promise = chosen.promise(plans, curator.windows, most_windows(reports))
-    say.print(f"{taken} messages about {curator.windows:,} windows of {len(drawn.people)} people; {sum(curator.refused.values())} refused.", soft_wrap=True)
+    say.print(
+        f"{counted(taken, 'message')} about {counted(curator.windows, 'window')} of {counted(len(drawn.people), 'person')}; "
+        f"{sum(curator.refused.values())} refused.",
+        soft_wrap=True,
+    )
     say.print("Learned from them: " + ", ".join(f"{n} {100 * v:.0f} %" for n, v in model.learned.items()) + ".", soft_wrap=True)
     say.print(f"Counts, model and recordings written to {out}.", soft_wrap=True)
     say.print(f"If every device reported with noise of its own: {promise}", soft_wrap=True)

@@ -6,6 +6,9 @@ For example::
     epsilon = "1"
     G = 60
     zones = 2
+    space = "screen"
+
+`space` ("screen" or "sphere") is for the curator: messages about the other kind are refused. Without it the more common kind is taken.
 
 What a public rule would choose by the number of windows (`zones`) is not known to a device: without it in the file there is one zone.
 """
@@ -13,17 +16,34 @@ What a public rule would choose by the number of windows (`zones`) is not known 
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
 from gazeveil.errors import FormatError
-from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.registry import get, mechanism, mechanisms
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis
 
 _REMEDY = 'Write it as TOML: mechanism = "dpgazesynth", epsilon = "1", and further parameters of the mechanism, one on each line.'
 
 
-def read_parameters(path: Path) -> Synthesis:
-    """The mechanism a file names, with everything fixed.
+@dataclass(frozen=True)
+class PublicParameters:
+    """What a file says.
+
+    Parameters
+    ----------
+    mechanism : Synthesis
+        With everything fixed.
+    space : {"screen", "sphere"}, optional
+        What messages may be about.
+    """
+
+    mechanism: Synthesis
+    space: str | None = None
+
+
+def read_parameters(path: Path) -> PublicParameters:
+    """What a file says.
 
     Raises
     ------
@@ -39,7 +59,11 @@ def read_parameters(path: Path) -> Synthesis:
     name = said.pop("mechanism", None)
     if not isinstance(name, str):
         raise FormatError(path, "it does not name a mechanism", _REMEDY)
+    space = said.pop("space", None)
+    if space not in (None, "screen", "sphere"):
+        raise FormatError(path, f"its space is {space!r}", 'Write space = "screen" or space = "sphere", or leave it out.')
+    if name in mechanisms() and not issubclass(get(name), Synthesis):
+        raise FormatError(path, f"devices do not report for '{name}'", "Choose dpgazesynth or dpgazesynth-one-report.")
     chosen = mechanism(name, **said)
-    if not isinstance(chosen, Synthesis):
-        raise FormatError(path, f"devices do not report for '{chosen.name}'", "Choose dpgazesynth or dpgazesynth-one-report.")
-    return chosen.settled(None)
+    assert isinstance(chosen, Synthesis)
+    return PublicParameters(chosen.settled(None), space)

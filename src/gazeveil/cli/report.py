@@ -11,6 +11,7 @@ import typer
 from gazeveil.cli.arguments import FormatOption, JsonOption, ScreenOption, SetOption, console, read_cohort, track, write_json
 from gazeveil.cli.public_parameters import read_parameters
 from gazeveil.errors import DataError
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.synthesis.dpgazesynth.device import message
 from gazeveil.privacy.synthesis.dpgazesynth.plan import Plan
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams
@@ -42,7 +43,8 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Report recordings."""
-    chosen = read_parameters(parameters)
+    public = read_parameters(parameters)
+    chosen = public.mechanism
     if out.exists():
         raise DataError(f"{out} exists already. Name another file: a recording that is reported twice spends its budget twice.")
     cohorts = [read_cohort(path, format_name, settings, screen) for path in paths]
@@ -62,6 +64,8 @@ def command(
                 if named.key in seen:
                     raise DataError(f"The {named.title} was given twice. Report it once: each report spends its budget.")
                 seen.add(named.key)
+                if public.space is not None and isinstance(named.space, Sphere) != (public.space == "sphere"):
+                    raise DataError(f"The {named.title} is not about a {public.space}, as {parameters} says messages are. Give --screen, or ask the curator.")
                 size += file.write(message(scheme, str(chosen), named, streams.of(*named.key)))
                 plans.append(scheme.plan(named.space, named.rate_hz))
                 windows[named.person] += -(-len(named) // plans[-1].samples)

@@ -136,7 +136,12 @@ def build(what: str, cls: type[Named], parameters: Mapping[str, object]) -> Name
             raise ParameterError(f"{what} {name} has no parameter '{one}'. {hint}", name=one, got=parameters[one])
     missing = [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING and f.name not in parameters]
     if missing:
-        raise ParameterError(f"{what} {name} needs the parameter '{missing[0]}'. Write for example {name}:{missing[0]}=1.", name=missing[0], got=None)
+        # All required ones are shown, with what was given, so that the text can be taken as it is; 4 is a value that all of them allow.
+        given = ",".join(f"{f}={parameters.get(f, 4)}" for f in known if f in parameters or f in missing)
+        names = " and ".join(f"'{one}'" for one in missing)
+        raise ParameterError(
+            f"{what} {name} needs the parameter{'s' * (len(missing) > 1)} {names}. Write for example {name}:{given}.", name=missing[0], got=None
+        )
     # `none` is a word where the parameter is a word, and nothing where it may be left out.
     words = {f.name for f in fields(cls) if isinstance(f.default, str)}
     return cls(**{n: "none" if v is None and n in words else v for n, v in parameters.items()})

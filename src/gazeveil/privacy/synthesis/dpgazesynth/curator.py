@@ -32,6 +32,8 @@ class Curator:
         How devices report.
     parameters : str
         The public parameters in words; messages made under others are refused.
+    space : {"screen", "sphere"}, optional
+        What messages are about; others are refused. Without it the kind that comes first counts, or in :meth:`add` the more common one.
 
     Attributes
     ----------
@@ -43,8 +45,8 @@ class Curator:
         How many messages were refused, by reason.
     """
 
-    def __init__(self, scheme: Scheme, parameters: str) -> None:
-        self.scheme, self.parameters = scheme, parameters
+    def __init__(self, scheme: Scheme, parameters: str, space: str | None = None) -> None:
+        self.scheme, self.parameters, self.space = scheme, parameters, space
         self.sums: dict[str, Tally] = {}
         self.reports: dict[Key, Report] = {}
         self.plans: dict[Space, Plan] = {}
@@ -98,6 +100,8 @@ class Curator:
         self._contents.add(content)
 
     def _plan(self, head: Head) -> Plan:
+        if self.space is not None and isinstance(head.space, Sphere) != (self.space == "sphere"):
+            raise DataError("it is about another kind of space than the public parameters say")
         if self.plans and isinstance(head.space, Sphere) != isinstance(next(iter(self.plans)), Sphere):
             raise DataError("it is about another kind of space than the other messages")
         return self.scheme.plan(head.space, head.rate_hz)
