@@ -164,20 +164,21 @@ async def stream_messages(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -
     sockets = [await keeper.stream(n, BATCH) for n in range(CONNECTIONS)]
     tracker = await keeper.tracker()
     step_ns = 100_000
-    got, dropped = [0] * CONNECTIONS, [0] * CONNECTIONS
+    got, seen, dropped = [0] * CONNECTIONS, [0] * CONNECTIONS, [0] * CONNECTIONS
     moved = asyncio.Event()
 
     async def listen(number: int) -> None:
         async for data in sockets[number]:
             assert isinstance(data, bytes)
             got[number] += 1
-            dropped[number] = blocks.HEADER.unpack_from(data)[5]
+            *_, count, sequence, dropped[number] = blocks.HEADER.unpack_from(data)
+            seen[number] = (sequence + count) // BATCH
             moved.set()
 
     listeners = [asyncio.create_task(listen(n)) for n in range(CONNECTIONS)]
     sent, begin = 0, time.perf_counter()
     while time.perf_counter() - begin < seconds:
-        while sent - min(got) >= 2:
+        while sent - min(seen) >= 2:
             moved.clear()
             await asyncio.wait_for(moved.wait(), 10)
         await tracker.send(batch_of(t_ns[0], step_ns, BATCH))

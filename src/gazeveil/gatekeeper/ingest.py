@@ -1,8 +1,8 @@
 """`/v1/tracker`: the channel on which a tracker brings gaze, with a token of its own.
 
 There is one tracker at a time. It says hello with its token and, if it likes, its rate and space, which must be those the service was started
-with; then it sends binary batches, JSON samples or OpenXR poses. Each message is worked off before the next is read, so a tracker that is too
-fast is slowed down by the socket. Errors never quote what came.
+with; then it sends binary batches, JSON samples or OpenXR poses. What comes while a block is worked off goes together as the next; when much
+waits no more is read, so a tracker that is too fast is slowed down by the socket. Errors never quote what came.
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
             except DataError as error:
                 bad += 1
                 service.metrics.tracker_bad.inc()
+                await service.settled()
                 if bad >= PATIENCE:
                     await say_and_close(websocket, 1008, "message", str(error))
                     return

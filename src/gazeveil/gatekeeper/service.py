@@ -19,6 +19,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.areas import Area
 from gazeveil.gatekeeper.audit_log import AuditLog
@@ -41,6 +43,9 @@ from gazeveil.privacy.guarantee import Guarantee
 
 #: Trackers that come to the service's own address.
 OWN_CHANNEL = ("websocket", "openxr")
+
+#: Blocks of the tracker that may wait; then no more are read.
+BLOCKS_AHEAD = 32
 
 HOUR_NS = 3600 * 10**9
 
@@ -113,6 +118,8 @@ class Service:
         self.areas: dict[tuple[str, int], Area] = {}
         self._asked = 0
         self._shown = (0, 0, 0)
+        self._blocks: list[Block] = []
+        self._pump: asyncio.Task[None] | None = None
         self._lock = threading.RLock()
         _make_home(settings.home)
         policy = Policy.load(settings.policy_path) if settings.policy_path.exists() else Policy()
@@ -256,16 +263,33 @@ class Service:
     # --- the tracker --------------------------------------------------------------------------------------------------------------------
 
     async def push(self, block: Block) -> None:
-        """Hand a block to the core, on the thread of the tracker."""
+        """Hand a block to the core's thread; waits only while much is waiting there.
+
+        Blocks that come while one is worked off go together as the next, so that a busy machine pays for the change of threads once.
+        """
+        self._blocks.append(block)
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.create_task(self._work_off())
+        if len(self._blocks) >= BLOCKS_AHEAD:
+            await self.settled()
+
+    async def settled(self) -> None:
+        """Wait until all that was pushed has been worked off."""
+        while self._pump is not None and not self._pump.done():
+            await asyncio.wait({self._pump})
+
+    async def _work_off(self) -> None:
         loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self.pusher, self._push, block)
-        except Exception as error:
-            # A block that cannot be worked off is a lost one; the device goes on.
-            self.metrics.tracker_bad.inc()
-            LOG.error("a block of the tracker was lost by a mistake of ours", exc_info=error)
-        finally:
-            self.hub.flush()
+        while self._blocks:
+            several, self._blocks = self._blocks, []
+            try:
+                await loop.run_in_executor(self.pusher, self._push, _joined(several))
+            except Exception as error:
+                # A block that cannot be worked off is a lost one; the device goes on.
+                self.metrics.tracker_bad.inc()
+                LOG.error("a block of the tracker was lost by a mistake of ours", exc_info=error)
+            finally:
+                self.hub.flush()
 
     def _push(self, block: Block) -> None:
         started = time.perf_counter()
@@ -276,6 +300,7 @@ class Service:
 
     async def lost(self) -> None:
         """The tracker vanished."""
+        await self.settled()
         self.tracker_connected = False
         self.metrics.tracker_lost.inc()
         self.metrics.tracker_connected.set(0)
@@ -431,9 +456,19 @@ class Service:
         """End everything, in order: nothing is pushed after the core is closed, nothing is written after the ledger is."""
         if self.tracker is not None:
             await self.tracker.close()
+        await self.settled()
         await asyncio.to_thread(self.pusher.shutdown, True)
         await asyncio.to_thread(self.keeper.close)
         await asyncio.to_thread(self.ledger.close)
+
+
+def _joined(several: list[Block]) -> Block:
+    """Blocks that follow one another as one."""
+    if len(several) == 1:
+        return several[0]
+    parts = ((b.t_ns, b.x_deg, b.y_deg, b.valid) for b in several)
+    t_ns, x_deg, y_deg, valid = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Block(t_ns, x_deg, y_deg, valid)
 
 
 def rule_text(rule: Any) -> str:
