@@ -13,7 +13,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from gatekeeper_running import ALL, GAUSSIAN, KALEIDO, Running, TrackerTalk, running, until
+from gazeveil.errors import GazeveilError
+from gazeveil.gatekeeper import Policy
 from gazeveil.gatekeeper.presets import PRESETS
+from gazeveil.gatekeeper.service import Service
+from gazeveil.gatekeeper.settings import load_settings
 
 
 @pytest.fixture(scope="module")
@@ -315,6 +319,27 @@ def test_what_the_owner_chose_is_there_after_a_restart(tmp_path: Path) -> None:
         second.owner.post(f"/v1/apps/{first.last}/revoke")
     with running(tmp_path / "home") as third:
         assert third.client(token).get("/v1/me").json()["state"] == "revoked"
+
+
+def test_a_home_has_one_service_because_a_second_would_not_know_what_is_revoked(tmp_path: Path) -> None:
+    with running(tmp_path / "home"), pytest.raises(GazeveilError, match="Another service runs with the home folder"):
+        Service(load_settings(home=tmp_path / "home", port=0, tracker="websocket"))
+    with running(tmp_path / "home"):  # the first one has stopped
+        pass
+
+
+def test_a_policy_stays_in_the_language_of_its_file_and_must_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    with pytest.raises(GazeveilError, match="does not exist"):
+        Service(load_settings(home=tmp_path / "home", port=0, tracker="websocket", policy=path))
+    path.write_text("consent: false\n")
+    with running(tmp_path / "home", policy=path) as first:
+        token = first.app(budgets={"epsilon": "7/3"})
+        assert first.service is not None
+        written = first.service.policy
+    assert Policy.load(path) == written
+    with running(tmp_path / "home", policy=path) as second:
+        assert second.client(token).get("/v1/me").json()["budgets"][0]["limit"] == "7/3"
 
 
 def test_the_certificate_says_what_is_promised_and_spent(here: Running) -> None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 import tempfile
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -122,20 +124,27 @@ class Service:
         self._pump: asyncio.Task[None] | None = None
         self._lock = threading.RLock()
         _make_home(settings.home)
-        policy = Policy.load(settings.policy_path) if settings.policy_path.exists() else Policy()
+        policy = _first_policy(settings)
         self.tracker: Tracker | None = None
         rate_hz, space = settings.rate_hz, settings.space
         if settings.tracker not in OWN_CHANNEL:
             options = {"rate_hz": settings.rate_hz} if settings.tracker == "simulated" else {}
             self.tracker = open_tracker(settings.tracker, **options)
             rate_hz, space = self.tracker.rate_hz, self.tracker.space
-        self.ledger = Ledger.open(settings.database_url)
+        # Two services would each hold a policy of their own: what is revoked at one would go on at the other.
+        self._alone = _only_one(settings.home)
+        try:
+            self.ledger = Ledger.open(settings.database_url)
+        except BaseException:
+            self._alone.close()
+            raise
         try:
             self.audit = AuditLog(self.ledger)
             self.tokens = Tokens(self.ledger)
             self.keeper = Gatekeeper(policy, self.ledger, rate_hz=rate_hz, space=space, level=settings.level, device=settings.device, audit=self.audit)
         except BaseException:
             self.ledger.close()
+            self._alone.close()
             raise
         self.pusher = ThreadPoolExecutor(1, thread_name_prefix="tracker")
 
@@ -232,7 +241,7 @@ class Service:
     def _write(self, policy: Policy) -> None:
         path = self.settings.policy_path
         try:
-            _replace(path, policy.text())
+            _replace(path, _written(policy, path))
         except OSError as error:
             raise Refused(
                 503, "disk", f"The policy file cannot be written ({(error.strerror or 'no reason given').lower()}). Free some space, then try again."
@@ -460,6 +469,7 @@ class Service:
         await asyncio.to_thread(self.pusher.shutdown, True)
         await asyncio.to_thread(self.keeper.close)
         await asyncio.to_thread(self.ledger.close)
+        self._alone.close()
 
 
 def _joined(several: list[Block]) -> Block:
@@ -498,6 +508,39 @@ def _make_home(home: Path) -> None:
         raise ParameterError(
             f"The home folder {home} cannot be written ({(error.strerror or 'no reason given').lower()}). Choose another with --home."
         ) from None
+
+
+def _first_policy(settings: Settings) -> Policy:
+    """The policy of the file; an empty one where none was named and none was written yet."""
+    path = settings.policy_path
+    if path.exists():
+        return Policy.load(path)
+    if settings.policy is not None:
+        raise ParameterError(f"The policy file {path} does not exist. Check the path, or leave --policy out to begin with an empty one in the home folder.")
+    return Policy()
+
+
+def _written(policy: Policy, path: Path) -> str:
+    """The policy in the language of its file."""
+    if path.suffix.lower() == ".toml":
+        return policy.text()
+    import yaml
+
+    return str(yaml.safe_dump(tomllib.loads(policy.text()), sort_keys=False, allow_unicode=True))
+
+
+def _only_one(home: Path) -> IO[bytes]:
+    """A lock on the home folder, held until the file is closed or the process ends."""
+    file = (home / "lock").open("wb")
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise ParameterError(f"Another service runs with the home folder {home}. Stop that one, or choose another folder with --home.") from None
+    return file
 
 
 def _replace(path: Path, text: str) -> None:
