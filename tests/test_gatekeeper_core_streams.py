@@ -595,7 +595,8 @@ def test_a_budget_of_a_session_is_whole_again_when_the_owner_switches_consent_on
         try:
             here.app("shop").open_private_stream(KALEIDO, taken)
         except Denied as no:
-            assert no.code == "budget"
+            if no.code != "budget":
+                raise
             return 0
         here.push(*looks([(180.0, 90.0)] * 3))
         return len(taken)
