@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 
@@ -639,3 +640,32 @@ def test_the_command_prints_its_promise_counts_and_stops_when_told(tmp_path: Pat
     assert found["counts"]["out"]["sent"] == 50
     assert found["guarantee"]["numbers"]["epsilon"] == "1"
     assert found["seed"] is None
+
+
+def test_several_interrupts_and_a_taken_port_leave_no_traceback(tmp_path: Path) -> None:
+    code = "import sys; from gazeveil.cli.main import main; main(sys.argv[1:])"
+    with sockets.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        used, free = (f"websocket://127.0.0.1:{port}" for port in (taken.getsockname()[1], free_port()))
+        for source, out, words in ((used, free, "Another program uses the port"), (free, free, "are both")):
+            line = ["relay", "--in", source, "--out", out, "--mechanism", "gaussian:sigma_deg=1"]
+            done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 2
+            assert words in " ".join(done.stderr.split())
+            assert "Traceback" not in done.stderr
+    line = ["relay", "--in", "simulated", "--out", free, "--mechanism", "gaussian:sigma_deg=1"]
+    process = subprocess.Popen([sys.executable, "-c", code, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        while "Relaying" not in process.stdout.readline():
+            pass
+        time.sleep(0.3)
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.005)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert "Traceback" not in err

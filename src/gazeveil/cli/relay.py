@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import time
@@ -58,6 +59,8 @@ def command(
         options["forward"] = check_forward(tuple(forward))
     if seconds is not None and not seconds > 0:
         raise ParameterError(f"The '--seconds' option must be above 0. Got {seconds} instead.", name="seconds", got=seconds)
+    if source.partition("?")[0] == out.partition("?")[0]:
+        raise ParameterError(f"--in and --out are both {out.partition('?')[0]}. Choose another port for --out.", name="out", got=out)
     tracker = open_tracker(source, **options)
     protector = Protector(mechanism, tracker.rate_hz, tracker.space, seed)
     sink = open_sink(out)
@@ -88,7 +91,16 @@ def command(
         say.print(f"Relaying {source.partition('?')[0]} to {where}. Stop with Ctrl-C.", soft_wrap=True)
         try:
             await relay(tracker, sink, protector, stop)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise ParameterError(f"Another program uses the port of {source.partition('?')[0]}. Choose another one with --in.", name="in", got=source) from None
         finally:
+            # It is stopping, and so is the program: a second Ctrl-C must reach neither a loop that is being taken down nor the last lines.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                    loop.remove_signal_handler(number)
+                    signal.signal(number, signal.SIG_IGN)
             await sink.close()
 
     try:

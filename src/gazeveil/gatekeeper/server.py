@@ -180,7 +180,10 @@ def _add_errors(app: FastAPI, service: Service) -> None:
         where = ".".join(str(part) for part in first["loc"])[:100]
         if first["type"] == "json_invalid":
             return problem(400, "json", "The body is not JSON. Send one JSON object.")
-        return problem(422, "value", f"The value at '{where}' is not allowed ({first['type']}). See /openapi.json.")
+        # what is allowed comes from our own schema
+        allowed = first.get("ctx", {}).get("expected")
+        said = f"Allowed: {str(allowed)[:200]}." if isinstance(allowed, str) else "See /openapi.json."
+        return problem(422, "value", f"The value at '{where}' is not allowed ({first['type']}). {said}")
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> JSONResponse:
