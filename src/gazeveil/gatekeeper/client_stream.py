@@ -99,10 +99,10 @@ class Talk:
         self._said: tuple[str, str] | None = None
 
     @property
-    def opening(self) -> list[str]:
-        """The messages a connection begins with."""
+    def opening(self) -> tuple[str, str]:
+        """The messages a connection begins with; the first one is answered before the second is sent."""
         self._said = None
-        return [json.dumps({"type": "hello", "token": self.token}), json.dumps({"type": "subscribe", "id": SUBSCRIPTION, **self.wish})]
+        return json.dumps({"type": "hello", "token": self.token}), json.dumps({"type": "subscribe", "id": SUBSCRIPTION, **self.wish})
 
     def heard(self, data: str | bytes) -> Batch | Message | None:
         """What a message brings to the app; None where it is none of its business.
@@ -163,8 +163,10 @@ def listen(url: str, talk: Talk, timeout_s: float) -> Iterator[Batch | Message]:
     while True:
         try:
             with connect_sync(stream_address(url), open_timeout=timeout_s, close_timeout=1.0, max_size=2**24) as socket:
-                for text in talk.opening:
-                    socket.send(text)
+                hello, subscribe = talk.opening
+                socket.send(hello)
+                talk.heard(socket.recv())  # a refusal is read before anything else is said, so that its reason is not lost
+                socket.send(subscribe)
                 while True:
                     got = talk.heard(socket.recv())
                     if got is not None:
@@ -178,8 +180,10 @@ async def listen_async(url: str, talk: Talk, timeout_s: float) -> AsyncIterator[
     while True:
         try:
             async with connect_async(stream_address(url), open_timeout=timeout_s, close_timeout=1.0, max_size=2**24) as socket:
-                for text in talk.opening:
-                    await socket.send(text)
+                hello, subscribe = talk.opening
+                await socket.send(hello)
+                talk.heard(await socket.recv())
+                await socket.send(subscribe)
                 while True:
                     got = talk.heard(await socket.recv())
                     if got is not None:
