@@ -32,6 +32,8 @@ def picture(page: Page, name: str, height: int | None = None, settle_ms: int = 1
     page.wait_for_timeout(settle_ms)
     path = FIGURES / f"gatekeeper-{name}.png"
     page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    # A header that sticks to the window would lie across the middle of a picture that is taller than it.
+    page.evaluate("document.querySelector('.top')?.style.setProperty('position', 'static')")
     size = page.viewport_size
     assert size is not None
     page.screenshot(path=path, full_page=height is not None, clip={"x": 0, "y": 0, "width": size["width"], "height": height} if height else None)
