@@ -7,28 +7,23 @@ samples, so their order is kept; the core's callbacks run on it and only put pac
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import sys
-import tempfile
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.areas import Area
 from gazeveil.gatekeeper.audit_log import AuditLog
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.core import Gatekeeper
 from gazeveil.gatekeeper.errors import LedgerError
+from gazeveil.gatekeeper.home import first_policy, make_home, only_one, put, written
 from gazeveil.gatekeeper.hub import Hub
 from gazeveil.gatekeeper.ledger import Ledger
 from gazeveil.gatekeeper.limits import Guesses
@@ -123,8 +118,8 @@ class Service:
         self._blocks: list[Block] = []
         self._pump: asyncio.Task[None] | None = None
         self._lock = threading.RLock()
-        _make_home(settings.home)
-        policy = _first_policy(settings)
+        make_home(settings.home)
+        policy = first_policy(settings)
         self.tracker: Tracker | None = None
         rate_hz, space = settings.rate_hz, settings.space
         if settings.tracker not in OWN_CHANNEL:
@@ -132,7 +127,7 @@ class Service:
             self.tracker = open_tracker(settings.tracker, **options)
             rate_hz, space = self.tracker.rate_hz, self.tracker.space
         # Two services would each hold a policy of their own: what is revoked at one would go on at the other.
-        self._alone = _only_one(settings.home)
+        self._alone = only_one(settings.home)
         try:
             self.ledger = Ledger.open(settings.database_url)
         except BaseException:
@@ -241,7 +236,7 @@ class Service:
     def _write(self, policy: Policy) -> None:
         path = self.settings.policy_path
         try:
-            _replace(path, _written(policy, path))
+            put(path, written(policy, path))
         except OSError as error:
             raise Refused(
                 503, "disk", f"The policy file cannot be written ({(error.strerror or 'no reason given').lower()}). Free some space, then try again."
@@ -494,65 +489,3 @@ def rule_text(rule: Any) -> str:
         else:
             bounds.append(f"{name}{sign}{value}")
     return rule.name + (":" + ",".join(bounds) if bounds else "")
-
-
-def _make_home(home: Path) -> None:
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        # Tokens, keys and the ledger lie there.
-        with contextlib.suppress(PermissionError):
-            home.chmod(0o700)
-        with tempfile.TemporaryFile(dir=home):
-            pass
-    except OSError as error:
-        raise ParameterError(
-            f"The home folder {home} cannot be written ({(error.strerror or 'no reason given').lower()}). Choose another with --home."
-        ) from None
-
-
-def _first_policy(settings: Settings) -> Policy:
-    """The policy of the file; an empty one where none was named and none was written yet."""
-    path = settings.policy_path
-    if path.exists():
-        return Policy.load(path)
-    if settings.policy is not None:
-        raise ParameterError(f"The policy file {path} does not exist. Check the path, or leave --policy out to begin with an empty one in the home folder.")
-    return Policy()
-
-
-def _written(policy: Policy, path: Path) -> str:
-    """The policy in the language of its file."""
-    if path.suffix.lower() == ".toml":
-        return policy.text()
-    import yaml
-
-    return str(yaml.safe_dump(tomllib.loads(policy.text()), sort_keys=False, allow_unicode=True))
-
-
-def _only_one(home: Path) -> IO[bytes]:
-    """A lock on the home folder, held until the file is closed or the process ends."""
-    file = (home / "lock").open("wb")
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise ParameterError(f"Another service runs with the home folder {home}. Stop that one, or choose another folder with --home.") from None
-    return file
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".policy-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
