@@ -15,7 +15,8 @@ from gazeveil.io import registry
 FORMATS = """parquet csv arff eyelink-asc tobii-tsv tobii-glasses3 pupil-core pupil-invisible pupil-neon smi vive-pro-eye pico unity-hmd bids
 360-em gazecom gazebase gazebase-vr et-dk2 vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie webqamgaze
 neuroliaa irf hmr""".split()  # noqa: SIM905 - as the design lists them
-VERBS = ["demo", "inspect", "simulate", "datasets", "events", "features", "protect", "attack", "evaluate", "report", "curate"]
+VERBS = ["demo", "inspect", "simulate", "datasets", "events", "features", "mechanisms", "protect", "attack", "evaluate", "audit"]
+VERBS += ["report", "curate", "serve", "relay"]
 
 STREAMS: dict[str, dict[str, object]] = {
     "gaussian": {"sigma_deg": 2},
@@ -240,3 +241,40 @@ def test_evaluate_as_the_design_has_it(tmp_path: Path) -> None:
 def test_the_baseline_needs_no_mechanism() -> None:
     results = gazeveil.evaluate(gazeveil.simulate(3, 3, 6.0, 120.0, seed=2), mechanisms=[], attacks=["linkage"], repetitions=1, executor=1)
     assert set(zip(results.frame["mechanism"], results.frame["scenario"], strict=True)) == {("none", "raw/raw")}
+
+
+def test_serve_starts_alone_and_answers_strangers_with_401_403_or_404(tmp_path: Path) -> None:
+    import httpx
+
+    from gatekeeper_running import Process, free_port
+
+    port = free_port()
+    with Process(tmp_path / "home", port) as service:  # gazeveil serve --port N, with $GAZEVEIL_HOME
+        assert f"http://127.0.0.1:{port}/" in service.link
+        assert list((tmp_path / "home").glob("*.sqlite"))
+        with httpx.Client(base_url=service.address) as stranger:
+            for path in ("/openapi.json", "/health", "/metrics", "/"):
+                assert stranger.get(path).status_code == 200, path
+            paths = [p for p in stranger.get("/openapi.json").json()["paths"] if p.startswith("/v1")]
+            assert len(paths) > 10
+            for path in (*paths, "/v1/nothing", "/etc/passwd"):
+                assert stranger.get(path.replace("{", "").replace("}", "")).status_code in (401, 403, 404, 405), path
+        assert service.owner().get("/v1/apps").status_code == 200
+        again = httpx.get(service.link)
+        assert again.status_code in (401, 403, 404, 410), "the owner's link works once"
+
+
+def test_the_gatekeeper_embeds_without_the_web() -> None:
+    from gazeveil.gatekeeper import Gatekeeper, Ledger, Policy
+    from gazeveil.gatekeeper.presets import PRESETS
+
+    policy = Policy({"shop": PRESETS["aoi-analytics"].grant()}, consent=True)
+    with Ledger.open("sqlite://") as ledger, Gatekeeper(policy, ledger, rate_hz=120.0) as keeper:
+        shop = keeper.app("shop")
+        shelf = shop.register_area("shelf", 150, 70, 40, 30)
+        keeper.push(np.arange(240) * 8_333_333, np.full(240, 170.0), np.full(240, 85.0), np.ones(240, dtype=bool))
+        keeper.lost()
+        (fixation,) = shop.get_fixations(shelf.id)
+        assert shop.get_dwell_time(fixation.number) == fixation.duration_ms
+        assert shop.get_saccades(shelf.id) == ()
+        assert shop.metrics(shelf.id).fixations == 1
