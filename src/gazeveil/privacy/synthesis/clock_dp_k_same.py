@@ -27,8 +27,9 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.rng import source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.kaleido import MOVE_S
-from gazeveil.privacy.synthesis.clock_k_same import enough_people, slot_seconds
-from gazeveil.privacy.synthesis.clock_shared import Key, Law, Seen, all_seen, length_of, rendered
+from gazeveil.privacy.synthesis.clock_k_same import slot_seconds
+from gazeveil.privacy.synthesis.clock_shared import Law, Seen, all_seen, length_of, rendered
+from gazeveil.privacy.synthesis.groups import Key, enough_people
 from gazeveil.privacy.tables.dp_ksame import DPKSame
 from gazeveil.privacy.tables.spectrum import PublicSpectrum
 

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.exactly import Number, exact
@@ -31,10 +30,9 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.clock_shared import Key, Law, Seen, all_seen, length_of, rendered
-from gazeveil.privacy.synthesis.ksame_synth import _common_space, _mean
+from gazeveil.privacy.synthesis.clock_shared import Law, Seen, all_seen, length_of, rendered
+from gazeveil.privacy.synthesis.groups import Key, common_space, enough_people, groups_of, mean, shared, unknown_rates
 from gazeveil.privacy.synthesis.pairs import NEAR_DEG
-from gazeveil.privacy.tables.partition import random_groups
 
 _NOT_COVERED = (
     "what all members of a group have in common",
@@ -110,27 +108,12 @@ class ClockRenderKSame(Mechanism[Cohort]):
     def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Law], dict[str, int]]:
         people = enough_people(self.name, data, self.k)
         known = all_seen(data, Fraction(self.slot_s))
-        notes = {"recordings_of_unknown_rate": sum(not s.rate_hz > 0 for s in known.values()), "suppressed": 0}
-        cells = sorted({key[1:] for key in known})
-        given: dict[Key, Law] = {}
-        for group in random_groups(len(people), self.k, words):
-            members = [people[i] for i in group]
-            for cell in cells:
-                having = [known[p, *cell] for p in members if (p, *cell) in known and known[p, *cell].rate_hz > 0]
-                if len(having) >= self.k:
-                    given.update(dict.fromkeys([(p, *cell) for p in members], self._shared(having)))
-                else:
-                    notes["suppressed"] += any((p, *cell) in known for p in members)
-        if not given:
-            raise DataError(
-                f"No stimulus, session and task has recordings of {self.k} members of one group. Choose a smaller k, or give recordings that belong"
-                " together the same names. Nothing was released."
-            )
-        return given, notes
+        given, suppressed = shared(known, groups_of(people, self.k, words), self.k, self._shared)
+        return given, {"recordings_of_unknown_rate": unknown_rates(known), "suppressed": suppressed}
 
     def _shared(self, members: Sequence[Seen]) -> Law:
         """Where a group looked."""
-        space, rate = _common_space([m.space for m in members]), _mean([m.rate_hz for m in members])
+        space, rate = common_space([m.space for m in members]), mean([m.rate_hz for m in members])
         seconds = sorted((m.seconds for m in members), reverse=True)[self.k - 1]
         length, samples = length_of(Fraction(self.slot_s), rate), round(seconds * rate)
         slots = -(-samples // length)
@@ -175,15 +158,3 @@ def slot_seconds(owner: str, value: Number) -> Fraction:
     if found > 3600:
         checks.refuse(owner, "slot_s", "at most 3600", value)
     return found
-
-
-def enough_people(owner: str, data: Cohort, k: int) -> list[str]:
-    """The people of a cohort, sorted; fewer than k are refused."""
-    if not isinstance(data, Cohort):
-        checks.refuse(owner, "data", "a Cohort", data, "Put recordings into one with gazeveil.Cohort(recordings).")
-    people = sorted({key[0] for key in data.keys})
-    if len(people) < k:
-        raise DataError(
-            f"{owner} with k = {k} needs at least {k} people, and this cohort has recordings of {len(people)}. Choose a smaller k. Nothing was released."
-        )
-    return people

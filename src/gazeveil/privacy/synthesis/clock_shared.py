@@ -17,9 +17,9 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.synthesis import clock_eye, clock_places
 from gazeveil.privacy.synthesis.clock_stage import show
+from gazeveil.privacy.synthesis.groups import Key, one_kind_of_space
 from gazeveil.privacy.synthesis.pairs import degrees, places
 
-Key = tuple[str, str, str, str]
 Floats = NDArray[np.float64]
 
 #: Standard deviation along an axis, in degrees, up to which means of people are taken for one place, and seconds without one that are filled.
@@ -120,15 +120,9 @@ def all_seen(data: Cohort, slot_s: Fraction) -> dict[Key, Seen]:
         For a stimulus that some saw on a sphere and some on a screen.
     """
     found: dict[Key, Seen] = {}
-    kinds: dict[tuple[str, str, str], bool] = {}
     for item in data.items:
-        recording = item if isinstance(item, Recording) else item.load()
-        found[item.key] = seen(recording, slot_s)
-        sphere = isinstance(recording.space, Sphere)
-        if kinds.setdefault(item.key[1:], sphere) != sphere:
-            raise DataError(
-                f"Some recordings of stimulus '{item.key[1]}' are on a sphere and some on a screen. Give the two different names. Nothing was released."
-            )
+        found[item.key] = seen(item if isinstance(item, Recording) else item.load(), slot_s)
+    one_kind_of_space((key, one.space) for key, one in found.items())
     return found
 
 

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 from gazeveil.gaze.geometry import Sphere, wrap_x
 from gazeveil.privacy.noise.rng import Source, Words
 from gazeveil.privacy.synthesis.event_plans import Plan
+from gazeveil.privacy.synthesis.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion, normals
 from gazeveil.privacy.synthesis.pd_search import Latents, fixation_means, latent_draws, pool
 from gazeveil.privacy.synthesis.pd_test import plausible_people
 from gazeveil.privacy.synthesis.saccade_models import Generator, conditions, speed_histograms, summed_probability
-
-Key = tuple[str, str, str, str]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

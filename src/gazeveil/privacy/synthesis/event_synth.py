@@ -45,7 +45,7 @@ from gazeveil.privacy.synthesis.crowd import Drawn, Rule, draw, most_events
 from gazeveil.privacy.synthesis.event_plans import PLACE_SHARE, Coding, Plan
 from gazeveil.privacy.synthesis.event_published import Published, published_plans
 from gazeveil.privacy.synthesis.event_training import by_content, closed_form, coding, network
-from gazeveil.privacy.synthesis.ksame_synth import _one_kind_of_space
+from gazeveil.privacy.synthesis.groups import Key, one_kind_of_space
 from gazeveil.privacy.synthesis.motion import Motion, motion
 from gazeveil.privacy.synthesis.pd_test import charge, joint_counts, width
 from gazeveil.privacy.synthesis.saccade_models import Generator
@@ -56,7 +56,6 @@ GENERATORS, PROBABILITIES, OTHERS, SEEDS, FAILED = ("ppca", "cvae"), ("latent", 
 #: The delta up to which the attempts are charged as differential privacy.
 DELTA = Fraction(1, 10**6)
 
-Key = tuple[str, str, str, str]
 
 _REFUTED = (
     "it speaks of one event at a time. Each released event has k - 1 other people with a probability within gamma, but not the same people each time, so the"
@@ -201,7 +200,7 @@ class EventSynthPD(Mechanism[Cohort]):
                 " Nothing was released."
             )
         motions = {r.key: motion(r, self.detector) for r in data}
-        _one_kind_of_space(motions)
+        one_kind_of_space((key, m.space) for key, m in motions.items())
         plans, notes, guarantee = self._published(motions, seed) if self.reading == "published" else self._corrected(motions, seed)
         lazy = any(isinstance(item, Handle) for item in data.items)
         out = Cohort(_drawn({key: plans[key] for key in motions}, seed, lazy), data.people if self.reading == "published" else {}, name=data.name)

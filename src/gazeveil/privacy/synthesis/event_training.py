@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from gazeveil.privacy.noise.rng import Source, Words
 from gazeveil.privacy.synthesis.event_plans import Coding, fixation_numbers, saccade_numbers
+from gazeveil.privacy.synthesis.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
 from gazeveil.privacy.synthesis.saccade_models import CLIP, PPCA, Generator, conditions, fitted, moments, private_moments
-
-Key = tuple[str, str, str, str]
 
 Floats = NDArray[np.float64]
 

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.privacy.noise.rng import Words
+from gazeveil.privacy.synthesis.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
 from gazeveil.privacy.synthesis.pairs import degrees, places
 from gazeveil.privacy.tables.exponential import task_of
 from gazeveil.privacy.tables.partition import blocks
-
-Key = tuple[str, str, str, str]
 
 Floats = NDArray[np.float64]
 

@@ -33,25 +33,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.errors import DataError
 from gazeveil.events import METHODS
 from gazeveil.gaze.cohort import Cohort, Handle
-from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
+from gazeveil.privacy.synthesis.groups import Key, common_space, enough_people, groups_of, mean, one_kind_of_space, shared, unknown_rates
 from gazeveil.privacy.synthesis.ksame_published import published_motions
 from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
 from gazeveil.privacy.synthesis.pairs import average, average_in_time, laid_out, pairs
-from gazeveil.privacy.tables.partition import random_groups
 
 #: How pairs of different people are matched.
 MATCHES = ("index", "crowd")
 
-Key = tuple[str, str, str, str]
 
 _MOST_THREADS = 8
 
@@ -140,56 +138,27 @@ class KSameSynth(Mechanism[Cohort]):
 
     def partition(self, data: Cohort, seed: int | None = None) -> list[tuple[str, ...]]:
         """A partition as `corrected` draws it: for tests and for reuse in a release of one's own. Groups are drawn anew on each call without a seed."""
-        return self._groups(self._people(data), Words(source(seed, self.name, "corrected")))
+        return groups_of(enough_people(self.name, data, self.k), self.k, Words(source(seed, self.name, "corrected")))
 
     def _motions(self, data: Cohort) -> dict[Key, Motion]:
         """The events of every recording; each thread holds one recording at a time."""
         with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
             return dict(pool.map(partial(_motion, self.detector), data.items))
 
-    def _people(self, data: Cohort) -> list[str]:
-        if not isinstance(data, Cohort):
-            checks.refuse(self.name, "data", "a Cohort", data, "Put recordings into one with gazeveil.Cohort(recordings).")
-        people = sorted({key[0] for key in data.keys})
-        if len(people) < self.k:
-            raise DataError(
-                f"{self.name} with k = {self.k} needs at least {self.k} people, and this cohort has recordings of {len(people)}. Choose a smaller k."
-                " Nothing was released."
-            )
-        return people
-
-    def _groups(self, people: list[str], words: Words) -> list[tuple[str, ...]]:
-        return [tuple(people[i] for i in group) for group in random_groups(len(people), self.k, words)]
-
     def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Motion], dict[str, int]]:
         """The law of each released recording, and counts for the curator."""
-        people = self._people(data)
+        people = enough_people(self.name, data, self.k)
         motions = self._motions(data)
-        _one_kind_of_space(motions)
-        notes = {"recordings_of_unknown_rate": sum(not m.rate_hz > 0 for m in motions.values())}
+        one_kind_of_space((key, m.space) for key, m in motions.items())
+        notes = {"recordings_of_unknown_rate": unknown_rates(motions)}
         if self.reading == "published":
             return published_motions(motions, self.k, words), notes
-        cells = sorted({key[1:] for key in motions})
-        given: dict[Key, Motion] = {}
-        notes["suppressed"] = 0
-        for group in self._groups(people, words):
-            for cell in cells:
-                # A recording whose rate is not known tells nothing about time: it counts as not there.
-                having = [motions[p, *cell] for p in group if (p, *cell) in motions and motions[p, *cell].rate_hz > 0]
-                if len(having) >= self.k:
-                    given.update(dict.fromkeys([(p, *cell) for p in group], self._average(having)))
-                else:
-                    notes["suppressed"] += any((p, *cell) in motions for p in group)
-        if not given:
-            raise DataError(
-                f"No stimulus, session and task has recordings of {self.k} members of one group. Choose a smaller k, or give recordings that belong"
-                " together the same names. Nothing was released."
-            )
-        return given, notes
+        given, suppressed = shared(motions, groups_of(people, self.k, words), self.k, self._average)
+        return given, {**notes, "suppressed": suppressed}
 
     def _average(self, members: list[Motion]) -> Motion:
         """The group's parameters for one cell."""
-        space, rate = _common_space([m.space for m in members]), _mean([m.rate_hz for m in members])
+        space, rate = common_space([m.space for m in members]), mean([m.rate_hz for m in members])
         sequences = [pairs(m) for m in members]
         values = average_in_time(sequences, self.k, isinstance(space, Sphere)) if self.match == "crowd" else average(sequences, self.k)
         seconds = sorted((s.length_s for s in sequences), reverse=True)[self.k - 1]
@@ -210,28 +179,6 @@ class KSameSynth(Mechanism[Cohort]):
 
 def _motion(detector: str, item: Recording | Handle) -> tuple[Key, Motion]:
     return item.key, motion(item if isinstance(item, Recording) else item.load(), detector)
-
-
-def _mean(values: list[float]) -> float:
-    """The mean, and exactly the value where all are equal."""
-    return values[0] if min(values) == max(values) else float(np.mean(values))
-
-
-def _one_kind_of_space(motions: Mapping[Key, Motion]) -> None:
-    """Refuse a stimulus that some saw on a sphere and some on a screen: their degrees cannot be averaged."""
-    kinds: dict[tuple[str, str, str], bool] = {}
-    for key, m in motions.items():
-        if kinds.setdefault(key[1:], isinstance(m.space, Sphere)) != isinstance(m.space, Sphere):
-            raise DataError(f"Some recordings of stimulus '{key[1]}' are on a sphere and some on a screen. Give the two different names. Nothing was released.")
-
-
-def _common_space(spaces: list[Space]) -> Space:
-    """One space for all members: a sphere, or a screen of the mean size where screens differ."""
-    first = spaces[0]
-    if isinstance(first, Sphere) or all(s == first for s in spaces):
-        return first
-    names = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
-    return Screen(**{n: _mean([getattr(s, n) for s in spaces]) for n in names})
 
 
 def _drawn(laws: Mapping[Key, Motion], seed: int | None, lazy: bool, drift_s: float) -> list[Recording | Handle]:
