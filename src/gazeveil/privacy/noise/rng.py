@@ -63,6 +63,10 @@ class Source(Protocol):
         """The next `count` words."""
         ...
 
+    def child(self, *keys: str | int) -> Source:
+        """A source for a part of the work whose words are not those of the whole."""
+        ...
+
 
 class SystemSource:
     """AES-256 in counter mode under a key from the operating system's generator.
@@ -107,6 +111,10 @@ class SystemSource:
                 done += part
                 self._bytes_left -= part
         return out[: 8 * count].view(np.uint64)
+
+    def child(self, *keys: str | int) -> SystemSource:
+        """The source itself: it never gives a word twice."""
+        return self
 
     def _rekey(self) -> None:
         self._stream = None  # if the system fails, nothing is drawn from an old key

@@ -62,11 +62,16 @@ class KeyedSource:
     secure = True
 
     def __init__(self, key: bytes) -> None:
+        self._key = key
         self._stream: CipherContext = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
 
     def take(self, count: int) -> WordArray:
         """The next words."""
         return np.frombuffer(bytearray(self._stream.update(bytes(8 * count))), dtype=np.uint64)
+
+    def child(self, *keys: str | int) -> KeyedSource:
+        """A source of its own under a key that follows from this one."""
+        return KeyedSource(derived_key(self._key, *keys))
 
 
 def derived_key(secret: bytes, *names: str | int) -> bytes:

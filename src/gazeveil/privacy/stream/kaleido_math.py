@@ -6,6 +6,7 @@ lookup and a few products each; the tables are rounded from :mod:`gazeveil.priva
 proofs/kaleido.md and measured by the tests:
 
 * :func:`log`: within (1 + |ln x|) 2**-49;
+* :func:`exp`: within 2**-49 of itself;
 * :func:`cos_sin`: within 2**-50 of cosine and sine of 2 pi times the turns given;
 * :func:`turn_of`: within 2**-51 turns.
 """
@@ -22,7 +23,7 @@ from gazeveil.compiled import fused
 from gazeveil.privacy.noise import reals
 
 _BITS = 160
-_LOG_BITS, _SECTORS, _ARCS, _TERMS = 10, 1024, 256, 7
+_LOG_BITS, _SECTORS = 10, 1024
 
 
 def _rounded(value: int, bits: int = _BITS) -> float:
@@ -41,43 +42,23 @@ def _circle() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.array([_rounded(c) for c, _ in pairs]), np.array([_rounded(s) for _, s in pairs])
 
 
-def _arc_table() -> NDArray[np.float64]:
-    """Taylor coefficients of the arc tangent in turns around k / 256.
-
-    The first by the integral's series after halving the angle six times; the others are those of 1 / (1 + t*t), one power up.
-    """
-    one, pi = 1 << _BITS, reals.pi(_BITS)
-    found = []
-    for k in range(_ARCS + 1):
-        t = (k << _BITS) // _ARCS
-        for _ in range(6):  # atan t = 2 atan(t / (1 + sqrt(1 + t*t)))
-            root = _isqrt((one << _BITS) + t * t)
-            t = (t << _BITS) // (one + root)
-        total, power, square, n = 0, t, (t * t) >> _BITS, 1
-        while power:
-            total += power // n if n % 4 == 1 else -(power // n)
-            power = (power * square) >> _BITS
-            n += 2
-        at = Fraction(k, _ARCS)
-        rest = [1 / (1 + at * at)]  # (1 + (t + d)**2) times the series is 1
-        while len(rest) < _TERMS - 1:
-            rest.append(-(2 * at * rest[-1] + (rest[-2] if len(rest) > 1 else 0)) / (1 + at * at))
-        per_turn = Fraction(one, 2 * pi)
-        found.append([float(Fraction(total << 6, 2 * pi)), *(float(c / (i + 1) * per_turn) for i, c in enumerate(rest))])
-    return np.array(found)
-
-
-def _isqrt(value: int) -> int:
-    from math import isqrt
-
-    return isqrt(value)
-
-
 _INVERSE, _LOGS = _log_tables()
 _COS, _SIN = _circle()
-_ATAN = _arc_table()
 _LN2 = _rounded(-reals.log(1 << (_BITS - 1), _BITS))
+_EXACT_LN2 = Fraction(-reals.log(1 << (_BITS - 1), _BITS), 1 << _BITS)
+_POWERS = np.array([2.0 * _rounded(reals.exp_minus(_EXACT_LN2 * Fraction(256 - i, 256), _BITS)) for i in range(256)])
+# ln 2 / 256 in two parts, of which the first times a whole number below 2**15 is exact
+_PART_HIGH = math.ldexp(math.floor(math.ldexp(_LN2 / 256.0, 44)), -44)
+_PART_LOW = float(_EXACT_LN2 / 256 - Fraction(_PART_HIGH))
+_PARTS_PER_UNIT = 256.0 / _LN2
 _PER_SECTOR = float(Fraction(2 * reals.pi(_BITS), _SECTORS << _BITS))
+# the arc tangent in turns, over its argument t, as a polynomial in t * t: the best one for |t| up to tan(pi / 16), within 2**-55 turns
+_T = (
+    0.15915494309189407, -0.053051647696087126, 0.03183098828605496, -0.022736380192915028, 0.017681374153871332, -0.014384480032367175, 0.010786175873685765
+)  # fmt: skip
+_COS_16TH, _SIN_16TH = (_rounded(v) for v in reals.cos_sin_of_turn(1 << (_BITS - 4), _BITS))
+_ROOT_HALF = _rounded(reals.cos_sin_of_turn(1 << (_BITS - 3), _BITS)[0])
+_TAN_32ND, _TAN_3_32NDS = math.tan(math.pi / 16.0), math.tan(3.0 * math.pi / 16.0)  # near enough: they only choose between two ways
 
 
 @fused
@@ -90,6 +71,18 @@ def log(x: float) -> float:
     r = m * _INVERSE[place] - 1.0
     series = r - r * r * (0.5 - r * (1.0 / 3.0 - r * (0.25 - r * 0.2)))
     return float((np.float64(bits >> np.uint64(52)) - 1023.0) * _LN2 + (_LOGS[place] + series))
+
+
+@fused
+def exp(x: float) -> float:
+    """Exponential of a number from -64 to 0."""
+    parts = np.rint(x * _PARTS_PER_UNIT)
+    k = np.int64(parts)
+    r = (x - parts * _PART_HIGH) - parts * _PART_LOW
+    series = r + r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0))))
+    power = np.uint64(np.uint64((k >> 8) + 1023) << np.uint64(52)).view(np.float64)
+    near = _POWERS[np.uint64(k & 255)]
+    return float((near + near * series) * power)
 
 
 @fused
@@ -109,16 +102,18 @@ def cos_sin(turns: float) -> tuple[float, float]:
 @fused
 def turn_of(y: float, x: float) -> float:
     """The direction of (x, y) in turns, from -1/2 to 1/2; not for (0, 0)."""
-    # Without branches, of which half would be guessed wrong: sizes compare as their bits do, and |a - 1/4| and |a - 1/2| fold the octants.
-    one, size = np.uint64(1), np.uint64((1 << 63) - 1)
-    bits_x, bits_y = np.float64(x).view(np.uint64), np.float64(y).view(np.uint64)
-    ax, ay = bits_x & size, bits_y & size
-    steep = (ax - ay) >> np.uint64(63)
-    swap = (ax ^ ay) & (np.uint64(0) - steep)
-    t = np.uint64(ay ^ swap).view(np.float64) / np.uint64(ax ^ swap).view(np.float64)
-    k = np.uint64(t * 256.0 + 0.5)
-    d = t - np.float64(k) * 0.00390625
-    a = _ATAN[k, 0] + d * (_ATAN[k, 1] + d * (_ATAN[k, 2] + d * (_ATAN[k, 3] + d * (_ATAN[k, 4] + d * (_ATAN[k, 5] + d * _ATAN[k, 6])))))
-    a = abs(a - 0.25 * np.float64(steep & one))
-    a = abs(a - 0.5 * np.float64(bits_x >> np.uint64(63)))
-    return math.copysign(a, y)
+    # Without branches, of which half would be guessed wrong: folded into an eighth of a turn, then turned back by 0, a sixteenth or an eighth of a turn.
+    ax, ay = abs(x), abs(y)
+    steep = ay > ax
+    a, b = (ay if steep else ax), (ax if steep else ay)
+    some, most = b > a * _TAN_32ND, b > a * _TAN_3_32NDS
+    c, s, at = (_COS_16TH if some else 1.0), (_SIN_16TH if some else 0.0), (0.0625 if some else 0.0)
+    c, s, at = (_ROOT_HALF if most else c), (_ROOT_HALF if most else s), (0.125 if most else at)
+    t = (b * c - a * s) / (a * c + b * s)
+    q = t * t
+    p = q * q
+    series = (_T[0] + q * _T[1]) + p * ((_T[2] + q * _T[3]) + p * ((_T[4] + q * _T[5]) + p * _T[6]))
+    turn = at + t * series
+    turn = 0.25 - turn if steep else turn
+    turn = 0.5 - turn if x < 0.0 else turn
+    return math.copysign(turn, y)

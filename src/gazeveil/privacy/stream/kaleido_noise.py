@@ -4,9 +4,13 @@ The laws are continuous and so are their exact values; what is released is a bit
 
 * the test bit `d <= l + eta`, eta Laplace with scale b;
 * on a screen the point x + Z rounded to the lattice, Z planar Laplace (density proportional to exp(-|z| / b), radius b (E1 + E2));
-* on the sphere a point at arc length rho and uniform bearing from x, its density by area proportional to exp(-rho / b), so the arc length
-  has density proportional to exp(-rho / b) sin(rho): planar Laplace arc lengths kept with probability sin(rho) / rho, or, for wide b,
-  those of uniform points kept with probability exp(-rho / b). It is rounded to the lattice of whole steps of x and y.
+* on the sphere a point at arc length rho and uniform bearing from x, its density by area proportional to exp(-rho / b). Areas are
+  proportional to the square of the chord s = 2 sin(rho / 2), so the chord has density proportional to s exp(-rho / b). For narrow b chords are
+  proposed as planar Laplace radii of scale b cos(phi) and kept with probability exp(-(rho - s / cos(phi) + 2 (tan(phi) - phi)) / b),
+  the exponent being the distance of rho to a tangent; `shrink` is cos(phi), `lead` is 2 (tan(phi) - phi), public numbers of :func:`tangent`. For wide b
+  a uniform point is proposed together with the one opposite, at arc length pi - rho: the first is kept with probability exp(-rho / b) / M, the other with
+  probability exp(-(pi - rho) / b) / M, M = 1 + exp(-pi / b), which is never less than the two together; one of them is kept with probability
+  b**2 / (1 + b**2). The point is rounded to the lattice of whole steps of x and y.
 
 A value is a function of a few uniform reals of which the sampler knows 63 or 64 bits. Doubles give the value and a bound on its error;
 where every decision is farther from its boundary than that bound, the released bit or point is settled whatever the further bits are.
@@ -22,23 +26,36 @@ import math
 import numpy as np
 
 from gazeveil.compiled import fused
-from gazeveil.privacy.stream.kaleido_math import cos_sin, log, turn_of
+from gazeveil.privacy.stream.kaleido_math import cos_sin, exp, log, turn_of
 
 #: Assumption of every guarantee that rests on these samplers.
 ASSUMPTION = "the platform's doubles follow IEEE 754"
 
 #: Scale in radians above which uniform points are proposed.
-WIDE_RAD = 1.4
+WIDE_RAD = 1.25
 
 #: What a sampler answers.
 SETTLED, UNSETTLED, REJECTED = range(3)
 
-#: Error of cosine and sine of the arc length of a uniform point.
+#: Error of :func:`wide_arc`.
 WIDE_ERROR = 2.0**-42
 
 _TURN = 2.0**-64
-_PER_RADIAN = 0.5 / math.pi
+_PER_RADIAN, _QUARTER = 0.5 / math.pi, 0.5 * math.pi
+_KEPT_ERROR = 2.0**-38  # of levels and of probabilities of wide arcs
 _LEAST_WORD, _LARGE_WORD = np.uint64(1 << 44), np.uint64(1 << 56)  # below the first, 64 bits say too little about the logarithm
+
+
+def tangent(scale_rad: float) -> tuple[float, float]:
+    """The cosine of an angle phi, and 2 (tan(phi) - phi), rounded up: the largest of s / cos(phi) - rho over all chords s.
+
+    The arc rho = 2 asin(s / 2) is convex in its chord, so it lies above its tangent of slope 1 / cos(phi). That holds whatever the scale of the noise;
+    at phi = atan(scale) most is kept.
+    """
+    if scale_rad < 2.0**-10:
+        return 1.0, 0.0
+    shrink = math.cos(math.atan(scale_rad))
+    return shrink, 2.0 * (math.sqrt(1.0 - shrink * shrink) / shrink - math.acos(shrink)) + 2.0**-40
 
 
 @fused
@@ -144,16 +161,6 @@ def axes(ix: np.int64, iy: np.int64, step: float) -> tuple[float, float, float, 
 
 
 @fused
-def uniform_arc(one: np.uint64, two: np.uint64) -> tuple[float, float, float]:
-    """Arc length of a uniform point, its cosine and sine; see :func:`sphere_unit`."""
-    u = (np.float64(one) + 0.5) * _TURN
-    cos_rho, sin_rho = 1.0 - 2.0 * u, 2.0 * math.sqrt(u * (1.0 - u))
-    # the sine is steep at both ends, so words at the ends are not settled
-    rho = turn_of(sin_rho, cos_rho) * (2.0 * math.pi)
-    return (rho if one >= _LEAST_WORD and one <= ~_LEAST_WORD and two >= _LEAST_WORD else np.nan), cos_rho, sin_rho
-
-
-@fused
 def bearing(word: np.uint64) -> tuple[float, float]:
     """Cosine and sine of the turn that a word begins."""
     return cos_sin(np.float64(word) * _TURN)
@@ -161,30 +168,9 @@ def bearing(word: np.uint64) -> tuple[float, float]:
 
 @fused
 def exponential(word: np.uint64) -> float:
-    """Minus the logarithm of the uniform that a word begins."""
-    return -log((np.float64(word) + 0.5) * _TURN)
-
-
-@fused
-def sphere_unit(one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[float, float, float, float, float, float]:
-    """What a try on the sphere takes from its words whatever the scale.
-
-    The arc length of a uniform point (within 2**-41; NaN where the words say too little), its cosine and sine (within 2**-42), the
-    exponential that decides whether it is kept, cosine and sine of the bearing.
-    """
-    rho, cos_rho, sin_rho = uniform_arc(one, two)
-    cos_turn, sin_turn = bearing(three)
-    return rho, cos_rho, sin_rho, exponential(two), cos_turn, sin_turn
-
-
-@fused
-def wide_kept(scale_rad: float, rho: float, e: float) -> int:
-    """Whether the uniform point is kept: with probability exp(-rho / scale), that is, if rho is below an exponential of that scale."""
-    limit = scale_rad * e
-    margin = limit - rho
-    if not abs(margin) > 2.0 * scale_rad * (2.0**-43 + e * 2.0**-48) + 2.0**-40:
-        return UNSETTLED
-    return SETTLED if margin > 0.0 else REJECTED
+    """Minus the logarithm of the uniform that a word begins, within 2**-43 and 2**-48 of itself; NaN where the word says too little."""
+    e = -log((np.float64(word) + 0.5) * _TURN)
+    return e if word >= _LEAST_WORD else np.nan
 
 
 @fused
@@ -197,73 +183,106 @@ def narrow_unit(one: np.uint64, four: np.uint64) -> tuple[float, float]:
 
 
 @fused
-def narrow_kept(scale_rad: float, e: float, error: float, two: np.uint64) -> tuple[float, float, float, int]:
-    """Cosine and sine of the arc length scale * e, their error, and whether it is kept: with probability sin(rho) / rho."""
-    rho = scale_rad * e
-    rho_error = scale_rad * error
-    if not abs(rho - math.pi) > 2.0 * rho_error + 2.0**-50:
-        return 1.0, 0.0, 0.0, UNSETTLED
-    if rho > math.pi:
-        return 1.0, 0.0, 0.0, REJECTED
-    cos_rho, sin_rho = cos_sin(rho * _PER_RADIAN)
-    gap = sin_rho - rho * ((np.float64(two) + 0.5) * _TURN)
-    if abs(gap) < 2.0 * (2.0 * rho_error + 2.0**-47):
-        return 1.0, 0.0, 0.0, UNSETTLED
-    return cos_rho, sin_rho, rho_error, (SETTLED if gap > 0.0 else REJECTED)
+def narrow_arc(scale_rad: float, radius: float, error: float, shrink: float) -> tuple[float, float, float]:
+    """Cosine and sine of the arc of a chord, and the error of the arc; radius and error are those of :func:`narrow_unit`."""
+    half = 0.5 * scale_rad * shrink * radius
+    inside = 1.0 - half * half
+    cosine = math.sqrt(max(inside, 2.0**-60))  # of half the arc
+    steep = 8.0 if cosine > 0.125 else 1.0 / cosine
+    return inside - half * half, 2.0 * half * cosine, 2.0 * (scale_rad * error + half * 2.0**-50) * steep
 
 
 @fused
-def narrow_arc(scale_rad: float, one: np.uint64, two: np.uint64, four: np.uint64) -> tuple[float, float, float, int]:
-    """Cosine and sine of a planar Laplace arc length, their error, and whether it is kept."""
-    e, error = narrow_unit(one, four)
-    return narrow_kept(scale_rad, e, error, two)
+def narrow_kept(scale_rad: float, radius: float, error: float, e: float, shrink: float, lead: float) -> int:
+    """Whether the arc of a chord is kept; e is the :func:`exponential` that decides."""
+    half = 0.5 * scale_rad * shrink * radius
+    longest = 0.5 * (scale_rad * (e + radius) - lead)  # half of the longest arc that is kept
+    bound = scale_rad * (2.0 * error + 2.0**-43 + (e + radius) * 2.0**-47) + 2.0**-49
+    # the sine of a quarter turn is above all halves of chords, that of 0 below
+    _, sine = cos_sin(min(max(longest, 0.0), _QUARTER) * _PER_RADIAN)
+    margin = sine - half
+    if not abs(margin) > 2.0 * bound + 2.0**-48:
+        return UNSETTLED
+    return SETTLED if margin > 0.0 else REJECTED
 
 
 @fused
-def moved(
-    cos_lon: float, sin_lon: float, up: float, flat: float, cos_rho: float, sin_rho: float, cos_turn: float, sin_turn: float
-) -> tuple[float, float, float]:
-    """The direction at that arc length and bearing from the place whose :func:`axes` are given."""
-    east, north = sin_rho * cos_turn, sin_rho * sin_turn
-    # in the plane of the meridian: along the axis, and away from it; then across it
-    out = cos_rho * flat - north * up
-    return out * sin_lon + east * cos_lon, cos_rho * up + north * flat, out * cos_lon - east * sin_lon
+def wide_arc(one: np.uint64) -> tuple[float, float]:
+    """Cosine and sine of the arc to a uniform point; each within 2**-42 if the word is not at an end."""
+    # u begins the uniform and v is 1 - u, as exact as u at its end
+    u, v = (np.float64(one) + 0.5) * _TURN, (np.float64(~one) + 0.5) * _TURN
+    return v - u, 2.0 * math.sqrt(u * v)
 
 
 @fused
-def rounded_direction(x: float, y: float, z: float, step: float, rho_error: float) -> tuple[np.int64, np.int64, int]:
-    """The lattice point of a direction, and whether it is settled."""
-    away = math.sqrt(x * x + z * z)
-    if away < 2.0**-20:
-        return np.int64(0), np.int64(0), UNSETTLED
+def wide_kept(scale_rad: float, one: np.uint64, two: np.uint64) -> tuple[int, float]:
+    """Whether a uniform point or the one opposite is kept, and the side: 1 for the point, -1 for the one opposite."""
+    cos_rho, sin_rho = wide_arc(one)
+    rho = turn_of(sin_rho, cos_rho) * (2.0 * math.pi)
+    per_radian = 1.0 / scale_rad
+    level = (np.float64(two) + 0.5) * _TURN * (1.0 + exp(-math.pi * per_radian))
+    here, opposite = exp(-rho * per_radian), exp((rho - math.pi) * per_radian)
+    told = one >= _LEAST_WORD and one <= ~_LEAST_WORD and abs(here - level) > _KEPT_ERROR
+    if told and level < here:
+        return SETTLED, 1.0
+    if not (told and abs(here + opposite - level) > _KEPT_ERROR):
+        return UNSETTLED, 1.0
+    return (SETTLED if level < here + opposite else REJECTED), -1.0
+
+
+@fused
+def arc_kept(scale_rad: float, one: np.uint64, two: np.uint64, four: np.uint64, shrink: float, lead: float) -> tuple[int, float]:
+    """Whether a try of an arc is kept, and its side."""
+    if scale_rad > WIDE_RAD:
+        return wide_kept(scale_rad, one, two)
+    radius, error = narrow_unit(one, four)
+    return narrow_kept(scale_rad, radius, error, exponential(two), shrink, lead), 1.0
+
+
+@fused
+def arc(scale_rad: float, one: np.uint64, four: np.uint64, shrink: float, side: float) -> tuple[float, float, float]:
+    """Cosine and sine of an arc that is kept, both with the other sign on the other side, and their error."""
+    if scale_rad > WIDE_RAD:
+        cos_rho, sin_rho = wide_arc(one)
+        return side * cos_rho, side * sin_rho, WIDE_ERROR
+    radius, error = narrow_unit(one, four)
+    return narrow_arc(scale_rad, radius, error, shrink)
+
+
+@fused
+def moved(up: float, flat: float, cos_rho: float, sin_rho: float, cos_turn: float, sin_turn: float) -> tuple[float, float, float]:
+    """The direction at that arc length and bearing from a place of that height and distance from the axis.
+
+    Its parts are along the meridian of the place away from the axis, across it, and along the axis.
+    """
+    north = sin_rho * sin_turn
+    return cos_rho * flat - north * up, sin_rho * cos_turn, cos_rho * up + north * flat
+
+
+@fused
+def rounded_turns(column: float, row: float, away: float, step: float, error: float) -> tuple[np.int64, np.int64, int]:
+    """Lattice column and row of a direction, given in turns, and whether they are settled.
+
+    `away` is the distance from the axis, `error` the arc by which the direction may be off.
+    """
     per_step = 1.0 / step  # a power of two
-    at_x = (turn_of(x, z) + 0.5) * (360.0 * per_step)
-    at_y = turn_of(away, y) * (360.0 * per_step)
+    at_x, at_y = column * (360.0 * per_step), row * (360.0 * per_step)
     nx, ny = np.rint(at_x), np.rint(at_y)
     # an error of the direction is one of at most as many radians of y, and 1 / away times that of x
-    error = 4.0 * rho_error + 2.0**-44
-    bound_y = 2.0 * (error * 60.0 + 2.0**-41) * per_step
-    bound_x = 4.0 * bound_y if away > 0.25 else bound_y / away
-    if not (bound_x < 0.25 and bound_y < 0.25 and abs(at_x - nx) < 0.5 - bound_x and abs(at_y - ny) < 0.5 - bound_y):
-        return np.int64(0), np.int64(0), UNSETTLED
-    return np.int64(nx), np.int64(ny), SETTLED
+    bound_y = 2.0 * ((4.0 * error + 2.0**-44) * 60.0 + 2.0**-41) * per_step
+    bound_x = 8.0 * bound_y if away > 0.125 else bound_y / away
+    sure = (away > 2.0**-20) & (bound_x < 0.25) & (abs(at_x - nx) < 0.5 - bound_x) & (abs(at_y - ny) < 0.5 - bound_y)
+    return np.int64(nx), np.int64(ny), (SETTLED if sure else UNSETTLED)
 
 
 @fused
-def sphere_noise(
-    cos_lon: float, sin_lon: float, up: float, flat: float, scale_rad: float, step: float, one: np.uint64, two: np.uint64, three: np.uint64, four: np.uint64
+def sphere_point(
+    iy: np.int64, scale_rad: float, step: float, one: np.uint64, three: np.uint64, four: np.uint64, shrink: float, side: float
 ) -> tuple[np.int64, np.int64, int]:
-    """One try of a lattice point around the place whose :func:`axes` are given: settled, unsettled or rejected.
-
-    Words: arc length, whether it is kept, bearing, and the second exponential of the arc length where the scale is not wide.
-    """
-    rho, cos_rho, sin_rho, e, cos_turn, sin_turn = sphere_unit(one, two, three)
-    rho_error = WIDE_ERROR
-    if scale_rad > WIDE_RAD:
-        kept = wide_kept(scale_rad, rho, e)
-    else:
-        cos_rho, sin_rho, rho_error, kept = narrow_arc(scale_rad, one, two, four)
-    if kept != SETTLED:
-        return np.int64(0), np.int64(0), kept
-    x, y, z = moved(cos_lon, sin_lon, up, flat, cos_rho, sin_rho, cos_turn, sin_turn)
-    return rounded_direction(x, y, z, step, rho_error)
+    """The lattice point of a try that is kept, around a place of row iy: its column, counted from the place's, its row, and whether it is settled."""
+    up, flat = cos_sin(iy * step * (1.0 / 360.0))
+    cos_rho, sin_rho, error = arc(scale_rad, one, four, shrink, side)
+    cos_turn, sin_turn = bearing(three)
+    out, east, height = moved(up, flat, cos_rho, sin_rho, cos_turn, sin_turn)
+    away = math.sqrt(out * out + east * east)
+    return rounded_turns(turn_of(east, out), turn_of(away, height), away, step, error)

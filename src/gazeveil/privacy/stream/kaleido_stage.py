@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.noise.rng import Source, WordArray
+from gazeveil.privacy.stream import kaleido_block as block
 from gazeveil.privacy.stream import kaleido_step as step
 from gazeveil.privacy.stream import kaleido_sure as sure
-from gazeveil.privacy.stream.kaleido_ahead import Records
-from gazeveil.privacy.stream.kaleido_noise import WIDE_RAD
+from gazeveil.privacy.stream.kaleido_ahead import MANY, Drafts, Draws, Numbers, Records
+from gazeveil.privacy.stream.kaleido_noise import WIDE_RAD, tangent
+from gazeveil.privacy.stream.kaleido_quick import ROWS
 from gazeveil.privacy.stream.session import Samples, Stage
 
 #: What may be done to a published point.
@@ -27,6 +30,8 @@ ROUNDING_STEPS = Fraction(1414214, 10**6)
 _UNIT_BITS = 20
 _MOST_SCALE_STEPS = 1 << 32
 _SPHERE_PRIOR_DEG = 20.0
+_AHEAD = 32
+_NO_WORDS = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +152,10 @@ def plan(
         real[step.PRIOR_X], real[step.PRIOR_Y] = space.width_deg / 4 * (1 << bits), space.height_deg / 4 * (1 << bits)
     # What is made ahead is for the scale that publications have when nearly every slot publishes; any other is made on the spot.
     usual = {step.HALVING: units // (slots + 1), step.RESERVE: units // slots // 2 + units // 2 // (slots + 1), step.UNIFORM: units // slots}[rule]
-    whole[step.NARROW] = sphere and float(real[step.SCALE_TIMES_UNITS]) / max(usual, 1) <= WIDE_RAD
+    scale = float(real[step.SCALE_TIMES_UNITS]) / max(usual, 1)
+    whole[step.NARROW] = sphere and scale <= WIDE_RAD
+    if sphere:
+        real[step.SHRINK], real[step.LEAD] = tangent(min(scale, WIDE_RAD))
     nodes, weights = roots_genlaguerre(step.QUADRATURE, 0.5)
     real[step.NODES : step.NODES + step.QUADRATURE] = nodes
     real[step.NODES + step.QUADRATURE :] = np.log(weights / gamma(1.5))
@@ -155,72 +163,137 @@ def plan(
 
 
 class _Run:
-    """One block of samples as the work of :meth:`Records.serve`; `trace` is empty where none is kept."""
+    """One block of samples as the work of :meth:`Draws.serve`; `trace` is empty where none is kept."""
 
     def __init__(
         self,
         plan: Plan,
+        draws: Draws,
         states: NDArray[np.int64],
         x_deg: NDArray[np.float64],
         y_deg: NDArray[np.float64],
         valid: NDArray[np.bool_],
         trace: NDArray[np.int64],
     ) -> None:
-        self.plan, self.states, self.trace = plan, states, trace
+        self.plan, self.draws, self.states, self.trace = plan, draws, states, trace
         self.x_deg, self.y_deg, self.valid = x_deg, y_deg, valid
-        self.known = np.zeros(5, dtype=np.int64)
+        self.known = np.zeros(step.KNOWN, dtype=np.int64)
+        # On the sphere the points of long blocks are placed afterwards if nothing but their places is needed.
+        after = int(plan.whole[step.AFTER])
+        self.sphere = bool(plan.whole[step.SPHERE])
+        self.drafting = self.sphere and after in (step.NOTHING, step.CLAMP) and len(states) == 1
+        self.near = np.array([0.0, 0.0, 0.0, np.inf])
 
-    def __call__(self, done: int, words: WordArray, position: int, ahead: NDArray[np.float64], made: int) -> tuple[int, int]:
-        whole, real = self.plan.whole, self.plan.real
+    def make_tests(self, words: WordArray) -> Numbers:
+        real = self.plan.real
+        if self.drafting:
+            limits = np.empty(len(words), dtype=np.float32)
+            block.test_opinions(words, limits, float(real[step.THRESHOLD]), float(real[step.TEST_SCALE]))
+            return limits
+        numbers = np.empty((0 if self.sphere else len(words), step.TEST_NUMBERS))
+        step.make_tests(words, 0, len(numbers), numbers)
+        return numbers
+
+    def make_points(self, words: WordArray) -> Numbers:
+        count = len(words) // self.draws.points.per
+        if self.drafting:
+            rows = np.empty((ROWS, count), dtype=np.float32)
+            block.point_opinions(words, rows, self.plan.whole)
+            return rows
+        numbers = np.empty((0 if self.sphere else count, step.POINT_NUMBERS))
+        step.make_points(words, 0, len(numbers), numbers)
+        return numbers
+
+    def decide(self, done: int, catch_up: Callable[[Drafts], None]) -> tuple[int, int, Drafts | None]:
+        tests, points = self.draws.tests, self.draws.points
+        if self.drafting and points.numbers is not None:
+            return self._draft(done, catch_up)
+        ahead_tests = np.empty((_AHEAD, step.TEST_NUMBERS)) if tests.numbers is None else tests.numbers
+        ahead_points = np.empty((_AHEAD, step.POINT_NUMBERS)) if points.numbers is None else points.numbers
+        made_tests, made_points = (0 if r.numbers is None else len(r.numbers) for r in (tests, points))
         while True:
-            done, position, why, where = step.run(
-                self.x_deg, self.y_deg, self.valid, done, self.states, whole, real, self.known, self.trace, words, position, ahead, made
-            )
-            if why in (step.FINISHED, step.NEEDS_WORDS):
-                return done, position
-            after = self._surely(done, why, where, words)
-            if after < 0:
-                return done, position
-            position = after
+            done, tests.position, points.position, why = step.run(
+                self.x_deg, self.y_deg, self.valid, done, self.states, self.plan.whole, self.plan.real, self.known, self.trace,
+                tests.words, tests.position, ahead_tests, made_tests, points.words, points.position, ahead_points, made_points,
+            )  # fmt: skip
+            if why in (step.FINISHED, step.NEEDS_TESTS, step.NEEDS_POINTS):
+                return done, why, None
+            self._surely(done, why)
 
-    def _surely(self, done: int, why: int, where: int, words: WordArray) -> int:
-        """Decide one test or one try with whole numbers; the position after it, -1 when the words do not suffice."""
-        whole, real = self.plan.whole, self.plan.real
+    def _draft(self, done: int, catch_up: Callable[[Drafts], None]) -> tuple[int, int, Drafts]:
+        tests, points = self.draws.tests, self.draws.points
+        limits, rows = cast("block.Rows", tests.numbers), cast("block.Rows", points.numbers)
+        while True:
+            drafts = np.empty((block.DRAFT, len(points.words) // points.per + 1), dtype=np.int64)
+            done, tests.position, points.position, why, count = block.decide(
+                self.x_deg[0], self.y_deg[0], self.valid[0], done, self.states[0], self.plan.whole, self.plan.real, self.known, self.trace,
+                tests.words, tests.position, limits, points.words, points.position, rows, drafts, self.near,
+            )  # fmt: skip
+            decided = Drafts(drafts, count, int(drafts[block.SAMPLE, 0]) if count else done, done, points.words, points.first)
+            if why in (step.FINISHED, step.NEEDS_TESTS, step.NEEDS_POINTS):
+                return done, why, decided
+            catch_up(decided)  # what comes next has to know the last point
+            if why != step.NEEDS_LAST:
+                self._surely(done, why)
+
+    def shown(self, done: int) -> Drafts:
+        state = self.states[0]
+        lines = np.zeros((block.DRAFT, 1), dtype=np.int64)
+        lines[block.SAMPLE], lines[block.COLUMN], lines[block.ROW] = done, state[step.LAST_X], state[step.LAST_Y]
+        return Drafts(lines, int(state[step.HAS]), done, done, _NO_WORDS, 0)
+
+    def finish(self, drafts: Drafts) -> None:
+        whole, real, lines, placed = self.plan.whole, self.plan.real, drafts.drafts, 0
+        while (placed := block.place(lines, placed, drafts.count, drafts.words, whole, real)) < drafts.count:
+            ix, iy, word, units = (int(lines[k, placed]) for k in (block.COLUMN, block.ROW, block.WORD, block.SHARE))
+            found = self._point(drafts.words, word, drafts.first, ix, iy, units)
+            assert found is not None  # it was settled that the arc is kept
+            lines[block.COLUMN, placed], lines[block.ROW, placed], lines[block.SHARE, placed] = step.around(found[0], int(whole[step.TURN])), found[1], 0
+            placed += 1
+        block.show(self.x_deg[0], self.y_deg[0], self.valid[0], drafts.begin, drafts.end, lines, drafts.count, float(real[step.STEP]))
+
+    def settle(self, drafts: Drafts) -> None:
+        if drafts.count:
+            last = drafts.drafts[:, drafts.count - 1]
+            self.states[0, step.LAST_X], self.states[0, step.LAST_Y] = last[block.COLUMN], last[block.ROW]
+        self.near[3] = np.inf
+
+    def _surely(self, done: int, why: int) -> None:
+        """Decide one test or one try with whole numbers."""
+        real = self.plan.real
         stream, i = divmod(done, self.x_deg.shape[1])
-        state = self.states[stream]
-        sphere, g = bool(whole[step.SPHERE]), float(real[step.STEP])
+        state, g = self.states[stream], float(real[step.STEP])
         ix, iy = round(self.x_deg[stream, i] / g), round(self.y_deg[stream, i] / g)
-        if why == step.UNSETTLED_TEST:
-            begun = 1
-        else:
-            units = self._units(state)
-            scale = self.plan.scale(units)
-            begun = 4 if sphere and scale <= WIDE_RAD else 3
-        # whole records are used up, so that the next one begins where it would anyway
-        lead = int(whole[step.TESTS]) if why == step.UNSETTLED_POINT else 0
-        needed, per = sure.words_needed(begun), step.words_of_record(whole)
-        end = where - lead - (-(lead + needed) // per) * per
-        if end > len(words):
-            return -1
-        given = words[where : where + needed]
-        self.known[step.TEST_KNOWN] = 1
+        tests, points = self.draws.tests, self.draws.points
         if why == step.UNSETTLED_TEST:
             last = int(state[step.LAST_X]), int(state[step.LAST_Y])
-            distance = sure.distance_rad(ix, iy, *last, g) if sphere else sure.distance_steps(ix - last[0], iy - last[1])
+            distance = sure.distance_rad(ix, iy, *last, g) if self.sphere else sure.distance_steps(ix - last[0], iy - last[1])
+            given = _drawn_on(tests, tests.words, tests.position, tests.first, 1)
             self.known[step.NEAR] = sure.test_passes(distance, float(real[step.THRESHOLD]), float(real[step.TEST_SCALE]), given)
-            return end
-        if sphere:
-            found = sure.sphere_noise(ix, iy, scale, g, given)
-        else:
-            zx, zy = sure.screen_noise(scale, given)
-            found = (ix + zx, iy + zy)
-        if found is not None:
-            self.known[step.POINT_KNOWN], self.known[step.POINT_X], self.known[step.POINT_Y] = 1, *found
-        return end
-
-    def _units(self, state: NDArray[np.int64]) -> int:
+            self.known[step.TEST_KNOWN] = 1
+            return
         # The run that stopped here has expired what is old, so the share is what it would have been.
-        return self.plan.share(int(state[step.SPENT]))[0]
+        units = self.plan.share(int(state[step.SPENT]))[0]
+        found = self._point(points.words, points.position, points.first, ix, iy, units)
+        if found is None:
+            points.position += step.records_of_try(self.plan.scale(units), points.per, self.sphere) * points.per
+        else:
+            self.known[step.POINT_KNOWN], self.known[step.POINT_X], self.known[step.POINT_Y] = 1, *found
+
+    def _point(self, words: WordArray, position: int, first: int, ix: int, iy: int, units: int) -> tuple[int, int] | None:
+        """The lattice point of the try at a position; None if it is rejected."""
+        scale, real = self.plan.scale(units), self.plan.real.tolist()
+        given = _drawn_on(self.draws.points, words, position, first, 4 if self.sphere and scale <= WIDE_RAD else 3)
+        if not self.sphere:
+            zx, zy = sure.screen_noise(scale, given)
+            return ix + zx, iy + zy
+        return sure.sphere_noise(ix, iy, scale, real[step.STEP], given, real[step.SHRINK], real[step.LEAD])
+
+
+def _drawn_on(records: Records, words: WordArray, position: int, first: int, begun: int) -> WordArray:
+    """The words of a draw, and those in which they go on."""
+    further = records.further(first + position // records.per, sure.MORE * begun)
+    return np.concatenate((words[position : position + begun], further))
 
 
 class LatticeStage(Stage):
@@ -238,13 +311,13 @@ class LatticeStage(Stage):
 
     def __init__(self, plan: Plan, streams: int, sources: Sequence[Source]) -> None:
         self.plan = plan
-        self.words = [Records(s) for s in sources]
+        self.draws = [Draws(s, plan.whole) for s in sources]
         self.states = plan.state(streams)
         self.trace: NDArray[np.int64] | None = None
         self.traced = False
         self._no_words = np.empty(0, dtype=np.uint64)
-        self._nothing_known, self._no_trace = np.zeros(5, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        self._nothing_made = np.empty((0, step.NUMBERS))
+        self._nothing_known, self._no_trace = np.zeros(step.KNOWN, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._nothing_made = np.empty((0, step.POINT_NUMBERS))
 
     def reset(self) -> None:
         """Forget the last publication.
@@ -256,22 +329,37 @@ class LatticeStage(Stage):
 
     def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
         """Publish, repeat, or pass a lost sample on."""
+        return self.run_behind(_nothing, t_ns, x_deg, y_deg, valid)
+
+    def run_behind(
+        self, front: Callable[[], None], t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]
+    ) -> Samples:
+        """The same; in a long block noise is made while `front` is busy."""
         rows, n = x_deg.shape
+        skip = self.plan.skip
+        if rows > 1 or self.traced or n // skip < MANY:
+            front()
+            front = _nothing
         if rows * n == 1 and not self.traced:
             # Most single samples are between two tests and need no noise.
             done, *_ = step.run(
-                x_deg, y_deg, valid, 0, self.states, self.plan.whole, self.plan.real, self._nothing_known, self._no_trace, self._no_words, 0,
-                self._nothing_made, 0,
+                x_deg, y_deg, valid, 0, self.states, self.plan.whole, self.plan.real, self._nothing_known, self._no_trace,
+                self._no_words, 0, self._nothing_made, 0, self._no_words, 0, self._nothing_made, 0,
             )  # fmt: skip
             if done == 1:
                 return t_ns, x_deg, y_deg, valid
-        trace = np.empty((rows, n), dtype=np.int64) if self.traced else np.empty((rows, 0), dtype=np.int64)
-        if len(self.words) == 1:
-            self.words[0].serve(_Run(self.plan, self.states, x_deg, y_deg, valid, trace.reshape(-1)), rows * n, self.plan.whole, self.plan.real)
-        else:
-            for s, words in enumerate(self.words):
-                row = slice(s, s + 1)
-                words.serve(_Run(self.plan, self.states[row], x_deg[row], y_deg[row], valid[row], trace[s]), n, self.plan.whole, self.plan.real)
+            self._nothing_known[...] = 0
+        trace = np.where(valid, step.SKIPPED, step.LOST) if self.traced else np.empty((rows, 0), dtype=np.int64)
+        # one stream after another if they have words of their own, or if each is long
+        size = rows if len(self.draws) == 1 and (rows == 1 or n // skip < MANY) else 1
+        for s in range(0, rows, size):
+            row, draws = slice(s, s + size), self.draws[s if len(self.draws) > 1 else 0]
+            work = _Run(self.plan, draws, self.states[row], x_deg[row], y_deg[row], valid[row], trace[row].reshape(-1))
+            draws.serve(work, size * n, skip, front)
         if self.traced:
             self.trace = trace
         return t_ns, x_deg, y_deg, valid
+
+
+def _nothing() -> None:
+    """The samples have passed the front."""

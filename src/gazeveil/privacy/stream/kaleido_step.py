@@ -18,29 +18,22 @@ from gazeveil.privacy.stream.kaleido_noise import (
     REJECTED,
     SETTLED,
     UNSETTLED,
-    WIDE_ERROR,
     WIDE_RAD,
-    arc_limit,
+    arc_kept,
+    arc_test_passes,
     axes,
-    bearing,
-    exponential,
     laplace_unit,
     lattice_point,
-    moved,
-    narrow_kept,
-    narrow_unit,
     near_or_far,
     planar_unit,
-    rounded_direction,
-    uniform_arc,
-    wide_kept,
+    sphere_point,
 )
 
 # Whole-number settings, by place.
 RULE, SKIP, WINDOW, SLOTS, UNITS, LEAST_UNITS, TESTS, SPHERE, AFTER, X_LOW, X_HIGH, Y_LOW, Y_HIGH, TURN, SNAP, NARROW = range(16)
 
 # Settings in floating point, by place; the quadrature of the posterior mean follows (nodes, then log weights).
-STEP, THRESHOLD, TEST_SCALE, SCALE_TIMES_UNITS, PRIOR_X, PRIOR_Y, NODES = range(7)
+STEP, THRESHOLD, TEST_SCALE, SCALE_TIMES_UNITS, PRIOR_X, PRIOR_Y, SHRINK, LEAD, NODES = range(9)
 QUADRATURE = 16
 
 #: Rules that share the budget of a window among its publications.
@@ -55,21 +48,17 @@ COUNT, LAST_TEST, HAS, LAST_X, LAST_Y, HEAD, LENGTH, SPENT, RING = range(9)
 #: What the trace says of a sample that was not published; a published one has its units.
 SKIPPED, REPEATED, LOST, STARVED = 0, -1, -2, -3
 
-#: Numbers made ahead of a record of words. On a screen: noise of a test and a bound on its error, then those of :func:`planar_unit`. On the sphere:
-#: those of :func:`arc_limit`; radius and bound of :func:`narrow_unit`, or arc length, cosine, sine and exponential of a uniform point; the bearing.
-NUMBERS = 8
-
-# Records that go through a function together.
-_TOGETHER = 64
+#: Numbers made ahead on a screen: of the word of a test noise of scale 1 and a bound on its error, of the words of a point those of :func:`planar_unit`.
+TEST_NUMBERS, POINT_NUMBERS = 2, 4
 
 # The south pole is shown just inside [0, 180).
 _LAST_Y = math.nextafter(180.0, 0.0)
 
-#: Why a run stopped.
-FINISHED, NEEDS_WORDS, UNSETTLED_TEST, UNSETTLED_POINT = range(4)
+#: Why a run stopped: the last one, because a test has to know a point that is not placed yet.
+FINISHED, NEEDS_TESTS, NEEDS_POINTS, UNSETTLED_TEST, UNSETTLED_POINT, NEEDS_LAST = range(6)
 
-# What was decided with whole numbers about the sample at hand, by place: is the test known, its answer, is the point known, the point.
-TEST_KNOWN, NEAR, POINT_KNOWN, POINT_X, POINT_Y = range(5)
+# What was decided already about the sample at hand, by place: is the test known, its answer, is the point known, the point.
+TEST_KNOWN, NEAR, POINT_KNOWN, POINT_X, POINT_Y, KNOWN = range(6)
 
 
 @compiled
@@ -121,50 +110,49 @@ def scale_of(units: int, times_units: float) -> float:
 
 
 @compiled
-def loose_square(step: float) -> float:
-    """How much the square of a chord may differ when one end is rounded to the lattice: half a step each way, and rounding of doubles."""
-    rounding = 0.7072 * step * (math.pi / 180.0) + 2.0**-40
-    return 4.0 * rounding + rounding * rounding
+def around(x: int, turn: int) -> int:
+    """A column from 0 to before `turn`, for one that is at most a turn outside."""
+    x = x + turn if x < 0 else x
+    return x - turn if x >= turn else x
+
+
+@compiled
+def shown_y_deg(y: int, step: float, sphere: bool) -> float:
+    """A row in degrees; the south pole of a sphere just inside [0, 180)."""
+    return min(y * step, _LAST_Y) if sphere else y * step
 
 
 @compiled
 def words_of_record(whole: NDArray[np.int64]) -> int:
-    """Words of a record: one for the test, if there are tests, and those of a point."""
-    return int(whole[TESTS] + 3 + whole[SPHERE])
+    """Words of a record for a try of a point: four if most scales are narrow."""
+    return int(3 + whole[NARROW])
+
+
+@compiled
+def records_of_try(scale: float, per: int, sphere: bool) -> int:
+    """Records that a try takes: a narrow one has four words, and takes two records where these have three."""
+    return 2 if sphere and per == 3 and scale <= WIDE_RAD else 1
+
+
+@compiled
+def fourth_word(word: int, scale: float) -> int:
+    """Where the fourth word of a try is, if it has one; else some word of it."""
+    return word + 3 if scale <= WIDE_RAD else word
 
 
 @fused
-def make(words: WordArray, position: int, count: int, ahead: NDArray[np.float64], whole: NDArray[np.int64], real: NDArray[np.float64]) -> None:
-    """What can be known of `count` records of words before it is decided how they are used, from a position on, into the first rows of `ahead`."""
-    per, tests = words_of_record(whole), whole[TESTS]
-    if whole[SPHERE] == 0:
-        for k in range(count):
-            word = position + k * per
-            if tests == 1:
-                ahead[k, 0], ahead[k, 1] = laplace_unit(words[word])
-            word += tests
-            ahead[k, 2], ahead[k, 3], ahead[k, 4], ahead[k, 5] = planar_unit(words[word], words[word + 1], words[word + 2])
-        return
-    # A short loop for each of the longer functions: a processor then works on several records at a time.
-    first, narrow = position + tests, whole[NARROW] == 1
-    threshold, test_scale = real[THRESHOLD], real[TEST_SCALE]
-    for begin in range(0, count, _TOGETHER):
-        end = min(begin + _TOGETHER, count)
-        if tests == 1:
-            for k in range(begin, end):
-                ahead[k, 0], ahead[k, 1] = laplace_unit(words[position + k * per])
-            for k in range(begin, end):
-                ahead[k, 0], ahead[k, 1] = arc_limit(threshold, test_scale, ahead[k, 0], ahead[k, 1])
-        for k in range(begin, end):
-            ahead[k, 6], ahead[k, 7] = bearing(words[first + k * per + 2])
-        if narrow:
-            for k in range(begin, end):
-                ahead[k, 2], ahead[k, 3] = narrow_unit(words[first + k * per], words[first + k * per + 3])
-        else:
-            for k in range(begin, end):
-                ahead[k, 5] = exponential(words[first + k * per + 1])
-            for k in range(begin, end):
-                ahead[k, 2], ahead[k, 3], ahead[k, 4] = uniform_arc(words[first + k * per], words[first + k * per + 1])
+def make_tests(words: WordArray, test: int, count: int, ahead: NDArray[np.float64]) -> None:
+    """What can be known of tests on a screen, from one on, before it is decided how they are used."""
+    for k in range(count):
+        ahead[k, 0], ahead[k, 1] = laplace_unit(words[test + k])
+
+
+@fused
+def make_points(words: WordArray, position: int, count: int, ahead: NDArray[np.float64]) -> None:
+    """What can be known of points on a screen, from a position on, before it is decided how they are used."""
+    for k in range(count):
+        word = position + 3 * k
+        ahead[k, 0], ahead[k, 1], ahead[k, 2], ahead[k, 3] = planar_unit(words[word], words[word + 1], words[word + 2])
 
 
 @compiled
@@ -178,10 +166,14 @@ def run(
     real: NDArray[np.float64],
     known: NDArray[np.int64],
     trace: NDArray[np.int64],
-    words: WordArray,
+    tests: WordArray,
+    test: int,
+    ahead_tests: NDArray[np.float64],
+    made_tests: int,
+    points: WordArray,
     position: int,
-    ahead: NDArray[np.float64],
-    made: int,
+    ahead_points: NDArray[np.float64],
+    made_points: int,
 ) -> tuple[int, int, int, int]:
     """Samples, stream after stream, from the done-th on; in place.
 
@@ -192,60 +184,51 @@ def run(
     done : int
         Samples that earlier calls dealt with; a sample that stops a run for want of words or precision is begun again.
     states : array of int64, shape (streams, RING + 2 n_test)
-    known : array of int64, shape (5,)
+    known : array of int64, shape (KNOWN,)
         What was decided already about the sample at hand; zeros at first.
     trace : array of int64, shape (streams * n,) or (0,)
-        Per sample: the units it was published with, or why it was not; not kept if it is empty.
+        At each slot: the units it was published with, or why it was not; not kept if it is empty.
+    tests, test, ahead_tests, made_tests
+        Words of tests, the next one to use, and numbers of the first `made_tests` of them; where there are none, the array is room for some.
+    points, position, ahead_points, made_points
+        Words of points, the place among them to go on from, and numbers of the first `made_points` records.
 
     Returns
     -------
-    done, position, why, where
-        `where` is the position of the try that is not settled.
+    done, test, position, why
     """
     # Arrays are not handed to other compiled functions in this loop: counting their references costs more than the noise.
     n = x_deg.shape[1]
     total = x_deg.shape[0] * n
     xs, ys, seen = x_deg.reshape(total), y_deg.reshape(total), valid.reshape(total)
     step, threshold, test_scale, times_units = real[STEP], real[THRESHOLD], real[TEST_SCALE], real[SCALE_TIMES_UNITS]
+    shrink, lead = real[SHRINK], real[LEAD]
     rule, skip, window, slots, units_of_window, least = whole[RULE], whole[SKIP], whole[WINDOW], whole[SLOTS], whole[UNITS], whole[LEAST_UNITS]
-    sphere, tests, after_rule, turn, grid = whole[SPHERE] == 1, whole[TESTS] == 1, whole[AFTER], whole[TURN], whole[SNAP]
+    sphere, testing, after_rule, turn, grid = whole[SPHERE] == 1, whole[TESTS] == 1, whole[AFTER], whole[TURN], whole[SNAP]
     x_low, x_high, y_low, y_high = whole[X_LOW], whole[X_HIGH], whole[Y_LOW], whole[Y_HIGH]
     each = units_of_window // slots
     middle_y = turn // 4 if sphere else np.int64(0)
     per_step, radians = 1.0 / step, step * (math.pi / 180.0)  # the step is a power of two
-    narrow_made = whole[NARROW] == 1
-    # Direction of the last publication on the sphere, as it was before it was rounded to the lattice (and to doubles): a squared chord from it
-    # is within `slack` of the one that counts. Few tests are that close; those, and the first, take the direction of the lattice point.
-    near_x, near_y, near_z, slack = 0.0, 0.0, 0.0, np.inf
-    loose = loose_square(step) if after_rule in (NOTHING, CLAMP) else np.inf
-    cos_lon, sin_lon, up, flat = 0.0, 0.0, 0.0, 0.0
-    to_x, to_y, to_z = 0.0, 0.0, 0.0
-    end, traced = len(words), len(trace) == total
-    # A slot takes whole records of words, one for the test and the first try of a point and one for each further try. So noise of scale 1
-    # can be made ahead of the decisions it waits for: that is twice as fast as making it in between.
-    per, lead = words_of_record(whole), whole[TESTS]
-    taken = position // per if made > 0 else 0
-    i, why, where = done, FINISHED, 0
+    per, traced = words_of_record(whole), len(trace) == total
+    near_x, near_y, near_z = 0.0, 0.0, 0.0
+    # On a screen noise of scale 1 is made ahead of the decisions it waits for: that is twice as fast as making it in between. From these on:
+    first_test, first_point = (0 if made_tests > 0 else test), (0 if made_points > 0 else position // per)
+    i, why = done, FINISHED
     while i < total and why == FINISHED:
         s = i // n
         stop = (s + 1) * n
-        sample, due, has = states[s, COUNT], states[s, LAST_TEST] + skip, states[s, HAS] == 1
+        offset = states[s, COUNT] - i  # number of a sample in its stream, less its place here
+        due, has = states[s, LAST_TEST] + skip - offset, states[s, HAS] == 1
         head, length, spent = states[s, HEAD], states[s, LENGTH], states[s, SPENT]
         last_x, last_y = states[s, LAST_X], states[s, LAST_Y]
-        shown_x, shown_y = (last_x * step, last_y * step) if has else (np.nan, np.nan)
-        if sphere and shown_y > _LAST_Y:
-            shown_y = _LAST_Y
-        slack = np.inf
+        shown_x, shown_y = (last_x * step, shown_y_deg(last_y, step, sphere)) if has else (np.nan, np.nan)
+        directed = False  # whether the direction of the last publication is known
         while i < stop:
             # Between two slots what was shown last is shown again.
-            until = min(stop, i + max(due - sample, np.int64(0)))
-            sample += until - i
+            until = min(stop, max(due, i))
             for k in range(i, until):  # without a branch, so that several samples are written at a time
                 xs[k] = shown_x if seen[k] else np.nan
                 ys[k] = shown_y if seen[k] else np.nan
-            if traced:
-                for k in range(i, until):
-                    trace[k] = SKIPPED if seen[k] else LOST
             if not has:
                 for k in range(i, until):
                     seen[k] = False
@@ -254,48 +237,36 @@ def run(
                 break
             if not seen[i]:
                 xs[i], ys[i] = np.nan, np.nan
-                if traced:
-                    trace[i] = LOST
                 i += 1
-                sample += 1
                 continue
-            at = position
+            if testing and test == len(tests):
+                why = NEEDS_TESTS
+                break
             ix, iy = np.int64(np.rint(xs[i] * per_step)), np.int64(np.rint(ys[i] * per_step))
-            if sphere:
-                cos_lon, sin_lon, up, flat = axes(ix, iy, step)
             near, settled = False, SETTLED
-            if taken == made and known[POINT_KNOWN] == 0:
-                taken, made = 0, min(len(ahead), (end - at) // per, (total - i) // skip + 1)
-                if made <= 0:
-                    why, taken, made = NEEDS_WORDS, 0, 0
-                    break
-                make(words, at, made, ahead, whole, real)
             if known[TEST_KNOWN] == 1:
                 near = known[NEAR] == 1
-            elif has and tests:
+            elif has and testing:
                 if sphere:
-                    limit, bound = ahead[taken, 0], ahead[taken, 1]
-                    dx, dy, dz = flat * sin_lon - near_x, up - near_y, flat * cos_lon - near_z
-                    square = dx * dx + dy * dy + dz * dz
-                    if not abs(limit - square) > bound + slack:
-                        c, d, e, f = axes(last_x, last_y, step)
-                        near_x, near_y, near_z, slack = f * d, e, f * c, 0.0
-                        dx, dy, dz = flat * sin_lon - near_x, up - near_y, flat * cos_lon - near_z
-                        square = dx * dx + dy * dy + dz * dz
-                        if not abs(limit - square) > bound:
-                            settled = UNSETTLED
-                    near = square < limit
+                    if not directed:
+                        a, b, c, d = axes(last_x, last_y, step)
+                        near_x, near_y, near_z, directed = d * b, c, d * a, True
+                    a, b, c, d = axes(ix, iy, step)
+                    dx, dy, dz = d * b - near_x, c - near_y, d * a - near_z
+                    near, settled = arc_test_passes(dx * dx + dy * dy + dz * dz, threshold, test_scale, tests[test])
                 else:
-                    ex, ey = float(ix - last_x), float(iy - last_y)
-                    near, settled = near_or_far(ex * ex + ey * ey, threshold, test_scale, ahead[taken, 0], ahead[taken, 1])
+                    if test - first_test >= made_tests:
+                        first_test, made_tests = test, min(len(ahead_tests), len(tests) - test)
+                        make_tests(tests, test, made_tests, ahead_tests)
+                    row, ex, ey = test - first_test, float(ix - last_x), float(iy - last_y)
+                    near, settled = near_or_far(ex * ex + ey * ey, threshold, test_scale, ahead_tests[row, 0], ahead_tests[row, 1])
                 if settled == UNSETTLED:
-                    why, where = UNSETTLED_TEST, at
+                    why = UNSETTLED_TEST
                     break
-            tried = False
             outcome = REPEATED
             if not near:
                 # Give back what was spent w or more samples ago.
-                while length > 0 and states[s, RING + head] <= sample - window:
+                while length > 0 and states[s, RING + head] <= i + offset - window:
                     spent -= states[s, RING + slots + head]
                     head = head + 1 if head + 1 < slots else 0
                     length -= 1
@@ -303,86 +274,57 @@ def run(
                 outcome = STARVED
                 if units >= least:
                     scale = scale_of(units, times_units)
-                    fresh = np.inf
-                    if known[POINT_KNOWN] == 1:
-                        x, y = known[POINT_X], known[POINT_Y]
-                    elif sphere:
-                        tried = True
-                        x, y = np.int64(0), np.int64(0)
-                        while True:
-                            word = at + lead
-                            if scale > WIDE_RAD:
-                                error = WIDE_ERROR
-                                if narrow_made:
-                                    arc, cos_rho, sin_rho = uniform_arc(words[word], words[word + 1])
-                                    settled = wide_kept(scale, arc, exponential(words[word + 1]))
-                                else:
-                                    cos_rho, sin_rho = ahead[taken, 3], ahead[taken, 4]
-                                    settled = wide_kept(scale, ahead[taken, 2], ahead[taken, 5])
-                            elif narrow_made:
-                                cos_rho, sin_rho, error, settled = narrow_kept(scale, ahead[taken, 2], ahead[taken, 3], words[word + 1])
+                    x, y, used = known[POINT_X], known[POINT_Y], records_of_try(scale, per, sphere) * per
+                    if known[POINT_KNOWN] == 0:
+                        settled = REJECTED
+                        while settled == REJECTED and position + used <= len(points):
+                            if sphere:
+                                fourth = fourth_word(position, scale)
+                                settled, side = arc_kept(scale, points[position], points[position + 1], points[fourth], shrink, lead)
+                                if settled == SETTLED:
+                                    x, y, settled = sphere_point(iy, scale, step, points[position], points[position + 2], points[fourth], shrink, side)
+                                    x += ix
                             else:
-                                radius, error = narrow_unit(words[word], words[word + 3])
-                                cos_rho, sin_rho, error, settled = narrow_kept(scale, radius, error, words[word + 1])
-                            if settled != REJECTED:
-                                break
-                            at += per
-                            taken += 1
-                            if taken == made:
-                                taken, made = 0, min(len(ahead), (end - at) // per, (total - i) // skip + 1)
-                                if made <= 0:
-                                    break
-                                make(words, at, made, ahead, whole, real)
-                        if settled == REJECTED:
-                            # what was tried is settled: go on from here with further words
-                            why, position, made = NEEDS_WORDS, at, 0
-                            known[TEST_KNOWN], known[NEAR] = 1, 0
-                            break
-                        if settled == SETTLED:
-                            to_x, to_y, to_z = moved(cos_lon, sin_lon, up, flat, cos_rho, sin_rho, ahead[taken, 6], ahead[taken, 7])
-                            x, y, settled = rounded_direction(to_x, to_y, to_z, step, error)
-                            fresh = loose
-                    else:
-                        tried = True
-                        x, y, settled = lattice_point(scale, ahead[taken, 2], ahead[taken, 3], ahead[taken, 4], ahead[taken, 5])
-                        x, y = x + ix, y + iy
-                    if settled == UNSETTLED:
-                        why, where = UNSETTLED_POINT, at + lead
+                                if position // per - first_point >= made_points:
+                                    first_point, made_points = position // per, min(len(ahead_points), (len(points) - position) // per)
+                                    make_points(points, position, made_points, ahead_points)
+                                row = position // per - first_point
+                                x, y, settled = lattice_point(scale, ahead_points[row, 0], ahead_points[row, 1], ahead_points[row, 2], ahead_points[row, 3])
+                                x, y = x + ix, y + iy
+                            position += used if settled == REJECTED else 0
+                    if settled != SETTLED:
+                        # what was tried is settled: go on from here with further words, or with whole numbers
+                        why = NEEDS_POINTS if settled == REJECTED else UNSETTLED_POINT
+                        known[TEST_KNOWN], known[NEAR] = 1, 0
                         break
+                    position += used
                     # The point as it is released: a function of the noisy point and of public numbers alone.
                     if after_rule == POSTERIOR_MEAN:
                         mean_x, mean_y = _posterior_mean(float(x), float(y - middle_y), scale / radians if sphere else scale, real)
                         x = x if sphere else np.int64(np.rint(mean_x))
                         y = np.int64(np.rint(mean_y)) + middle_y
-                    if sphere and x >= turn:
-                        x -= turn
+                    if sphere:
+                        x = around(x, turn)
                     x, y = min(max(x, x_low), x_high), min(max(y, y_low), y_high)
                     if after_rule == SNAPPED:
                         x, y = (x + grid // 2) // grid * grid, (y + grid // 2) // grid * grid
                         x, y = min(max(x, x_low), x_high), min(max(y, y_low), y_high)
                     place = head + length
                     place -= slots if place >= slots else 0
-                    states[s, RING + place], states[s, RING + slots + place] = sample, tracked
+                    states[s, RING + place], states[s, RING + slots + place] = i + offset, tracked
                     length += 1
                     spent += tracked
-                    has, last_x, last_y = True, x, y
-                    near_x, near_y, near_z, slack = to_x, to_y, to_z, fresh
-                    shown_x, shown_y = x * step, y * step
-                    if sphere and shown_y > _LAST_Y:
-                        shown_y = _LAST_Y
+                    has, last_x, last_y, directed = True, x, y, False
+                    shown_x, shown_y = x * step, shown_y_deg(y, step, sphere)
                     outcome = units
             if traced:
                 trace[i] = outcome
-            due = sample + skip
-            if tried or known[TEST_KNOWN] == 0:  # the record at hand was used
-                at += per
-                taken += 1
             known[TEST_KNOWN], known[NEAR], known[POINT_KNOWN] = 0, 0, 0
-            position = at
             xs[i], ys[i], seen[i] = shown_x, shown_y, has
+            test += whole[TESTS]
+            due = i + skip
             i += 1
-            sample += 1
-        states[s, COUNT], states[s, LAST_TEST], states[s, HAS] = sample, due - skip, has
+        states[s, COUNT], states[s, LAST_TEST], states[s, HAS] = i + offset, due - skip + offset, has
         states[s, HEAD], states[s, LENGTH], states[s, SPENT] = head, length, spent
         states[s, LAST_X], states[s, LAST_Y] = last_x, last_y
-    return i, position, why, where
+    return i, test, position, why

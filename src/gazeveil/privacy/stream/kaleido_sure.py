@@ -111,23 +111,41 @@ def _rounded(value: int, bits: int) -> int:
     return (value + (1 << (bits - 1))) >> bits
 
 
-def sphere_noise(ix: int, iy: int, scale_rad: float, step: float, words: WordArray) -> tuple[int, int] | None:
-    """A lattice point around a lattice point, or None where the try is rejected."""
+def _wide_arc(scale_rad: float, uniform: int, keep: int) -> tuple[int, int] | None:
+    """Cosine and sine of the arc to a uniform point, both with the other sign for the one opposite, or None where neither is kept."""
+    cosine, sine = _ONE - 2 * uniform, 2 * math.isqrt(uniform * (_ONE - uniform))
+    pi, scale = Fraction(reals.pi(_BITS), _ONE), Fraction(scale_rad)
+    rho = Fraction(_turns(sine, cosine), _ONE) * 2 * pi
+    level = (keep * (_ONE + reals.exp_minus(pi / scale, _BITS))) >> _BITS
+    here, opposite = reals.exp_minus(rho / scale, _BITS), reals.exp_minus(max(pi - rho, Fraction(0)) / scale, _BITS)
+    if level < here:
+        return cosine, sine
+    return (-cosine, -sine) if level < here + opposite else None
+
+
+def _narrow_arc(scale_rad: float, one: int, four: int, keep: int, shrink: float, lead: float) -> tuple[int, int] | None:
+    """Cosine and sine of the arc of a planar Laplace chord, or None where it is not kept."""
+    radius = -(reals.log(one, _BITS) + reals.log(four, _BITS))
+    half = (((radius * _fixed(shrink)) >> _BITS) * _fixed(scale_rad)) >> (_BITS + 1)
+    longest = (((radius - reals.log(keep, _BITS)) * _fixed(scale_rad)) >> _BITS) - _fixed(lead)
     pi = reals.pi(_BITS)
+    if longest <= 0 or half >= (_cos_sin((longest << (_BITS - 2)) // pi)[1] if longest < pi else _ONE):
+        return None
+    square = (half * half) >> _BITS
+    return _ONE - 2 * square, 2 * math.isqrt(square * (_ONE - square))
+
+
+def sphere_noise(ix: int, iy: int, scale_rad: float, step: float, words: WordArray, shrink: float, lead: float) -> tuple[int, int] | None:
+    """A lattice point around a lattice point, or None where the try is rejected."""
     if scale_rad > WIDE_RAD:
-        u1, keep, turn = _uniforms(words, 3)
-        cos_rho, sin_rho = _ONE - 2 * u1, 2 * math.isqrt(u1 * (_ONE - u1))
-        limit = (-reals.log(keep, _BITS) * _fixed(scale_rad)) >> _BITS
-        if limit < pi and cos_rho <= _cos_sin((limit << (_BITS - 1)) // pi)[0]:
-            return None
+        one, keep, turn = _uniforms(words, 3)
+        found = _wide_arc(scale_rad, one, keep)
     else:
-        u1, keep, turn, u2 = _uniforms(words, 4)
-        rho = (-(reals.log(u1, _BITS) + reals.log(u2, _BITS)) * _fixed(scale_rad)) >> _BITS
-        if rho >= pi:
-            return None
-        cos_rho, sin_rho = _cos_sin((rho << (_BITS - 1)) // pi)
-        if (rho * keep) >> _BITS >= sin_rho:
-            return None
+        one, keep, turn, four = _uniforms(words, 4)
+        found = _narrow_arc(scale_rad, one, four, keep, shrink, lead)
+    if found is None:
+        return None
+    cos_rho, sin_rho = found
     (vx, vy, vz), cos_lon, sin_lon, flat = _vector(ix, iy, step)
     cos_turn, sin_turn = _cos_sin(turn)
     east, north = (sin_rho * cos_turn) >> _BITS, (sin_rho * sin_turn) >> _BITS

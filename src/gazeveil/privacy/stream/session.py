@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
@@ -81,6 +82,13 @@ class Stage(ABC):
             Samples that passed the front: where `valid` is False, x and y are NaN. They are lent for this call: they may be changed in
             place and returned, but not kept.
         """
+
+    def run_behind(
+        self, front: Callable[[], None], t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]
+    ) -> Samples:
+        """As :meth:`run`, for samples that have passed the front when `front` was called; what does not depend on them may be begun before."""
+        front()
+        return self.run(t_ns, x_deg, y_deg, valid)
 
     def reset(self) -> None:  # noqa: B027 - a stage without a past has nothing to forget
         """Forget the past; noise goes on and never repeats."""
@@ -366,8 +374,7 @@ class Session:
         return (t, x, y, ok) if self.streams is not None else (t[0], x[0], y[0], ok[0])
 
     def _run(self, t: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
-        accept(t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock)
-        return self._stage.run(t, x, y, valid)
+        return self._stage.run_behind(partial(accept, t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock), t, x, y, valid)
 
     def _arrays(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:
         """The samples as (streams, n) arrays."""
