@@ -15,7 +15,7 @@ from gazeveil.gaze.geometry import haversine_deg
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.streams import worst_loss
 from gazeveil.privacy.noise.rng import TestStream
-from gazeveil.privacy.stream import kaleido_ahead
+from gazeveil.privacy.stream import kaleido_ahead, kaleido_stage
 from gazeveil.privacy.stream import kaleido_math as functions
 from gazeveil.privacy.stream import kaleido_noise as noise
 from gazeveil.privacy.stream import kaleido_step as step
@@ -46,9 +46,9 @@ def test_publications_on_a_screen_are_planar_laplace() -> None:
     assert follows(np.arctan2(b, a), lambda u, _: u / (2 * np.pi) + 0.5)
 
 
-@pytest.mark.parametrize(("epsilon", "y"), [(20, 90.0), (2, 30.0), (2, 0.0), ("0.05", 120.0)])
+@pytest.mark.parametrize(("epsilon", "y"), [(20, 90.0), (2, 30.0), (2, 0.0), ("0.145", 60.0), ("0.13", 150.0), ("0.05", 120.0)])
 def test_publications_on_a_sphere_fall_off_with_arc_length_by_area(epsilon: Any, y: float) -> None:
-    """The third is wide: arc lengths are proposed uniformly there. One place is the pole itself."""
+    """The last two are wide: points are proposed uniformly there. One place is the pole itself."""
     a, b, scale_deg = published(KaleidoUniform(epsilon, 50, 10, slots=1), 200.0, y, 400_000, Sphere())
     s = math.radians(scale_deg)
     rho = np.radians(haversine_deg(200.0, y, a, b))
@@ -117,16 +117,19 @@ def test_whole_numbers_decide_as_doubles_where_these_are_sure() -> None:
         chord = np.hypot(np.hypot(flat * sin_lon - there[3] * there[1], up - there[2]), flat * cos_lon - there[3] * there[0])
         arc = sure.distance_rad(ix, iy, bx, by, g)
         assert abs(2 * np.sin(arc / 2**640 / 2) - chord) < 2.0**-46
-        for spread in (0.2, 3.0):
+        for spread in (0.2, 1.2, 1.3, 3.0):
             near, settled = noise.arc_test_passes(chord * chord, 0.1, spread, w[3])
             assert settled == noise.SETTLED
             assert sure.test_passes(arc, 0.1, spread, drawn_on(w[3:], 1, i)) == near
-            x, y, settled = noise.sphere_noise(cos_lon, sin_lon, up, flat, spread, g, *w)
+            shrink, lead = noise.tangent(0.7)
+            settled, side = noise.arc_kept(spread, w[0], w[1], w[3], shrink, lead)
             assert settled != noise.UNSETTLED
-            found = sure.sphere_noise(ix, iy, spread, g, drawn_on(w, 4 if spread < noise.WIDE_RAD else 3, i))
+            found = sure.sphere_noise(ix, iy, spread, g, drawn_on(w, 4 if spread < noise.WIDE_RAD else 3, i), shrink, lead)
             assert (found is None) == (settled == noise.REJECTED)
             if found is not None:
-                assert found == (x, y)
+                x, y, settled = noise.sphere_point(np.int64(iy), spread, g, w[0], w[2], w[3], shrink, side)
+                assert settled == noise.SETTLED
+                assert (found[0] % (360 * 128), found[1]) == ((ix + x) % (360 * 128), y)
 
 
 def test_distances_at_the_ends_are_exact() -> None:
@@ -148,6 +151,11 @@ class Rare:
         place = np.arange(self.at, self.at + count)
         self.at += count
         return np.where(place % 11 == 3, words >> np.uint64(25), words)
+
+    def child(self, *keys: str | int) -> Rare:
+        other = Rare(0)
+        other.stream = self.stream.child(*keys)
+        return other
 
 
 @pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
@@ -174,8 +182,9 @@ def test_unsettled_draws_are_decided_alike_in_any_blocks(space: Any, cls: Any, p
 @pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
 @pytest.mark.parametrize("cls", [Kaleido, KaleidoUniform])
 @pytest.mark.parametrize("source", [TestStream, Rare])
-def test_noise_made_in_another_thread_is_the_same_noise(space: Any, cls: Any, source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = cls(3, 50, 2, t_skip_ms=10, **({"slots": 50} if cls is KaleidoUniform else {})).plan(100.0, space)
+@pytest.mark.parametrize("epsilon", [3, 1])  # on the sphere mostly narrow, and mostly wide
+def test_noise_made_in_another_thread_is_the_same_noise(space: Any, cls: Any, source: Any, epsilon: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = cls(epsilon, 50, 2, t_skip_ms=10, **({"slots": 50} if cls is KaleidoUniform else {})).plan(100.0, space)
     rng = np.random.default_rng(3)
     samples = 400 if source is Rare else 4000
     x, y = rng.uniform(-10, 10, (1, samples)), rng.uniform(-5, 5, (1, samples))
@@ -183,11 +192,13 @@ def test_noise_made_in_another_thread_is_the_same_noise(space: Any, cls: Any, so
         x, y = x + 180, y + 90
     good = rng.random((1, samples)) > 0.1
     monkeypatch.setattr(kaleido_ahead, "CHUNK", 32)
-    calls, outs = [], []
-    pool = kaleido_ahead.ThreadPoolExecutor
-    monkeypatch.setattr(kaleido_ahead, "ThreadPoolExecutor", lambda n: calls.append(n) or pool(n))
+    calls: list[object] = []
+    outs = []
+    hands = kaleido_ahead.Hands
+    monkeypatch.setattr(kaleido_ahead, "Hands", lambda: calls.append(1) or hands())
     for many, size in ((10**9, samples), (100, samples), (100, 200), (60, 80)):
         monkeypatch.setattr(kaleido_ahead, "MANY", many)
+        monkeypatch.setattr(kaleido_stage, "MANY", many)
         before = len(calls)
         stage = LatticeStage(plan, 1, [source(1)])
         parts = [stage.run(np.zeros((1, size), dtype=np.int64), *(a[:, i : i + size].copy() for a in (x, y, good))) for i in range(0, samples, size)]
@@ -225,6 +236,9 @@ def test_the_compiled_functions_keep_their_bounds() -> None:
     for x in [*edges, *np.exp(-rng.uniform(0, 60, 400)), *rng.uniform(0.5, 1.0, 400)]:
         truth = reals.log(int(Fraction(float(x)) * 2**bits), bits) / 2**bits if x * 2.0**bits >= 2**60 else math.log(x)
         assert abs(functions.log(float(x)) - truth) <= (1 + abs(truth)) * 2.0**-49
+    for x in [0.0, -1e-300, -64.0, *-rng.uniform(0, 4, 600), *-rng.uniform(0, 64, 200)]:
+        truth = Fraction(reals.exp_minus(Fraction(-float(x)), 256), 2**256)
+        assert abs(Fraction(functions.exp(float(x))) - truth) <= truth / 2**49
     for turns in [0.0, 0.5, 1 / 512, 255 / 256, *rng.uniform(0, 1, 600)]:
         cos, sin = reals.cos_sin_of_turn(int(Fraction(float(turns)) * 2**bits), bits)
         found = functions.cos_sin(float(turns))

@@ -2,8 +2,8 @@
 
 A stream has two sequences of words: one word for the test of each slot, and a record of a few words for each try of a point. Both are used in the
 order in which the source gives them, so who made noise of them and when changes nothing that is released. The few reals that have to be known
-more exactly go on in words of their own, which belong to the number of the record. Words are overwritten with zeros when they are used; words
-that are left over stay for the next block, as in :class:`gazeveil.privacy.noise.rng.Words`.
+more exactly go on in words of their own, which belong to the number of the record. Words, and what was made of them, are overwritten with zeros when
+they are used; words that are left over stay for the next block, as in :class:`gazeveil.privacy.noise.rng.Words`.
 
 In a long block a second thread makes noise of scale 1 of coming words, and finishes what the first one decided on; the first one helps where
 it would wait.
@@ -116,6 +116,8 @@ class Records(Words):
         self.position = 0
         self.numbers: Numbers | None = None  # made of the records at hand, if they are made ahead
         self._coming: deque[Task[tuple[WordArray, Numbers]]] = deque()
+        self._taken = Event()  # whether the words asked for last were taken
+        self._taken.set()
         self._further: dict[int, WordArray] = {}
         self._used: list[WordArray] = []
 
@@ -141,21 +143,25 @@ class Records(Words):
         """A block ended: what was not used stays."""
         words = self._rest()
         while self._coming:
-            words = _joined(words, self._coming.popleft().result[0])
+            further, numbers = self._coming.popleft().result
+            words, numbers[...] = _joined(words, further), 0
         self._replace(words)
-        self.numbers = None
         self._forget()
 
     def fail(self) -> None:
         """A block broke off: half-used words are not used again."""
         self._left[...] = 0
-        self._left, self.position, self.numbers = _NO_WORDS, 0, None
+        self._left, self.position = _NO_WORDS, 0
+        self._taken.set()
         self._coming.clear()
         self._forget()
 
     def _forget(self) -> None:
         for words in (*self._used, *self._further.values()):
             words[...] = 0
+        if self.numbers is not None:
+            self.numbers[...] = 0
+        self.numbers = None
         self._used.clear()
         self._further.clear()
 
@@ -168,12 +174,16 @@ class Records(Words):
         if self.numbers is None:
             self.numbers = make(self._left)
         while len(self._coming) < CHUNKS and slots * self.per > len(self._left) + len(self._coming) * CHUNK * self.per:
-            self._coming.append(hands.give(self._make, make, min(CHUNK, slots)))
+            taken = Event()
+            self._coming.append(hands.give(self._make, make, min(CHUNK, slots), self._taken, taken))
+            self._taken = taken
 
     def next(self, hands: Hands, make: Make, slots: int, needed: list[WordArray]) -> None:
         """Go on with further words, made ahead; the ones at hand are overwritten as soon as they are not needed."""
-        words, numbers = hands.result(self._coming.popleft()) if self._coming else self._make(make, min(CHUNK, slots + _FEW))
+        words, numbers = hands.result(self._coming.popleft()) if self._coming else self._make(make, min(CHUNK, slots + _FEW), self._taken, Event())
         used, rest = self._left, self._rest()
+        if self.numbers is not None:
+            self.numbers[...] = 0
         self.first += self.position // self.per
         self._left, self.position, self.numbers = _joined(rest, words), 0, None if len(rest) else numbers
         self._used.append(used)
@@ -189,8 +199,12 @@ class Records(Words):
             self._further[record] = self.source.child("further", record).take(count)
         return self._further[record]
 
-    def _make(self, make: Make, records: int) -> tuple[WordArray, Numbers]:
-        words = self.source.take(records * self.per)
+    def _make(self, make: Make, records: int, before: Event, taken: Event) -> tuple[WordArray, Numbers]:
+        before.wait()  # two threads must not take words in another order than they were asked to
+        try:
+            words = self.source.take(records * self.per)
+        finally:
+            taken.set()
         return words, make(words)
 
     def _rest(self) -> WordArray:

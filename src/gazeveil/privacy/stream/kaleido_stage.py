@@ -217,8 +217,11 @@ class _Run:
                 tests.words, tests.position, ahead_tests, made_tests, points.words, points.position, ahead_points, made_points,
             )  # fmt: skip
             if why in (step.FINISHED, step.NEEDS_TESTS, step.NEEDS_POINTS):
-                return done, why, None
+                break
             self._surely(done, why)
+        if tests.numbers is None:
+            ahead_tests[...], ahead_points[...] = 0, 0  # as words, what is made of them must not linger in memory
+        return done, why, None
 
     def _draft(self, done: int, catch_up: Callable[[Drafts], None]) -> tuple[int, int, Drafts]:
         tests, points = self.draws.tests, self.draws.points
