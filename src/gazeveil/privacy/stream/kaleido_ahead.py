@@ -141,11 +141,10 @@ class Records(Words):
 
     def end(self) -> None:
         """A block ended: what was not used stays."""
-        words = self._rest()
+        self._drop()
         while self._coming:
             further, numbers = self._coming.popleft().result
-            words, numbers[...] = _joined(words, further), 0
-        self._replace(words)
+            self._left, numbers[...] = _joined(self._left, further), 0
         self._forget()
 
     def fail(self) -> None:
@@ -157,17 +156,19 @@ class Records(Words):
         self._forget()
 
     def _forget(self) -> None:
-        for words in (*self._used, *self._further.values()):
-            words[...] = 0
         if self.numbers is not None:
             self.numbers[...] = 0
-        self.numbers = None
-        self._used.clear()
-        self._further.clear()
+            self.numbers = None
+        if self._used or self._further:
+            for words in (*self._used, *self._further.values()):
+                words[...] = 0
+            self._used.clear()
+            self._further.clear()
 
     def more(self, records: int) -> None:
         """Further words after those at hand."""
-        self._replace(_joined(self._rest(), self.source.take(records * self.per)))
+        self._drop()
+        self._left = _joined(self._left, self.source.take(records * self.per))
 
     def ahead(self, hands: Hands, make: Make, slots: int) -> None:
         """Let numbers be made of the words at hand and of some further ones, as far as so many slots may take them."""
@@ -181,7 +182,7 @@ class Records(Words):
     def next(self, hands: Hands, make: Make, slots: int, needed: list[WordArray]) -> None:
         """Go on with further words, made ahead; the ones at hand are overwritten as soon as they are not needed."""
         words, numbers = hands.result(self._coming.popleft()) if self._coming else self._make(make, min(CHUNK, slots + _FEW), self._taken, Event())
-        used, rest = self._left, self._rest()
+        used, rest = self._left, self._left[self.position :].copy()
         if self.numbers is not None:
             self.numbers[...] = 0
         self.first += self.position // self.per
@@ -207,14 +208,11 @@ class Records(Words):
             taken.set()
         return words, make(words)
 
-    def _rest(self) -> WordArray:
-        return self._left[self.position :].copy()
-
-    def _replace(self, words: WordArray) -> None:
-        """Go on with other words, which begin with what is left; the ones at hand are overwritten."""
-        self._left[...] = 0
+    def _drop(self) -> None:
+        """Overwrite what was used."""
+        self._left[: self.position] = 0
         self.first += self.position // self.per
-        self._left, self.position = words, 0
+        self._left, self.position = self._left[self.position :], 0
 
 
 @dataclass(frozen=True)

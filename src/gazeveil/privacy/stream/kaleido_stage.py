@@ -208,8 +208,9 @@ class _Run:
         tests, points = self.draws.tests, self.draws.points
         if self.drafting and points.numbers is not None:
             return self._draft(done, catch_up)
-        ahead_tests = np.empty((_AHEAD, step.TEST_NUMBERS)) if tests.numbers is None else tests.numbers
-        ahead_points = np.empty((_AHEAD, step.POINT_NUMBERS)) if points.numbers is None else points.numbers
+        room = 0 if self.sphere else _AHEAD  # on the sphere nothing is made ahead but opinions
+        ahead_tests = np.empty((room, step.TEST_NUMBERS)) if tests.numbers is None else tests.numbers
+        ahead_points = np.empty((room, step.POINT_NUMBERS)) if points.numbers is None else points.numbers
         made_tests, made_points = (0 if r.numbers is None else len(r.numbers) for r in (tests, points))
         while True:
             done, tests.position, points.position, why = step.run(
@@ -219,7 +220,7 @@ class _Run:
             if why in (step.FINISHED, step.NEEDS_TESTS, step.NEEDS_POINTS):
                 break
             self._surely(done, why)
-        if tests.numbers is None:
+        if room and tests.numbers is None:
             ahead_tests[...], ahead_points[...] = 0, 0  # as words, what is made of them must not linger in memory
         return done, why, None
 
@@ -318,9 +319,7 @@ class LatticeStage(Stage):
         self.states = plan.state(streams)
         self.trace: NDArray[np.int64] | None = None
         self.traced = False
-        self._no_words = np.empty(0, dtype=np.uint64)
-        self._nothing_known, self._no_trace = np.zeros(step.KNOWN, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        self._nothing_made = np.empty((0, step.POINT_NUMBERS))
+        self._sphere, self._step_deg, self._skip = bool(plan.whole[step.SPHERE]), float(plan.real[step.STEP]), plan.skip
 
     def reset(self) -> None:
         """Forget the last publication.
@@ -332,6 +331,9 @@ class LatticeStage(Stage):
 
     def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
         """Publish, repeat, or pass a lost sample on."""
+        # Most single samples are between two slots and need no noise.
+        if x_deg.size == 1 and not self.traced and step.repeat(x_deg, y_deg, valid, self.states, self._skip, self._step_deg, self._sphere):
+            return t_ns, x_deg, y_deg, valid
         return self.run_behind(_nothing, t_ns, x_deg, y_deg, valid)
 
     def run_behind(
@@ -339,19 +341,10 @@ class LatticeStage(Stage):
     ) -> Samples:
         """The same; in a long block noise is made while `front` is busy."""
         rows, n = x_deg.shape
-        skip = self.plan.skip
+        skip = self._skip
         if rows > 1 or self.traced or n // skip < MANY:
             front()
             front = _nothing
-        if rows * n == 1 and not self.traced:
-            # Most single samples are between two tests and need no noise.
-            done, *_ = step.run(
-                x_deg, y_deg, valid, 0, self.states, self.plan.whole, self.plan.real, self._nothing_known, self._no_trace,
-                self._no_words, 0, self._nothing_made, 0, self._no_words, 0, self._nothing_made, 0,
-            )  # fmt: skip
-            if done == 1:
-                return t_ns, x_deg, y_deg, valid
-            self._nothing_known[...] = 0
         trace = np.where(valid, step.SKIPPED, step.LOST) if self.traced else np.empty((rows, 0), dtype=np.int64)
         # one stream after another if they have words of their own, or if each is long
         size = rows if len(self.draws) == 1 and (rows == 1 or n // skip < MANY) else 1

@@ -156,6 +156,22 @@ def make_points(words: WordArray, position: int, count: int, ahead: NDArray[np.f
 
 
 @compiled
+def repeat(
+    x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_], states: NDArray[np.int64], skip: int, step: float, sphere: bool
+) -> bool:
+    """What :func:`run` does with one sample of one stream between two slots, or with a lost one; False, and nothing is done, at a slot."""
+    good = valid[0, 0]
+    if good and states[0, COUNT] >= states[0, LAST_TEST] + skip:
+        return False
+    states[0, COUNT] += 1
+    if good and states[0, HAS] == 1:
+        x_deg[0, 0], y_deg[0, 0] = states[0, LAST_X] * step, shown_y_deg(states[0, LAST_Y], step, sphere)
+    else:
+        x_deg[0, 0], y_deg[0, 0], valid[0, 0] = np.nan, np.nan, False
+    return True
+
+
+@compiled
 def run(
     x_deg: NDArray[np.float64],
     y_deg: NDArray[np.float64],

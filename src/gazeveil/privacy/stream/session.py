@@ -67,6 +67,7 @@ NEVER_COVERED = (
 _NUMBERS = (float, int, np.floating, np.integer)
 _WHOLE = (int, np.integer)
 _TRUTH = (bool, np.bool_)
+_LONG = 1 << 14  # samples for which the front takes long enough to begin something else meanwhile
 
 
 class Stage(ABC):
@@ -374,6 +375,9 @@ class Session:
         return (t, x, y, ok) if self.streams is not None else (t[0], x[0], y[0], ok[0])
 
     def _run(self, t: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+        if x.size < _LONG:
+            accept(t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock)
+            return self._stage.run(t, x, y, valid)
         return self._stage.run_behind(partial(accept, t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock), t, x, y, valid)
 
     def _arrays(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:
