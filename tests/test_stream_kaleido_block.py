@@ -115,7 +115,9 @@ def test_opinions_on_points_never_decide_against_double_precision(text: str) -> 
     per = step.words_of_record(plan.whole)
     words = some_words(4000, per, text)
     rows = np.empty((quick.ROWS, 4000), dtype=np.float32)
-    block.point_opinions(words, rows, plan.whole)
+    whole = plan.whole.copy()
+    whole[step.RULE] = step.HALVING  # any scale may come
+    block.point_opinions(words, rows, whole, plan.real)
     decided = opened = 0
     for k, scale in itertools.product(range(4000), scales):
         w = words[per * k : per * k + per]

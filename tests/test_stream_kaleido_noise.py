@@ -246,8 +246,11 @@ def test_the_compiled_functions_keep_their_bounds() -> None:
         assert abs(found[1] - sin / 2**bits) <= 2.0**-50
     for _ in range(600):
         y, x = (float(v) for v in rng.normal(size=2) * 10.0 ** rng.uniform(-6, 0, 2))
+        y, x = y / math.hypot(x, y), x / math.hypot(x, y)
         assert abs(functions.turn_of(y, x) - math.atan2(y, x) / (2 * math.pi)) <= 2.0**-51
-    for y, x, turn in ((0.0, 1.0, 0.0), (1.0, 0.0, 0.25), (0.0, -1.0, 0.5), (-1.0, 0.0, -0.25), (1.0, 1.0, 0.125)):
+        off = 1 + 2.0**-30
+        assert abs(functions.turn_of(y * off, x * off) - math.atan2(y, x) / (2 * math.pi)) <= 2.0**-51 + 0.2 * 2.0**-30
+    for y, x, turn in ((0.0, 1.0, 0.0), (1.0, 0.0, 0.25), (0.0, -1.0, 0.5), (-1.0, 0.0, -0.25), (math.sqrt(0.5), math.sqrt(0.5), 0.125)):
         assert functions.turn_of(y, x) == turn
 
 

@@ -23,6 +23,7 @@ from gazeveil.privacy.stream.kaleido_noise import (
     REJECTED,
     SETTLED,
     UNSETTLED,
+    WIDE_ERROR,
     WIDE_RAD,
     arc,
     arc_kept,
@@ -30,8 +31,11 @@ from gazeveil.privacy.stream.kaleido_noise import (
     axes,
     bearing,
     moved,
+    narrow_arc,
+    narrow_unit,
     rounded_turns,
     sphere_point,
+    wide_arc,
 )
 from gazeveil.privacy.stream.kaleido_step import (
     COUNT,
@@ -67,6 +71,7 @@ from gazeveil.privacy.stream.kaleido_step import (
     TESTS,
     THRESHOLD,
     TURN,
+    UNIFORM,
     UNITS,
     UNSETTLED_POINT,
     UNSETTLED_TEST,
@@ -108,17 +113,23 @@ def test_opinions(words: WordArray, limits: Rows, threshold: float, test_scale: 
 
 
 @fused
-def point_opinions(words: WordArray, rows: Rows, whole: NDArray[np.int64]) -> None:
-    """First opinions on tries of points."""
-    per = words_of_record(whole)
+def point_opinions(words: WordArray, rows: Rows, whole: NDArray[np.int64], real: NDArray[np.float64]) -> None:
+    """First opinions on tries of points; where all scales are the same, whether they are kept, and their sides."""
+    per, fixed = words_of_record(whole), whole[RULE] == UNIFORM
+    scale = scale_of(whole[UNITS] // whole[SLOTS], real[SCALE_TIMES_UNITS])
     for begin in range(0, rows.shape[1], TOGETHER):
         end = min(begin + TOGETHER, rows.shape[1])
         there, keep, reach, cos_arc = words[begin * per :], rows[quick.KEEP, begin:end], rows[quick.REACH, begin:end], rows[quick.COS_ARC, begin:end]
-        quick.bearings(there[2:], per, rows[quick.COS_TURN, begin:end], rows[quick.SIN_TURN, begin:end])
+        if not fixed:  # there are tests, which have to know the direction
+            quick.bearings(there[2:], per, rows[quick.COS_TURN, begin:end], rows[quick.SIN_TURN, begin:end])
         if whole[NARROW] == 1:
             quick.narrow_arcs(there, per, keep, reach, cos_arc)
+            if fixed:
+                quick.narrow_answers(keep, reach, scale, real[SHRINK], real[LEAD])
         else:
             quick.wide_arcs(there, per, keep, reach, cos_arc, rows[quick.SIN_ARC, begin:end])
+            if fixed:
+                quick.wide_answers(keep, reach, scale)
 
 
 @compiled
@@ -180,6 +191,7 @@ def decide(
     step, threshold, test_scale, times_units = real[STEP], real[THRESHOLD], real[TEST_SCALE], real[SCALE_TIMES_UNITS]
     shrink, lead, per_units = real[SHRINK], real[LEAD], np.float32(1.0 / real[SCALE_TIMES_UNITS])
     rule, skip, window, slots, units_of_window, least = whole[RULE], whole[SKIP], whole[WINDOW], whole[SLOTS], whole[UNITS], whole[LEAST_UNITS]
+    fixed = rule == UNIFORM
     testing, narrow_made, turn, each = whole[TESTS] == 1, whole[NARROW] == 1, whole[TURN], whole[UNITS] // whole[SLOTS]
     per, traced, loose = words_of_record(whole), len(trace) == n, loose_square(step)
     keeps, reaches, cos_arcs, sin_arcs = rows[quick.KEEP], rows[quick.REACH], rows[quick.COS_ARC], rows[quick.SIN_ARC]
@@ -223,6 +235,14 @@ def decide(
             if testing and test == many_tests:
                 why = NEEDS_TESTS
                 break
+            # Give back what was spent w or more samples ago; the share of a publication does not wait for the test.
+            while length > 0 and state[RING + head] <= i + offset - window:
+                spent -= state[RING + slots + head]
+                head = head + 1 if head + 1 < slots else np.int64(0)
+                length -= 1
+            units, tracked = share(rule, units_of_window, each, spent)
+            wide, per_radian = units <= most_wide, np.float32(units) * per_units
+            short = _ONE / per_radian
             if known[TEST_KNOWN] == 1:
                 is_near = known[NEAR] == 1
             elif has and testing:
@@ -255,50 +275,44 @@ def decide(
             else:
                 is_near = False
             if not is_near:
-                # Give back what was spent w or more samples ago.
-                while length > 0 and state[RING + head] <= i + offset - window:
-                    spent -= state[RING + slots + head]
-                    head = head + 1 if head + 1 < slots else np.int64(0)
-                    length -= 1
-                units, tracked = share(rule, units_of_window, each, spent)
                 if units >= least:
                     if known[POINT_KNOWN] == 1:
                         drafts[COLUMN, drafted], drafts[ROW, drafted], drafts[SHARE, drafted] = around(known[POINT_X], turn), known[POINT_Y], 0
                         last_x, last_y, placed, slack = drafts[COLUMN, drafted], drafts[ROW, drafted], True, _FAR
                         taken += two if per == 3 and units > most_wide else one
                     else:
-                        wide = units <= most_wide
-                        usual = wide != narrow_made  # whether the opinions are for this scale
                         used = two if per == 3 and not wide else one
                         settled, inside, side = REJECTED, _ONE, _ONE
-                        cos_rho, sin_rho, short, per_radian, log_most = _ONE, _ZERO, _ZERO, _ZERO, _ZERO
-                        if wide:
-                            per_radian = np.float32(units) * per_units
-                            log_most = quick.log_cosh(_QUARTER * per_radian)
-                        else:
-                            short = np.float32(scale_of(units, times_units))
+                        cos_rho, sin_rho, half = _ONE, _ZERO, _ZERO
+                        log_most = quick.log_cosh(_QUARTER * per_radian) if wide else _ZERO
                         while taken + used <= np.uint64(made):
-                            margin, bound = _ZERO, _ONE
-                            if usual:
-                                e, reach = keeps[taken], reaches[taken]
-                                if wide:
-                                    # logarithms of what the exponential is compared with: that of keeping either point, and that of keeping this one
-                                    level = reach * per_radian
-                                    margin, likely = e - log_most + quick.log_cosh(level), e - log_most - _LN2 + level
-                                    bound = (_ONE + e) * level_error
-                                    bound = bound if abs(likely) > bound else _FAR
-                                    side = _ONE if likely > _ZERO else -_ONE
-                                    cos_rho, sin_rho = side * cos_arcs[taken], side * sin_arcs[taken]
-                                else:
-                                    half = _HALF * short * short_shrink * reach
-                                    longest_arc = _HALF * (short * (e + reach) - short_lead)
-                                    margin = quick.sine(min(max(longest_arc, _ZERO), _QUARTER)) - half
-                                    bound = short * (_TWO + e + reach) * exponential_error + arc_error
-                                    inside = max(_ONE - half * half, _ZERO)
-                                    cos_rho, sin_rho = inside - half * half, _TWO * half * np.float32(np.sqrt(inside))
+                            word = int(taken) * per
+                            e, reach = keeps[taken], reaches[taken]
+                            if fixed:
+                                margin, bound, side = e, _ZERO, reach
+                            elif wide:
+                                cos_rho, sin_rho = cos_arcs[taken], sin_arcs[taken]
+                                if narrow_made:  # the opinions are for another scale
+                                    e, reach, cos_rho, sin_rho = quick.wide_try(points[word], points[word + 1])
+                                # logarithms of what the exponential is compared with: that of keeping either point, and that of keeping this one
+                                level = reach * per_radian
+                                margin, likely = e - log_most + quick.log_cosh(level), e - log_most - _LN2 + level
+                                bound = (_ONE + e) * level_error
+                                bound = bound if abs(likely) > bound else _FAR
+                                side = _ONE if likely > _ZERO else -_ONE
+                                cos_rho, sin_rho = side * cos_rho, side * sin_rho
+                            else:
+                                if not narrow_made:
+                                    e, reach = quick.narrow_try(points[word], points[word + 1], points[word + 3])
+                                half = _HALF * short * short_shrink * reach
+                                longest_arc = _HALF * (short * (e + reach) - short_lead)
+                                margin = quick.sine(min(max(longest_arc, _ZERO), _QUARTER)) - half
+                                bound = short * (_TWO + e + reach) * exponential_error + arc_error
+                                inside = max(_ONE - half * half, _ZERO)
+                                cos_rho, sin_rho = inside - half * half, _TWO * half * np.float32(np.sqrt(inside))
                             settled = SETTLED if margin > _ZERO else REJECTED
                             if not abs(margin) > bound:
-                                word, scale = int(taken) * per, scale_of(units, times_units)
+                                scale = scale_of(units, times_units)
                                 four = points[fourth_word(word, scale)]
                                 settled, exact_side = arc_kept(scale, points[word], points[word + 1], four, shrink, lead)
                                 cos_exact, sin_exact, _ = arc(scale, points[word], four, shrink, exact_side)
@@ -354,7 +368,9 @@ def _directions(
     """Columns and rows in turns, into the arrays of `cos_turn` and `sin_turn`, and distances from the axis."""
     for k in range(len(up)):
         out, east, height = moved(up[k], flat[k], cos_rho[k], sin_rho[k], cos_turn[k], sin_turn[k])
-        cos_turn[k], sin_turn[k], up[k], away[k] = out, east, height, math.sqrt(out * out + east * east)
+        away[k], up[k] = math.sqrt(out * out + east * east), height
+        per = 1.0 / away[k]
+        cos_turn[k], sin_turn[k] = out * per, east * per
     for k in range(len(up)):
         cos_turn[k] = turn_of(sin_turn[k], cos_turn[k])
     for k in range(len(up)):
@@ -364,7 +380,7 @@ def _directions(
 @fused
 def place(drafts: NDArray[np.int64], begin: int, drafted: int, points: WordArray, whole: NDArray[np.int64], real: NDArray[np.float64]) -> int:
     """Round drafts to the lattice, from one on; how many are placed when this ends, fewer than there are if the next one is not settled."""
-    step, turn, times_units, shrink = real[STEP], whole[TURN], real[SCALE_TIMES_UNITS], real[SHRINK]
+    step, turn, times_units, shrink, narrow_made = real[STEP], whole[TURN], real[SCALE_TIMES_UNITS], real[SHRINK], whole[NARROW] == 1
     up, flat, away, error = np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER)
     cos_rho, sin_rho, cos_turn, sin_turn, scales = np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER)
     one, three, four = np.empty(TOGETHER, dtype=np.uint64), np.empty(TOGETHER, dtype=np.uint64), np.empty(TOGETHER, dtype=np.uint64)
@@ -384,8 +400,20 @@ def place(drafts: NDArray[np.int64], begin: int, drafted: int, points: WordArray
             up[k], flat[k] = cos_sin(drafts[ROW, begin + k] * step * (1.0 / 360.0))
         for k in range(m):
             cos_turn[k], sin_turn[k] = bearing(three[k])
+        # as if all were of the usual kind, then the others
+        if narrow_made:
+            for k in range(m):
+                cos_rho[k], error[k] = narrow_unit(one[k], four[k])
+            for k in range(m):
+                cos_rho[k], sin_rho[k], error[k] = narrow_arc(scales[k], cos_rho[k], error[k], shrink)
+        else:
+            for k in range(m):
+                cos, sin = wide_arc(one[k])
+                side = float(drafts[SIDE, begin + k])
+                cos_rho[k], sin_rho[k], error[k] = side * cos, side * sin, WIDE_ERROR
         for k in range(m):
-            cos_rho[k], sin_rho[k], error[k] = arc(scales[k], one[k], four[k], shrink, float(drafts[SIDE, begin + k]))
+            if (scales[k] <= WIDE_RAD) != narrow_made:
+                cos_rho[k], sin_rho[k], error[k] = arc(scales[k], one[k], four[k], shrink, float(drafts[SIDE, begin + k]))
         _directions(up[:m], flat[:m], cos_rho[:m], sin_rho[:m], cos_turn[:m], sin_turn[:m], away[:m])
         for k in range(m):
             x, y, settled = rounded_turns(cos_turn[k], sin_turn[k], away[k], step, error[k])
@@ -403,9 +431,17 @@ def show(
     """Overwrite samples, up to before one, by the last publication; without any, those from `begin` on are lost."""
     if drafted == 0:
         x_deg[begin:end], y_deg[begin:end], valid[begin:end] = np.nan, np.nan, False
+        return
+    lost = 0
+    for k in range(begin, end):
+        lost += not valid[k]
     for p in range(drafted):
-        until = drafts[SAMPLE, p + 1] if p + 1 < drafted else end
+        until = np.uint64(drafts[SAMPLE, p + 1] if p + 1 < drafted else end)
         shown_x, shown_y = drafts[COLUMN, p] * step, shown_y_deg(drafts[ROW, p], step, True)
-        for k in range(drafts[SAMPLE, p], until):  # without a branch, so that several samples are written at a time
-            x_deg[k] = shown_x if valid[k] else np.nan
-            y_deg[k] = shown_y if valid[k] else np.nan
+        at = np.uint64(drafts[SAMPLE, p])
+        while at < until:
+            x_deg[at], y_deg[at] = shown_x, shown_y
+            at += np.uint64(1)
+    if lost > 0:
+        for k in range(begin, end):  # without a branch, so that several samples are written at a time
+            x_deg[k], y_deg[k] = (x_deg[k] if valid[k] else np.nan), (y_deg[k] if valid[k] else np.nan)

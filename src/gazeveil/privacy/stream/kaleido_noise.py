@@ -285,4 +285,5 @@ def sphere_point(
     cos_turn, sin_turn = bearing(three)
     out, east, height = moved(up, flat, cos_rho, sin_rho, cos_turn, sin_turn)
     away = math.sqrt(out * out + east * east)
-    return rounded_turns(turn_of(east, out), turn_of(away, height), away, step, error)
+    per = 1.0 / away
+    return rounded_turns(turn_of(east * per, out * per), turn_of(away, height), away, step, error)

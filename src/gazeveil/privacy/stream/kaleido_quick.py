@@ -127,6 +127,11 @@ def tests(words: WordArray, limit: Row, threshold: float, test_scale: float) -> 
 
 
 @fused
+def _uniform(word: np.uint64) -> np.float32:
+    return np.float32((np.float64(word) + 0.5) * _WORD)
+
+
+@fused
 def bearings(words: WordArray, per: int, cos_turn: Row, sin_turn: Row) -> None:
     """COS_TURN and SIN_TURN of tries whose word for the bearing is in front."""
     for k in range(len(sin_turn)):
@@ -139,11 +144,11 @@ def bearings(words: WordArray, per: int, cos_turn: Row, sin_turn: Row) -> None:
 def narrow_arcs(words: WordArray, per: int, keep: Row, radius: Row, spare: Row) -> None:
     """KEEP and the radius of scale 1 of tries whose first word is in front."""
     for k in range(len(keep)):
-        radius[k] = np.float32((np.float64(words[k * per]) + 0.5) * _WORD)
+        radius[k] = _uniform(words[k * per])
     for k in range(len(keep)):
-        spare[k] = np.float32((np.float64(words[k * per + 3]) + 0.5) * _WORD)
+        spare[k] = _uniform(words[k * per + 3])
     for k in range(len(keep)):
-        keep[k] = np.float32((np.float64(words[k * per + 1]) + 0.5) * _WORD)
+        keep[k] = _uniform(words[k * per + 1])
     for k in range(len(keep)):
         radius[k] = exponential(radius[k])
     for k in range(len(keep)):
@@ -156,11 +161,11 @@ def narrow_arcs(words: WordArray, per: int, keep: Row, radius: Row, spare: Row) 
 def wide_arcs(words: WordArray, per: int, keep: Row, reach: Row, cos_arc: Row, sin_arc: Row) -> None:
     """KEEP, a quarter turn less the arc, and the arc's cosine and sine, of tries whose first word is in front."""
     for k in range(len(keep)):
-        reach[k] = np.float32((np.float64(words[k * per]) + 0.5) * _WORD)
+        reach[k] = _uniform(words[k * per])
     for k in range(len(keep)):
-        cos_arc[k] = np.float32((np.float64(~words[k * per]) + 0.5) * _WORD)  # one less the other, as exact at its end
+        cos_arc[k] = _uniform(~words[k * per])  # one less the other, as exact at its end
     for k in range(len(keep)):
-        keep[k] = np.float32((np.float64(words[k * per + 1]) + 0.5) * _WORD)
+        keep[k] = _uniform(words[k * per + 1])
     for k in range(len(keep)):
         cos_arc[k], sin_arc[k] = cos_arc[k] - reach[k], _TWO * np.float32(np.sqrt(reach[k] * cos_arc[k]))
     for k in range(len(keep)):
@@ -170,14 +175,58 @@ def wide_arcs(words: WordArray, per: int, keep: Row, reach: Row, cos_arc: Row, s
 
 
 @fused
+def narrow_try(one: np.uint64, two: np.uint64, four: np.uint64) -> tuple[np.float32, np.float32]:
+    """What :func:`narrow_arcs` says of one try."""
+    e, spare = exponential(_uniform(one)), exponential(_uniform(four))
+    return exponential(_uniform(two)), np.float32(e + spare)
+
+
+@fused
+def wide_try(one: np.uint64, two: np.uint64) -> tuple[np.float32, np.float32, np.float32, np.float32]:
+    """What :func:`wide_arcs` says of one try."""
+    u, v = _uniform(one), _uniform(~one)
+    cos_arc, sin_arc = np.float32(v - u), _TWO * np.float32(np.sqrt(u * v))
+    return exponential(_uniform(two)), np.float32(_QUARTER_TURN - angle(sin_arc, cos_arc)), cos_arc, np.float32(sin_arc)
+
+
+@fused
+def narrow_answers(keep: Row, reach: Row, scale_rad: float, shrink: float, lead: float) -> None:
+    """Where the scale is known: margins by which narrow tries are kept, NaN where the opinion is open, into `keep`, and their side into `reach`."""
+    scale, cosine, ahead = np.float32(scale_rad), np.float32(shrink), np.float32(lead)
+    for k in range(len(keep)):
+        half, longest = _HALF * scale * cosine * reach[k], _HALF * (scale * (keep[k] + reach[k]) - ahead)
+        margin = sine(min(max(longest, _ZERO), _QUARTER_TURN)) - half
+        bound = np.float32(2.0) * (scale * (_TWO + keep[k] + reach[k]) * np.float32(EXPONENTIAL_ERROR) + np.float32(ARC_ERROR))
+        keep[k], reach[k] = (margin if abs(margin) > bound else _NAN), _ONE
+
+
+@fused
+def wide_answers(keep: Row, reach: Row, scale_rad: float) -> None:
+    """The same for wide tries."""
+    per_radian, error = np.float32(1.0 / scale_rad), np.float32(LEVEL_ERROR)
+    most = log_cosh(_QUARTER_TURN * per_radian)
+    for k in range(len(keep)):
+        level, e = reach[k] * per_radian, keep[k]
+        margin, likely, bound = e - most + log_cosh(level), e - most - _LN2 + level, (_ONE + e) * error
+        margin = margin if abs(margin) > bound else _NAN
+        keep[k], reach[k] = (margin if abs(likely) > bound else _NAN), (_ONE if likely > _ZERO else -_ONE)
+
+
+@fused
 def look(
     x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], at: NDArray[np.int64], step: float,
     cos_lon: Row, sin_lon: Row, up: Row, flat: Row, across: Row, along: Row,
 ) -> None:  # fmt: skip
     """Axes of the lattice points of gaze at some samples, and the other two parts of its direction."""
     per_step, quarters = 1.0 / step, step / 90.0
-    for k in range(len(at)):
-        across[k], along[k] = np.float32(np.rint(x_deg[at[k]] * per_step) * quarters - 2.0), np.float32(np.rint(y_deg[at[k]] * per_step) * quarters)
+    first = at[0]
+    if at[-1] - first == len(at) - 1:  # all samples in a row, which several at a time can be read of
+        x_there, y_there = x_deg[first : first + len(at)], y_deg[first : first + len(at)]
+        for k in range(len(at)):
+            across[k], along[k] = np.float32(np.rint(x_there[k] * per_step) * quarters - 2.0), np.float32(np.rint(y_there[k] * per_step) * quarters)
+    else:
+        for k in range(len(at)):
+            across[k], along[k] = np.float32(np.rint(x_deg[at[k]] * per_step) * quarters - 2.0), np.float32(np.rint(y_deg[at[k]] * per_step) * quarters)
     for k in range(len(at)):
         cos_lon[k], sin_lon[k] = cos_sin(across[k])
     for k in range(len(at)):

@@ -198,7 +198,7 @@ class _Run:
         count = len(words) // self.draws.points.per
         if self.drafting:
             rows = np.empty((ROWS, count), dtype=np.float32)
-            block.point_opinions(words, rows, self.plan.whole)
+            block.point_opinions(words, rows, self.plan.whole, self.plan.real)
             return rows
         numbers = np.empty((0 if self.sphere else count, step.POINT_NUMBERS))
         step.make_points(words, 0, len(numbers), numbers)
