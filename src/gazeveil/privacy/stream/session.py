@@ -20,7 +20,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
@@ -67,7 +66,6 @@ NEVER_COVERED = (
 _NUMBERS = (float, int, np.floating, np.integer)
 _WHOLE = (int, np.integer)
 _TRUTH = (bool, np.bool_)
-_LONG = 1 << 14  # samples for which the front takes long enough to begin something else meanwhile
 
 
 class Stage(ABC):
@@ -360,7 +358,8 @@ class Session:
             with self._lock:
                 t, x, y, ok = self._one
                 t[0, 0], x[0, 0], y[0, 0], ok[0, 0] = t_ns, x_deg, y_deg, valid
-                result = self._run(t, x, y, ok)
+                accept(t, x, y, ok, self._sphere, self._native, self._period_ns, self._clock)
+                result = self._stage.run(t, x, y, ok)
                 # The arrays of the session itself never leave it; copies of their flat twins do.
                 a, b, c, d = self._flat
                 return (
@@ -370,18 +369,20 @@ class Session:
                     d.copy() if result[3] is ok else result[3][0].copy(),
                 )
         given = self._arrays(t_ns, x_deg, y_deg, valid)
+        shape = given[0].shape
+        own = np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.bool_)
+
+        def front() -> None:
+            for ours, theirs in zip(own, given, strict=True):
+                np.copyto(ours, theirs, casting="unsafe")  # the kinds were checked
+            accept(*own, self._sphere, self._native, self._period_ns, self._clock)
+
         with self._lock:
-            t, x, y, ok = self._run(*given)
-        return (t, x, y, ok) if self.streams is not None else (t[0], x[0], y[0], ok[0])
+            result = self._stage.run_behind(front, *own)
+        return result if self.streams is not None else cast("Samples", tuple(a[0] for a in result))
 
-    def _run(self, t: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
-        if x.size < _LONG:
-            accept(t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock)
-            return self._stage.run(t, x, y, valid)
-        return self._stage.run_behind(partial(accept, t, x, y, valid, self._sphere, self._native, self._period_ns, self._clock), t, x, y, valid)
-
-    def _arrays(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:
-        """The samples as (streams, n) arrays."""
+    def _arrays(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> tuple[NDArray[Any], ...]:
+        """The samples as (streams, n) arrays, not copied yet."""
         owner = f"{self.mechanism.name}.push"
         try:
             t, x, y, v = np.asarray(t_ns), np.asarray(x_deg), np.asarray(y_deg), np.asarray(valid)
@@ -411,5 +412,4 @@ class Session:
         if not fits:
             checks.refuse(owner, "samples", wanted, shape)
         rows = (self.streams or 1, -1) if x.size else (self.streams or 1, 0)
-        whole = [np.array(a.reshape(rows), dtype=d, order="C") for a, d in ((t, np.int64), (x, np.float64), (y, np.float64), (v, np.bool_))]
-        return cast("Samples", tuple(whole))
+        return tuple(a.reshape(rows) for a in (t, x, y, v))
