@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gazeveil import read, simulate
+from gazeveil import Cohort, read, simulate
 from gazeveil.cli.main import main
 
 
@@ -122,3 +122,13 @@ def test_what_groups_leave_out_is_told_to_whoever_protects_and_to_nobody_else(tm
     assert "suppressed" not in (tmp_path / "f.json").read_text()
     assert not any("suppressed" in f.read_text(errors="replace") for f in (tmp_path / "out").rglob("*") if f.is_file())
     assert read(tmp_path / "out").stimuli == (cohort.stimuli[0],)
+
+
+def test_recordings_without_any_gaze_are_written_with_a_warning(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lost = Cohort([r.with_(valid=np.zeros(len(r), dtype=np.bool_)) for r in read(raw)])
+    code, out, _ = run(capsys, "protect", lost.write(tmp_path / "lost"), tmp_path / "out", "-m", "temporal:K=2")
+    assert code == 0
+    assert "Warning: no sample of them has any gaze" in out
+    code, out, _ = run(capsys, "protect", raw, tmp_path / "other", "-m", "temporal:K=2")
+    assert code == 0
+    assert "Warning" not in out

@@ -56,17 +56,19 @@ def command(
     free(out)
     cohort = read_cohort(path, format_name, settings, screen)
     release = _released(chosen, cohort, seed, tuple(keep or ()))
-    samples = 0
+    samples, good = 0, 0
 
     def each(recordings: Iterable[Recording]) -> Iterator[Recording]:
-        nonlocal samples
+        nonlocal samples, good
         for recording in track(recordings, len(release.data), "Protecting"):
-            samples += len(recording)
+            samples, good = samples + len(recording), good + int(recording.valid.sum())
             yield recording
 
     folder = write(release.data, out, progress=each)
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{len(release.data)} recordings, {samples:,} samples written to {folder}.", markup=False)
+    if not good:
+        console.print("Warning: no sample of them has any gaze. Check what was read with `gazeveil inspect`, and its format and settings.", markup=False)
     notes = {"recordings left out": len(set(cohort.keys) - set(release.data.keys)), **release.curator_notes}
     told = ", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in notes.items() if count)
     if told:

@@ -289,13 +289,17 @@ def _remedy(place: Path) -> tuple[str, str] | None:
 
 def _unknown(place: Path) -> FormatError:
     if place.is_dir():
-        return FormatError(place, "no file in this folder looks like a known recording", "See `gazeveil datasets` for the layouts, or name one with format=.")
+        return FormatError(
+            place,
+            "no file in this folder looks like a known recording",
+            "See `gazeveil datasets` for the layouts, or name one (format= in Python, --format on the command line).",
+        )
     if place.stat().st_size == 0:
         return FormatError(place, "the file is empty", "Copy it again from the tracker or the archive.")
     known = _remedy(place)
     if known is not None:
         return FormatError(place, *known)
-    return FormatError(place, "its format is not known", "Name it with format=, one of: " + ", ".join(names()) + ".")
+    return FormatError(place, "its format is not known", "Name it (format= in Python, --format on the command line), one of: " + ", ".join(names()) + ".")
 
 
 def _people(given: object, seen: set[str]) -> dict[str, Attributes]:

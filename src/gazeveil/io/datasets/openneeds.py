@@ -23,7 +23,11 @@ def sniff(head: Head) -> bool:
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """Say that it cannot be read."""
-    raise FormatError(path, "the file layout of OpenNEEDS is not public", "Write the recordings as CSV and read them with format='csv'.")
+    raise FormatError(
+        path,
+        "the file layout of OpenNEEDS is not public",
+        "Write the recordings as CSV and read them as csv (format= in Python, --format on the command line).",
+    )
 
 
 FORMAT = Format(

@@ -159,10 +159,10 @@ def decide(
     trace: NDArray[np.int64],
     tests: WordArray,
     test: int,
-    limits: NDArray[np.float32],
+    limits: Rows,
     points: WordArray,
     position: int,
-    rows: NDArray[np.float32],
+    rows: Rows,
     drafts: NDArray[np.int64],
     near: NDArray[np.float64],
 ) -> tuple[int, int, int, int, int]:
@@ -274,79 +274,76 @@ def decide(
                         break
             else:
                 is_near = False
-            if not is_near:
-                if units >= least:
-                    if known[POINT_KNOWN] == 1:
-                        drafts[COLUMN, drafted], drafts[ROW, drafted], drafts[SHARE, drafted] = around(known[POINT_X], turn), known[POINT_Y], 0
-                        last_x, last_y, placed, slack = drafts[COLUMN, drafted], drafts[ROW, drafted], True, _FAR
-                        taken += two if per == 3 and units > most_wide else one
-                    else:
-                        used = two if per == 3 and not wide else one
-                        settled, inside, side = REJECTED, _ONE, _ONE
-                        cos_rho, sin_rho, half = _ONE, _ZERO, _ZERO
-                        log_most = quick.log_cosh(_QUARTER * per_radian) if wide else _ZERO
-                        while taken + used <= np.uint64(made):
-                            word = int(taken) * per
-                            e, reach = keeps[taken], reaches[taken]
-                            if fixed:
-                                margin, bound, side = e, _ZERO, reach
-                            elif wide:
-                                cos_rho, sin_rho = cos_arcs[taken], sin_arcs[taken]
-                                if narrow_made:  # the opinions are for another scale
-                                    e, reach, cos_rho, sin_rho = quick.wide_try(points[word], points[word + 1])
-                                # logarithms of what the exponential is compared with: that of keeping either point, and that of keeping this one
-                                level = reach * per_radian
-                                margin, likely = e - log_most + quick.log_cosh(level), e - log_most - _LN2 + level
-                                bound = (_ONE + e) * level_error
-                                bound = bound if abs(likely) > bound else _FAR
-                                side = _ONE if likely > _ZERO else -_ONE
-                                cos_rho, sin_rho = side * cos_rho, side * sin_rho
-                            else:
-                                if not narrow_made:
-                                    e, reach = quick.narrow_try(points[word], points[word + 1], points[word + 3])
-                                half = _HALF * short * short_shrink * reach
-                                longest_arc = _HALF * (short * (e + reach) - short_lead)
-                                margin = quick.sine(min(max(longest_arc, _ZERO), _QUARTER)) - half
-                                bound = short * (_TWO + e + reach) * exponential_error + arc_error
-                                inside = max(_ONE - half * half, _ZERO)
-                                cos_rho, sin_rho = inside - half * half, _TWO * half * np.float32(np.sqrt(inside))
-                            settled = SETTLED if margin > _ZERO else REJECTED
-                            if not abs(margin) > bound:
-                                scale = scale_of(units, times_units)
-                                four = points[fourth_word(word, scale)]
-                                settled, exact_side = arc_kept(scale, points[word], points[word + 1], four, shrink, lead)
-                                cos_exact, sin_exact, _ = arc(scale, points[word], four, shrink, exact_side)
-                                cos_rho, sin_rho, inside, side = np.float32(cos_exact), np.float32(sin_exact), _ONE, np.float32(exact_side)
-                            if settled != REJECTED:
-                                break
-                            taken += used
-                        if settled != SETTLED:
-                            # what was tried is settled: go on from here with further words, or with whole numbers
-                            why = NEEDS_POINTS if settled == REJECTED else UNSETTLED_POINT
-                            known[TEST_KNOWN], known[NEAR] = 1, 0
+            if not is_near and units >= least:
+                if known[POINT_KNOWN] == 1:
+                    drafts[COLUMN, drafted], drafts[ROW, drafted], drafts[SHARE, drafted] = around(known[POINT_X], turn), known[POINT_Y], 0
+                    last_x, last_y, placed, slack = drafts[COLUMN, drafted], drafts[ROW, drafted], True, _FAR
+                    taken += two if per == 3 and units > most_wide else one
+                else:
+                    used = two if per == 3 and not wide else one
+                    settled, inside, side = REJECTED, _ONE, _ONE
+                    cos_rho, sin_rho, half = _ONE, _ZERO, _ZERO
+                    log_most = quick.log_cosh(_QUARTER * per_radian) if wide else _ZERO
+                    while taken + used <= np.uint64(made):
+                        word = int(taken) * per
+                        e, reach = keeps[taken], reaches[taken]
+                        if fixed:
+                            margin, bound, side = e, _ZERO, reach
+                        elif wide:
+                            cos_rho, sin_rho = cos_arcs[taken], sin_arcs[taken]
+                            if narrow_made:  # the opinions are for another scale
+                                e, reach, cos_rho, sin_rho = quick.wide_try(points[word], points[word + 1])
+                            # logarithms of what the exponential is compared with: that of keeping either point, and that of keeping this one
+                            level = reach * per_radian
+                            margin, likely = e - log_most + quick.log_cosh(level), e - log_most - _LN2 + level
+                            bound = (_ONE + e) * level_error
+                            bound = bound if abs(likely) > bound else _FAR
+                            side = _ONE if likely > _ZERO else -_ONE
+                            cos_rho, sin_rho = side * cos_rho, side * sin_rho
+                        else:
+                            if not narrow_made:
+                                e, reach = quick.narrow_try(points[word], points[word + 1], points[word + 3])
+                            half = _HALF * short * short_shrink * reach
+                            longest_arc = _HALF * (short * (e + reach) - short_lead)
+                            margin = quick.sine(min(max(longest_arc, _ZERO), _QUARTER)) - half
+                            bound = short * (_TWO + e + reach) * exponential_error + arc_error
+                            inside = max(_ONE - half * half, _ZERO)
+                            cos_rho, sin_rho = inside - half * half, _TWO * half * np.float32(np.sqrt(inside))
+                        settled = SETTLED if margin > _ZERO else REJECTED
+                        if not abs(margin) > bound:
+                            scale = scale_of(units, times_units)
+                            four = points[fourth_word(word, scale)]
+                            settled, exact_side = arc_kept(scale, points[word], points[word + 1], four, shrink, lead)
+                            cos_exact, sin_exact, _ = arc(scale, points[word], four, shrink, exact_side)
+                            cos_rho, sin_rho, inside, side = np.float32(cos_exact), np.float32(sin_exact), _ONE, np.float32(exact_side)
+                        if settled != REJECTED:
                             break
-                        if testing:
-                            cos_lon, sin_lon, up, flat = cos_lons[j], sin_lons[j], ups[j], flats[j]
-                            north = sin_rho * sin_turns[taken]
-                            out, east = cos_rho * flat - north * up, sin_rho * cos_turns[taken]
-                            near_x, near_y, near_z = out * sin_lon + east * cos_lon, cos_rho * up + north * flat, out * cos_lon - east * sin_lon
-                            slack = short_loose if inside > least_inside else _FAR
-                        drafts[COLUMN, drafted], drafts[ROW, drafted], drafts[SHARE, drafted] = _lattice(xs[i], step), _lattice(ys[i], step), units
-                        drafts[WORD, drafted], drafts[SIDE, drafted] = np.int64(taken) * per, np.int64(side)
-                        placed = False
                         taken += used
-                    drafts[SAMPLE, drafted] = i
-                    drafted += 1
-                    ring = head + length
-                    ring -= slots if ring >= slots else np.int64(0)
-                    state[RING + ring], state[RING + slots + ring] = i + offset, tracked
-                    length += 1
-                    spent += tracked
-                    has = True
-                if traced:
-                    trace[i] = units if units >= least else STARVED
-            elif traced:
-                trace[i] = REPEATED
+                    if settled != SETTLED:
+                        # what was tried is settled: go on from here with further words, or with whole numbers
+                        why = NEEDS_POINTS if settled == REJECTED else UNSETTLED_POINT
+                        known[TEST_KNOWN], known[NEAR] = 1, 0
+                        break
+                    if testing:
+                        cos_lon, sin_lon, up, flat = cos_lons[j], sin_lons[j], ups[j], flats[j]
+                        north = sin_rho * sin_turns[taken]
+                        out, east = cos_rho * flat - north * up, sin_rho * cos_turns[taken]
+                        near_x, near_y, near_z = out * sin_lon + east * cos_lon, cos_rho * up + north * flat, out * cos_lon - east * sin_lon
+                        slack = short_loose if inside > least_inside else _FAR
+                    drafts[COLUMN, drafted], drafts[ROW, drafted], drafts[SHARE, drafted] = _lattice(xs[i], step), _lattice(ys[i], step), units
+                    drafts[WORD, drafted], drafts[SIDE, drafted] = np.int64(taken) * per, np.int64(side)
+                    placed = False
+                    taken += used
+                drafts[SAMPLE, drafted] = i
+                drafted += 1
+                ring = head + length
+                ring -= slots if ring >= slots else np.int64(0)
+                state[RING + ring], state[RING + slots + ring] = i + offset, tracked
+                length += 1
+                spent += tracked
+                has = True
+            if traced:
+                trace[i] = REPEATED if is_near else (units if units >= least else STARVED)
             known[TEST_KNOWN], known[NEAR], known[POINT_KNOWN] = 0, 0, 0
             test += more_tests
             due = i + skip

@@ -183,6 +183,7 @@ class _Run:
         self.sphere = bool(plan.whole[step.SPHERE])
         self.drafting = self.sphere and after in (step.NOTHING, step.CLAMP) and len(states) == 1
         self.near = np.array([0.0, 0.0, 0.0, np.inf])
+        self._spare: list[NDArray[np.int64]] = []  # arrays of drafts to be used again
 
     def make_tests(self, words: WordArray) -> Numbers:
         real = self.plan.real
@@ -228,7 +229,9 @@ class _Run:
         tests, points = self.draws.tests, self.draws.points
         limits, rows = cast("block.Rows", tests.numbers), cast("block.Rows", points.numbers)
         while True:
-            drafts = np.empty((block.DRAFT, len(points.words) // points.per + 1), dtype=np.int64)
+            most = len(points.words) // points.per + 1
+            spare = self._spare.pop() if self._spare else None
+            drafts = spare if spare is not None and spare.shape[1] >= most else np.empty((block.DRAFT, most), dtype=np.int64)
             done, tests.position, points.position, why, count = block.decide(
                 self.x_deg[0], self.y_deg[0], self.valid[0], done, self.states[0], self.plan.whole, self.plan.real, self.known, self.trace,
                 tests.words, tests.position, limits, points.words, points.position, rows, drafts, self.near,
@@ -255,6 +258,7 @@ class _Run:
             lines[block.COLUMN, placed], lines[block.ROW, placed], lines[block.SHARE, placed] = step.around(found[0], int(whole[step.TURN])), found[1], 0
             placed += 1
         block.show(self.x_deg[0], self.y_deg[0], self.valid[0], drafts.begin, drafts.end, lines, drafts.count, float(real[step.STEP]))
+        self._spare.append(lines)
 
     def settle(self, drafts: Drafts) -> None:
         if drafts.count:
