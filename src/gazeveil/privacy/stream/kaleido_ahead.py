@@ -33,7 +33,7 @@ Make: TypeAlias = Callable[[WordArray], Numbers]
 #: Records made at a time, how many times ahead, and slots from which on a second thread is worth its start.
 CHUNK, CHUNKS, MANY = 32768, 3, 16384
 
-_FEW = 256
+_FEW = 64  # a session stays small when it is pickled
 _NO_WORDS = np.empty(0, dtype=np.uint64)
 
 
