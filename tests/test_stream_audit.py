@@ -29,7 +29,8 @@ def test_honest_noise_is_not_refuted_but_seen(text: str) -> None:
     assert not result.refuted
     assert result.epsilon_claimed is not None
     assert result.epsilon_lower is not None
-    assert 0.2 * result.epsilon_claimed < result.epsilon_lower <= result.epsilon_claimed
+    # what 20,000 trials see varies: the least powerful of these audits sees 0.24 of the claim on average, with a standard deviation of 0.03
+    assert 0.1 * result.epsilon_claimed < result.epsilon_lower <= result.epsilon_claimed
 
 
 @pytest.mark.parametrize("text", ["temporal:K=3", "spatial:L=64", "spatial-equal-area:L=2", "smoothing:", "kalman:", "gaussian:sigma_deg=1,reading=published"])
