@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import gazeveil
@@ -24,17 +26,14 @@ from gazeveil.privacy.stream.supply import Bits
         "chain:stages=temporal(K=3)+gaussian(sigma_deg=5;w=30)",
     ],
 )
-def test_honest_noise_is_not_refuted_but_seen(text: str) -> None:
-    seen = []
-    for _ in range(3):
-        result = gazeveil.audit(text, trials=20_000)
-        assert not result.refuted
-        assert result.epsilon_claimed is not None
-        assert result.epsilon_lower is not None
-        assert result.epsilon_lower <= result.epsilon_claimed
-        seen.append(result.epsilon_lower / result.epsilon_claimed)
-    # what 20,000 trials see varies: 0.24 to 0.34 of the claim on average, now and then 0.11
-    assert max(seen) > 0.1
+def test_honest_noise_is_not_refuted_but_seen(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # how much 20,000 trials see varies from run to run, so the keys of the noise are those of a test
+    monkeypatch.setattr(os, "urandom", np.random.default_rng(1).bytes)
+    result = gazeveil.audit(text, trials=20_000)
+    assert not result.refuted
+    assert result.epsilon_claimed is not None
+    assert result.epsilon_lower is not None
+    assert 0.2 * result.epsilon_claimed < result.epsilon_lower <= result.epsilon_claimed
 
 
 @pytest.mark.parametrize("text", ["temporal:K=3", "spatial:L=64", "spatial-equal-area:L=2", "smoothing:", "kalman:", "gaussian:sigma_deg=1,reading=published"])
