@@ -15,7 +15,7 @@ from gazeveil.attacks.attack import Attack, Scores
 from gazeveil.errors import DataError
 from gazeveil.features.material import Material
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.guarantee import no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.release import Release
 from gazeveil.utility.utility import Utility, UtilityResult
@@ -175,5 +175,5 @@ class Blackout(Mechanism[Any]):
 
     def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
         lost = [r.with_(valid=np.zeros(len(r), dtype=bool), x_deg=np.full(len(r), np.nan), y_deg=np.full(len(r), np.nan), labels={}) for r in data]
-        promise = Guarantee("none", "recording", "none", mechanism=self.name, status="empirical", reason="a test")
+        promise = no_promise(self.name, "a test")
         return Release(Cohort(lost, data.people), promise, self.provenance(seed))

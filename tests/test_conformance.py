@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +11,9 @@ from gazeveil.errors import ParameterError
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy import registry
 from gazeveil.privacy.conformance import conform
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.guarantee import Change, Guarantee, Loss
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.registry import mechanism, register
 from gazeveil.privacy.release import Release
 
@@ -47,7 +47,7 @@ def test_every_table_map_people_and_cohort_mechanism_is_in_the_list() -> None:
 
 
 def guarantee(status: str = "proved") -> Guarantee:
-    return Guarantee("epsilon-dp", "user", "x", {"epsilon": Fraction(1)}, mechanism="bad", status=status, reason="proofs/none.md")
+    return Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure(1)), Change.person(), mechanism="bad", status=status, reason="proofs/none.md")
 
 
 @dataclass(frozen=True)

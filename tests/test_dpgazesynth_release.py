@@ -1,5 +1,6 @@
 """Releases of DPGazeSynth: synthetic recordings like real ones, with the promise of a window, and closer to the truth than what they are compared with."""
 
+import math
 import pickle
 from dataclasses import replace
 from fractions import Fraction
@@ -11,6 +12,7 @@ import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Handle
+from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import DPGazeSynth, DPGazeSynthOneReport, Synthesis, _private, collect
 from gazeveil.privacy.synthesis.dpgazesynth.one_report import public_zones
 from gazeveil.privacy.synthesis.dpgazesynth.places import degrees, noisy_starts
@@ -159,15 +161,20 @@ def test_the_guarantee_is_of_a_window_and_says_what_a_person_loses(cohort: Cohor
     assert (g.definition, g.unit, g.status, g.epsilon) == ("epsilon-w-r-t-dp", "window", "proved", 1)
     assert g.numbers["w_samples"] == 30
     assert float(g.numbers["r_deg"]) == pytest.approx(3 * SCREEN.height_deg / 60)
-    # two recordings of 7.3 s: 15 windows each
-    assert g.user == {"epsilon": 30}
-    assert "begins at most r degrees in the plane of the two angles" in str(g)
+    # Two recordings of 7.3 s are 15 windows each; replacing a person moves their beginnings across the whole screen.
+    steps = math.ceil(math.hypot(SCREEN.width_deg, SCREEN.height_deg) / float(g.numbers["r_deg"]))
+    assert g.user == {"epsilon": 30 * (Fraction(2, 5) + Fraction(3, 5) * steps)}
+    assert g.map(Change.person(move_deg=g.numbers["r_deg"])).epsilon == 30
+    # Samples in a row that are no window of the grid touch one more.
+    assert g.map(Change.window(30, move_deg=g.numbers["r_deg"])).epsilon == 2
+    assert "begins at most" in str(g)
+    assert "in the plane of the two angles" in str(g)
     refuted = gazeveil.mechanism("dpgazesynth", epsilon=1, reading="published").release(cohort).guarantee
     assert refuted.status == "refuted"
     assert refuted.epsilon is None
     assert "number of fixations" in str(refuted)
     wide = gazeveil.mechanism("dpgazesynth", epsilon=1, r_deg=60).release(cohort).guarantee
-    assert "replaced by anything else;" in str(wide)
+    assert wide.user == {"epsilon": 30}
     assert "along a great circle" in str(gazeveil.mechanism("dpgazesynth", epsilon=1).release(gazeveil.simulate(1, 1, 3, 60, seed=1)).guarantee)
 
 
@@ -182,9 +189,13 @@ def test_shuffling_is_a_number_of_its_own_and_only_where_the_theorem_holds(cohor
     assert float(values[2] or 0) >= float(formula)
     mechanism = DPGazeSynthOneReport(1)
     plan = mechanism.scheme().plan(SCREEN, 100.0)
-    assert "honest shuffler" in str(mechanism.promise([plan], 100_000, 10))
-    assert "shuffler" not in str(mechanism.promise([plan], 100, 10))
-    assert mechanism.promise([plan], 100_000, 10).epsilon == 1
+    many = mechanism.promise([("p", plan, 100_000 * plan.samples)])
+    # Even and odd windows answer different questions, so a window hides among half of them.
+    assert "at least 50000 answer the same questions" in str(many)
+    assert "epsilon = 0.0331 with delta" in str(many)
+    assert "shuffler" not in str(mechanism.promise([("p", plan, 100 * plan.samples)]))
+    assert "shuffler" not in str(mechanism.promise([(f"p{i}", plan, 10) for i in range(100_000)])), "of one window each, none has an odd number"
+    assert many.epsilon == 1
 
 
 def test_zones_follow_the_public_number_of_windows_alone() -> None:

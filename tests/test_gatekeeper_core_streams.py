@@ -385,10 +385,11 @@ def test_what_samples_cost() -> None:
     published = gazeveil.mechanism("kaleido:epsilon=1,w=20,r_deg=2,reading=published").promise(100.0, Sphere())  # type: ignore[attr-defined]
     assert published.status != "proved"
     assert cost_of(published, 7) == ("samples", 7)
-    from gazeveil.privacy.guarantee import Guarantee
+    from gazeveil.privacy.guarantee import Change, Guarantee, Loss
+    from gazeveil.privacy.promise.privacy_map import UnitMap
 
     with pytest.raises(Denied):
-        cost_of(Guarantee("epsilon-dp", "user", "x", {"epsilon": Fraction(1)}, mechanism="m"), 5)
+        cost_of(Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure(1)), Change.person(), mechanism="m"), 5)
 
 
 def test_the_thread_of_the_ledger_ends_with_the_gatekeeper() -> None:

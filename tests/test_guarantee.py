@@ -1,6 +1,7 @@
 import json
 import math
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -11,34 +12,32 @@ from hypothesis import strategies as st
 
 import gazeveil
 from gazeveil.errors import ParameterError
-from gazeveil.privacy.accounting import (
-    BudgetError,
-    Filter,
-    Odometer,
-    compose,
-    epsilon_of_gaussian,
-    epsilon_of_rdp,
-    epsilon_of_rho,
-    rdp_of_laplace,
-    rho_of_epsilon,
-)
+from gazeveil.privacy.accounting import BudgetError, Filter, Odometer, compose
 from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.exactly import exact, round_up, shown
 from gazeveil.privacy.guarantee import Guarantee, no_promise
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.conversions import epsilon_of_gaussian, epsilon_of_rdp, epsilon_of_rho, rdp_of_laplace, rho_of_epsilon
+from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.privacy_map import UnitMap
 
-ONE_PERSON = "everything of one person is replaced"
 
-
-def pure(epsilon: Fraction | int, unit: str = "user", user: Fraction | None = None, **more: object) -> Guarantee:
-    numbers = {"epsilon": Fraction(epsilon)}
-    return Guarantee("epsilon-dp", unit, ONE_PERSON, numbers, {} if user is None else {"epsilon": user}, mechanism="lpa (corrected)", **more)  # type: ignore[arg-type]
+def pure(epsilon: Fraction | int, unit: str = "user", person: int | None = None, delta_num: Fraction = Fraction(0), **more: object) -> Guarantee:
+    """Epsilon for one unit, of which a person has so many."""
+    losses = UnitMap.of(unit, Loss.pure(Fraction(epsilon), delta_num), rows=32 if unit == "chunk" else None)
+    losses = losses if person is None else losses.lift("user", person)
+    return Guarantee("epsilon-dp", losses, Change(unit, rows=losses.rows), mechanism="lpa (corrected)", **more)  # type: ignore[arg-type]
 
 
 def zcdp(rho: Fraction | int) -> Guarantee:
-    return Guarantee("rho-zcdp", "user", ONE_PERSON, {"rho": Fraction(rho)}, mechanism="heatmap-gaussian (corrected)")
+    return Guarantee("rho-zcdp", UnitMap.of("user", Loss.concentrated(Fraction(rho))), Change.person(), mechanism="heatmap-gaussian (corrected)")
 
 
-K4 = Guarantee("k-anonymity", "user", ONE_PERSON, {"k": Fraction(4)}, mechanism="k-same-select (corrected)")
+def approximate(delta: Fraction, delta_num: Fraction = Fraction(0)) -> Guarantee:
+    return Guarantee("epsilon-delta-dp", UnitMap.of("user", Loss.approximate(1, delta, delta_num)), Change.person())
+
+
+K4 = Guarantee("k-anonymity", counts={"k": Fraction(4)}, mechanism="k-same-select (corrected)")
 
 
 # --- exact numbers ---------------------------------------------------------------------------------------------------------------
@@ -79,9 +78,7 @@ def test_numbers_print_as_people_read_them() -> None:
 
 
 def test_a_proved_promise_says_everything_in_words() -> None:
-    text = str(
-        pure(Fraction(1, 10), "recording-feature", Fraction(48, 10), assumptions=("bounds are public",), not_covered=("lengths",), reason="proofs/lpa.md")
-    )
+    text = str(pure(Fraction(1, 10), "recording-feature", 48, assumptions=("bounds are public",), not_covered=("lengths",), reason="proofs/lpa.md"))
     for part in (
         "promises",
         "epsilon = 0.1",
@@ -102,6 +99,8 @@ def test_what_is_not_proved_never_shows_a_number_as_its_own(status: str) -> None
     assert g.epsilon_claimed == 1
     assert "promises" not in str(g)
     assert "because" in str(g)
+    with pytest.raises(PromiseError, match="What is not proved bounds nothing"):
+        g.map(Change.person())
 
 
 def test_a_refuted_claim_says_that_nothing_is_promised() -> None:
@@ -120,61 +119,68 @@ def test_no_promise_prints_no_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("make", "message"),
     [
-        (("epsilon-dp", "user", "x", {}), "a mapping with 'epsilon'"),
-        (("epsilon-dp", "user", "x", {"epsilon": 0.5}), "a Fraction: budgets are exact"),
-        (("epsilon-dp", "person", "x", {"epsilon": Fraction(1)}), "'unit' parameter of Guarantee must be one of"),
-        (("dp", "user", "x", {}), "'definition' parameter of Guarantee must be one of"),
+        (lambda: Guarantee("epsilon-dp"), "given with a change for epsilon-dp"),
+        (lambda: Loss("pure", 0.5), "a Fraction: budgets are exact"),  # type: ignore[arg-type]
+        (lambda: Change("person"), "'unit' parameter of Change must be one of"),
+        (lambda: Guarantee("dp"), "'definition' parameter of Guarantee must be one of"),
+        (lambda: Guarantee("rho-zcdp", UnitMap.of("user", Loss.pure(1)), Change.person()), "such that it has 'rho'"),
+        (lambda: Guarantee("none"), "There is nothing to prove"),
+        (lambda: Change.window(), "given for a window, or seconds instead"),
+        (lambda: Change.window(10, seconds=1), "given for a window, or seconds instead"),
+        (lambda: Loss("pure", Fraction(1), Fraction(1, 10)), "0 where the measure is pure"),
     ],
 )
-def test_a_guarantee_that_says_too_little_is_refused(arguments: tuple[object, ...], message: str) -> None:
+def test_a_guarantee_that_says_too_little_or_too_much_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        Guarantee(*arguments)  # type: ignore[arg-type]
+        make()
     with pytest.raises(ParameterError, match="given where the status is not proved"):
         pure(1).with_status("refuted", "")
 
 
 def test_guarantees_travel_and_serialise() -> None:
-    g = pure(Fraction(1, 3), user=Fraction(2))
+    g = pure(Fraction(1, 3))
     back = pickle.loads(pickle.dumps(g))
     assert str(back) == str(g)
     assert json.loads(json.dumps(g.figures()))["numbers"] == {"epsilon": "1/3"}
 
 
 def test_numerical_error_is_part_of_delta() -> None:
-    g = Guarantee("epsilon-delta-dp", "user", "x", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}, delta_num=Fraction(1, 10**9))
+    g = approximate(Fraction(1, 10**6), Fraction(1, 10**9))
     assert g.delta == Fraction(1, 10**6) + Fraction(1, 10**9)
     assert "Finite arithmetic adds at most 1e-09 to delta" in str(g)
     # Rounded up, never down; and what is nothing to anybody is kept and not printed.
-    assert "at most 1.3e-09 to delta" in str(replace(g, delta_num=Fraction(121, 10**11)))
-    tiny = replace(g, delta_num=Fraction(1, 2**900))
+    assert "at most 1.3e-09 to delta" in str(approximate(Fraction(1, 10**6), Fraction(121, 10**11)))
+    tiny = approximate(Fraction(1, 10**6), Fraction(1, 2**900))
     assert "Finite" not in str(tiny)
     assert tiny.delta == Fraction(1, 10**6) + Fraction(1, 2**900)
 
 
 def test_a_delta_is_part_of_what_a_change_may_do() -> None:
-    g = Guarantee("epsilon-delta-dp", "user", "x", {"epsilon": Fraction(1), "delta": Fraction(1, 1000)})
+    g = approximate(Fraction(1, 1000))
     assert "by a factor of at most 2.719, and by at most 0.001 more." in str(g)
     # A rho is put into the words people know.
     assert "differential privacy with epsilon = about 7.767" in str(zcdp(1))
 
 
-@pytest.mark.parametrize("numbers", [{"numbers": {"epsilon": Fraction(-1)}}, {"user": {"epsilon": Fraction(-1)}}, {"delta_num": Fraction(-1, 10**9)}])
+@pytest.mark.parametrize("numbers", [{"amount": Fraction(-1)}, {"delta": Fraction(-1, 10)}, {"delta_num": Fraction(-1, 10**9)}])
 def test_a_negative_budget_would_be_a_refund(numbers: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match="must be at least 0"):
-        replace(pure(1), **numbers)  # type: ignore[arg-type]
+        replace(Loss.pure(1), **numbers)  # type: ignore[arg-type]
 
 
 def test_a_guarantee_cannot_be_changed_after_the_fact() -> None:
-    clauses, numbers = ["bounds are public"], {"epsilon": Fraction(1)}
-    g = Guarantee("epsilon-dp", "user", "x", numbers, assumptions=clauses)  # type: ignore[arg-type]
+    clauses, counts = ["bounds are public"], {"k": Fraction(4)}
+    g = Guarantee("k-anonymity", counts=counts, assumptions=clauses)  # type: ignore[arg-type]
     clauses.clear()
-    numbers["epsilon"] = Fraction(0)
+    counts["k"] = Fraction(100)
     assert g.assumptions == ("bounds are public",)
-    assert g.epsilon == 1
+    assert g.k == 4
     with pytest.raises(TypeError):
-        g.numbers["epsilon"] = Fraction(0)  # type: ignore[index]
+        g.counts["k"] = Fraction(100)  # type: ignore[index]
+    dict(pure(1).numbers)["epsilon"] = Fraction(0)
+    assert pure(1).epsilon == 1
 
 
 # --- composition -----------------------------------------------------------------------------------------------------------------
@@ -189,17 +195,17 @@ def test_the_same_people_add_up_and_disjoint_people_take_the_largest() -> None:
 
 
 def test_units_are_lifted_to_the_person_or_refused() -> None:
-    small = pure(Fraction(1, 100), "recording-feature", Fraction(48, 100))
+    small = pure(Fraction(1, 100), "recording-feature", 48)
     assert compose([small, pure(1)]).epsilon == Fraction(148, 100)
     assert compose([small, small]).unit == "recording-feature"
     assert compose([small, small]).user["epsilon"] == Fraction(96, 100)
-    with pytest.raises(BudgetError, match="does not say what that adds up to"):
+    with pytest.raises(BudgetError, match="what that adds up to for a user is not known"):
         compose([pure(1, "chunk"), pure(1)])
 
 
 def test_disjoint_people_never_take_a_maximum_below_the_person() -> None:
     # The trap of the papers: chunks of one person are not different people.
-    chunk = pure(Fraction(1, 2), "chunk", Fraction(10))
+    chunk = pure(Fraction(1, 2), "chunk", 20)
     assert compose([chunk, chunk], people="disjoint", partition="data-independent").epsilon == 10
 
 
@@ -311,16 +317,16 @@ def test_chunks_of_different_sizes_do_not_add_up_to_one_chunk() -> None:
         take = account.add if isinstance(account, Odometer) else lambda g, a=account: a.spend([g])
         take(parts[0])
         take(parts[0])
-        with pytest.raises(BudgetError, match="speak of another chunk"):
-            take(parts[1])
+        take(parts[1])
+        # A chunk of 8 rows lies across two chunks of 6.
+        assert (account.reading()[0] if isinstance(account, Odometer) else account.spent) == 2 + 2
 
 
-def test_a_person_s_promise_needs_all_its_numbers() -> None:
-    # Delta adds up over a person's units as epsilon does: a guarantee that does not say to what is not lifted.
-    numbers = {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}
-    g = Guarantee("epsilon-delta-dp", "chunk", "one chunk", numbers, {"epsilon": Fraction(20)}, mechanism="x")
-    with pytest.raises(BudgetError, match="does not say what that adds up to"):
-        compose([g, pure(1)])
+def test_a_lift_needs_the_number_it_needs() -> None:
+    with pytest.raises(PromiseError, match="without knowing how many"):
+        UnitMap.of("chunk", Loss.pure(1), rows=32).lift("user", None)
+    with pytest.raises(PromiseError, match="not known"):
+        pure(1, "chunk").map(Change.person())
 
 
 def test_several_releases_are_taken_whole_or_not_at_all() -> None:
@@ -342,7 +348,7 @@ def test_a_filter_in_rho_charges_pure_releases_too_and_counts_numerical_error() 
     assert "numerical error" in decision.reason
     with pytest.raises(BudgetError, match="Use an account in rho"):
         Filter(1).ask(zcdp(1))
-    with pytest.raises(BudgetError, match="This account is about recording"):
+    with pytest.raises(BudgetError, match="This account is about a recording"):
         Filter(1, unit="recording").ask(pure(1))
 
 

@@ -11,8 +11,9 @@ from scipy.special import ndtr
 from gazeveil import Recording, Sphere
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gaze.geometry import angle_deg
-from gazeveil.privacy.accounting import BudgetError, epsilon_of_gaussian
+from gazeveil.privacy.accounting import BudgetError
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.promise.conversions import epsilon_of_gaussian
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.chain import Chain, parse_stages, side_by_side
 from gazeveil.privacy.stream.downsample import equal_area_rows
@@ -86,7 +87,7 @@ def test_the_account_is_that_of_the_theory() -> None:
         assert 1 <= float(g.rho) / (60 * r**2 / (2 * sigma**2)) < 1.003
         assert float(epsilon_of_gaussian(g.rho, Fraction(1, 10**6))) == pytest.approx(epsilon, rel=0.01)
     one = Gaussian(10, w=1).promise(60.0, SPHERE)
-    assert (one.unit, one.rho) == ("sample", one.numbers["rho_sample"])
+    assert (one.unit, one.rho) == ("sample", Lattice.of(Fraction(10)).rho(Fraction(1)))
 
 
 def test_rho_bounds_every_pair_of_neighbours_and_is_nearly_reached() -> None:
@@ -141,11 +142,11 @@ def test_detected_releases_are_never_closer_than_promised() -> None:
         jumps = np.repeat(rng.uniform(20, 160, (60, 2)), rng.integers(1, 20, 60), axis=0)
         valid = rng.random(len(jumps)) > 0.1
         r = Recording("p", "s", np.arange(len(jumps)) * 10**7, *jumps.T, valid, rate_hz=100.0)
-        out = released("gaussian-fixation:sigma_deg=5", r)
+        out = released("gaussian-fixation:sigma_deg=5,changes=detected", r)
         x = out.x_deg[out.valid]
         at = np.flatnonzero(out.valid)
         changes = at[1:][np.diff(x) != 0]
-        assert np.diff(changes).min(initial=99) >= mechanism("gaussian-fixation:sigma_deg=5").ticks(100.0)
+        assert np.diff(changes).min(initial=99) >= mechanism("gaussian-fixation:sigma_deg=5,changes=detected").ticks(100.0)
 
 
 def test_the_clock_draws_once_per_slot_whatever_gaze_does() -> None:
@@ -160,7 +161,7 @@ def test_the_clock_draws_once_per_slot_whatever_gaze_does() -> None:
     # 22 samples in a row can hold the first good sample of three slots of 20 (a late one, 20, and one), 21 of two
     for w, releases in ((1, 1), (2, 2), (21, 2), (22, 3), (42, 4)):
         promise = mechanism("gaussian-fixation", sigma_deg=1, changes="clock", slot_s=0.2, w=w).promise(100.0, SPHERE)
-        assert promise.rho == releases * promise.numbers["rho_fixation"]
+        assert promise.rho == releases * Lattice.of(Fraction(1)).rho(Fraction(1))
 
 
 # --- temporal -----------------------------------------------------------------------------------------------------------------------
@@ -342,12 +343,13 @@ def test_what_follows_noise_is_free_and_what_precedes_it_is_accounted() -> None:
     plain = Gaussian(5, r_deg=1, w=30).promise(100.0, SPHERE)
     after = Chain("gaussian(sigma_deg=5;w=30)+temporal(K=3)+smoothing()+gaussian(sigma_deg=1)").promise(100.0, SPHERE)
     assert (after.rho, after.numbers["w_samples"], after.status) == (plain.rho, 30, "proved")
+    sample = Lattice.of(Fraction(5)).rho(Fraction(1))
     decimated = Chain("temporal(K=4)+gaussian(sigma_deg=5;w=30)").promise(100.0, SPHERE)
     # 30 samples in a row hold at most 8 of every fourth
-    assert decimated.rho == 8 * plain.numbers["rho_sample"]
+    assert decimated.rho == 8 * sample
     assert decimated.numbers["w_samples"] == 30
     held = Chain("temporal(K=4;hold=True)+gaussian(sigma_deg=5;w=30)").promise(100.0, SPHERE)
-    assert held.rho == 32 * plain.numbers["rho_sample"]
+    assert held.rho == 32 * sample
     snapped = Chain("spatial(L=64)+gaussian(sigma_deg=5;w=1)").promise(100.0, SPHERE)
     assert snapped.rho is not None
     assert snapped.rho > Lattice.of(Fraction(5)).rho(Fraction(1) + 6)

@@ -196,7 +196,7 @@ def test_sharing_a_budget_makes_the_noise_larger_by_the_number_of_shares():
 def test_the_lpa_guarantee_reads_as_one_true_text():
     text = str(mechanism("lpa:epsilon=1").release(table([40, 40])).guarantee)
     assert "epsilon = 1 for one feature of one recording" in text
-    assert "adds up to epsilon = 2" in text
+    assert "everything of one person: epsilon = 2" in text
     assert "the length of 40 rows is public (it was taken from the longest recording)" in text
     assert "proofs/lpa.md" in text
 

@@ -186,7 +186,7 @@ def test_noise_on_the_histograms_is_discrete_laplace_of_twice_the_weight_over_ep
 def test_the_budget_is_shared_by_features_and_tasks(per, user):
     g = Marginals(2, per=per).release(made(stimuli=("a", "b", "c"))).guarantee
     assert (g.unit, g.epsilon, g.status) == (per, 1, "proved")
-    assert g.user == ({} if per == "user" else {"epsilon": Fraction(user)})
+    assert g.user == {"epsilon": Fraction(user)}
 
 
 def test_shape_and_names_of_a_corrected_release_are_public():

@@ -18,7 +18,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import free, write
 from gazeveil.privacy.noise.rng import source
 from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.mechanism import most_windows, synthetic
+from gazeveil.privacy.synthesis.dpgazesynth.mechanism import synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.messages import Buffer
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model
 
@@ -58,8 +58,7 @@ def command(
     key, reports = source(seed, "curate").take(2).tobytes(), curator.in_order()
     drawn = Cohort([synthetic(curator.scheme, model, r, chosen.moves, key) for r in track(reports, len(reports), "Drawing")])
     write(drawn, out / "recordings")
-    plans = [curator.scheme.plan(r.head.space, r.head.rate_hz) for r in reports]
-    promise = chosen.promise(plans, curator.windows, most_windows(reports))
+    promise = chosen.promise((r.head.person, curator.scheme.plan(r.head.space, r.head.rate_hz), r.head.samples) for r in reports)
     say.print(
         f"{counted(taken, 'message')} about {counted(curator.windows, 'window')} of {counted(len(drawn.people), 'person')}; "
         f"{sum(curator.refused.values())} refused.",

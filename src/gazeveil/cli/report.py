@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -52,8 +51,7 @@ def command(
     if pseudonym is not None and len(people) > 1:
         raise DataError(f"--as names one person, and these recordings are of {len(people)}. Report them one by one.")
     scheme, streams = chosen.scheme(), Streams(seed, chosen.name, chosen.reading)
-    plans: list[Plan] = []
-    windows: Counter[str] = Counter()
+    reported: list[tuple[str, Plan, int]] = []
     seen: set[tuple[str, str, str, str]] = set()
     size = 0
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -67,22 +65,21 @@ def command(
                 if public.space is not None and isinstance(named.space, Sphere) != (public.space == "sphere"):
                     raise DataError(f"The {named.title} is not about a {public.space}, as {parameters} says messages are. Give --screen, or ask the curator.")
                 size += file.write(message(scheme, str(chosen), named, streams.of(*named.key)))
-                plans.append(scheme.plan(named.space, named.rate_hz))
-                windows[named.person] += -(-len(named) // plans[-1].samples)
+                reported.append((named.person, scheme.plan(named.space, named.rate_hz), len(named)))
     except BaseException:
         # Half a file would be sent, and the rest reported again.
         out.unlink(missing_ok=True)
         raise
-    if not plans:
+    if not reported:
         out.unlink()
         raise DataError("There are no recordings to report.")
-    total = sum(windows.values())
-    promise = chosen.promise(plans, total, max(windows.values()))
+    total = sum(-(-samples // plan.samples) for _, plan, samples in reported)
+    promise = chosen.promise(reported)
     promise = promise if seed is None else promise.tested()
     say = console()
-    say.print(f"{len(plans)} messages about {total:,} windows, {size:,} bytes, written to {out}.", soft_wrap=True)
+    say.print(f"{len(reported)} messages about {total:,} windows, {size:,} bytes, written to {out}.", soft_wrap=True)
     if seed is not None:
         say.print("This is a test: the noise came from a seed, so whoever knows it can undo the noise. Never send it.", soft_wrap=True)
     say.print(str(promise), soft_wrap=True)
-    figures = {"messages": len(plans), "windows": total, "bytes": size, "parameters": str(chosen), "guarantee": promise.figures(), "sentence": str(promise)}
+    figures = {"messages": len(reported), "windows": total, "bytes": size, "parameters": str(chosen), "guarantee": promise.figures(), "sentence": str(promise)}
     write_json(json_file, {**figures, "seed": seed})

@@ -11,7 +11,7 @@ from gazeveil.attacks.attack import Attack
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.evaluate.study import Study
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.guarantee import no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.release import Release
 
@@ -39,7 +39,7 @@ class Copy(Mechanism[Cohort]):
     def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
         """The copy."""
         why = "a copy as it was found; what it promises stands in its certificate, if it has one"
-        return Release(self.cohort, Guarantee("none", "recording", "none", mechanism=self.name, status="empirical", reason=why), self.provenance(seed))
+        return Release(self.cohort, no_promise(self.name, why), self.provenance(seed))
 
     def parameters(self) -> dict[str, object]:
         """None: how the copy was made is not known."""

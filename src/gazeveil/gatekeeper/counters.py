@@ -23,6 +23,9 @@ from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.noise.exact import discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.privacy_map import WholeMap
 
 #: Levels of the tree: a horizon of 16383 ticks, 27 minutes at 100 ms.
 LEVELS = 14
@@ -184,10 +187,9 @@ class Counters:
         most = (((1 << self.levels) - 1) * self._tick_ms + 1000) // LEAST_FIXATION_MS + 1
         found = Guarantee(
             "epsilon-dp",
-            "window",
-            "one fixation in the area is there or is not, all others being the same",
-            {"epsilon": self.epsilon},
-            {"epsilon": self.epsilon * most},
+            # A horizon is all that a counter ever counts, so a person is as many fixations as fit into it.
+            WholeMap.of("event", Loss.pure(self.epsilon, tail_delta(self.epsilon / self.levels, self.levels))).lift("user", most),
+            Change.event(),
             mechanism="Gatekeeper counter",
             assumptions=(
                 ASSUMPTION,
@@ -199,6 +201,5 @@ class Counters:
                 "that the app asked, and when",
             ),
             reason="proofs/gatekeeper.md",
-            delta_num=tail_delta(self.epsilon / self.levels, self.levels),
         )
         return found if self._seed is None else found.tested()

@@ -2,11 +2,12 @@
 
 Rules (no others exist):
 
-1. Releases about the same person add up: over features, chunks, tasks, windows, apps and sessions.
-2. Releases about disjoint people count as the largest of them, if who is in which part was fixed without looking at the data.
+1. Releases about the same people add up, loss by loss for the same change (:mod:`gazeveil.privacy.promise.algebra`).
+2. Releases about disjoint people count as the worst of them, if who is in which part was fixed without looking at the data.
 3. Post-processing costs nothing and never appears here.
-4. k-anonymity and plausible deniability do not compose: a second release about the same people is refused.
-5. What is not proved, or is of an unknown kind, is refused.
+4. k-anonymity and plausible deniability do not compose: a second release about the same people is refused. Of disjoint people the smallest k
+   counts.
+5. What is not proved, or has no bound for the change the account is about, is refused.
 
 Budgets are fractions. Conversions that need logarithms are rounded up, on a grid of one billionth, so a printed number is never
 better than the truth. Sums of pure epsilon and of rho stay valid when the next mechanism is chosen after seeing the last answer
@@ -17,19 +18,18 @@ bookkeeping.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
 from gazeveil.privacy.exactly import Number, exact, shown
-from gazeveil.privacy.guarantee import COMPOSABLE, DEFINITIONS, UNITS, Guarantee
-
-_GRID = 10**9
-
-#: What differs between neighbours where promises about smaller units, or in different words, are put together.
-_WHOLE_PERSON = "all data of one person are replaced, within what is assumed to be public"
+from gazeveil.privacy.guarantee import OF_PEOPLE, UNITS, Guarantee
+from gazeveil.privacy.promise.algebra import ApartMap, TogetherMap
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.conversions import epsilon_of_rho, rho_of_epsilon
+from gazeveil.privacy.promise.loss import Loss, PromiseError
 
 
 class BudgetError(GazeveilError):
@@ -48,195 +48,118 @@ class BudgetError(GazeveilError):
         self.guarantee = guarantee
 
 
-# --- conversions ----------------------------------------------------------------------------------------------------------------
-
-
-def rho_of_epsilon(epsilon: Fraction) -> Fraction:
-    """Pure epsilon-DP is epsilon**2 / 2 zCDP (Bun and Steinke 2016), exactly."""
-    return epsilon * epsilon / 2
-
-
-def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
-    """The epsilon at which rho-zCDP gives (epsilon, delta)-DP, rounded up.
-
-    Proposition 12 of Canonne, Kamath and Steinke 2020 holds for every order alpha > 1, so an inexact search for the best one costs
-    tightness, never truth; the result is raised by one part in 10**12 for the rounding of the logarithms and then to the grid.
-    """
-    if rho == 0:
-        return Fraction(0)
-    r, d = float(rho) * (1 + 1e-15), float(delta) * (1 - 1e-15)
-
-    def at(log_step: float) -> float:
-        step = math.exp(log_step)  # alpha - 1
-        alpha = 1 + step
-        return alpha * r + math.log1p(-1 / alpha) - (math.log(d) + math.log(alpha)) / step
-
-    return raised(max(0.0, _smallest(at, -30.0, 30.0)))
-
-
-def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
-    """The epsilon at which Gaussian noise with that rho gives (epsilon, delta)-DP, rounded up: exact for Gaussian releases alone.
-
-    Balle and Wang 2018: delta(epsilon) = Phi(s/2 - epsilon/s) - exp(epsilon) Phi(-s/2 - epsilon/s) with s = sqrt(2 rho).
-    """
-    if rho == 0:
-        return Fraction(0)
-    from scipy.special import log_ndtr
-
-    s, d = math.sqrt(2 * float(rho)) * (1 + 1e-15), float(delta)
-
-    def delta_at(epsilon: float) -> float:
-        high, low = float(log_ndtr(s / 2 - epsilon / s)), epsilon + float(log_ndtr(-s / 2 - epsilon / s))
-        return -math.exp(high) * math.expm1(low - high) if low < high else 0.0
-
-    low, high = 0.0, 1.0
-    while delta_at(high) > d:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta_at(middle) > d else (low, middle)
-    return raised(high)
-
-
-def rdp_of_laplace(epsilon: float, alpha: float) -> float:
-    """Renyi divergence of order alpha between neighbours under Laplace noise with loss epsilon (Mironov 2017, Table II)."""
-    a = alpha
-    high, low = (a - 1) * epsilon, -a * epsilon
-    mean = math.log(a / (2 * a - 1)) + high + math.log1p((a - 1) / a * math.exp(low - high))
-    return mean / (a - 1)
-
-
-def epsilon_of_rdp(divergence: Callable[[float], float], delta: Fraction) -> Fraction:
-    """The epsilon at which a mechanism with the given Renyi divergences gives (epsilon, delta)-DP, rounded up."""
-    d = float(delta) * (1 - 1e-15)
-
-    def at(log_step: float) -> float:
-        step = math.exp(log_step)
-        alpha = 1 + step
-        return divergence(alpha) + math.log1p(-1 / alpha) - (math.log(d) + math.log(alpha)) / step
-
-    return raised(max(0.0, _smallest(at, -12.0, 12.0)))
-
-
-def raised(value: float) -> Fraction:
-    """A float as a fraction that is certainly not below the number it stands for."""
-    return Fraction(math.ceil(value * (1 + 1e-12) * _GRID + 1e-6), _GRID)
-
-
-def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
-    """The smallest value found by a grid and two refinements of it; every value is a valid bound."""
-    for _ in range(3):
-        points = [low + (high - low) * i / 400 for i in range(401)]
-        values = [function(p) for p in points]
-        best = min(range(401), key=lambda i: values[i])
-        low, high = points[max(best - 1, 0)], points[min(best + 1, 400)]
-    return values[best]
-
-
 # --- composition of guarantees ----------------------------------------------------------------------------------------------------
+
+_DEFINITION_OF = {"pure": "epsilon-dp", "concentrated": "rho-zcdp", "approximate": "epsilon-delta-dp"}
 
 
 def _usable(guarantee: object) -> Guarantee:
     if not isinstance(guarantee, Guarantee):
         raise BudgetError(f"The account takes guarantees. Got {type(guarantee).__name__}: what is not known cannot be added up.")
-    if guarantee.definition in {"k-anonymity", "plausible-deniability"}:
+    if guarantee.definition in OF_PEOPLE:
         raise BudgetError(
             f"{guarantee.mechanism or guarantee.definition} does not compose: two such releases about the same people can single them out together."
             " Reuse the partition in one release, or use a differentially private mechanism.",
             guarantee,
         )
-    if guarantee.status != "proved" or guarantee.definition not in COMPOSABLE:
-        word = guarantee.status if guarantee.status != "proved" else guarantee.definition
+    if guarantee.status != "proved" or guarantee.losses is None:
+        word = guarantee.status if guarantee.definition != "none" else guarantee.definition
         raise BudgetError(f"{guarantee.mechanism or 'This release'} cannot be added up: its promise is '{word}'. Only proved budgets can.", guarantee)
     return guarantee
 
 
-def at_user(guarantee: Guarantee) -> Guarantee:
-    """The same promise for everything of one person, where it is known.
-
-    Raises
-    ------
-    BudgetError
-        Where the mechanism did not say what its unit adds up to.
-    """
-    if guarantee.unit == "user":
-        return guarantee
-    if not all(name in guarantee.user for name in DEFINITIONS[guarantee.definition]):
-        raise BudgetError(f"{guarantee.mechanism} promises something about {guarantee.unit} and does not say what that adds up to for a person.", guarantee)
-    return replace(guarantee, unit="user", neighbours=_WHOLE_PERSON, numbers={**guarantee.numbers, **guarantee.user}, user={})
-
-
-def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: str = "unknown") -> Guarantee:
-    """What several releases promise together.
+def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: str = "unknown", change: Change | None = None) -> Guarantee:
+    """What several releases promise together, for every change that all of them have a bound for.
 
     Parameters
     ----------
     guarantees : iterable of Guarantee
-        All proved; of one unit, or all liftable to the person.
+        All proved. Differential privacy of any kind; k-anonymity and plausible deniability only about disjoint people.
     people : str
-        `same`: about the same people, numbers add up. `disjoint`: no person is in two of them, the largest counts.
+        `same`: about the same people, losses for the same change add up. `disjoint`: no person is in two of them, the worst counts.
     partition : str
         For `disjoint`: `data-independent` if who is in which part was fixed without looking at the data. Anything else is refused.
+    change : Change, optional
+        The change that the result speaks of first. By default that of the parts where they agree, else everything of one person.
 
     Raises
     ------
     BudgetError
-        Where no rule applies.
+        Where no rule applies, or a part has no bound for the change.
     """
-    parts = [_usable(g) for g in guarantees]
+    parts = list(guarantees)
     checks.one_of("compose", "people", people, ("same", "disjoint"))
     if not parts:
         raise BudgetError("There is nothing to compose. Give at least one guarantee.")
+    if people == "disjoint" and all(isinstance(g, Guarantee) and g.definition in OF_PEOPLE for g in parts):
+        return _of_people(parts)
+    parts = [_usable(g) for g in parts]
     if people == "disjoint" and partition != "data-independent":
         raise BudgetError("The largest of several budgets counts only if people were split without looking at the data. Say partition='data-independent'.")
-    if len({g.unit for g in parts}) > 1 or (people == "disjoint" and parts[0].unit != "user"):
-        parts = [at_user(g) for g in parts]
-    if len({g.neighbours for g in parts}) > 1 and parts[0].unit != "user":
-        parts = [at_user(g) for g in parts]
+    maps = tuple(g.losses for g in parts if g.losses is not None)
+    together = TogetherMap(maps) if people == "same" else ApartMap(maps)
+    own = [g.change for g in parts if g.change is not None]
+    about = change or (own[0] if len(set(own)) == 1 and (people == "same" or own[0].unit == "user") else Change.person())
+    try:
+        loss = together.loss(about)
+    except PromiseError as error:
+        raise BudgetError(f"These releases have no common promise about this change: {about}. {error}") from None
     kinds = {g.definition for g in parts}
-    together: Callable[[Iterable[Fraction]], Fraction] = _total if people == "same" else max
-    numbers, definition = _combined(parts, kinds, together)
-    users = [g.user for g in parts]
-    user = {n: together(u[n] for u in users) for n in users[0]} if len(kinds) == 1 and all(u.keys() == users[0].keys() for u in users) else {}
     return Guarantee(
-        definition,
-        parts[0].unit,
-        parts[0].neighbours if len({g.neighbours for g in parts}) == 1 else _WHOLE_PERSON,
-        numbers,
-        user,
-        mechanism=" and ".join(dict.fromkeys(g.mechanism for g in parts if g.mechanism)),
+        kinds.pop() if len(kinds) == 1 and about in own else _DEFINITION_OF[loss.measure],
+        together,
+        about,
+        mechanism=_joined(g.mechanism for g in parts),
         assumptions=tuple(dict.fromkeys(a for g in parts for a in g.assumptions)),
         not_covered=tuple(dict.fromkeys(c for g in parts for c in g.not_covered)),
         reason="sum over releases about the same people" if people == "same" else "largest over disjoint people",
-        delta_num=together(g.delta_num for g in parts),
     )
 
 
-def _same_neighbours(guarantee: Guarantee, before: str) -> None:
-    """Refuse to add up promises about different small things: a chunk of 32 rows lies across chunks of 48, a move by 1 degree is not one by 5."""
-    if guarantee.unit != "user" and before and guarantee.neighbours != before:
-        raise BudgetError(
-            f"The releases so far speak of another {guarantee.unit} ({before}) than {guarantee.mechanism or 'this one'} does ({guarantee.neighbours})."
-            " Keep an account about the user instead.",
-            guarantee,
-        )
+def _joined(names: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(n for n in names if n))
 
 
-def _total(values: Iterable[Fraction]) -> Fraction:
-    return sum(values, start=Fraction(0))
+def _of_people(parts: list[Guarantee]) -> Guarantee:
+    """k-anonymity or plausible deniability of disjoint people: whoever has a record shares it within their own part, so the smallest k counts."""
+    if len({(g.definition, g.alike) for g in parts}) > 1 or any(g.status != "proved" for g in parts):
+        raise BudgetError("Promises of different kinds, or unproved ones, that compare people cannot be put together. Publish them as releases of their own.")
+    counts = {"k": min(g.counts["k"] for g in parts)}
+    if "gamma" in parts[0].counts:
+        counts["gamma"] = max(g.counts["gamma"] for g in parts)
+    return Guarantee(
+        parts[0].definition,
+        counts=counts,
+        alike=parts[0].alike,
+        mechanism=_joined(g.mechanism for g in parts),
+        assumptions=tuple(dict.fromkeys(a for g in parts for a in g.assumptions)),
+        not_covered=tuple(dict.fromkeys(c for g in parts for c in g.not_covered)),
+        reason="smallest k over disjoint people",
+    )
 
 
-def _combined(parts: list[Guarantee], kinds: set[str], together: Callable[[Iterable[Fraction]], Fraction]) -> tuple[dict[str, Fraction], str]:
-    pure = {"epsilon-dp", "epsilon-ldp"}
-    if kinds <= pure:
-        definition = "epsilon-ldp" if kinds == {"epsilon-ldp"} else "epsilon-dp"
-        return {"epsilon": together(g.numbers["epsilon"] for g in parts)}, definition
-    if kinds <= pure | {"rho-zcdp"}:
-        return {"rho": together(g.numbers["rho"] if "rho" in g.numbers else rho_of_epsilon(g.numbers["epsilon"]) for g in parts)}, "rho-zcdp"
-    if kinds <= pure | {"epsilon-delta-dp"}:
-        epsilon = together(g.numbers["epsilon"] for g in parts)
-        return {"epsilon": epsilon, "delta": together(g.numbers.get("delta", Fraction(0)) for g in parts)}, "epsilon-delta-dp"
-    raise BudgetError("rho-zCDP and (epsilon, delta)-DP cannot be added directly. Convert the first with epsilon_of_rho at a delta of your choice.")
+def _loss_of(guarantee: Guarantee, change: Change) -> Loss:
+    try:
+        return guarantee.map(change)
+    except PromiseError as error:
+        raise BudgetError(f"{guarantee.mechanism or 'This release'} does not say what it loses if {change}. {error}", guarantee) from None
+
+
+class _About:
+    """The one change an account is about: the whole person, or whatever its first release speaks of."""
+
+    def __init__(self, owner: str, unit: str | Change) -> None:
+        self.change = unit if isinstance(unit, Change) else Change.person() if checks.one_of(owner, "unit", unit, UNITS) == "user" else None
+        self.unit = unit.unit if isinstance(unit, Change) else unit
+
+    def of(self, guarantee: Guarantee) -> Change:
+        """The change to ask a release about."""
+        if self.change is not None:
+            return self.change
+        if guarantee.change is None or guarantee.unit != self.unit:
+            word = guarantee.mechanism or "the release"
+            raise BudgetError(f"This account is about a {self.unit}; {word} promises something about a {guarantee.unit}.", guarantee)
+        return guarantee.change
 
 
 # --- accounts that stay valid when the next question depends on the last answer ---------------------------------------------------
@@ -266,16 +189,17 @@ class Filter:
         In the account's currency.
     currency : str
         `epsilon` (pure DP) or `rho` (zCDP; pure releases are charged epsilon**2 / 2).
-    unit : str
-        The unit the limit is for; releases of another unit are lifted to `user` if that is the unit, else refused. Below `user` all
-        releases must have the same neighbours in words.
+    unit : str or Change
+        What the limit is for: a change, or `user` for everything of one person. With the name of a smaller unit it is the change that the first
+        release speaks of; later ones are charged what they lose for the same change.
     delta_num : number
         How much numerical error may add up.
 
     Examples
     --------
     >>> account = Filter(1, unit="user")
-    >>> g = Guarantee("epsilon-dp", "user", "one person's data is replaced", {"epsilon": Fraction(2, 3)}, mechanism="lpa")
+    >>> from gazeveil.privacy.promise.privacy_map import UnitMap
+    >>> g = Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure("2/3")), Change.person(), mechanism="lpa")
     >>> account.commit(account.ask(g))
     >>> account.ask(g).allowed
     False
@@ -283,15 +207,14 @@ class Filter:
     Fraction(1, 3)
     """
 
-    def __init__(self, limit: Number, currency: str = "epsilon", unit: str = "user", delta_num: Number = Fraction(1, 10**9)) -> None:
+    def __init__(self, limit: Number, currency: str = "epsilon", unit: str | Change = "user", delta_num: Number = Fraction(1, 10**9)) -> None:
         self.limit = exact("Filter", "limit", limit, above=0)
         self.currency = checks.one_of("Filter", "currency", currency, ("epsilon", "rho"))
-        self.unit = checks.one_of("Filter", "unit", unit, UNITS)
+        self._about = _About("Filter", unit)
         self.delta_num_limit = exact("Filter", "delta_num", delta_num, least=0)
         self.spent = Fraction(0)
         self.delta_num = Fraction(0)
         self._version = 0
-        self._neighbours = ""
 
     @property
     def remaining(self) -> Fraction:
@@ -334,35 +257,29 @@ class Filter:
         self.spent = now.spent_after
         self.delta_num += self._cost(decision.guarantee)[1]
         self._version += 1
-        self._neighbours = self._neighbours or decision.guarantee.neighbours
+        self._about.change = self._about.of(decision.guarantee)
 
     def spend(self, guarantees: Iterable[Guarantee]) -> None:
         """Take several releases or none: the whole is checked before any of it is spent."""
         wanted = list(guarantees)
-        before = (self.spent, self.delta_num, self._version, self._neighbours)
+        before = (self.spent, self.delta_num, self._version, self._about.change)
         try:
             for guarantee in wanted:
                 self.commit(self.ask(guarantee))
         except GazeveilError:
-            self.spent, self.delta_num, self._version, self._neighbours = before
+            self.spent, self.delta_num, self._version, self._about.change = before
             raise
 
     def _cost(self, guarantee: Guarantee) -> tuple[Fraction, Fraction]:
         g = _usable(guarantee)
-        if g.unit != self.unit:
-            if self.unit != "user":
-                raise BudgetError(f"This account is about {self.unit}; {g.mechanism or 'the release'} promises something about {g.unit}.", g)
-            g = at_user(g)
-        _same_neighbours(g, self._neighbours)
+        loss = _loss_of(g, self._about.of(g))
         if self.currency == "epsilon":
-            if g.definition not in {"epsilon-dp", "epsilon-ldp"}:
+            if loss.measure != "pure":
                 raise BudgetError(f"This account adds up pure epsilon; {g.mechanism or 'the release'} promises {g.definition}. Use an account in rho.", g)
-            return g.numbers["epsilon"], g.delta_num
-        if g.definition == "rho-zcdp":
-            return g.numbers["rho"], g.delta_num
-        if g.definition in {"epsilon-dp", "epsilon-ldp"}:
-            return rho_of_epsilon(g.numbers["epsilon"]), g.delta_num
-        raise BudgetError(f"{g.definition} cannot be charged in rho.", g)
+            return loss.amount, loss.delta_num
+        if loss.measure == "approximate":
+            raise BudgetError(f"{g.definition} cannot be charged in rho.", g)
+        return loss.as_concentrated().amount, loss.delta_num
 
 
 @dataclass
@@ -375,38 +292,37 @@ class Odometer:
 
     Parameters
     ----------
-    unit : str
-        The unit of the releases.
+    unit : str or Change
+        What it is about, as of :class:`Filter`.
     start : Fraction
         First rung of the ladder, in rho.
     """
 
-    unit: str = "user"
+    unit: str | Change = "user"
     start: Fraction = Fraction(1, 100)
     _pure: list[Fraction] = field(default_factory=list)
     _rho: Fraction = Fraction(0)
     _is_pure: bool = True
     _delta_num: Fraction = Fraction(0)
-    _neighbours: str = ""
+
+    def __post_init__(self) -> None:
+        self._about = _About("Odometer", self.unit)
 
     def add(self, guarantee: Guarantee) -> None:
         """Record a release that was made."""
         g = _usable(guarantee)
-        if g.unit != self.unit:
-            if self.unit != "user":
-                raise BudgetError(f"This odometer is about {self.unit}; {g.mechanism or 'the release'} promises something about {g.unit}.", g)
-            g = at_user(g)
-        _same_neighbours(g, self._neighbours)
-        if g.definition == "epsilon-delta-dp":
+        change = self._about.of(g)
+        loss = _loss_of(g, change)
+        if loss.measure == "approximate":
             raise BudgetError("An odometer adds up pure epsilon and rho. Record the mechanism's rho instead of its (epsilon, delta).", g)
-        if g.definition == "rho-zcdp":
+        if loss.measure == "concentrated":
             self._is_pure = False
-            self._rho += g.numbers["rho"]
+            self._rho += loss.amount
         else:
-            self._pure.append(g.numbers["epsilon"])
-            self._rho += rho_of_epsilon(g.numbers["epsilon"])
-        self._delta_num += g.delta_num
-        self._neighbours = self._neighbours or g.neighbours
+            self._pure.append(loss.amount)
+            self._rho += rho_of_epsilon(loss.amount)
+        self._delta_num += loss.delta_num
+        self._about.change = change
 
     def reading(self, delta: Number = Fraction(0)) -> tuple[Fraction, Fraction]:
         """Valid (epsilon, delta) now; delta 0 works while every release was pure.
@@ -417,7 +333,7 @@ class Odometer:
             Delta includes the numerical error.
         """
         d = exact("Odometer.reading", "delta", delta, least=0)
-        pure = _total(self._pure) if self._is_pure else None
+        pure = sum(self._pure, start=Fraction(0)) if self._is_pure else None
         if d == 0:
             if pure is None:
                 raise BudgetError("Releases with rho were recorded: a reading needs a delta above 0.")

@@ -1,23 +1,27 @@
-"""The promise of a release, as a value with a stated unit that prints as one true text.
+"""The promise of a release, as a value that maps a change of the data to a loss and prints as one true text.
 
-A guarantee says *what* is promised (the definition and its exact numbers), *about what* (the unit of privacy and which data count as
-neighbours), *under which assumptions*, *what it does not cover*, and *how it is known* (the status). Where the status is not `proved`
-the numbers are what somebody claims, and `epsilon`, `delta`, `rho` and `k` of the guarantee are None: nobody can read an unproved number
-off it by accident.
+A guarantee says *what* is promised (the definition, and a map from changes to losses), *about what* (the change that the definition speaks
+of), *under which assumptions*, *what it does not cover*, and *how it is known* (the status). Its numbers, its neighbours, what it adds up to
+for a person and its text are all read off the map; none of them is stored. Where the status is not `proved` the numbers are what somebody
+claims: `epsilon`, `delta`, `rho` and `k` are None and :meth:`Guarantee.map` refuses, so nobody can read an unproved number off it by accident.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from types import MappingProxyType
 
 from gazeveil import checks
-from gazeveil.privacy.exactly import round_up, shown
+from gazeveil.privacy.promise.change import UNITS, Change
+from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.privacy_map import PrivacyMap
+from gazeveil.privacy.promise.sentence import ALIKE_WORDS, amounts, other_changes, sentence
 
-#: Definitions and the numbers each one needs.
+__all__ = ["DEFINITIONS", "STATUSES", "UNITS", "Change", "Guarantee", "Loss", "PromiseError", "no_promise"]
+
+#: Definitions and the numbers each one has.
 DEFINITIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "k-anonymity": ("k",),
@@ -33,32 +37,11 @@ DEFINITIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-#: Units of privacy from the smallest to the largest.
-UNITS = ("sample", "window", "chunk", "recording-feature", "recording", "user")
+#: Definitions that compare people with one another instead of two datasets; they have no map.
+OF_PEOPLE = frozenset({"k-anonymity", "plausible-deniability"})
 
 #: How a claim is known.
 STATUSES = ("proved", "claimed", "empirical", "refuted")
-
-#: Numbers of which more is promised the larger they are; printed decimals of them are rounded down.
-_MORE_IS_BETTER = frozenset({"k", "r_deg", "w_samples", "t_samples"})
-
-#: Numerical errors below this are kept in `delta_num` and not printed: nobody reads them as anything but nothing.
-LEAST_PRINTED = Fraction(1, 10**100)
-
-#: The delta at which a rho is put into words.
-WORDED_DELTA = Fraction(1, 10**6)
-
-#: Definitions whose numbers may be added up.
-COMPOSABLE = frozenset({"epsilon-dp", "epsilon-delta-dp", "rho-zcdp", "epsilon-ldp"})
-
-_UNIT_WORDS = {
-    "sample": "one gaze sample",
-    "window": "one window of a stream",
-    "chunk": "one chunk of one feature of one recording",
-    "recording-feature": "one feature of one recording",
-    "recording": "one recording with all its features",
-    "user": "everything of one person",
-}
 
 
 @dataclass(frozen=True)
@@ -69,15 +52,15 @@ class Guarantee:
     ----------
     definition : str
         A key of :data:`DEFINITIONS`.
-    unit : str
-        One of :data:`UNITS`: what an attacker is kept from learning about.
-    neighbours : str
-        Which two datasets must look alike, as a clause.
-    numbers : mapping of str to Fraction
-        Exact numbers of the definition.
-    user : mapping of str to Fraction
-        The same promise for everything of one person (a sum over features, chunks, recordings), where it is known and the unit is
-        smaller.
+    losses : PrivacyMap, optional
+        The most that is lost for a change; None for definitions that compare people, and for none.
+    change : Change, optional
+        The change that the definition speaks of; needed with `losses`.
+    counts : mapping of str to Fraction
+        Numbers that are no loss: k and gamma.
+    alike : str
+        For definitions that compare people: what at least k of them share, a key of
+        :data:`~gazeveil.privacy.promise.sentence.ALIKE_WORDS`.
     mechanism : str
         Name and reading.
     assumptions : tuple of str
@@ -88,52 +71,124 @@ class Guarantee:
         One of :data:`STATUSES`.
     reason : str
         Why it has that status: the proof page, or how the claim fails.
-    delta_num : Fraction
-        Probability that finite arithmetic breaks the promise; added to delta.
 
     Examples
     --------
-    >>> g = Guarantee("epsilon-dp", "user", "all values of one person are replaced", {"epsilon": Fraction(1, 2)}, mechanism="example")
-    >>> g.epsilon
-    Fraction(1, 2)
+    >>> from gazeveil.privacy.promise.privacy_map import UnitMap
+    >>> losses = UnitMap.of("recording", Loss.pure("1/2")).lift("user", 3)
+    >>> g = Guarantee("epsilon-dp", losses, Change.recording(), mechanism="example")
+    >>> g.epsilon, g.map(Change.person()).epsilon
+    (Fraction(1, 2), Fraction(3, 2))
     >>> print(g.with_status("refuted", "the range came from the data").epsilon)
     None
     """
 
     definition: str
-    unit: str
-    neighbours: str
-    numbers: Mapping[str, Fraction] = field(default_factory=dict)
-    user: Mapping[str, Fraction] = field(default_factory=dict)
+    losses: PrivacyMap | None = None
+    change: Change | None = None
+    counts: Mapping[str, Fraction] = field(default_factory=dict)
+    alike: str = "record"
     mechanism: str = ""
     assumptions: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     status: str = "proved"
     reason: str = ""
-    delta_num: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         checks.one_of("Guarantee", "definition", self.definition, DEFINITIONS)
-        checks.one_of("Guarantee", "unit", self.unit, UNITS)
         checks.one_of("Guarantee", "status", self.status, STATUSES)
-        for name in DEFINITIONS[self.definition]:
-            if name not in self.numbers:
-                checks.refuse("Guarantee", "numbers", f"a mapping with '{name}' for {self.definition}", dict(self.numbers))
-        for mapping in (self.numbers, self.user):
-            for name, value in mapping.items():
-                _check_number(name, value)
-        _check_number("delta_num", self.delta_num)
+        checks.one_of("Guarantee", "alike", self.alike, ALIKE_WORDS)
+        for name, value in self.counts.items():
+            if not isinstance(value, Fraction) or value < 0:
+                checks.refuse("Guarantee", name, "a Fraction of at least 0: budgets are exact", value)
         if self.status != "proved" and not self.reason:
             checks.refuse("Guarantee", "reason", "given where the status is not proved", self.reason)
+        if self.definition == "none" and self.status == "proved":
+            checks.refuse("Guarantee", "status", "claimed, empirical or refuted where nothing is promised", self.status, "There is nothing to prove.")
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "not_covered", tuple(self.not_covered))
-        object.__setattr__(self, "numbers", MappingProxyType(dict(self.numbers)))
-        object.__setattr__(self, "user", MappingProxyType(dict(self.user)))
+        object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
+        if (self.losses is None or self.change is None) and self.definition not in OF_PEOPLE | {"none"}:
+            checks.refuse("Guarantee", "losses", f"given with a change for {self.definition}", self.losses)
+        numbers = self.numbers
+        for name in DEFINITIONS[self.definition]:
+            if name not in numbers:
+                checks.refuse("Guarantee", "losses", f"such that it has '{name}' for {self.definition}", dict(numbers))
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         # Mapping proxies cannot be pickled.
-        values = (self.definition, self.unit, self.neighbours, dict(self.numbers), dict(self.user), self.mechanism)
-        return Guarantee, (*values, self.assumptions, self.not_covered, self.status, self.reason, self.delta_num)
+        return Guarantee, tuple(dict(self.counts) if f.name == "counts" else getattr(self, f.name) for f in fields(self))
+
+    # --- the map ---------------------------------------------------------------------------------------------------------------------
+
+    def map(self, change: Change) -> Loss:
+        """The most that is lost if the data change so.
+
+        Raises
+        ------
+        PromiseError
+            Where that is not proved, or no bound is known: "not known" is an answer, a number that may be false is none.
+        """
+        if self.status != "proved":
+            raise PromiseError(f"{self._name} is {self.status}: {self.reason}. What is not proved bounds nothing.")
+        return self.claimed_loss(change)
+
+    def claimed_loss(self, change: Change) -> Loss:
+        """What is claimed to be lost at most, proved or not."""
+        if self.losses is None:
+            said = "promises nothing" if self.definition == "none" else f"promises {self.definition}, which compares people and bounds no loss"
+            raise PromiseError(f"{self._name} {said}.")
+        return self.losses.loss(change)
+
+    @property
+    def numbers(self) -> Mapping[str, Fraction]:
+        """The numbers of the definition for its own change, read off the map; they are a claim where the status is not `proved`."""
+        found = dict(self.counts)
+        if self.losses is None or self.change is None:
+            return found
+        found |= self.losses.loss(self.change).numbers()
+        samples = self.losses.samples_of(self.change)
+        far = self.change.move_deg if self.change.start_deg is None else self.change.start_deg
+        if samples is not None and self.change.unit == "window":
+            found["w_samples"] = Fraction(samples)
+            if self.change.start_deg is not None:
+                found["t_samples"] = Fraction(samples)  # a window that is replaced changes its fixation times by anything
+        if far is not None:
+            found["r_deg"] = far
+        return found
+
+    @property
+    def unit(self) -> str:
+        """The unit of the definition's change."""
+        return "user" if self.change is None else self.change.unit
+
+    @property
+    def neighbours(self) -> str:
+        """Which two datasets must look alike, or what people share, as a clause."""
+        if self.change is None or self.losses is None:
+            return "not defined" if self.definition == "none" else ALIKE_WORDS[self.alike]
+        return self.losses.words(self.change)
+
+    @property
+    def user(self) -> Mapping[str, Fraction]:
+        """What it adds up to for everything of one person; empty where that is not known."""
+        if self.losses is None or self.change is None:
+            return {}
+        try:
+            return self.losses.loss(Change.person(metric=self.change.metric)).numbers()
+        except PromiseError:
+            return {}
+
+    @property
+    def delta_num(self) -> Fraction:
+        """Probability that finite arithmetic breaks the promise for its own change; part of delta."""
+        return Fraction(0) if self.losses is None or self.change is None else self.losses.loss(self.change).delta_num
+
+    @property
+    def _name(self) -> str:
+        return self.mechanism or "This release"
+
+    # --- what is proved --------------------------------------------------------------------------------------------------------------
 
     def _proved(self, name: str) -> Fraction | None:
         return self.numbers.get(name) if self.status == "proved" else None
@@ -165,6 +220,8 @@ class Guarantee:
         """Epsilon as the paper or the mechanism claims it, proved or not."""
         return self.numbers.get("epsilon")
 
+    # --- the same promise otherwise --------------------------------------------------------------------------------------------------
+
     def with_status(self, status: str, reason: str) -> Guarantee:
         """The same claim, known otherwise."""
         return replace(self, status=status, reason=reason)
@@ -175,7 +232,7 @@ class Guarantee:
 
     def tested(self) -> Guarantee:
         """The guarantee of a release made with a seed: whoever knows the seed can undo the noise, so it is only claimed."""
-        if self.status != "proved" or self.definition == "none":
+        if self.status != "proved":
             return self
         return self.with_status("claimed", "its random numbers came from a test stream with a known seed, not from the operating system")
 
@@ -187,6 +244,7 @@ class Guarantee:
             "neighbours": self.neighbours,
             "numbers": {k: str(v) for k, v in self.numbers.items()},
             "user": {k: str(v) for k, v in self.user.items()},
+            "losses": [{"change": words, **{k: str(v) for k, v in loss.numbers().items()}} for words, _, loss in other_changes(self)],
             "mechanism": self.mechanism,
             "assumptions": list(self.assumptions),
             "not_covered": list(self.not_covered),
@@ -195,88 +253,17 @@ class Guarantee:
             "delta_num": str(self.delta_num),
         }
 
+    def table(self) -> list[tuple[str, str]]:
+        """Changes and losses in words, the promise's own first."""
+        if self.losses is None or self.change is None:
+            return []
+        own = amounts(self.losses.loss(self.change))
+        return [(self.neighbours, own), *((words, amounts(loss)) for words, _, loss in other_changes(self))]
+
     def __str__(self) -> str:
-        who = self.mechanism or "This release"
-        if self.definition == "none":
-            text = f"{who} makes no privacy promise" + (f": {self.reason}." if self.reason else ".")
-            return text + _clause("What it does not protect", self.not_covered)
-        if self.status == "refuted":
-            return f"{who} makes no privacy promise. Its paper claims {self._claim()}, and that claim is refuted: {self.reason}." + _clause(
-                "Besides, it does not cover", self.not_covered
-            )
-        if self.status != "proved":
-            known = {"claimed": "is claimed but not proved", "empirical": "rests on experiments alone"}[self.status]
-            return f"{who}: {self._claim()} {known}: {self.reason}." + self._tail()
-        return f"{who} promises {self._claim()}.{self._meaning()}" + self._tail()
-
-    def _claim(self) -> str:
-        n = {k: shown(v, down=k in _MORE_IS_BETTER) for k, v in self.numbers.items()}
-        about = _UNIT_WORDS[self.unit]
-        words = {
-            "k-anonymity": lambda: f"{n['k']}-anonymity of the released record of one person",
-            "plausible-deniability": lambda: f"plausible deniability with k = {n['k']} and gamma = {n['gamma']} for {about}",
-            "epsilon-dp": lambda: f"differential privacy with epsilon = {n['epsilon']} for {about}",
-            "epsilon-delta-dp": lambda: f"differential privacy with epsilon = {n['epsilon']} and delta = {n['delta']} for {about}",
-            "rho-zcdp": lambda: f"zero-concentrated differential privacy with rho = {n['rho']} for {about}",
-            "epsilon-ldp": lambda: f"local differential privacy with epsilon = {n['epsilon']} for {about}",
-            "geo-indistinguishability": lambda: f"geo-indistinguishability with epsilon = {n['epsilon']} per {n['r_deg']} degrees for {about}",
-            "epsilon-w-r-dp": lambda: (
-                f"(epsilon, w, r)-differential privacy with epsilon = {n['epsilon']}, w = {n['w_samples']} samples and r = {n['r_deg']} degrees"
-            ),
-            "epsilon-w-r-t-dp": lambda: (
-                f"(epsilon, w, r, t)-differential privacy with epsilon = {n['epsilon']}, w = {n['w_samples']} samples, r = {n['r_deg']} degrees and"
-                f" t = {n['t_samples']} samples"
-            ),
-        }
-        return words[self.definition]() + f" (neighbours: {self.neighbours})"
-
-    def _meaning(self) -> str:
-        epsilon, k = self.numbers.get("epsilon"), self.numbers.get("k")
-        if self.definition == "k-anonymity" and k is not None:
-            alone = f" At least {shown(k)} people share every released record or the law it was drawn from, so the record alone singles nobody out"
-            return alone + "; it does not limit what somebody learns who knows more than the record."
-        if self.definition == "rho-zcdp":
-            from gazeveil.privacy.accounting import epsilon_of_rho
-
-            epsilon = epsilon_of_rho(self.numbers["rho"], WORDED_DELTA)
-            return f" That implies, for instance, differential privacy with epsilon = {shown(epsilon)} and delta = {float(WORDED_DELTA):g}."
-        if epsilon is None or self.definition == "geo-indistinguishability":
-            return ""
-        factor = f"at most {_factor(epsilon)}" if epsilon <= 20 else "e to the power of epsilon, which is so large that it limits next to nothing"
-        # A mechanism that averages over groups keeps k-anonymity besides; it says so by giving k as well.
-        besides = f" Besides, at least {shown(k)} people share every released record." if k is not None else ""
-        # With a delta the factor alone would be a false sentence.
-        more = f", and by at most {shown(self.numbers['delta'])} more" if "delta" in self.numbers else ""
-        return f" Changing that much of the data changes the probability of any outcome by a factor of {factor}{more}." + besides
-
-    def _tail(self) -> str:
-        text = ""
-        if self.user and self.unit != "user":
-            text += " For everything of one person it adds up to " + ", ".join(f"{k} = {shown(v)}" for k, v in self.user.items()) + "."
-        if self.delta_num >= LEAST_PRINTED:
-            text += f" Finite arithmetic adds at most {round_up(self.delta_num, 2):.2g} to delta, the probability with which the promise may fail."
-        text += _clause("It assumes", self.assumptions) + _clause("It does not cover", self.not_covered)
-        return text + (f" Status: proved ({self.reason})." if self.status == "proved" and self.reason else "")
-
-
-def _check_number(name: str, value: object) -> None:
-    if not isinstance(value, Fraction):
-        checks.refuse("Guarantee", name, "a Fraction: budgets are exact", value)
-    if value < 0:
-        # A negative budget would be a refund: an account that took it would allow more than its limit.
-        checks.refuse("Guarantee", name, "at least 0", value)
-
-
-def _factor(epsilon: Fraction) -> str:
-    value = math.exp(float(epsilon))
-    scale = 10 ** (3 - math.floor(math.log10(value)))
-    return f"{math.ceil(value * scale) / scale:g}"
-
-
-def _clause(begin: str, parts: tuple[str, ...]) -> str:
-    return f" {begin}: " + "; ".join(parts) + "." if parts else ""
+        return sentence(self)
 
 
 def no_promise(mechanism: str, reason: str, not_covered: tuple[str, ...] = ()) -> Guarantee:
-    """The guarantee of what guarantees nothing: obfuscation, or data passed through."""
-    return Guarantee("none", "user", "not defined", mechanism=mechanism, reason=reason, not_covered=not_covered)
+    """The guarantee of what guarantees nothing: obfuscation, or data passed through; what it hides is a matter of experiment."""
+    return Guarantee("none", mechanism=mechanism, status="empirical", reason=reason, not_covered=not_covered)

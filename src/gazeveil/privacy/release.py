@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -59,8 +59,9 @@ class Release(Generic[Data]):
     ----------
     data : same type as went in
         What may be published.
-    guarantee : Guarantee
-        What that promises.
+    promised : Guarantee, or a callable that gives it
+        What that promises, read as :attr:`guarantee`. A release of recordings that are still files is promised what their rates and lengths make of
+        it, so it is worked out when it is first asked for: after the recordings have been looked at, which reads no file twice.
     provenance : Provenance
         How it was made.
     curator_notes : mapping of str to int
@@ -69,9 +70,17 @@ class Release(Generic[Data]):
     """
 
     data: Data
-    guarantee: Guarantee
+    promised: Guarantee | Callable[[], Guarantee] = field(repr=False)
     provenance: Provenance
     curator_notes: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curator_notes", MappingProxyType(dict(self.curator_notes)))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the data promise."""
+        if not isinstance(self.promised, Guarantee):
+            object.__setattr__(self, "promised", self.promised())
+        assert isinstance(self.promised, Guarantee)
+        return self.promised

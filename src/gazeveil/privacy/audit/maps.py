@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.accounting import epsilon_of_rho
 from gazeveil.privacy.audit.games import Game, asked_unit, game
 from gazeveil.privacy.maps.heatmap import WEIGHT, HeatmapGaussian, HeatmapLaplace, viewer_weights
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.exact import laplace_scale
 from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.promise.conversions import epsilon_of_rho
 
 _DELTA = Fraction(1, 10**6)
 _WORDS = "One stimulus, one viewer: all gaze in the left half of a map of two cells, against all in the right half."

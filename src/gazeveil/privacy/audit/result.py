@@ -32,6 +32,8 @@ class Audit:
         The statistical bound alone.
     detail : str
         The neighbouring inputs and the event, in words.
+    front_door : tuple of Audit
+        What the games against `release(...)` and the printed sentence found, one each.
     """
 
     mechanism: str
@@ -44,6 +46,7 @@ class Audit:
     confidence: float
     statistical: float | None = None
     detail: str = ""
+    front_door: tuple[Audit, ...] = ()
 
     def figures(self) -> dict[str, object]:
         """The verdict as JSON has it; infinity as text."""
@@ -62,9 +65,16 @@ class Audit:
             "trials": self.trials,
             "confidence": self.confidence,
             "detail": self.detail,
+            "front_door": [door.figures() for door in self.front_door],
         }
 
     def __str__(self) -> str:
+        lost = [door for door in self.front_door if door.refuted]
+        tried = len(self.front_door)
+        text = self._own() + (f" Of {tried} attacks on releases and their printed promise {len(lost)} succeeded." if tried else "")
+        return " ".join([text, *(door._own() for door in lost)])
+
+    def _own(self) -> str:
         verdict = "REFUTED" if self.refuted else "not refuted"
         if self.epsilon_claimed is None or self.epsilon_lower is None:
             return f"{self.mechanism}: {verdict} ({self.unit}). {self.detail}"

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gazeveil import checks
 from gazeveil.privacy.audit.bounds import epsilon_lower
+from gazeveil.privacy.audit.front_door import front_games
 from gazeveil.privacy.audit.games import Game, game_of
 from gazeveil.privacy.audit.result import Audit
 from gazeveil.privacy.guarantee import UNITS
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism as by_name
+
+#: Most releases per input of a game at the front door: each is a whole release.
+FRONT_TRIALS = 4000
 
 # Exact losses are computed in floating point: a claim met to within this is met.
 _ROUNDING = 1e-9
@@ -23,6 +28,7 @@ def audit(
     trials: int = 100_000,
     confidence: float = 0.999,
     unit: str | None = None,
+    front_door: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Audit:
     """Try to prove a mechanism's promise false, on neighbouring inputs the audit brings itself.
@@ -39,6 +45,9 @@ def audit(
         Probability with which the statistical bound is right.
     unit : str, optional
         Another unit than the claim's: `unit="user"` shows what a claim about chunks is worth for a person.
+    front_door : bool
+        Whether `release(...)` and the sentence it prints are attacked too (:mod:`gazeveil.privacy.audit.front_door`), with at most
+        :data:`FRONT_TRIALS` releases of one person per input.
     progress : callable
         Told what is being done.
     """
@@ -51,7 +60,14 @@ def audit(
     chosen = by_name(mechanism) if isinstance(mechanism, str) else mechanism
     if not isinstance(chosen, Mechanism):
         checks.refuse("audit", "mechanism", "a mechanism or its text", mechanism)
-    return judge(str(chosen), game_of(chosen, unit), count, sure, progress)
+    found = judge(str(chosen), game_of(chosen, unit), count, sure, progress)
+    if not front_door or chosen.reading.startswith("published"):
+        return found
+    doors = []
+    for game in front_games(chosen):
+        progress(game.words)
+        doors.append(judge(str(chosen), game, min(count, FRONT_TRIALS), sure))
+    return replace(found, refuted=found.refuted or any(d.refuted for d in doors), front_door=tuple(doors))
 
 
 def judge(name: str, game: Game, trials: int, confidence: float, progress: Callable[[str], None] = lambda _: None) -> Audit:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.privacy.accounting import epsilon_of_rho
 from gazeveil.privacy.audit.games import Game, game
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.promise.conversions import epsilon_of_rho
 from gazeveil.privacy.stream.session import StreamMechanism
 from gazeveil.privacy.stream.supply import derived_seed
 

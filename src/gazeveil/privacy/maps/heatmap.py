@@ -32,12 +32,14 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_SIGMA, MOST_T, TAIL_DELTA, discrete_gaussian, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.privacy_map import WholeMap
 from gazeveil.privacy.release import Release
 
 #: Steps of a viewer's total weight.
 WEIGHT = 1 << 12
 
-_NEIGHBOURS = "everything of one person is replaced by any other recordings of the same stimuli"
 _NOT_COVERED = (
     "which people saw which stimuli and how many they were",
     "what is common to the viewers: a map shows where people look, that is its purpose",
@@ -102,8 +104,8 @@ class _Heatmap(Mechanism[Cohort]):
         """Noise of `count` cells of that many maps, in steps of 1/4096 viewer."""
 
     @abstractmethod
-    def numbers(self) -> dict[str, Fraction]:
-        """The numbers of the promise."""
+    def budget(self) -> Loss:
+        """What is lost if everything of one person is replaced."""
 
     @abstractmethod
     def delta_num(self, count: int) -> Fraction:
@@ -114,7 +116,7 @@ class _Heatmap(Mechanism[Cohort]):
         sums = self._sums(data)
         count = len(sums) * self.rows * self.columns
         noise = self.noise(len(sums), count, Words(source(seed, self.name)))
-        guarantee = self._guarantee(self.claims[self.reading].definition, self.numbers(), len(sums), self.delta_num(count))
+        guarantee = self._guarantee(len(sums), self.delta_num(count))
         return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
 
     def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, NDArray[np.int64]]]:
@@ -151,12 +153,14 @@ class _Heatmap(Mechanism[Cohort]):
             result[stimulus] = HeatMap(stimulus, space, cells, noisy)
         return result
 
-    def _guarantee(self, definition: str, numbers: dict[str, Fraction], stimuli: int, delta_num: Fraction) -> Guarantee:
+    def _guarantee(self, stimuli: int, delta_num: Fraction) -> Guarantee:
+        # A recording is part of one map; the noise of every map is the same, so each has an equal share of the person's budget.
+        whole = self.budget()
+        one = Loss(whole.measure, whole.amount / stimuli, delta_num=delta_num)
         return Guarantee(
-            definition,
-            "user",
-            _NEIGHBOURS,
-            numbers,
+            self.claims[self.reading].definition,
+            WholeMap.of("recording", one).lift("user", stimuli),
+            Change.person(),
             mechanism=self.title,
             assumptions=(
                 f"the names of the {stimuli} stimuli, their screens and the size of the maps are public",
@@ -165,7 +169,6 @@ class _Heatmap(Mechanism[Cohort]):
             ),
             not_covered=_NOT_COVERED,
             reason="proofs/heatmap.md",
-            delta_num=delta_num,
         )
 
 
@@ -194,9 +197,9 @@ class HeatmapLaplace(_Heatmap):
         super().check()
         self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
 
-    def numbers(self) -> dict[str, Fraction]:
+    def budget(self) -> Loss:
         """Epsilon of one person."""
-        return {"epsilon": self.epsilon}
+        return Loss.pure(self.epsilon)
 
     def delta_num(self, count: int) -> Fraction:
         """Numerical error of that many draws."""
@@ -241,9 +244,9 @@ class HeatmapGaussian(_Heatmap):
         super().check()
         self.store("rho", exact(self.name, "rho", self.rho, above=0))
 
-    def numbers(self) -> dict[str, Fraction]:
+    def budget(self) -> Loss:
         """Rho of one person."""
-        return {"rho": self.rho}
+        return Loss.concentrated(self.rho)
 
     def delta_num(self, count: int) -> Fraction:
         """Numerical error of that many draws."""

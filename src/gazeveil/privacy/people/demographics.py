@@ -150,9 +150,8 @@ class Demographics(Mechanism[People]):
     def _guarantee(self) -> Guarantee:
         return Guarantee(
             "k-anonymity",
-            "user",
-            "the people who share the released " + " and ".join(self.attributes),
-            {"k": Fraction(self.k)},
+            counts={"k": Fraction(self.k)},
+            alike="attributes",
             mechanism=self.title,
             assumptions=("an attacker links by the released attributes alone",),
             not_covered=(

@@ -3,8 +3,8 @@
 The rules, from the first stage to the last:
 
 1. What comes after the first stage that promises something is post-processing and costs nothing, noise included.
-2. A stage before it changes what "moved by at most r" means: :meth:`StreamMechanism.moved` says by how much, and the promise of the noise
-   is taken at that. Where there is no such bound (a filter spreads one sample over many) the chain promises nothing.
+2. A stage before it changes what "moved by at most r" means: :meth:`StreamMechanism.moved` says by how much, and the map of the noise is
+   asked for that (:class:`BehindMap`). Where there is no such bound (a filter spreads one sample over many) the chain promises nothing.
 3. A chain without a promising stage promises nothing.
 
 Streams that are made side by side from the same gaze add up; that is :func:`side_by_side`.
@@ -29,6 +29,8 @@ from gazeveil.privacy.accounting import compose
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.rng import Source
+from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.stream_map import StreamMap
 from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
 from gazeveil.privacy.stream.supply import Bits
 
@@ -87,7 +89,7 @@ class Chain(StreamMechanism):
     name: ClassVar[str] = "chain"
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "Composition of stream mechanisms"
-    claims: ClassVar[Mapping[str, Claim]] = {"corrected": Claim("none", "user", "proved", "what its stages promise together")}
+    claims: ClassVar[Mapping[str, Claim]] = {"corrected": Claim("none", "user", "empirical", "what its stages promise together")}
 
     stages: Any
 
@@ -132,37 +134,29 @@ class Chain(StreamMechanism):
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
         """By the rules of the module."""
         rate = checks.positive(self.name, "rate_hz", rate_hz)
-        before: list[StreamMechanism] = []
-        for stage in self.stages:
-            mine = stage.promise(rate, space)
+        inner = rate
+        for before, stage in enumerate(self.stages):
+            mine = stage.promise(inner, space)
             if mine.definition != "none" and mine.status == "proved":
-                return self._behind(before, stage, mine, rate, space)
-            before.append(stage)
-            rate /= stage.stride
-        left_out = tuple(dict.fromkeys(c for s in self.stages for c in s.promise(rate_hz, space).not_covered))
+                return self._behind(self.stages[:before], mine, rate, space)
+            inner /= stage.stride
+        left_out = tuple(dict.fromkeys(c for s in self.stages for c in s.promise(rate, space).not_covered))
         return no_promise(self.title, "none of its stages promises anything", left_out)
 
-    def _behind(self, before: list[StreamMechanism], stage: StreamMechanism, mine: Guarantee, rate_hz: float, space: Space) -> Guarantee:
+    def _behind(self, before: tuple[StreamMechanism, ...], mine: Guarantee, rate_hz: float, space: Space) -> Guarantee:
+        assert isinstance(mine.losses, StreamMap)
         if not before:
             return replace(mine, mechanism=self.title, reason=f"{mine.reason}; what follows is post-processing")
-        w, r = mine.numbers.get("w_samples"), mine.numbers.get("r_deg")
-        change: tuple[int, Fraction] | None = None if w is None or r is None else (int(w), r)
-        for earlier in before:
-            change = None if change is None else earlier.moved(*change)
-        found = None if change is None else stage.promise_for(*change, rate_hz, space)
-        if found is None:
+        if any(stage.moved(1, Fraction(1)) is None for stage in before):
             names = ", ".join(e.name for e in before)
-            return no_promise(self.title, f"{stage.name} promises something about what it is given, but how far {names} spreads a change is not bounded")
-        assert w is not None and r is not None  # noqa: PT018 - one condition, known from above
-        # The promise is about the gaze that went in, so its window and r are those of the stage as the user wrote it.
+            why = f"a later stage promises something about what it is given, but how far {names} spreads a change is not bounded"
+            return no_promise(self.title, why)
         return replace(
-            found,
-            unit=mine.unit,
-            neighbours=mine.neighbours,
-            numbers={**found.numbers, "w_samples": w, "r_deg": r},
+            mine,
+            # The promise is about the gaze that goes in: its change is what the user wrote, seen through the stages before the noise.
+            losses=BehindMap(rate_hz, space, Stages(before), mine.losses),
             mechanism=self.title,
-            assumptions=mine.assumptions,
-            reason=f"{found.reason}, for the change that the stages before it let through; what follows is post-processing",
+            reason=f"{mine.reason}, for the change that the stages before it let through; what follows is post-processing",
         )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
@@ -198,6 +192,31 @@ class _Row(Stage):
         for stage in self.stages:
             samples = stage.run(*samples)
         return samples
+
+
+@dataclass(frozen=True)
+class BehindMap(StreamMap):
+    """The map of a stage that comes after others: a change is followed through them first.
+
+    Parameters
+    ----------
+    before : Stages
+        What gaze passes before the noise; each says how a change travels through it (:meth:`StreamMechanism.moved`).
+    inner : StreamMap
+        Of the stage with the noise.
+    """
+
+    before: Stages
+    inner: StreamMap
+
+    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
+        """The loss of what is left of the change."""
+        for stage in self.before:
+            moved = stage.moved(samples, Fraction(0) if move_deg is None else move_deg)
+            if moved is None:
+                raise PromiseError(f"How far {stage.name} spreads a change is not bounded.")
+            samples, move_deg = moved[0], None if move_deg is None else moved[1]
+        return self.inner.run(samples, move_deg, metric)
 
 
 def side_by_side(mechanisms: Iterable[StreamMechanism], rate_hz: float, space: Space | None = None) -> Guarantee:

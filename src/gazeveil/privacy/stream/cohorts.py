@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -20,12 +20,15 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.noise.rng import Source, WordArray
 from gazeveil.privacy.stream.supply import Bits, SeededBits, derived_seed
 
 if TYPE_CHECKING:
     from gazeveil.privacy.stream.session import StreamMechanism
+
+
+#: (person, stimulus, session, task).
+Key: TypeAlias = tuple[str, str, str, str]
 
 
 class Keyed(Protocol):
@@ -99,37 +102,53 @@ class KeyedBits:
         return [KeyedSource(self.secret.key(*self.keys, *keys))]
 
 
-def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None, kept: tuple[str, ...]) -> tuple[Cohort, list[Guarantee]]:
-    """The protected cohort, and the promises of its streams.
+class Known:
+    """What the promise needs of recordings that are still files: rates, spaces and lengths, noted when a recording is first loaded.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The raw recordings.
+    """
+
+    def __init__(self, cohort: Cohort) -> None:
+        self._cohort = cohort
+        self._seen: dict[Key, tuple[float, Space, int]] = {}
+
+    def note(self, recording: Recording) -> None:
+        """A recording was looked at."""
+        self._seen[recording.key] = recording.rate_hz, recording.space, len(recording)
+
+    def all(self) -> Iterator[tuple[str, float, Space, int]]:
+        """Person, rate, space and samples of every recording; those that nobody has loaded yet are read now."""
+        for item in self._cohort.items:
+            if item.key not in self._seen:
+                self.note(item if isinstance(item, Recording) else item.load())
+            yield (item.person, *self._seen[item.key])
+
+
+def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None, kept: tuple[str, ...]) -> tuple[Cohort, Known]:
+    """The protected cohort, and what is known of its recordings.
 
     The attributes of people stay: they are no part of any stream, and the guarantee says so.
     """
+    if len(cohort) == 0:
+        raise DataError("This cohort has no recordings. Nothing was released.")
     secret = Secret() if seed is None else None
     items: list[Recording | Handle] = []
-    # A promise depends on rate and space alone, and putting one into words costs more than protecting a short recording.
-    promises: dict[tuple[float, Space], Guarantee] = {}
-
-    def promise(rate_hz: float, space: Space) -> None:
-        if (rate_hz, space) not in promises:
-            promises[rate_hz, space] = mechanism.promise(rate_hz, space)
-
+    known = Known(cohort)
     for item in cohort.items:
         bits: Bits = KeyedBits(secret, *item.key) if secret is not None else SeededBits((derived_seed(seed or 0, *item.key),))
         if isinstance(item, Recording):
-            out, rate_hz = mechanism.protected(item, bits, kept)
-            items.append(out)
-            promise(rate_hz, item.space)
+            known.note(item)
+            items.append(mechanism.protected(item, bits, kept))
         else:
-            load: Callable[[], Recording] = partial(_load, mechanism, item.load, bits, kept)
+            load: Callable[[], Recording] = partial(_load, mechanism, item.load, bits, kept, known)
             items.append(Handle(item.person, item.stimulus, load, item.session, item.task))
-            if mechanism.rate_matters or not promises:
-                recording = item.load()  # a promise that depends on the rate needs every rate, so the files are read once for it
-                promise(recording.rate_hz, recording.space)
-    if not promises:
-        raise DataError("This cohort has no recordings. Nothing was released.")
-    about = [g.with_not_covered("the attributes of people", "who saw what") for g in promises.values()]
-    return Cohort(items, cohort.people, name=cohort.name), about
+    return Cohort(items, cohort.people, name=cohort.name), known
 
 
-def _load(mechanism: StreamMechanism, load: Callable[[], Recording], bits: Bits, kept: tuple[str, ...]) -> Recording:
-    return mechanism.protected(load(), bits, kept)[0]
+def _load(mechanism: StreamMechanism, load: Callable[[], Recording], bits: Bits, kept: tuple[str, ...], known: Known) -> Recording:
+    recording = load()
+    known.note(recording)
+    return mechanism.protected(recording, bits, kept)

@@ -39,8 +39,8 @@ _BELOW_90 = 89.99999999999999
 
 _CLAIMS = MappingProxyType(
     {
-        "corrected": Claim("none", "user", "proved", "no noise, so no promise; times on the nominal grid, no labels"),
-        "published": Claim("none", "user", "proved", "no noise, so no promise; times and labels pass"),
+        "corrected": Claim("none", "user", "empirical", "no noise, so no promise; times on the nominal grid, no labels"),
+        "published": Claim("none", "user", "empirical", "no noise, so no promise; times and labels pass"),
     }
 )
 
@@ -61,7 +61,6 @@ class Temporal(StreamMechanism):
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = S001
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
-    rate_matters: ClassVar[bool] = False
 
     K: int
     hold: bool = False
@@ -155,7 +154,6 @@ class Spatial(StreamMechanism):
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = S001
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
-    rate_matters: ClassVar[bool] = False
 
     L: int
     steps: str = "table"
@@ -237,7 +235,6 @@ class SpatialEqualArea(StreamMechanism):
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "After S001, with cells of equal area"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CLAIMS["corrected"]})
-    rate_matters: ClassVar[bool] = False
 
     L: int
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
@@ -31,11 +31,14 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.exactly import Number, exact, shown
+from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA, discrete_gaussian
 from gazeveil.privacy.noise.rng import ASSUMPTION
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
 from gazeveil.privacy.stream.session import S001, Samples, Stage, StreamMechanism
 from gazeveil.privacy.stream.supply import Bits, Integers, Normals, Supply
 
@@ -79,6 +82,28 @@ class Lattice:
 
 
 @dataclass(frozen=True)
+class GaussianMap(StreamMap):
+    """Gaussian noise of its own on every released place, one in each slot of so many samples: the places of a change add up.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        The grid and the noise.
+    slot : int
+        Samples of a slot; 1 where every sample is released.
+    """
+
+    lattice: Lattice
+    slot: int = 1
+
+    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
+        """By the places that so many samples in a row can be; the first good sample of a slot may be late in it."""
+        places = samples if self.slot == 1 else 1 + (samples + self.slot - 2) // self.slot
+        rho = self.lattice.rho(farthest_coordinates_deg(self.space, move_deg, metric))
+        return Loss.concentrated(places * rho, 2 * places * TAIL_DELTA)
+
+
+@dataclass(frozen=True)
 class Gaussian(StreamMechanism):
     """Gaussian noise on every sample.
 
@@ -103,10 +128,9 @@ class Gaussian(StreamMechanism):
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
             "corrected": Claim("rho-zcdp", "window", "proved", "integer Gaussian noise on a public grid"),
-            "published": Claim("none", "user", "proved", "floating-point noise; the paper promises nothing"),
+            "published": Claim("none", "user", "empirical", "floating-point noise; the paper promises nothing"),
         }
     )
-    rate_matters: ClassVar[bool] = False
 
     sigma_deg: Number
     r_deg: Number = 1
@@ -127,12 +151,8 @@ class Gaussian(StreamMechanism):
             return no_promise(
                 self.title, "its paper claims none, and noise in floating point can give the true value away", ("anything that is constant over many samples",)
             )
-        r, sample = Fraction(self.r_deg), Lattice.of(Fraction(self.sigma_deg)).rho(Fraction(self.r_deg))
-        return window_guarantee(self.title, r, self.w, {"rho": self.w * sample, "rho_sample": sample}, 2 * self.w * TAIL_DELTA, "proofs/gaussian.md")
-
-    def promise_for(self, w: int, r_deg: Fraction, rate_hz: float, space: Space) -> Guarantee | None:
-        """The noise does not depend on w and r, so every window can be told."""
-        return None if self.reading == "published" else replace(self, w=w, r_deg=r_deg).promise(rate_hz, space)
+        losses = GaussianMap(checks.positive(self.name, "rate_hz", rate_hz), space, Lattice.of(Fraction(self.sigma_deg)))
+        return gaussian_guarantee(self.title, losses, self.w, Fraction(self.r_deg), "proofs/gaussian.md")
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Noise in floating point or in whole steps."""
@@ -143,20 +163,10 @@ class Gaussian(StreamMechanism):
         return _LatticeStage(lattice.bits, space, Supply([Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams))
 
 
-def window_guarantee(title: str, r_deg: Fraction, w: int, rho: Mapping[str, Fraction], delta_num: Fraction, proof: str) -> Guarantee:
-    """The sentence of a zCDP promise about one window of a stream whose samples move by at most r."""
-    what = "one sample is" if w == 1 else f"any of {w} samples in a row are"
-    return Guarantee(
-        "rho-zcdp",
-        "sample" if w == 1 else "window",
-        f"{what} moved by at most {shown(r_deg, down=True)} degrees along x and y together (x goes round on a sphere), times and losses being the same",
-        {**rho, "w_samples": Fraction(w), "r_deg": r_deg},
-        mechanism=title,
-        assumptions=(ASSUMPTION,),
-        not_covered=("what stays the same for longer than the window, which noise that is drawn anew lets everybody average",),
-        reason=proof,
-        delta_num=delta_num,
-    )
+def gaussian_guarantee(title: str, losses: GaussianMap, w: int, r_deg: Fraction, proof: str) -> Guarantee:
+    """The promise of Gaussian noise, first about one window of w samples that move by at most r."""
+    change = Change.sample(r_deg, "coordinates") if w == 1 else Change.window(w, move_deg=r_deg, metric="coordinates")
+    return Guarantee("rho-zcdp", losses, change, mechanism=title, assumptions=(ASSUMPTION,), reason=proof)
 
 
 class _FloatStage(Stage):

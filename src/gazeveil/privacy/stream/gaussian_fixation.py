@@ -6,11 +6,11 @@ sample costs. Nothing of how the eye moves within a fixation is released.
 
 A new place is released
 
+* `changes="clock"`, the default: at the first good sample of every slot of `slot_s`, whatever gaze does. Then nothing but the places depends
+  on gaze; a long fixation shows several independent draws.
 * `changes="detected"`: when gaze has stayed within `near_deg` of one place for `least_s`, and that place is more than `apart_deg` away from
   the one released last; or when gaze has been away from that one for twice as long without coming to rest. The moments of change
-  follow the fixations; they are *not* protected, and the promise is for streams that change at the same moments.
-* `changes="clock"`: at the first good sample of every slot of `slot_s`, whatever gaze does. Then nothing but the places depends on gaze, and
-  the promise holds without that condition; a long fixation shows several independent draws.
+  follow the fixations and are *not* protected: gaze that moves a little may change them, so there is no promise about any change of gaze.
 
 The place that is released is the newest sample alone, rounded to the public grid, plus integer Gaussian noise; so one release costs the
 rho of one sample of `gaussian`. Proof: proofs/gaussian-fixation.md.
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
@@ -34,10 +34,10 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.exactly import Number, exact
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_gaussian
-from gazeveil.privacy.stream.gaussian import Gaussian, Lattice, fold, stop, window_guarantee
+from gazeveil.privacy.noise.exact import discrete_gaussian
+from gazeveil.privacy.stream.gaussian import Gaussian, GaussianMap, Lattice, fold, gaussian_guarantee, stop
 from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
 from gazeveil.privacy.stream.supply import Bits, Integers, PerBlock, Supply
 
@@ -54,8 +54,8 @@ class GaussianFixation(StreamMechanism):
         How far a sample may move for the promise to hold, in degrees.
     w : int
         Samples of the window that the promise is about.
-    changes : {"detected", "clock"}
-        When a new place is released.
+    changes : {"clock", "detected"}
+        When a new place is released; with `detected` nothing is promised.
     near_deg, apart_deg, least_s : float
         Detection: how close samples stay in a fixation, how far a new fixation is from the last place, and how long gaze must stay.
     slot_s : float
@@ -65,14 +65,12 @@ class GaussianFixation(StreamMechanism):
     name: ClassVar[str] = "gaussian-fixation"
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "After S001, with one draw per fixation"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {"corrected": Claim("rho-zcdp", "window", "proved", "one draw per fixation; the moments of change are public or on a clock")}
-    )
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": Claim("rho-zcdp", "window", "proved", "one draw per slot of a public clock")})
 
     sigma_deg: Number
     r_deg: Number = 1
     w: int = 60
-    changes: str = "detected"
+    changes: str = "clock"
     near_deg: float = 1.0
     apart_deg: float = 1.5
     least_s: float = 0.06
@@ -93,36 +91,26 @@ class GaussianFixation(StreamMechanism):
             # a fixation may be as wide as near_deg and must not count as two
             checks.refuse(self.name, "apart_deg", f"at least near_deg = {self.near_deg:g}", self.apart_deg)
 
+    @property
+    def claim(self) -> Claim:
+        """Moments that follow gaze promise nothing."""
+        return super().claim if self.changes == "clock" else Claim("none", "user", "empirical", "one draw per fixation, at moments that follow gaze")
+
     def ticks(self, rate_hz: float) -> int:
         """Samples between two releases, at least."""
         return max(1, round((self.least_s if self.changes == "detected" else self.slot_s) * rate_hz))
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """The zCDP of the releases that fall into one window."""
+        """The zCDP of the releases that fall into one window; none where their moments follow gaze."""
         rate = checks.positive(self.name, "rate_hz", rate_hz)
-        one = Lattice.of(exact(self.name, "sigma_deg", self.sigma_deg)).rho(Fraction(self.r_deg))
-        gap = self.ticks(rate)
-        # Detected releases are at least `gap` samples apart. Slots are too, but the first good sample of a slot may be late in it.
-        releases = 1 + (self.w - 1) // gap if self.changes == "detected" else 1 + (self.w + gap - 2) // gap
-        promise = window_guarantee(
-            self.title,
-            Fraction(self.r_deg),
-            self.w,
-            {"rho": releases * one, "rho_fixation": one},
-            2 * releases * TAIL_DELTA,
-            "proofs/gaussian-fixation.md",
-        )
-        if self.changes == "clock":
-            return promise
-        return replace(
-            promise,
-            neighbours=promise.neighbours + ", and new places being released at the same moments",
-            not_covered=("when new places are released, which is when fixations begin", "what stays the same for longer than the window"),
-        )
-
-    def promise_for(self, w: int, r_deg: Fraction, rate_hz: float, space: Space) -> Guarantee | None:
-        """The noise does not depend on w and r, so every window can be told."""
-        return replace(self, w=w, r_deg=r_deg).promise(rate_hz, space)
+        if self.changes == "detected":
+            return no_promise(
+                self.title,
+                "the moments at which new places are released follow gaze, so a small move of gaze may be told with certainty; use changes='clock'",
+                ("when new places are released, which is when fixations begin",),
+            )
+        losses = GaussianMap(rate, space, Lattice.of(exact(self.name, "sigma_deg", self.sigma_deg)), self.ticks(rate))
+        return gaussian_guarantee(self.title, losses, self.w, Fraction(self.r_deg), "proofs/gaussian-fixation.md")
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """The place released last, and a candidate for the next."""
@@ -137,16 +125,19 @@ class GaussianFixation(StreamMechanism):
 class _Memo(Stage):
     def __init__(self, bits: int, sphere: bool, gap: int, detection: tuple[float, float, bool], streams: int, noise: PerBlock) -> None:
         self.bits, self.sphere, self.gap, self.detection, self.noise = bits, sphere, gap, detection, noise
-        # Per stream: true place of the last release, candidate's place, samples it has lasted (-1: nothing was released yet), and samples
-        # in a row away from the last release.
+        # Per stream: true place of the last release, candidate's place, samples it has lasted (-1: nothing was released yet; -2: nothing may be
+        # released before the next slot), and samples in a row away from the last release.
         self.places = np.zeros((streams, 6))
+        self.places[:, 4] = -1.0
         self.released = np.zeros((streams, 2))
-        self.reset()
 
     def reset(self) -> None:
+        """Forget the places. On a clock the slot under way stays used up, so that a window across the reset costs no more than any other."""
+        detected = self.detection[2]
         self.places[...] = 0.0
-        self.places[:, 4] = -1.0
-        self.noise.restart()
+        self.places[:, 4] = -1.0 if detected else -2.0
+        if detected:
+            self.noise.restart()
 
     def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
         if x_deg.shape[1]:
@@ -189,6 +180,8 @@ def _memoise(
         for i in range(x.shape[1]):
             if not detected and (offset + i) % gap == 0:
                 p[4] = -1.0
+            if p[4] == -2.0:
+                x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
             if not valid[s, i]:
                 continue
             a, b = x[s, i], y[s, i]

@@ -20,7 +20,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
@@ -35,8 +35,11 @@ from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.rng import ASSUMPTION, Source, TestStream
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
 from gazeveil.privacy.stream.cohorts import KeyedSource, derived_key
-from gazeveil.privacy.stream.gaussian import fold, stop
+from gazeveil.privacy.stream.gaussian import GaussianMap, Lattice, fold, stop
 from gazeveil.privacy.stream.graded_noise import BLOCK, LEAST_STEPS, GaussianChain, LaplaceChain, Noise, PlanarCloud
 from gazeveil.privacy.stream.session import NEVER_COVERED, Samples, Session, Stage, StreamMechanism
 from gazeveil.privacy.stream.supply import Bits
@@ -148,7 +151,7 @@ class _Front(StreamMechanism):
     name: ClassVar[str] = "graded"
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = ""
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": Claim("none", "sample", "proved")})
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": Claim("none", "sample", "empirical")})
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
         return no_promise(self.title, "it is raw gaze")
@@ -264,7 +267,7 @@ class GradedSession:
     def guarantee(self, *scales_deg: Number) -> Guarantee:
         """What everybody who sees these views together is promised about one sample: the promise of the finest of them."""
         finest = min((_scale(s) for s in scales_deg), default=self.levels[0])
-        return _promise(self.graded, finest, self._steps(finest), self.bits, len(self.levels), self.seeded)
+        return _promise(self.graded, self._front.rate_hz, self.space, finest, self._steps(finest), self.bits, len(self.levels), self.seeded)
 
 
 @compiled
@@ -284,28 +287,60 @@ def _add(x: NDArray[np.float64], y: NDArray[np.float64], ok: NDArray[np.bool_], 
         x[i], y[i] = a / scale, b / scale
 
 
-def _promise(graded: Graded, scale: Fraction, steps: Fraction, bits: int, views: int, seeded: bool) -> Guarantee:
-    r = Fraction(graded.r_deg)
-    moved = r * (1 << bits)
-    words = "whole numbers; a level declared late rests on probabilities in floating point" if graded.law != "planar-laplace" else "floating point, rounded"
-    common = {
-        "neighbours": "one sample is moved by at most r degrees along x and y together (x goes round on a sphere), times and losses being the same",
-        "mechanism": f"graded ({graded.law}, finest view {float(scale):g} degrees)",
-        "assumptions": (ASSUMPTION, "the session's key stays secret", f"the noise is {words}"),
-        "not_covered": (
-            "what stays the same over many samples, which noise that is drawn anew for each lets everybody average",
-            *NEVER_COVERED,
-            "views finer than the one named",
-        ),
-        "reason": "proofs/graded.md",
-    }
-    if graded.law == "gaussian":
-        rho = (moved * moved + 2 * _SQRT_2 * moved + 2) / (2 * steps * steps)
-        found = Guarantee("rho-zcdp", "sample", numbers={"rho": rho, "r_deg": r}, delta_num=Fraction(1, 1 << 40), **common)  # type: ignore[arg-type]
-    else:
+@dataclass(frozen=True)
+class GradedLaplaceMap(StreamMap):
+    """Laplace noise on every sample of the finest view, on both axes (`laplace`) or in the plane (`planar-laplace`).
+
+    Parameters
+    ----------
+    law : str
+        One of the two.
+    bits : int
+        2**bits steps to a degree.
+    steps : Fraction
+        Scale of the finest view in steps.
+    views : int
+        How many views there are: each may fall on the other side of a rounding boundary.
+    """
+
+    law: str
+    bits: int
+    steps: Fraction
+    views: int
+
+    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
+        """Each sample by how far its coordinates move."""
+        moved = farthest_coordinates_deg(self.space, move_deg, metric) * (1 << self.bits)
         # Laplace on both axes loses by the sum of the two moves; rounding adds at most a step to each.
-        far = _SQRT_2 * moved + 2 if graded.law == "laplace" else moved + _SQRT_2
+        far = _SQRT_2 * moved + 2 if self.law == "laplace" else moved + _SQRT_2
         # Planar noise in doubles falls on the other side of a rounding boundary with at most this probability, in each view.
-        error = Fraction(1, 1 << 40) if graded.law == "laplace" else views * (steps / (1 << 40) + Fraction(1, 1 << 30))
-        found = Guarantee("geo-indistinguishability", "sample", numbers={"epsilon": far / steps, "r_deg": r}, delta_num=error, **common)  # type: ignore[arg-type]
+        error = Fraction(1, 1 << 40) if self.law == "laplace" else self.views * (self.steps / (1 << 40) + Fraction(1, 1 << 30))
+        return Loss.pure(samples * far / self.steps, samples * error)
+
+
+@dataclass(frozen=True)
+class GradedGaussianMap(GaussianMap):
+    """As Gaussian noise, with the numerical error of levels that were declared late."""
+
+    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
+        """By samples."""
+        return replace(super().run(samples, move_deg, metric), delta_num=samples * Fraction(1, 1 << 40))
+
+
+def _promise(graded: Graded, rate_hz: float, space: Space, scale: Fraction, steps: Fraction, bits: int, views: int, seeded: bool) -> Guarantee:
+    words = "whole numbers; a level declared late rests on probabilities in floating point" if graded.law != "planar-laplace" else "floating point, rounded"
+    losses: StreamMap
+    if graded.law == "gaussian":
+        definition, losses = "rho-zcdp", GradedGaussianMap(rate_hz, space, Lattice(bits, int(steps)))
+    else:
+        definition, losses = "geo-indistinguishability", GradedLaplaceMap(rate_hz, space, graded.law, bits, steps, views)
+    found = Guarantee(
+        definition,
+        losses,
+        Change.sample(Fraction(graded.r_deg), "coordinates"),
+        mechanism=f"graded ({graded.law}, finest view {float(scale):g} degrees)",
+        assumptions=(ASSUMPTION, "the session's key stays secret", f"the noise is {words}"),
+        not_covered=(*NEVER_COVERED, "views finer than the one named"),
+        reason="proofs/graded.md",
+    )
     return found.tested() if seeded else found

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import ClassVar
@@ -29,11 +29,13 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.stream_map import WindowBudget
 from gazeveil.privacy.stream.kaleido_noise import ASSUMPTION
 from gazeveil.privacy.stream.kaleido_published import LetterStage
 from gazeveil.privacy.stream.kaleido_stage import AFTER, LatticeStage, Plan, plan
@@ -91,6 +93,7 @@ class Kaleido(StreamMechanism):
 
     Examples
     --------
+    >>> from gazeveil.gaze.geometry import Sphere
     >>> str(Kaleido(1, 50, 2).promise(100.0, Sphere())).split(" (neighbours")[0]
     'kaleido (corrected) promises (epsilon, w, r)-differential privacy with epsilon = 1, w = 50 samples and r = 2 degrees'
     """
@@ -102,7 +105,6 @@ class Kaleido(StreamMechanism):
         {"corrected": _CORRECTED, "published": Claim("epsilon-w-r-dp", "window", "refuted", "the pseudocode to the letter")}
     )
     rule: ClassVar[int] = HALVING
-    rate_matters: ClassVar[bool] = False
 
     epsilon: Number
     w: int
@@ -144,25 +146,24 @@ class Kaleido(StreamMechanism):
         )  # fmt: skip
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """(epsilon, w, r)-DP of every window of w samples."""
-        sphere = isinstance(space, Sphere)
-        moved = "along a great circle" if sphere else "in the plane of the two angles of the screen"
-        numbers = {"epsilon": Fraction(self.epsilon), "w_samples": Fraction(self.w), "r_deg": Fraction(self.r_deg)}
-        neighbours = f"any of w samples in a row are moved by at most r degrees {moved}, times and losses being the same"
-        missed = ("windows beyond one: the loss of a session grows with its length", "gaze that moves by more than r: the loss grows as the distance over r")
+        """(epsilon, w, r)-DP of every window of w samples, and what follows from it for other changes."""
+        change = Change.window(self.w, move_deg=Fraction(self.r_deg))
         if self.reading == "published":
-            return Guarantee("epsilon-w-r-dp", "window", neighbours, numbers, {}, self.title, (), missed, "refuted", _REFUTED)
+            claimed = WindowBudget(rate_hz, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg))
+            return Guarantee("epsilon-w-r-dp", claimed, change, mechanism=self.title, status="refuted", reason=_REFUTED)
         return Guarantee(
             "epsilon-w-r-dp",
-            "window",
-            neighbours,
-            numbers,
+            self.losses(rate_hz, space),
+            change,
             mechanism=self.title,
             assumptions=(BITS_ASSUMPTION, ASSUMPTION, "the rate is public"),
-            not_covered=missed,
             reason=f"proofs/{self.name}.md",
-            delta_num=_DELTA,
         )
+
+    def losses(self, rate_hz: float, space: Space) -> WindowBudget:
+        """The base map: the budget of a window."""
+        rate = checks.positive(self.name, "rate_hz", rate_hz)
+        return WindowBudget(rate, space, Fraction(self.epsilon), self.w, Fraction(self.r_deg), _DELTA)
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """The paper's loop, or the one on the lattice."""
@@ -246,3 +247,8 @@ class KaleidoUniform(_Slotted):
     def plan(self, rate_hz: float, space: Space) -> Plan:
         """Equal shares and no test on the chosen slots."""
         return self._plan(space, None, self._skip_of_slots(rate_hz, Fraction(self.epsilon)))
+
+    def losses(self, rate_hz: float, space: Space) -> WindowBudget:
+        """The budget of a window, in equal shares for its slots."""
+        skip = self._skip_of_slots(checks.positive(self.name, "rate_hz", rate_hz), Fraction(self.epsilon))
+        return replace(super().losses(rate_hz, space), readings=math.ceil(Fraction(self.w, skip)))

@@ -18,9 +18,9 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,8 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.promise.algebra import RecordingsMap
+from gazeveil.privacy.promise.stream_map import StreamMap
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.front import accept
 from gazeveil.privacy.stream.supply import Bits, SeededBits, SystemBits, derived_seed
@@ -97,16 +99,17 @@ class Stage(ABC):
 class StreamMechanism(Mechanism[Any]):
     """Base of the mechanisms on streams: subclasses say what they promise (:meth:`promise`) and how they work (:meth:`stage`)."""
 
-    #: Whether the promise depends on the rate or the space; if not, a cohort of files need not be read for it.
-    rate_matters: ClassVar[bool] = True
-
     @abstractmethod
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """The working state for `streams` streams; noise comes from `bits`."""
 
     @abstractmethod
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """What a stream of that rate in that space is promised, known before any sample is seen."""
+        """What a stream of that rate in that space is promised, known before any sample is seen.
+
+        Its map, where it promises anything, is a :class:`~gazeveil.privacy.promise.stream_map.StreamMap`; what recordings and people add up to
+        follows from it.
+        """
 
     @property
     def stride(self) -> int:
@@ -130,14 +133,6 @@ class StreamMechanism(Mechanism[Any]):
         where there is no such bound.
         """
         return None
-
-    def promise_for(self, w: int, r_deg: Fraction, rate_hz: float, space: Space) -> Guarantee | None:
-        """The promise about windows of `w` samples that move by at most `r_deg`; None where it cannot be told from the parameters."""
-        mine = self.promise(rate_hz, space)
-        bounds = mine.numbers.get("w_samples"), mine.numbers.get("r_deg")
-        if bounds[0] is None or bounds[1] is None:
-            return None
-        return mine if w <= bounds[0] and r_deg <= bounds[1] else None
 
     def open(self, rate_hz: float, space: Space | None = None, seed: int | None = None) -> Session:
         """A session for one stream.
@@ -190,24 +185,40 @@ class StreamMechanism(Mechanism[Any]):
         kept = _keep(self.name, keep)
         if isinstance(data, Recording):
             out = self.protected(data, None if seed is None else SeededBits((seed,)), kept)
-            promises = [self.promise(out[1], data.space)]
-            result: Recording | Cohort = out[0]
-        elif isinstance(data, Cohort):
-            from gazeveil.privacy.stream.cohorts import protect_cohort
-
-            result, promises = protect_cohort(self, data, seed, kept)
-        else:
+            return Release(out, self._released([(data.person, data.rate_hz, data.space, len(data))], kept, seed), self.provenance(seed))
+        if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Recording or a Cohort", data)
-        guarantee = weakest(promises)
-        if self.native:
-            guarantee = guarantee.with_not_covered("the tracker's own times", "the labels of samples")
-        else:
-            guarantee = guarantee.with_not_covered(*NEVER_COVERED)
-        guarantee = guarantee.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in kept))
-        return Release(result, guarantee if seed is None else guarantee.tested(), self.provenance(seed))
+        from gazeveil.privacy.stream.cohorts import protect_cohort
 
-    def protected(self, recording: Recording, bits: Bits | None, kept: tuple[str, ...]) -> tuple[Recording, float]:
-        """A protected copy of one recording, and the rate it was read at."""
+        result, known = protect_cohort(self, data, seed, kept)
+
+        def promised() -> Guarantee:
+            return self._released(known.all(), kept, seed).with_not_covered("the attributes of people", "who saw what")
+
+        loaded = all(isinstance(item, Recording) for item in data.items)
+        return Release(result, promised() if loaded else promised, self.provenance(seed))
+
+    def _released(self, recordings: Iterable[tuple[str, float, Space, int]], kept: tuple[str, ...], seed: int | None) -> Guarantee:
+        """What recordings of those people, rates, spaces and lengths are promised together: their maps merged, each with noise of its own."""
+        promises: dict[tuple[float, Space], Guarantee] = {}
+        merged: list[tuple[str, StreamMap, int]] = []
+        for person, rate_hz, space, samples in recordings:
+            if (rate_hz, space) not in promises:
+                promises[rate_hz, space] = self.promise(rate_hz, space)
+            losses = promises[rate_hz, space].losses
+            if isinstance(losses, StreamMap):
+                merged.append((person, losses, samples))
+        # Where one of them promises nothing, so does the release.
+        found = next((g for g in promises.values() if not isinstance(g.losses, StreamMap)), None)
+        if found is None:
+            found = replace(next(iter(promises.values())), losses=RecordingsMap.of(merged))
+        found = found.with_not_covered(*(c for g in promises.values() for c in g.not_covered))
+        found = found.with_not_covered(*(("the tracker's own times", "the labels of samples") if self.native else NEVER_COVERED))
+        found = found.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in kept))
+        return found if seed is None else found.tested()
+
+    def protected(self, recording: Recording, bits: Bits | None, kept: tuple[str, ...]) -> Recording:
+        """A protected copy of one recording."""
         if np.isnan(recording.rate_hz):
             raise DataError(f"The rate of {recording.title} is not known. Say it: recording.with_(rate_hz=...).")
         session = Session(self, recording.rate_hz, recording.space, bits=bits)
@@ -222,7 +233,7 @@ class StreamMechanism(Mechanism[Any]):
         parts |= {n: getattr(recording, n) for n in ("events", "messages", "metadata") if n in keep}
         if "events" in keep and self.stride != 1:
             raise DataError(f"{self.name} leaves samples out, so events that count samples cannot be kept. Detect them again in the release.")
-        out = Recording(
+        return Recording(
             recording.person,
             recording.stimulus,
             **{"t_ns": t, **parts},
@@ -234,7 +245,6 @@ class StreamMechanism(Mechanism[Any]):
             session=recording.session,
             task=recording.task,
         )
-        return out, recording.rate_hz
 
 
 def _keep(owner: str, keep: Iterable[str]) -> tuple[str, ...]:
@@ -242,28 +252,6 @@ def _keep(owner: str, keep: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         checks.one_of(owner, "keep", name, KEEPABLE)
     return tuple(dict.fromkeys(names))
-
-
-def weakest(promises: Iterable[Guarantee]) -> Guarantee:
-    """The promise that holds for every stream: the one with the largest numbers; of different kinds none is larger, so all are named."""
-    several = list(dict.fromkeys(_Hashed(g) for g in promises))
-    found = [h.guarantee for h in several]
-    largest = max(found, key=lambda g: [g.numbers[k] for k in sorted(g.numbers)])
-    return largest.with_not_covered(*(c for g in found for c in g.not_covered))
-
-
-class _Hashed:
-    """A guarantee that can be a key of a dict."""
-
-    def __init__(self, guarantee: Guarantee) -> None:
-        self.guarantee = guarantee
-        self.text = str(guarantee)
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashed) and other.text == self.text
 
 
 class Session:

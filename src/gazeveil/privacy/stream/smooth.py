@@ -35,7 +35,7 @@ from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
 from gazeveil.privacy.stream.supply import Bits
 
 MOST_WINDOW = 4096
-_CORRECTED = Claim("none", "user", "proved", "no noise, so no promise")
+_CORRECTED = Claim("none", "user", "empirical", "no noise, so no promise")
 _NOT_COVERED = ("where people look and for how long", "movements slower than the filter")
 
 
@@ -55,9 +55,8 @@ class Smoothing(StreamMechanism):
         'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual reality: robustness and user experience", IEEE TVCG 2024'
     )
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {"corrected": _CORRECTED, "published": Claim("none", "user", "proved", "no noise, so no promise; times and labels pass")}
+        {"corrected": _CORRECTED, "published": Claim("none", "user", "empirical", "no noise, so no promise; times and labels pass")}
     )
-    rate_matters: ClassVar[bool] = False
 
     first: int = 10
     second: int = 50
@@ -224,7 +223,6 @@ class Kalman(StreamMechanism):
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = 'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques validated via offline simulation", 2025'
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
-    rate_matters: ClassVar[bool] = False
 
     noise_deg: float = 1.0
     acceleration_deg_s2: float = 2000.0

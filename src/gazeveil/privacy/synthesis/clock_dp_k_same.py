@@ -25,6 +25,8 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.rng import source
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.privacy_map import WholeMap
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.kaleido import MOVE_S
 from gazeveil.privacy.synthesis.clock_k_same import slot_seconds
@@ -115,8 +117,8 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
         origin = " (it was taken from the longest recording)" if self.seconds is None else ""
         mine = replace(
             told,
+            losses=WholeMap.of("user", told.claimed_loss(Change.person()), presence=True),
             mechanism=self.title,
-            neighbours="everything of one person is replaced: all places, and which recordings there are",
             assumptions=(
                 *(a for a in told.assumptions if "bounds" not in a and "rows" not in a),
                 f"the length of {slots} slots is public{origin}",

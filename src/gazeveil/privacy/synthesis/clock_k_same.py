@@ -41,8 +41,6 @@ _NOT_COVERED = (
     "a second release about the same people with another partition",
 )
 
-_NEIGHBOURS = "not a comparison of two datasets: everything released under one person's name is drawn from the same law as that of at least k - 1 others"
-
 
 @dataclass(frozen=True)
 class ClockRenderKSame(Mechanism[Cohort]):
@@ -91,9 +89,8 @@ class ClockRenderKSame(Mechanism[Cohort]):
         out = Cohort(rendered(laws, eyes, any(isinstance(item, Handle) for item in data.items)), name=data.name)
         guarantee = Guarantee(
             "k-anonymity",
-            "user",
-            _NEIGHBOURS,
-            {"k": Fraction(self.k)},
+            counts={"k": Fraction(self.k)},
+            alike="law",
             mechanism=self.title,
             assumptions=("the release is the only one made about these people", ASSUMPTION),
             not_covered=_NOT_COVERED,

@@ -33,6 +33,8 @@ from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.stream_map import WindowBudget
 from gazeveil.privacy.stream.kaleido import LEAST_R_DEG, MOST_W
 from gazeveil.privacy.stream.kaleido_noise import ASSUMPTION
 from gazeveil.privacy.stream.kaleido_stage import Plan, plan
@@ -118,22 +120,16 @@ class ClockRender(StreamMechanism):
         return plan(UNIFORM, space, Fraction(self.epsilon), count, Fraction(self.r_deg), None, 1, count, Fraction(1), "clamp", Fraction(1))
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """(epsilon, w, r)-DP of every window of w samples."""
-        moved = "along a great circle" if isinstance(space, Sphere) else "in the plane of the two angles of the screen"
+        """(epsilon, w, r)-DP of every window, which is as many samples as its seconds hold at this rate, and what follows for other changes."""
+        clock = self.clock(rate_hz)
         return Guarantee(
             "epsilon-w-r-dp",
-            "window",
-            f"any of w samples in a row are moved by at most r degrees {moved}, times and losses being the same",
-            {"epsilon": Fraction(self.epsilon), "w_samples": Fraction(self.clock(rate_hz).window), "r_deg": Fraction(self.r_deg)},
+            WindowBudget(float(rate_hz), space, Fraction(self.epsilon), clock.window, Fraction(self.r_deg), _DELTA, clock.count),
+            Change.window(seconds=Fraction(self.window_s), move_deg=Fraction(self.r_deg)),
             mechanism=self.title,
             assumptions=(BITS_ASSUMPTION, ASSUMPTION, "the rate is public"),
-            not_covered=(
-                "windows beyond one: the loss of a session grows with its length",
-                "gaze that moves by more than r: the loss grows as the distance over r",
-                "in which slots nothing was seen",
-            ),
+            not_covered=("in which slots nothing was seen",),
             reason="proofs/clock-render.md",
-            delta_num=_DELTA,
         )
 
     @property

@@ -218,9 +218,8 @@ class EventSynthPD(Mechanism[Cohort]):
         plans, notes = published_plans(motions, identity, generator, how, lambda key: source(seed, self.name, "events", *key))
         about = Guarantee(
             "plausible-deniability",
-            "user",
-            "not a comparison of two datasets: other people could have given the released events",
-            {"k": Fraction(self.k), "gamma": Fraction(self.gamma)},
+            counts={"k": Fraction(self.k), "gamma": Fraction(self.gamma)},
+            alike="event",
             mechanism=self.title,
             not_covered=("the attributes of people", "events that never passed, which are released all the same" if self.failed == "release" else "lengths"),
             status="refuted",
@@ -260,7 +259,7 @@ class EventSynthPD(Mechanism[Cohort]):
         notes["names_released"] = int(passed.sum())
         kept = {person for person, good in zip(people, passed, strict=True) if good}
         plans = {key: plan if key[0] in kept else _nothing(motions[key]) for key, plan in plans.items()}
-        return plans, notes, self._own_guarantee(len(kept), len(people), delta_num)
+        return plans, notes, self._own_guarantee(len(kept), len(people))
 
     def _draw(self, coding: Coding, keys: Sequence[Key], pool: Sequence[Motion], rule: Rule, seed: int | None) -> list[Drawn]:
         """Events of the recordings of one stimulus; compiled code that lets other threads run."""
@@ -303,28 +302,26 @@ class EventSynthPD(Mechanism[Cohort]):
         else:
             budget = (
                 f"somebody who knows everybody else's raw data: as differential privacy the {allowed:,} attempts that may be made come to"
-                f" epsilon = {shown(epsilon)} and delta = {float(delta):.2g}, besides rho = {shown(Fraction(self.rho))} for training"
+                f" epsilon = {shown(epsilon)} and delta = {float(delta):.2g}, besides rho = {shown(Fraction(self.rho))}"
+                f" (with a numerical error of {float(delta_num):.2g}) for training"
             )
         return Guarantee(
             "plausible-deniability",
-            "user",
-            "not a comparison of two datasets: what is released under a name is drawn from the same law for whichever person is behind it",
-            {"k": Fraction(self.k), "gamma": Fraction(1)},
+            counts={"k": Fraction(self.k), "gamma": Fraction(1)},
+            alike="seed",
             mechanism=self.title,
             assumptions=("who has which recordings, their lengths and rates are public", "the release is the only one made about these people"),
             not_covered=(*_NOT_COVERED, budget),
             reason="proofs/event-synth-pd.md",
-            delta_num=delta_num,
         )
 
-    def _own_guarantee(self, released: int, names: int, delta_num: Fraction) -> Guarantee:
+    def _own_guarantee(self, released: int, names: int) -> Guarantee:
         share = f"{released} of {names} names passed the test of whole sequences and were released, the others are lost, which says that they are like too few"
         step = "; with seeds='crowd' every name is released" if 2 * released < names else ""
         return Guarantee(
             "plausible-deniability",
-            "user",
-            "not a comparison of two datasets: of all people at least k would have given everything under a released name with probabilities within gamma",
-            {"k": Fraction(self.k), "gamma": Fraction(self.gamma if self.gamma_total is None else self.gamma_total)},
+            counts={"k": Fraction(self.k), "gamma": Fraction(self.gamma if self.gamma_total is None else self.gamma_total)},
+            alike="sequence",
             mechanism=self.title,
             assumptions=("who has which recordings, their lengths and rates are public", "the release is the only one made about these people"),
             not_covered=(
@@ -333,7 +330,6 @@ class EventSynthPD(Mechanism[Cohort]):
                 share + step,
             ),
             reason="proofs/event-synth-pd.md",
-            delta_num=delta_num,
         )
 
 

@@ -53,7 +53,6 @@ MATCHES = ("index", "crowd")
 
 _MOST_THREADS = 8
 
-_NEIGHBOURS = "not a comparison of two datasets: everything released under one person's name is drawn from the same law as that of at least k - 1 others"
 
 _REFUTED = (
     "groups are drawn anew for each task, and once more for saccades, and only the person is in all of theirs, so averaging over tasks finds them; the last"
@@ -167,9 +166,8 @@ class KSameSynth(Mechanism[Cohort]):
     def _guarantee(self) -> Guarantee:
         return Guarantee(
             "k-anonymity",
-            "user",
-            _NEIGHBOURS,
-            {"k": Fraction(self.k)},
+            counts={"k": Fraction(self.k)},
+            alike="law",
             mechanism=self.title,
             assumptions=("the release is the only one made about these people", ASSUMPTION),
             not_covered=_NOT_COVERED,

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
-from gazeveil.privacy.accounting import raised
 from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.promise.conversions import raised
 
 #: Width of a cell in the natural logarithm where gamma is 1.
 NARROWEST = 1e-9

@@ -38,6 +38,9 @@ from gazeveil.privacy.noise.knorm import ASSUMPTION
 from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.noise.rng import Words, source
 from gazeveil.privacy.noise.shells import most_sensitivity, shell_noise, shells
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.dct_knorm import cosine_rows
 from gazeveil.privacy.tables.dp_ksame_plan import Plan, Sizes, blocks, plan, shares
@@ -57,12 +60,6 @@ MOST_K = 1 << 10
 
 #: Scale beyond which double precision often cannot settle how a vector is rounded.
 _MOST_KNORM = 1 << 26
-
-_REPLACED = {
-    "recording-feature": "all values of one feature of one recording are replaced by any others within the public bounds",
-    "recording": "all values of one recording are replaced by any others within the public bounds",
-    "user": "everything of one person is replaced: all values within the public bounds, and which recordings there are",
-}
 
 
 @dataclass(frozen=True)
@@ -260,13 +257,16 @@ class DPKSame(Mechanism[FeatureTable]):
 
     def _guarantee(self, sizes: Sizes, delta: Fraction, assumptions: tuple[str, ...]) -> Guarantee:
         origin = " (it was taken from the longest recording)" if self.length is None else ""
-        user = {"recording-feature": sizes.cells * sizes.features, "recording": sizes.cells}
+        losses = UnitMap.of(self.per, Loss.pure(self.budget, delta), presence=True)
+        if self.per == "recording-feature":
+            losses = losses.lift("recording", sizes.features)
+        if self.per != "user":
+            losses = losses.lift("user", sizes.cells)
         return Guarantee(
             "epsilon-dp",
-            self.per,
-            _REPLACED[self.per],
-            {"epsilon": self.budget, "k": Fraction(self.k)},
-            {} if self.per == "user" else {"epsilon": self.budget * user[self.per]},
+            losses,
+            Change(self.per),
+            counts={"k": Fraction(self.k)},
             mechanism=self.title,
             assumptions=(
                 *PUBLIC,
@@ -277,7 +277,6 @@ class DPKSame(Mechanism[FeatureTable]):
             ),
             not_covered=("who took part, and which stimuli, sessions and tasks there were",),
             reason="proofs/dp-k-same.md",
-            delta_num=delta,
         )
 
 

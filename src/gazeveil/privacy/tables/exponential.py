@@ -47,12 +47,6 @@ from gazeveil.privacy.tables.sequences import (
 #: Units the budget may be given for: this mechanism has no chunks.
 UNITS = ("recording-feature", "recording", "user")
 
-NEIGHBOURS = {
-    "recording-feature": "all values of one feature in one recording are replaced",
-    "recording": "all values of one recording are replaced",
-    "user": "all values of all recordings of one person are replaced",
-}
-
 _PUBLISHED_FALSE = (
     "the noise does not grow with the length of the recording, so a recording of t vectors loses at least t/2 times epsilon; its law is not Laplace:"
     " at a range of 1 and 100 vectors a single value loses {loss:.2f}, and all of them a hundred times that, where {claimed:g} is claimed;"

@@ -105,7 +105,7 @@ class NoisyTable(Mechanism[FeatureTable]):
         """
         seqs = sequences(self.name, data)
         if self.reading.startswith("published"):
-            guarantee = refuted(self.title, self.budget, self._parameter("per"), self.refutation(seqs))
+            guarantee = refuted(self.title, self.budget, self._parameter("per"), self.refutation(seqs), self.block(int(seqs.lengths.max())))
             return Release(rebuild_rows(seqs, self.published(seqs, seed)), guarantee, self.provenance(seed))
         share, grid, steps, noisy = self._noisy(seqs, seed)
         values = np.clip(grid.real(steps), *public_bounds(self.name, data).T)

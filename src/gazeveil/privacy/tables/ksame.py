@@ -42,7 +42,6 @@ GROUPS = ("random", "mdav")
 #: Stimulus, session and task.
 Cell = tuple[str, str, str]
 
-_NEIGHBOURS = "not a comparison of two datasets: everything released under one person's name equals that of at least k - 1 others"
 
 _REFUTED = (
     "groups are drawn anew for each task and only the person is in all of theirs, so averaging over tasks finds them (at k = 4 of 20 people, in a"
@@ -124,9 +123,7 @@ class KSameSelect(Mechanism[FeatureTable]):
         more = ("who is in one group, which comes from the data: a group tells that its members are alike",) if self.groups == "mdav" else ()
         return Guarantee(
             "k-anonymity",
-            "user",
-            _NEIGHBOURS,
-            {"k": Fraction(self.k)},
+            counts={"k": Fraction(self.k)},
             mechanism=self.title,
             assumptions=("the release is the only one made about these people",),
             not_covered=(*more, *_NOT_COVERED),

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,12 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.noise.uniform import generator, uniform_below
+from gazeveil.privacy.promise.algebra import TogetherMap
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential import NEIGHBOURS, UNITS, complete_values, task_of
+from gazeveil.privacy.tables.exponential import UNITS, complete_values, task_of
 from gazeveil.privacy.tables.partition import need
 from gazeveil.privacy.tables.pd_test import charge, deterministic_pass, plausible_counts, randomised_pass
 from gazeveil.privacy.tables.promise import PUBLIC
@@ -104,7 +108,7 @@ class Marginals(Mechanism[FeatureTable]):
     paper: ClassVar[str] = "David-John et al., For Your Eyes Only (ETRA 2022), after Bindschaedler, Shokri and Gunter 2017"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim("epsilon-dp", "recording-feature", "proved", "noisy histograms of equal weight per person, public bins"),
-        "published": Claim("none", "user", "proved", "its plausible-deniability test passes whatever k and gamma are"),
+        "published": Claim("none", "user", "empirical", "its plausible-deniability test passes whatever k and gamma are"),
     }
 
     def check(self) -> None:
@@ -226,31 +230,14 @@ class Marginals(Mechanism[FeatureTable]):
         )
         not_covered = ("how many people took part, and how many of them had each stimulus, session and task",)
         draws = tail_delta(epsilon, tasks * features * self.bins)
+        histograms = UnitMap.of("recording-feature", Loss.pure(epsilon, draws)).lift("recording", features).lift("user", most)
+        common: dict[str, Any] = {"mechanism": self.title, "assumptions": assumptions, "not_covered": not_covered}
         if self.pd == "deterministic":
-            return Guarantee(
-                "epsilon-dp",
-                self.per,
-                NEIGHBOURS[self.per],
-                {"epsilon": self._exact("epsilon")},
-                {} if self.per == "user" else {"epsilon": user},
-                mechanism=self.title,
-                assumptions=assumptions,
-                not_covered=not_covered,
-                reason="proofs/marginals.md",
-                delta_num=draws,
-            )
+            return Guarantee("epsilon-dp", histograms, Change(self.per), reason="proofs/marginals.md", **common)
         tests, delta = charge(self.k, self._exact("gamma"), self._exact("epsilon0"), people, candidates, self._exact("delta"))
-        return Guarantee(
-            "epsilon-delta-dp",
-            "user",
-            NEIGHBOURS["user"],
-            {"epsilon": user + tests, "delta": delta},
-            mechanism=self.title,
-            assumptions=assumptions,
-            not_covered=not_covered,
-            reason=f"proofs/marginals.md; histograms cost epsilon = {user}, the tests of {candidates} candidates the rest",
-            delta_num=draws,
-        )
+        together = TogetherMap((histograms, UnitMap.of("user", Loss.approximate(tests, delta))))
+        why = f"proofs/marginals.md; histograms cost epsilon = {user}, the tests of {candidates} candidates the rest"
+        return Guarantee("epsilon-delta-dp", together, Change.person(), reason=why, **common)
 
     def _seeded(self, drawn: NDArray[np.int64], rows: Rows, task: int, people: int, pmf: NDArray[np.float64], words: Words) -> None:
         """Put the first features of seed records into the vectors that pass the randomised test, in place."""

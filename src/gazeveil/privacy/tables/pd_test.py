@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
 from gazeveil.errors import ParameterError
-from gazeveil.privacy.accounting import raised
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_laplace
 from gazeveil.privacy.noise.rng import Words
+from gazeveil.privacy.promise.conversions import raised
 
 #: Floats decide which cell of the grid a probability is in; this much more than gamma is charged for what they may get wrong.
 _SLACK = Fraction(1, 10**6)

@@ -1,4 +1,4 @@
-"""The promise of the noise mechanisms on tables: one wording and one sum for all of them."""
+"""The promise of the noise mechanisms on tables: one base map for all of them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,10 @@ from numpy.typing import NDArray
 
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.noise.rng import ASSUMPTION
-from gazeveil.privacy.tables.sequences import TABLE_NOT_COVERED, Sequences, per_feature_epsilon, user_epsilon
-
-#: What is replaced between neighbours, per unit.
-_OTHERS = "are replaced by any others within the public bounds"
-_REPLACED = {
-    "chunk": f"all values of one chunk of one feature of one recording {_OTHERS}",
-    "recording-feature": f"all values of one feature of one recording {_OTHERS}, in any number up to the public length",
-    "recording": f"all values of one recording {_OTHERS}, in any number up to the public length",
-    "user": f"all values of all recordings of one person {_OTHERS}, in any number up to the public length",
-}
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.privacy_map import UnitMap
+from gazeveil.privacy.tables.sequences import TABLE_NOT_COVERED, Sequences, per_feature_epsilon
 
 #: What every proof about tables takes for granted.
 PUBLIC = ("the bounds of the features and the parameters of the mechanism are public and were not taken from this data",)
@@ -59,10 +53,23 @@ class Share:
         """Budget of one block."""
         return per_feature_epsilon(self.epsilon, self.per, self.features, self.recordings, self.chunks)
 
-    @property
-    def user(self) -> Fraction:
-        """What everything of one person adds up to."""
-        return user_epsilon(self.block, self.features, self.recordings, self.chunks)
+    def losses(self, delta_num: Fraction = Fraction(0), chunk: int | None = None) -> UnitMap:
+        """The base map, a block with noise of its own, lifted to recordings and people.
+
+        Parameters
+        ----------
+        delta_num : Fraction
+            Numerical error of all draws of the release.
+        chunk : int, optional
+            Rows of a chunk, where there are chunks.
+        """
+        block = UnitMap.of("chunk", Loss.pure(self.block, delta_num), chunk) if chunk is not None else None
+        feature = UnitMap.of("recording-feature", Loss.pure(self.block, delta_num)) if block is None else block.lift("recording-feature", self.chunks)
+        return feature.lift("recording", self.features).lift("user", self.recordings)
+
+    def change(self, chunk: int | None) -> Change:
+        """The change that the budget is for."""
+        return Change(self.per, rows=chunk if self.per == "chunk" else None)
 
 
 def proved(
@@ -89,42 +96,34 @@ def proved(
     chunk : int, optional
         Rows of a chunk, where there are chunks: chunks of another size are other neighbours.
     """
-    replaced = _REPLACED[share.per].replace("one chunk", f"one chunk of {chunk} rows") if share.per == "chunk" else _REPLACED[share.per]
     origin = " (it was taken from the longest recording)" if assumed else ""
     return Guarantee(
         "epsilon-dp",
-        share.per,
-        replaced,
-        {"epsilon": share.epsilon},
-        {"epsilon": share.user},
-        title,
-        (
+        share.losses(delta_num, chunk),
+        share.change(chunk),
+        mechanism=title,
+        assumptions=(
             *PUBLIC,
             f"the length of {length} rows is public{origin}",
             "how many recordings each person has is public",
             ASSUMPTION,
             *more,
         ),
-        TABLE_NOT_COVERED,
-        "proved",
-        proof,
-        delta_num,
+        not_covered=TABLE_NOT_COVERED,
+        reason=proof,
     )
 
 
-def refuted(title: str, epsilon: Fraction, unit: str, reason: str) -> Guarantee:
+def refuted(title: str, epsilon: Fraction, unit: str, reason: str, chunk: int | None = None) -> Guarantee:
     """The guarantee of a published reading whose claim fails."""
     return Guarantee(
         "epsilon-dp",
-        unit,
-        _REPLACED[unit],
-        {"epsilon": epsilon},
-        {},
-        title,
-        (),
-        (*TABLE_NOT_COVERED, "the length of each recording"),
-        "refuted",
-        reason,
+        UnitMap.of(unit, Loss.pure(epsilon), chunk if unit == "chunk" else None),
+        Change(unit, rows=chunk if unit == "chunk" else None),
+        mechanism=title,
+        not_covered=(*TABLE_NOT_COVERED, "the length of each recording"),
+        status="refuted",
+        reason=reason,
     )
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,7 +31,7 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.exactly import Number, exact, shown
+from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import tail_delta
@@ -40,6 +39,8 @@ from gazeveil.privacy.noise.local import OUE, Tally
 from gazeveil.privacy.noise.planar import planar_delta
 from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.noise.rng import Words
+from gazeveil.privacy.promise.algebra import RecordingsMap
+from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.kaleido_noise import ASSUMPTION as ARC_ASSUMPTION
 from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
@@ -50,10 +51,11 @@ from gazeveil.privacy.synthesis.dpgazesynth.one_report import OneReport, public_
 from gazeveil.privacy.synthesis.dpgazesynth.plan import Plan, Split
 from gazeveil.privacy.synthesis.dpgazesynth.published import Published
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model, Scheme, Streams
-from gazeveil.privacy.synthesis.dpgazesynth.shuffle import DELTA, shuffled_epsilon
+from gazeveil.privacy.synthesis.dpgazesynth.shuffle import shuffled_words
 from gazeveil.privacy.synthesis.dpgazesynth.sums import added_up
 from gazeveil.privacy.synthesis.dpgazesynth.synthesis import MOTIONS, samples_of
 from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, samples_of_window, windows_of
+from gazeveil.privacy.synthesis.dpgazesynth.windows_map import WindowsMap
 
 S003 = 'S003: Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with differentially private data synthesis", 2024'
 
@@ -64,8 +66,6 @@ MOST_CAP = 64
 _FEW = 1024
 
 _NOT_COVERED = (
-    "windows beyond one: those of a person add up",
-    "windows that begin farther apart than r: the loss grows as the distance over r",
     "how long each recording is, when it begins and at what rate",
     "who saw what",
 )
@@ -146,8 +146,8 @@ class Synthesis(Mechanism[Cohort]):
         return self
 
     @abstractmethod
-    def promise(self, plans: Iterable[Plan], windows: int, most_of_a_person: int) -> Guarantee:
-        """What a release promises, from public numbers: plans, windows in all, and windows of whoever has most."""
+    def promise(self, recordings: Iterable[tuple[str, Plan, int]]) -> Guarantee:
+        """What a release promises, from what is public about each recording: person, plan and samples."""
 
     def release(self, data: Cohort, seed: int | None = None, keep: Iterable[str] = ()) -> Release[Cohort]:
         """Replace every recording by a synthetic one of the same length. Attributes of people are not passed on.
@@ -182,30 +182,27 @@ class Synthesis(Mechanism[Cohort]):
         for item, (_, head, _) in zip(data.items, private, strict=True):
             draw = partial(synthetic, used.scheme(), model, curator.reports[head.key], used.moves, key)
             items.append(draw() if isinstance(item, Recording) else Handle(item.person, item.stimulus, draw, item.session, item.task))
-        guarantee = used.promise([plan for plan, _, _ in private], curator.windows, most_windows(curator.reports.values()))
+        guarantee = used.promise([(head.person, plan, head.samples) for plan, head, _ in private])
         return Release(Cohort(items, name=data.name), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
 
-    def _promised(self, plans: Iterable[Plan], most_of_a_person: int, reason: str) -> Guarantee:
-        known = list(plans)
-        least_r, least_w = min(p.r_deg for p in known), min(p.samples for p in known)
-        sphere = known[0].sphere
-        along = "along a great circle" if sphere else "in the plane of the two angles of the screen"
-        anywhere = all(float(p.r_deg) >= p.grid.diagonal_deg for p in known)
-        begins = "anything else" if anywhere else f"anything else that begins at most r degrees {along} from where it began"
-        epsilon = Fraction(str(self.epsilon))
-        # The start of one window, its times, and at most so many draws behind the sums.
-        start = Fraction(1, 1 << 370) if sphere else max(planar_delta(p.start_scale) for p in known)
+    def _promised(self, recordings: Iterable[tuple[str, Plan, int]], reason: str) -> Guarantee:
+        known = list(recordings)
+        sphere = known[0][1].sphere
+        window_s = Fraction(self.window_s)
+        maps: dict[Plan, WindowsMap] = {}
+        for _, plan, _ in known:
+            if plan not in maps:
+                # The start of one window, its times, and at most so many draws behind the sums.
+                start = Fraction(1, 1 << 370) if sphere else planar_delta(plan.start_scale)
+                maps[plan] = WindowsMap.of(plan, window_s, start + tail_delta(Fraction(str(self.epsilon)), 1 << 40))
         return Guarantee(
             "epsilon-w-r-t-dp",
-            "window",
-            f"the gaze of one window of w samples of one recording is replaced by {begins}; t: its fixation times may change by any number of samples",
-            {"epsilon": epsilon, "w_samples": Fraction(least_w), "r_deg": least_r, "t_samples": Fraction(least_w)},
-            {"epsilon": epsilon * max(most_of_a_person, 1)},
+            RecordingsMap.of((person, maps[plan], samples) for person, plan, samples in known),
+            Change.window(seconds=window_s, start_deg=min(p.r_deg for p in maps)),
             mechanism=self.title,
             assumptions=(BITS_ASSUMPTION, *((ARC_ASSUMPTION,) if sphere else ()), "the grid, the windows, the cap, lengths and rates are public"),
             not_covered=_NOT_COVERED,
             reason=reason,
-            delta_num=start + tail_delta(epsilon, 1 << 40),
         )
 
 
@@ -231,9 +228,9 @@ class DPGazeSynth(Synthesis):
         """The reading's."""
         return (Published if self.reading == "published" else Corrected)(*_given(self))
 
-    def promise(self, plans: Iterable[Plan], windows: int, most_of_a_person: int) -> Guarantee:
-        """(epsilon, w, r, t)-DP of every window."""
-        promised = self._promised(plans, most_of_a_person, "proofs/dpgazesynth.md")
+    def promise(self, recordings: Iterable[tuple[str, Plan, int]]) -> Guarantee:
+        """(epsilon, w, r, t)-DP of every window, and what follows for a person."""
+        promised = self._promised(recordings, "proofs/dpgazesynth.md")
         return promised.with_status("refuted", _REFUTED) if self.reading == "published" else promised
 
 
@@ -281,18 +278,13 @@ class DPGazeSynthOneReport(Synthesis):
         scheme = self.scheme()
         return replace(self, zones=1 if windows is None else min(public_zones(windows, scheme.epsilon * scheme.split[2]), self.G))
 
-    def promise(self, plans: Iterable[Plan], windows: int, most_of_a_person: int) -> Guarantee:
-        """(epsilon, w, r, t)-DP of every window, and what shuffling would add."""
-        reason = "proofs/dpgazesynth-one-report.md"
+    def promise(self, recordings: Iterable[tuple[str, Plan, int]]) -> Guarantee:
+        """(epsilon, w, r, t)-DP of every window, what follows for a person, and what shuffling would add."""
+        known = list(recordings)
         scheme = self.scheme()
-        budget = scheme.epsilon * (scheme.split[1] + scheme.split[2])
-        mixed = shuffled_epsilon(budget, windows)
-        if mixed is not None:
-            reason += (
-                f"; the answers of a window lose epsilon = {shown(budget)} of this, and if an honest shuffler mixes those of all {windows} windows before"
-                f" anybody sees them, epsilon = {float(mixed):.4g} with delta = {float(DELTA):g}"
-            )
-        return self._promised(plans, most_of_a_person, reason)
+        windows = [-(-samples // plan.samples) for _, plan, samples in known]
+        mixed = shuffled_words(scheme.epsilon * (scheme.split[1] + scheme.split[2]), windows)
+        return self._promised(known, "proofs/dpgazesynth-one-report.md" + mixed)
 
 
 def _given(mechanism: Synthesis) -> tuple[Fraction, int, Fraction | str, Fraction, Split, int]:
@@ -351,11 +343,3 @@ def synthetic(scheme: Scheme, model: Model | None, report: Report, motion: str, 
     return Recording(
         head.person, head.stimulus, t, x, y, np.ones(len(t), dtype=np.bool_), space=head.space, rate_hz=head.rate_hz, session=head.session, task=head.task
     )
-
-
-def most_windows(reports: Iterable[Report]) -> int:
-    """Windows of the person who has most."""
-    by_person: Counter[str] = Counter()
-    for report in reports:
-        by_person[report.head.person] += len(report)
-    return max(by_person.values(), default=0)

@@ -12,9 +12,11 @@ report as they should.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
-from gazeveil.privacy.accounting import raised
+from gazeveil.privacy.exactly import round_up, shown
+from gazeveil.privacy.promise.conversions import raised
 
 #: Delta of the number that guarantees print.
 DELTA = Fraction(1, 10**6)
@@ -37,3 +39,25 @@ def shuffled_epsilon(epsilon: Fraction, reports: int, delta: Fraction = DELTA) -
     loss = math.log1p((grown - 1) / (grown + 1) * (8 * math.sqrt(grown * math.log(4 / d) / reports) + 8 * grown / reports))
     found = raised(loss)
     return found if found < epsilon else None
+
+
+def shuffled_words(epsilon: Fraction, windows: Sequence[int]) -> str:
+    """What shuffling the answers of all windows would add, as a clause; empty where the theorem does not apply.
+
+    Windows with an even and with an odd number answer different questions, so a window hides only among those of its own kind.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Of the answers of one window.
+    windows : sequence of int
+        Windows of each recording.
+    """
+    alike = min(sum((n + 1) // 2 for n in windows), sum(n // 2 for n in windows))
+    mixed = shuffled_epsilon(epsilon, alike)
+    if mixed is None:
+        return ""
+    return (
+        f"; the answers of a window lose epsilon = {shown(epsilon)} of this, and if an honest shuffler mixes those of all {sum(windows)} windows, of which at"
+        f" least {alike} answer the same questions, before anybody sees them, epsilon = {round_up(mixed, 4):.4g} with delta = {float(DELTA):g}"
+    )

@@ -1,0 +1,1 @@
+"""Games against releases that compare people."""

@@ -1,0 +1,1 @@
+"""Games against releases of stream mechanisms."""

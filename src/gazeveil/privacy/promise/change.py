@@ -1,0 +1,188 @@
+"""What differs between two datasets that an attacker tries to tell apart.
+
+A promise without its change is half a sentence: "epsilon = 1" for a sample that moves by a degree and "epsilon = 1" for a person who is
+replaced are different things. A :class:`Change` says which unit, how many of them, how long, and how far gaze moves.
+
+Streams of gaze: a `sample`, a `window` (so many samples, or so many seconds at the nominal rate, in a row), a `recording`, everything of a
+`user`. Tables: a `chunk` of rows of one feature, a `recording-feature`, a `recording`, a `user`. Of events: one `event` more or less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gazeveil import checks
+from gazeveil.privacy.exactly import Number, exact, shown
+
+#: Units of privacy from the smallest to the largest.
+UNITS = ("sample", "event", "window", "chunk", "recording-feature", "recording", "user")
+
+#: How a move is measured: by the space's own distance (along a great circle on a sphere, in the plane of the two angles on a screen), or by
+#: the coordinates x and y as numbers (x going round on a sphere).
+METRICS = ("space", "coordinates")
+
+#: Units that a change of gaze can have.
+GAZE_UNITS = ("sample", "window", "recording", "user")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of the data; times and losses of samples stay as they are unless a unit is said to be replaced.
+
+    Parameters
+    ----------
+    unit : str
+        One of :data:`UNITS`.
+    count : int
+        How many of that unit change.
+    samples, seconds : int, Fraction, optional
+        Of a window: how long it is; one of them.
+    rows : int, optional
+        Of a chunk: its rows.
+    move_deg : Fraction, optional
+        How far every changed sample moves at most, in degrees; None is anywhere.
+    metric : str
+        One of :data:`METRICS`.
+    start_deg : Fraction, optional
+        Of a window on the public grid of windows: all of it is replaced, and only its first place moves by at most this many degrees.
+
+    Examples
+    --------
+    >>> print(Change.window(seconds="1/2", move_deg=2))
+    all gaze within 0.5 s of one recording is moved by at most 2 degrees, times and losses being the same
+    >>> print(Change.person())
+    all gaze of one person is replaced by any other, times and losses being the same
+    """
+
+    unit: str
+    count: int = 1
+    samples: int | None = None
+    seconds: Fraction | None = None
+    rows: int | None = None
+    move_deg: Fraction | None = None
+    metric: str = "space"
+    start_deg: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        checks.one_of("Change", "unit", self.unit, UNITS)
+        checks.one_of("Change", "metric", self.metric, METRICS)
+        checks.count("Change", "count", self.count)
+        if self.unit == "window":
+            if (self.samples is None) == (self.seconds is None):
+                checks.refuse("Change", "samples", "given for a window, or seconds instead", (self.samples, self.seconds))
+        elif self.samples is not None or self.seconds is not None or self.start_deg is not None:
+            checks.refuse("Change", "samples", "left out for anything but a window", (self.samples, self.seconds, self.start_deg))
+        for name in ("samples", "rows"):
+            if getattr(self, name) is not None:
+                checks.count("Change", name, getattr(self, name))
+        for name in ("move_deg", "start_deg", "seconds"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, exact("Change", name, getattr(self, name), least=0))
+        if self.unit not in GAZE_UNITS and self.move_deg is not None:
+            checks.refuse("Change", "move_deg", f"left out for a {self.unit}", self.move_deg)
+
+    @classmethod
+    def sample(cls, move_deg: Number | None = None, metric: str = "space", count: int = 1) -> Change:
+        """One sample of one recording."""
+        return cls("sample", count, move_deg=_degrees(move_deg), metric=metric)
+
+    @classmethod
+    def window(
+        cls,
+        samples: int | None = None,
+        seconds: Number | None = None,
+        move_deg: Number | None = None,
+        metric: str = "space",
+        start_deg: Number | None = None,
+        count: int = 1,
+    ) -> Change:
+        """So many samples, or seconds at the nominal rate, in a row of one recording."""
+        long = None if seconds is None else exact("Change", "seconds", seconds, above=0)
+        return cls("window", count, samples, long, None, _degrees(move_deg), metric, _degrees(start_deg))
+
+    @classmethod
+    def chunk(cls, rows: int) -> Change:
+        """So many rows of one feature of one recording, on the public grid of chunks."""
+        return cls("chunk", rows=rows)
+
+    @classmethod
+    def recording_feature(cls) -> Change:
+        """All values of one feature of one recording."""
+        return cls("recording-feature")
+
+    @classmethod
+    def recording(cls, move_deg: Number | None = None, metric: str = "space", count: int = 1) -> Change:
+        """A whole recording."""
+        return cls("recording", count, move_deg=_degrees(move_deg), metric=metric)
+
+    @classmethod
+    def person(cls, move_deg: Number | None = None, metric: str = "space", count: int = 1) -> Change:
+        """Everything of one person."""
+        return cls("user", count, move_deg=_degrees(move_deg), metric=metric)
+
+    @classmethod
+    def event(cls) -> Change:
+        """One event is there or is not."""
+        return cls("event")
+
+    def words(self, spaces: frozenset[str] = frozenset(), table: bool = False) -> str:
+        """The change as a clause.
+
+        Parameters
+        ----------
+        spaces : frozenset of str
+            `sphere`, `screen` or both: what degrees mean where the change is made.
+        table : bool
+            Whether the data are the values of a table.
+        """
+        if table:
+            return _TABLE_WORDS[self.unit].format(rows=self.rows)
+        if self.unit == "event":
+            return "one event is there or is not, all others being the same"
+        if self.start_deg is not None:
+            where = f"anything else that begins at most {shown(self.start_deg, down=True)} degrees{self._along(spaces)} from where it began"
+            return f"the gaze of {self._what()} on the public grid of windows is replaced by {where}"
+        moved = "replaced by any other" if self.move_deg is None else f"moved by at most {shown(self.move_deg, down=True)} degrees{self._along(spaces)}"
+        return f"{self._what()} is {moved}, times and losses being the same"
+
+    def __str__(self) -> str:
+        return self.words()
+
+    def _what(self) -> str:
+        many = "" if self.count == 1 else f"{self.count} times: "
+        if self.unit == "sample":
+            return many + "one sample of one recording"
+        if self.unit == "window":
+            if self.start_deg is not None:
+                return many + f"one window of {_length(self)} of one recording"
+            held = f"{self.samples} samples in a row" if self.samples is not None else _length(self)
+            return many + f"all gaze within {held} of one recording"
+        return many + ("all gaze of one recording" if self.unit == "recording" else "all gaze of one person")
+
+    def _along(self, spaces: frozenset[str]) -> str:
+        if self.metric == "coordinates":
+            return " along x and y together" + (" (x goes round on a sphere)" if spaces != {"screen"} else "")
+        along = {"sphere": " along a great circle", "screen": " in the plane of the two angles of the screen"}
+        if len(spaces) == 2:
+            return " (along a great circle on a sphere, in the plane of the two angles on a screen)"
+        return "".join(along[s] for s in spaces)
+
+
+_OTHERS = "are replaced by any others within the public bounds"
+
+#: What is replaced in a table, per unit.
+_TABLE_WORDS = {
+    "chunk": f"all values of one chunk of {{rows}} rows of one feature of one recording {_OTHERS}",
+    "recording-feature": f"all values of one feature of one recording {_OTHERS}, in any number up to the public length",
+    "recording": f"all values of one recording {_OTHERS}, in any number up to the public length",
+    "user": f"all values of all recordings of one person {_OTHERS}, in any number up to the public length",
+}
+
+
+def _degrees(value: Number | None) -> Fraction | None:
+    return None if value is None else exact("Change", "move_deg", value, least=0)
+
+
+def _length(change: Change) -> str:
+    return f"{change.samples} samples" if change.samples is not None else f"{shown(change.seconds or Fraction(0), down=True)} s"

@@ -1,0 +1,185 @@
+"""A privacy loss: how much the probability of any outcome may change, in one of three measures.
+
+* `pure`: epsilon-DP; no outcome is more than exp(epsilon) times as likely.
+* `concentrated`: rho-zCDP (Bun and Steinke 2016), the measure of Gaussian noise.
+* `approximate`: (epsilon, delta)-DP.
+
+Three operations, and each says where it is right:
+
+* `a + b`, `a.repeated(n)`: composition. Two releases about the same change whose noise is independent, or the second of which was chosen
+  after seeing the first.
+* `worst(a, b)`: the change falls into one of several parts, nobody knows which.
+* `a.grouped(n)`: a change that is n steps of one this loss speaks of, in the same release. In zCDP that costs n squared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gazeveil import checks
+from gazeveil.errors import GazeveilError
+from gazeveil.privacy.promise.conversions import epsilon_of_rho, raised, rho_of_epsilon
+
+MEASURES = ("pure", "approximate", "concentrated")
+
+
+class PromiseError(GazeveilError):
+    """A promise was asked for something it cannot know; nothing is answered instead of something false."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How much is lost at most.
+
+    Parameters
+    ----------
+    measure : str
+        One of :data:`MEASURES`.
+    amount : Fraction
+        Epsilon, or rho where the measure is `concentrated`.
+    delta : Fraction
+        Of the measure `approximate`; 0 otherwise.
+    delta_num : Fraction
+        Probability that finite arithmetic breaks the promise; to be added to delta.
+
+    Examples
+    --------
+    >>> (Loss.pure(1) + Loss.pure("1/2")).epsilon
+    Fraction(3, 2)
+    >>> Loss.concentrated("1/2").repeated(4).rho, Loss.concentrated("1/2").grouped(4).rho
+    (Fraction(2, 1), Fraction(8, 1))
+    """
+
+    measure: str
+    amount: Fraction
+    delta: Fraction = Fraction(0)
+    delta_num: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        checks.one_of("Loss", "measure", self.measure, MEASURES)
+        for name in ("amount", "delta", "delta_num"):
+            value = getattr(self, name)
+            if not isinstance(value, Fraction):
+                checks.refuse("Loss", name, "a Fraction: budgets are exact", value)
+            if value < 0:
+                # A negative loss would be a refund: an account that took it would allow more than its limit.
+                checks.refuse("Loss", name, "at least 0", value)
+        if self.delta > 0 and self.measure != "approximate":
+            checks.refuse("Loss", "delta", f"0 where the measure is {self.measure}", self.delta)
+
+    @classmethod
+    def pure(cls, epsilon: Fraction | int | str, delta_num: Fraction = Fraction(0)) -> Loss:
+        """Epsilon-DP."""
+        return cls("pure", Fraction(epsilon), Fraction(0), delta_num)
+
+    @classmethod
+    def concentrated(cls, rho: Fraction | int | str, delta_num: Fraction = Fraction(0)) -> Loss:
+        """Rho-zCDP."""
+        return cls("concentrated", Fraction(rho), Fraction(0), delta_num)
+
+    @classmethod
+    def approximate(cls, epsilon: Fraction | int | str, delta: Fraction, delta_num: Fraction = Fraction(0)) -> Loss:
+        """(epsilon, delta)-DP."""
+        return cls("approximate", Fraction(epsilon), delta, delta_num)
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """Epsilon, or None where the measure is `concentrated`."""
+        return None if self.measure == "concentrated" else self.amount
+
+    @property
+    def rho(self) -> Fraction | None:
+        """Rho, or None in the other measures."""
+        return self.amount if self.measure == "concentrated" else None
+
+    def numbers(self) -> dict[str, Fraction]:
+        """The numbers by name: `epsilon`, `epsilon` and `delta`, or `rho`."""
+        if self.measure == "concentrated":
+            return {"rho": self.amount}
+        return {"epsilon": self.amount} if self.measure == "pure" else {"epsilon": self.amount, "delta": self.delta}
+
+    def epsilon_at(self, delta: Fraction) -> Fraction:
+        """The epsilon of this loss at a delta, rounded up; a pure loss has it at every delta.
+
+        Raises
+        ------
+        PromiseError
+            For a delta below the one that an approximate loss has.
+        """
+        if self.measure == "concentrated":
+            return epsilon_of_rho(self.amount, delta)
+        if delta < self.delta:
+            raise PromiseError(f"This loss has delta = {float(self.delta):g}, so there is no epsilon at delta = {float(delta):g}. Ask at a larger delta.")
+        return self.amount
+
+    def as_concentrated(self) -> Loss:
+        """The same loss in zCDP.
+
+        Raises
+        ------
+        PromiseError
+            For an approximate loss, which has no rho.
+        """
+        if self.measure == "approximate":
+            raise PromiseError("(epsilon, delta)-DP has no rho. Convert the other loss with epsilon_at at a delta of your choice.")
+        return self if self.measure == "concentrated" else Loss.concentrated(rho_of_epsilon(self.amount), self.delta_num)
+
+    def __add__(self, other: Loss) -> Loss:
+        a, b = _alike(self, other)
+        return Loss(a.measure, a.amount + b.amount, a.delta + b.delta, a.delta_num + b.delta_num)
+
+    def repeated(self, times: int) -> Loss:
+        """Composition with itself: so many releases with independent noise, each with this loss."""
+        return Loss(self.measure, self.amount * times, self.delta * times, self.delta_num * times)
+
+    def grouped(self, steps: int) -> Loss:
+        """Group privacy: a change that is so many steps of the one this loss is about, in one release.
+
+        Pure losses add up; in zCDP the steps square (Bun and Steinke 2016, Proposition 27); delta grows by (e**(n epsilon) - 1) / (e**epsilon - 1).
+        """
+        if steps <= 1:
+            return self if steps == 1 else Loss(self.measure, Fraction(0))
+        if self.measure == "concentrated":
+            return Loss.concentrated(self.amount * steps * steps, self.delta_num * steps)
+        if self.measure == "pure":
+            return Loss.pure(self.amount * steps, self.delta_num * steps)
+        grown = Fraction(steps) if self.amount == 0 else steps * _power(self.amount * (steps - 1))
+        return Loss.approximate(self.amount * steps, min(Fraction(1), self.delta * grown), self.delta_num * steps)
+
+
+def worst(losses: Iterable[Loss]) -> Loss:
+    """The loss where the change falls into one of several parts: the largest, number by number.
+
+    Raises
+    ------
+    PromiseError
+        For no losses at all, or kinds that have no common measure.
+    """
+    several = list(losses)
+    if not several:
+        raise PromiseError("There is nothing to take the worst of.")
+    found = several[0]
+    for other in several[1:]:
+        a, b = _alike(found, other)
+        found = Loss(a.measure, max(a.amount, b.amount), max(a.delta, b.delta), max(a.delta_num, b.delta_num))
+    return found
+
+
+def _alike(a: Loss, b: Loss) -> tuple[Loss, Loss]:
+    """Both in one measure."""
+    kinds = {a.measure, b.measure}
+    if len(kinds) == 1:
+        return a, b
+    if kinds == {"pure", "concentrated"}:
+        return a.as_concentrated(), b.as_concentrated()
+    if kinds == {"pure", "approximate"}:
+        return Loss("approximate", a.amount, a.delta, a.delta_num), Loss("approximate", b.amount, b.delta, b.delta_num)
+    raise PromiseError("rho-zCDP and (epsilon, delta)-DP cannot be added directly. Convert the first with epsilon_of_rho at a delta of your choice.")
+
+
+def _power(exponent: Fraction) -> Fraction:
+    """A fraction that is certainly not below e to that power."""
+    return raised(math.exp(float(exponent))) if exponent < 700 else Fraction(10) ** math.ceil(exponent)
