@@ -176,7 +176,7 @@ def plan(
     real[step.NODES + step.QUADRATURE :] = np.log(weights / gamma(1.5))
     made = Plan(whole, real, g, r_steps, tests / slots, publish)
     if made.tries() > MOST_TRIES:
-        checks.refuse("noise on a sphere", "epsilon", f"such that a point takes at most {MOST_TRIES:g} tries on average", epsilon, "Choose a smaller one.")
+        checks.refuse("noise on a sphere", "epsilon", f"so small that a point takes at most {MOST_TRIES:g} tries on average", float(epsilon), "Choose less.")
     return made
 
 
