@@ -19,6 +19,7 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.audit.games import Game, asked_unit, game
 from gazeveil.privacy.audit.groups import _scanpath as scanpath
 from gazeveil.privacy.audit.groups import dp_k_same
+from gazeveil.privacy.audit.streams import at_a_time
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.rng import source
 from gazeveil.privacy.synthesis.clock_dp_k_same import ClockRenderDPKSame
@@ -31,7 +32,6 @@ RATE_HZ = 100.0
 
 # So large that nothing is clamped: what is clamped tells less.
 _SCREEN = Screen(1000, 1000, 1e6, 1e6, 1000.0)
-_ROWS = 5000  # streams at a time
 
 
 @game("clock-render")
@@ -48,9 +48,9 @@ def clock_render(mechanism: Mechanism[Any], unit: str | None) -> Game:
     differ = (np.arange(samples) >= clock.aim) & (np.arange(samples) < clock.aim + clock.window)
 
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
-        found = []
-        for begin in range(0, trials, _ROWS):
-            rows = min(_ROWS, trials - begin)
+        found, several = [], at_a_time(samples)
+        for begin in range(0, trials, several):
+            rows = min(several, trials - begin)
             slots = NoisySlots(clock, plan, rows, [source(seed, "audit", side, begin)])
             x = np.tile(np.where(differ & (side == 0), apart * step_deg, 0.0), (rows, 1))
             z, v, ok = slots.take(x, np.zeros_like(x), np.ones_like(x, dtype=np.bool_))
