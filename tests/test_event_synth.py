@@ -1,6 +1,7 @@
 """event-synth-pd: what is released, for whom it holds, and where the published reading gives people away."""
 
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,10 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.events import exchanged, found_share, same, sessions
 from gazeveil.privacy.conformance import conform
 from gazeveil.privacy.noise.rng import TestStream, Words
+from gazeveil.privacy.synthesis.crowd_density import density, plausible, turned
 from gazeveil.privacy.synthesis.event_synth import EventSynthPD
 from gazeveil.privacy.synthesis.motion import motion
+from gazeveil.privacy.synthesis.pd_test import cell, width
 from gazeveil.privacy.synthesis.saccade_models import (
     CLIP,
     amplitudes_deg,
@@ -115,6 +118,44 @@ def test_the_audit_tells_the_readings_apart() -> None:
     assert found["published"].refuted
     assert "found more often" in str(found["published"])
     assert not found["corrected"].refuted
+
+
+@pytest.mark.parametrize("kappa", [0.0, 40.0, 1e12])
+@pytest.mark.parametrize("gamma", [1, 2])
+def test_fast_densities_count_the_people_that_exact_ones_do(gamma: int, kappa: float) -> None:
+    rng = np.random.default_rng(0)
+    counts = []
+    for _ in range(1500):
+        people, apart = int(rng.integers(2, 8)), rng.choice([1e-9, 0.1, 1.0, 7.0])
+        starts = np.concatenate(([0], np.cumsum(rng.integers(0, 6, people))))
+        spans = np.column_stack((starts[:-1], starts[1:]))
+        seed = int(rng.integers(people))
+        if spans[seed, 0] == spans[seed, 1]:
+            continue
+        values = rng.normal(0, apart, (starts[-1], 4))
+        place = rng.normal(0, min(apart, 1) / math.sqrt(max(kappa, 1)), (starts[-1], 3)) + np.array([0.0, 0.0, 1.0])
+        place /= np.linalg.norm(place, axis=1)[:, None]
+        y, where, at = values[spans[seed, 0]] + rng.normal(0, 1, 4), place[spans[seed, 0]], width(gamma)
+        cells = [cell(density(values, place, kappa, lo, hi, y, where), at) if hi > lo else math.nan for lo, hi in spans]
+        exactly = max(1, sum(c == cells[seed] for c in cells))
+        asked = (turned(values, place), spans, people, seed)
+        counts.append(exactly)
+        for wanted in range(1, people + 2):
+            assert plausible(values, place, kappa, *asked, wanted, at, y, where, np.empty(starts[-1])) is (exactly >= wanted)
+    assert max(counts) > 3
+    assert min(counts) == 1
+
+
+def test_an_audit_where_nothing_passes_takes_about_as_long_as_where_all_does() -> None:
+    taken = []
+    for text in ("event-synth-pd:k=2,gamma=2", "event-synth-pd:k=2,gamma=2", "event-synth-pd:k=2,gamma=1"):
+        begin = time.process_time()
+        found = gazeveil.audit(text, trials=100)
+        taken.append(time.process_time() - begin)
+    assert not found.refuted
+    assert "0 names released" in str(found)
+    # the first one compiles
+    assert taken[2] < 5 * taken[1]
 
 
 # --- rates and lengths ---------------------------------------------------------------------------------------------------------------
