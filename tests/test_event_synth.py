@@ -352,6 +352,13 @@ def test_recordings_without_samples_and_stimuli_of_too_few() -> None:
             EventSynthPD(3, 2, seeds=seeds).release(apart)
 
 
+@pytest.mark.parametrize("odd", [{"epsilon0": 1024}, {"epsilon0": 1024, "margin": 5}, {"place_deg": 1000.0}, {"place_deg": 60.0}])
+def test_thresholds_without_noise_and_places_beyond_the_screen(odd: dict[str, float]) -> None:
+    release = EventSynthPD(2, 2, **odd).release(unequal(), seed=1)  # type: ignore[arg-type]
+    assert any(r.valid.any() for r in release.data)
+    assert "no differential privacy" in str(release.guarantee)
+
+
 def test_too_few_people_and_mixed_spaces_are_refused_in_words(cohort: Cohort) -> None:
     with pytest.raises(DataError, match="needs at least 7 people, and this cohort has recordings of 6"):
         EventSynthPD(7, 2).release(cohort)
