@@ -42,7 +42,7 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
-from gazeveil.privacy.synthesis.groups import Key, common_space, enough_people, groups_of, mean, one_kind_of_space, shared, unknown_rates
+from gazeveil.privacy.synthesis.groups import Key, common_frame, enough_people, groups_of, one_kind_of_space, shared, unknown_rates
 from gazeveil.privacy.synthesis.ksame_published import published_motions
 from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
 from gazeveil.privacy.synthesis.pairs import average, average_in_time, laid_out, pairs
@@ -157,11 +157,9 @@ class KSameSynth(Mechanism[Cohort]):
 
     def _average(self, members: list[Motion]) -> Motion:
         """The group's parameters for one cell."""
-        space, rate = common_space([m.space for m in members]), mean([m.rate_hz for m in members])
-        sequences = [pairs(m) for m in members]
-        values = average_in_time(sequences, self.k, isinstance(space, Sphere)) if self.match == "crowd" else average(sequences, self.k)
-        seconds = sorted((s.length_s for s in sequences), reverse=True)[self.k - 1]
-        return laid_out(values, space, rate, round(seconds * rate))
+        frame, sequences = common_frame(members, self.k), [pairs(m) for m in members]
+        values = average_in_time(sequences, self.k, isinstance(frame.space, Sphere)) if self.match == "crowd" else average(sequences, self.k)
+        return laid_out(values, frame.space, frame.rate_hz, frame.samples)
 
     def _guarantee(self) -> Guarantee:
         return Guarantee(
