@@ -39,9 +39,9 @@ from gazeveil.privacy.exactly import Number, exact, shown
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace
+from gazeveil.privacy.noise.keys import MasterKey
 from gazeveil.privacy.noise.rng import Source, Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
 from gazeveil.privacy.synthesis.crowd import Drawn, Rule, draw, most_events
 from gazeveil.privacy.synthesis.event_plans import PLACE_SHARE, Coding, Plan
 from gazeveil.privacy.synthesis.event_published import Published, published_plans
@@ -363,17 +363,12 @@ def _nothing(frame: Frame) -> Plan:
 
 def _drawn(plans: Mapping[Key, Plan], seed: int | None, lazy: bool) -> list[Recording | Handle]:
     """Recordings drawn from plans: at once, or when they are looked at."""
-    secret = Secret() if seed is None else None
+    master = MasterKey(seed)
     items: list[Recording | Handle] = []
     for key, plan in plans.items():
-        bits: Callable[[], Source] = partial(source, seed, EventSynthPD.name, "samples", *key) if secret is None else partial(_keyed, secret, key)
-        load = partial(_recording, key, plan, bits)
+        load = partial(_recording, key, plan, partial(master.source, EventSynthPD.name, "samples", *key))
         items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
     return items
-
-
-def _keyed(secret: Secret, key: Key) -> Source:
-    return KeyedSource(secret.key(*key))
 
 
 def _recording(key: Key, plan: Plan, bits: Callable[[], Source]) -> Recording:

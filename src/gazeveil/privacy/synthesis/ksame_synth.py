@@ -39,9 +39,9 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.keys import MasterKey
 from gazeveil.privacy.noise.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
 from gazeveil.privacy.synthesis.groups import Key, common_frame, enough_people, groups_of, one_kind_of_space, shared, unknown_rates
 from gazeveil.privacy.synthesis.ksame_published import published_motions
 from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
@@ -179,17 +179,12 @@ def _motion(detector: str, item: Recording | Handle) -> tuple[Key, Motion]:
 
 def _drawn(laws: Mapping[Key, Motion], seed: int | None, lazy: bool, drift_s: float) -> list[Recording | Handle]:
     """Recordings drawn from parameters: at once, or when they are looked at."""
-    secret = Secret() if seed is None else None
+    master = MasterKey(seed)
     items: list[Recording | Handle] = []
     for key in sorted(laws):
-        bits: Callable[[], Source] = partial(source, seed, KSameSynth.name, *key) if secret is None else partial(_keyed, secret, key)
-        load = partial(_recording, key, laws[key], bits, drift_s)
+        load = partial(_recording, key, laws[key], partial(master.source, KSameSynth.name, *key), drift_s)
         items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
     return items
-
-
-def _keyed(secret: Secret, key: Key) -> Source:
-    return KeyedSource(secret.key(*key))
 
 
 def _recording(key: Key, law: Motion, bits: Callable[[], Source], drift_s: float) -> Recording:
