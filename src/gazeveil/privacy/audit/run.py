@@ -17,7 +17,7 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism as by_name
 
 #: Most releases per input of a game at the front door: each is a whole release.
-FRONT_TRIALS = 4000
+FRONT_TRIALS = 2000
 
 # Exact losses are computed in floating point: a claim met to within this is met.
 _ROUNDING = 1e-9
