@@ -41,6 +41,7 @@ _FEATURES = ("a", "b")
 _PEOPLE_PER_TRIAL, _CELLS = 3, 300_000
 _RELEASES = 500  # of a whole table per input
 _OTHERS = 8
+_BEYOND = (-3.0, 4.0)  # what data hold instead of 0 and 1
 
 Reals = NDArray[np.float64]
 
@@ -85,7 +86,8 @@ class _Cast:
             least = max(2, 2 * numbers.get("k", 2) - 2, numbers.get("D", 2), numbers.get("chunk", 2))
         longest = given.get("length") or (2 * least if chunk else least)
         assert isinstance(longest, int)
-        return cls((longest, max(1, longest // 2))[:recordings], features, chunk if isinstance(chunk, int) else None)
+        rows = (*[longest] * (recordings - 1), max(1, longest // 2)) if recordings > 1 else (longest,)
+        return cls(rows, features, chunk if isinstance(chunk, int) else None)
 
     @property
     def length(self) -> int:
@@ -107,10 +109,10 @@ class _Cast:
         return cells
 
     def person(self, unit: str, pattern: str, side: int) -> Reals:
-        """Values of one person on one side; what does not change is at the midpoint."""
+        """Values of one person on one side: beyond the bounds, which count as the bounds; what does not change is at the midpoint."""
         turn = np.arange(self.length) % 2 == 0 if pattern == "wave" else np.ones(self.length, dtype=np.bool_)
         changed = self.changed(unit)
-        return np.where(changed & turn[:, None], float(side), np.where(changed, 0.0, 0.5))
+        return np.where(changed & turn[:, None], _BEYOND[side], np.where(changed, _BEYOND[0], 0.5))
 
     def table(self, people: list[Reals], rows: list[tuple[int, ...]] | None = None) -> FeatureTable:
         """A table of people; everybody has the recordings and rows of the cast unless others are given."""
@@ -144,25 +146,29 @@ def _stacked(released: FeatureTable, people: int, recordings: int) -> Reals:
 @front_door("table")
 def tables(mechanism: Mechanism[Any]) -> Iterator[Game]:
     """The games for tables with differential privacy."""
-    cast = _Cast.of(mechanism)
+    cast, person = _Cast.of(mechanism), _Cast.of(mechanism, recordings=3, features=1)
     alone = isinstance(mechanism, NoisyTable | ExponentialDP)
     names = mechanism.parameters().get("k") if not alone else None
     crowd = max(3, names) if isinstance(names, int) else 3
     people = [np.full((2, cast.length, cast.features), 0.5)] * crowd
     guarantee = mechanism.release(cast.table(people)).guarantee
+    of_person = mechanism.release(person.table([np.full((3, person.length, 1), 0.5)] * crowd)).guarantee
     if guarantee.definition in OF_PEOPLE or guarantee.status != "proved":
         return
     units = [("chunk", Change.chunk(cast.chunk))] if cast.chunk is not None else []
     units += [(u, Change(u)) for u in ("recording-feature", "recording", "user")]
+    several = cast
     for unit, change in units:
-        claim = claim_of(guarantee, change)
+        # Of a person one feature in three recordings: few values, so that their sum is well seen.
+        cast, told = (person, of_person) if unit == "user" else (several, guarantee)
+        claim = claim_of(told, change)
         if claim is not None:
             if alone:
                 yield from (_each(mechanism, cast, unit, pattern, claim) for pattern in (("level", "wave") if unit == "recording-feature" else ("level",)))
             elif unit in ("user", guarantee.unit):
                 yield _whole(mechanism, cast, unit, claim, crowd)
     yield from _others(mechanism)
-    yield _shape(mechanism, cast, crowd)
+    yield _shape(mechanism, several, crowd)
 
 
 _PATTERNS = {"level": "all 0 against all 1", "wave": "all 0 against 0 and 1 in turn"}
