@@ -149,7 +149,8 @@ PLANTS = (
         "Of several recordings the least loss counts instead of the worst.",
         lambda p: everywhere(p, f"{PROMISE}.loss", "worst", _worst_is_least),
         (f"{ALGEBRA}::test_a_merge_is_the_worst_of_its_recordings",),
-        "kaleido-uniform:epsilon=1,w=50,r_deg=2",
+        "kaleido-uniform:epsilon=2,w=10,r_deg=2,slots=1,t_skip_ms=0",
+        1000,
     ),
     Plant(
         "composition takes the largest",
@@ -189,7 +190,8 @@ PLANTS = (
         "A person is said to lose what the worst of their recordings loses.",
         lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "_person", _person_is_one_recording),
         (f"{ALGEBRA}::test_a_person_is_the_sum_of_their_recordings",),
-        "kaleido-uniform:epsilon=1/2,w=1000,r_deg=2",
+        "kaleido-uniform:epsilon=2,w=60,r_deg=2,slots=1,t_skip_ms=0",
+        1000,
     ),
     Plant(
         "max where min belongs",
@@ -202,7 +204,8 @@ PLANTS = (
         "A window is said to lose in every recording what it loses in the last one.",
         lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "loss", _merged_by_first),
         (f"{ALGEBRA}::test_a_merge_is_the_worst_of_its_recordings",),
-        "clock-render:epsilon=1,r_deg=2",
+        "kaleido-uniform:epsilon=2,w=10,r_deg=2,slots=1,t_skip_ms=0",
+        1000,
     ),
     Plant(
         "seconds rounded down",
@@ -294,6 +297,6 @@ PLANTS = (
         "shuffled among all reports",
         "A report is said to hide among all windows, though even and odd ones answer different questions.",
         lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.shuffle", "shuffled_words", _all_hide),
-        ("tests/test_dpgazesynth_release.py::test_shuffling_is_told_for_windows_that_answer_the_same_question",),
+        ("tests/test_dpgazesynth_release.py::test_shuffling_is_a_number_of_its_own_and_only_where_the_theorem_holds",),
     ),
 )

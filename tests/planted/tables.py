@@ -127,7 +127,10 @@ def _unweighted(old: Any) -> Any:
 
 
 def _one_fewer(old: Any) -> Any:
-    return lambda people, k, words: old(people, max(1, k - 1), words)
+    def corrected(self: Any, seqs: Any, words: Any, seed: Any) -> Any:
+        return replace(old(replace(self, k=self.k - 1), seqs, words, seed), promised=self._guarantee())
+
+    return corrected
 
 
 def _one_fewer_alike(old: Any) -> Any:
@@ -267,10 +270,10 @@ PLANTS = (
     ),
     Plant(
         "group of k - 1",
-        "Random groups have one person fewer than k.",
-        lambda p: everywhere(p, f"{TABLES}.partition", "random_groups", _one_fewer),
-        ("tests/test_tables_ksame.py", "tests/test_ksame_synth.py"),
-        "clock-render-k-same:k=3",
+        "Records are shared by one person fewer than k.",
+        lambda p: method(p, f"{TABLES}.ksame", "KSameSelect", "_corrected", _one_fewer),
+        ("tests/test_tables_ksame.py",),
+        "k-same-select:k=4",
     ),
     Plant(
         "k-same regrouped per task",

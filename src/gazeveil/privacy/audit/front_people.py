@@ -99,11 +99,11 @@ def windows(mechanism: Mechanism[Any]) -> Iterator[Game]:
     """
     if not isinstance(mechanism, Synthesis):
         return
-    small = replace(mechanism, G=min(mechanism.G, 8))
-    long = max(1, round(float(small.window_s) * 100.0))
-    for count in (2, 1):
-        pair = [_looks("a", -0.45, count * long), _looks("b", 0.45, count * long)]
-        guarantee = small.release(Cohort(pair)).guarantee
+    long = max(1, round(float(mechanism.window_s) * 100.0))
+    # The finer the grid the smaller is r, and the more is lost from edge to edge; the first promise that is small enough to be seen broken is attacked.
+    for cells, count in ((20, 2), (20, 1), (8, 1)):
+        small = replace(mechanism, G=min(mechanism.G, cells))
+        guarantee = small.release(Cohort([_looks("a", -0.45, count * long), _looks("b", 0.45, count * long)])).guarantee
         if guarantee.status != "proved":
             return
         claim = claim_of(guarantee, Change.person())
