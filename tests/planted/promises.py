@@ -48,10 +48,10 @@ def _largest_window(_: Any) -> Any:
 
 
 def _merged_by_first(_: Any) -> Any:
-    """The first recording's promise for all, with the largest window: what a merge by numbers does."""
+    """The first recording's promise for all."""
 
     def loss(self: Any, change: Any) -> Any:
-        return self.streams[-1].within(change) if change.unit in ("sample", "window") else self._person(change, sorted(self.people)[0])
+        return self.streams[0].within(change) if change.unit in ("sample", "window") else self._person(change, sorted(self.people)[0])
 
     return loss
 
@@ -200,8 +200,8 @@ PLANTS = (
         (f"{ALGEBRA}::test_a_window_of_unequal_rates_has_the_least_number_of_samples",),
     ),
     Plant(
-        "merged by the last recording",
-        "A window is said to lose in every recording what it loses in the last one.",
+        "merged by the first recording",
+        "A window is said to lose in every recording what it loses in the first one.",
         lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "loss", _merged_by_first),
         (f"{ALGEBRA}::test_a_merge_is_the_worst_of_its_recordings",),
         "kaleido-uniform:epsilon=2,w=10,r_deg=2,slots=1,t_skip_ms=0",
