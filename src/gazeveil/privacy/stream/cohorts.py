@@ -9,7 +9,7 @@ and a file that changed in between gets other noise. The key never leaves the pr
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from gazeveil.errors import DataError
@@ -41,10 +41,14 @@ class KeyedBits:
     def __init__(self, master: MasterKey, recording: Recording, *keys: str) -> None:
         self.master, self.recording, self.keys = master, recording, keys
 
+    @cached_property
+    def _about(self) -> tuple[str, ...]:
+        r = self.recording
+        return *self.keys, repr(r.rate_hz), repr(r.space), self.master.tag(r.t_ns, r.x_deg, r.y_deg, r.valid)
+
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
         """One keyed source."""
-        r = self.recording
-        return [self.master.bound((r.t_ns, r.x_deg, r.y_deg, r.valid), *self.keys, repr(r.rate_hz), repr(r.space), *keys)]
+        return [self.master.source(*self._about, *keys)]
 
 
 def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None, kept: tuple[str, ...]) -> tuple[Cohort, list[Guarantee]]:
