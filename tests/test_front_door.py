@@ -111,7 +111,7 @@ def test_noise_that_is_too_small_is_caught_from_outside(monkeypatch: pytest.Monk
     assert not lost(text, "its own change")
     told = gazeveil.mechanism(text).promise  # type: ignore[attr-defined]
     honest = told(100.0, Sphere()).rho
-    monkeypatch.setattr(Lattice, "of", classmethod(lambda cls, sigma: replace(old(cls, sigma), sigma_steps=old(cls, sigma).sigma_steps // 4)))
+    monkeypatch.setattr(Lattice, "of", classmethod(lambda cls, sigma: replace(old(cls, sigma), sigma_steps=old(cls, sigma).sigma_steps // 8)))
     monkeypatch.setattr(Lattice, "rho", lambda self, r: honest / 20)  # the account still believes in the old noise
     assert lost(text, "its own change")
 
