@@ -44,7 +44,8 @@ def samplewise(mechanism: Mechanism[Any], unit: str | None) -> Game:
     promise = mechanism.promise(_RATE_HZ, Sphere())
     if promise.definition == "none":
         return Game("window", None, f"{promise} There is no claim to refute.")
-    w, r = int(promise.numbers["w_samples"]), float(promise.numbers["r_deg"])
+    # A promise about one sample has no window.
+    w, r = int(promise.numbers.get("w_samples", 1)), float(promise.numbers["r_deg"])
     words = f"{w} samples of steady gaze at {_RATE_HZ:g} Hz, against the same moved by {r:g} degrees."
     if "epsilon" in promise.numbers:
         claimed, delta = float(promise.numbers["epsilon"]), 0.0
