@@ -53,6 +53,7 @@ Views: TypeAlias = Mapping[Fraction, Samples]
 _STEPS = 1024  # in the finest declared scale
 _SQRT_2 = Fraction(1414214, 10**6)
 _MOST_DEG = 1024
+_LEAST_BITS, _MOST_BITS = 5, 20
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ class Graded:
         nobody gets it, and nothing finer can be given out later.
     r_deg : number
         How far a sample moves in the promise.
+    bits : int, optional
+        2**bits steps of the grid to a degree, 5 to 20; by default as fine as the finest of `levels_deg` asks for. Where it is given, levels may
+        all be declared later (not with planar Laplace), and which ones a session can carry does not depend on who came first.
 
     Examples
     --------
@@ -106,13 +110,16 @@ class Graded:
     law: str
     levels_deg: tuple[Number, ...]
     r_deg: Number = 1
+    bits: int | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("graded", "law", self.law, LAWS)
+        if self.bits is not None and checks.count("graded", "bits", self.bits, least=_LEAST_BITS) > _MOST_BITS:
+            checks.refuse("graded", "bits", f"from {_LEAST_BITS} to {_MOST_BITS}", self.bits)
         if isinstance(self.levels_deg, str) or not isinstance(self.levels_deg, Iterable):
             checks.refuse("graded", "levels_deg", "several scales in degrees", self.levels_deg)
         levels = sorted({_scale(s) for s in self.levels_deg})
-        if not levels:
+        if not levels and (self.bits is None or self.law == "planar-laplace"):
             checks.refuse("graded", "levels_deg", "at least one scale in degrees", self.levels_deg)
         object.__setattr__(self, "levels_deg", tuple(levels))
         object.__setattr__(self, "r_deg", exact("graded", "r_deg", self.r_deg, above=0))
@@ -171,16 +178,12 @@ class GradedSession:
         self.space = space
         self.seeded = seed is not None
         self._front = Session(_Front(), rate_hz, space)
-        finest = Fraction(graded.levels_deg[0])  # sorted by the constructor
-        self.bits = 5
-        while finest * (1 << self.bits) < _STEPS:
-            self.bits += 1
-        draw = _Draw(SessionKey.of(seed), ("graded", graded.law, self.bits))
-        self._noise: Noise
-        if graded.law == "planar-laplace":
-            self._noise = PlanarCloud(draw, self._steps(finest))
-        else:
-            self._noise = GaussianChain(draw) if graded.law == "gaussian" else LaplaceChain(draw)
+        self.bits = _LEAST_BITS if graded.bits is None else graded.bits
+        if graded.bits is None:
+            while Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS:  # sorted by the constructor
+                self.bits += 1
+        self._seed, self._keys, self._since = seed, 0, 0
+        self._noise = self._fresh_noise()
         self.levels: tuple[Fraction, ...] = ()
         self.count = 0
         self._lock = threading.Lock()
@@ -193,6 +196,14 @@ class GradedSession:
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
+
+    def _fresh_noise(self) -> Noise:
+        """Noise of a key that was never used."""
+        draw = _Draw(SessionKey.of(self._seed), ("graded", self.graded.law, self.bits, *((self._keys,) if self._keys else ())))
+        self._keys += 1
+        if self.graded.law == "planar-laplace":
+            return PlanarCloud(draw, self._steps(Fraction(self.graded.levels_deg[0])))
+        return GaussianChain(draw) if self.graded.law == "gaussian" else LaplaceChain(draw)
 
     def _steps(self, scale: Fraction) -> Fraction:
         """A scale in steps of the lattice; rounded up to whole steps, so that every family can take it."""
@@ -221,6 +232,26 @@ class GradedSession:
         self.levels = tuple(sorted((*self.levels, scale)))
         return scale
 
+    def keep(self, *scales_deg: Number) -> None:
+        """Forget all levels but these, from the next sample on.
+
+        Noise of different samples is independent, so samples from here on may come from a new key without changing any law: every sample is
+        told from one key alone. What was pushed before cannot be asked for again.
+
+        Raises
+        ------
+        ParameterError
+            For a level that was not declared, or levels that lie too near to each other without those between; nothing is forgotten then.
+        """
+        kept = sorted({_scale(s) for s in scales_deg})
+        with self._lock:
+            for level in kept:
+                self._known(level)
+            noise = self._fresh_noise()
+            for level in kept:
+                noise.declare(self._steps(level))
+            self._noise, self._since, self.levels = noise, self.count, tuple(kept)
+
     def push(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True) -> Views:
         """The views of new samples at all levels; parameters as for a stream's session."""
         with self._lock:
@@ -234,14 +265,17 @@ class GradedSession:
         The same gaze at the same number and level has the same answer; NaN is a lost sample.
         """
         level = _scale(scale_deg)
-        if level not in self.levels:
-            checks.refuse("graded", "scale_deg", "a declared level: " + ", ".join(str(s) for s in self.levels), scale_deg, "Declare it first.")
-        begin = checks.count("graded", "first", first, least=0)
+        self._known(level)
+        begin = checks.count("graded", "first", first, least=self._since)
         x, y = np.array(x_deg, dtype=np.float64, ndmin=1), np.array(y_deg, dtype=np.float64, ndmin=1)
         if x.shape != y.shape or x.ndim != 1:
             checks.refuse("graded", "samples", "arrays of equal length", (x.shape, y.shape))
         with self._lock:
             return self._view(level, begin, x, y, np.isfinite(x) & np.isfinite(y))
+
+    def _known(self, level: Fraction) -> None:
+        if level not in self.levels:
+            checks.refuse("graded", "scale_deg", "a declared level: " + ", ".join(str(s) for s in self.levels), float(level), "Declare it first.")
 
     def noise_steps(self, scale_deg: Number, first: int, count: int) -> NDArray[np.float64]:
         """Noise of samples in steps of 2**-bits degrees, shape (count, 2); for tests and studies, since it undoes the protection."""
@@ -266,7 +300,9 @@ class GradedSession:
 
     def guarantee(self, *scales_deg: Number) -> Guarantee:
         """What everybody who sees these views together is promised about one sample: the promise of the finest of them."""
-        finest = min((_scale(s) for s in scales_deg), default=self.levels[0])
+        finest = min((_scale(s) for s in scales_deg or self.levels), default=None)
+        if finest is None:
+            checks.refuse("graded", "scales_deg", "given where no level is declared", scales_deg)
         return _promise(self.graded, self._front.rate_hz, self.space, finest, self._steps(finest), self.bits, len(self.levels), self.seeded)
 
 
