@@ -9,9 +9,14 @@ import pytest
 import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.bounds import clopper_pearson, epsilon_at, epsilon_lower
+from gazeveil.privacy.audit.games import how_many
 from gazeveil.privacy.audit.planted import PLANTED
 from gazeveil.privacy.audit.run import judge
+from gazeveil.privacy.tables.chunked import _difference_rows, public_difference_k
+from gazeveil.privacy.tables.closed_forms import sum_noise
 from gazeveil.privacy.tables.dct_knorm import DCTKNorm
+from gazeveil.privacy.tables.half_spectrum import synthesis
+from gazeveil.privacy.tables.spectrum import PublicSpectrum
 
 QUICK = 20_000
 
@@ -130,6 +135,31 @@ def test_clopper_pearson_agrees_with_its_definition() -> None:
     assert high[3] == 1
     assert binom.sf(2, 100, low[1]) == pytest.approx(0.01)
     assert binom.cdf(3, 100, high[1]) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("length", [1, 100, 300])
+def test_the_public_length_of_a_table_does_not_stop_its_audit(length: int) -> None:
+    assert gazeveil.audit(f"exponential-dp:epsilon=1,length={length}", trials=500).epsilon_lower == pytest.approx(1)
+
+
+def test_games_that_count_people_have_fewer_cohorts_where_these_are_large() -> None:
+    assert [how_many(30, k) for k in (2, 20, 40, 200, 10**6)] == [30, 30, 15, 3, 2]
+    found = gazeveil.audit("k-same-select:k=100", trials=500)
+    assert not found.refuted
+    assert "6 random cohorts" in str(found)
+
+
+@pytest.mark.parametrize("n", [2, 3, 16, 33, 64])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0, 300.0])
+def test_the_bins_of_differences_are_those_of_the_least_error_summed_plainly(n: int, epsilon: float) -> None:
+    public, many = PublicSpectrum(), n // 2 + 1
+    rows, sums = _difference_rows(n, many), np.cumsum(synthesis(n, many), axis=0)
+    together = (rows @ public.covariance(n) @ rows.T) * (sums.T @ sums)
+    errors = []
+    for k in range(1, many + 1):
+        gone = np.concatenate((np.arange(k, many), np.arange(many + k - 1, n)))
+        errors.append(together[np.ix_(gone, gone)].sum() + n * (4 * n - 3) / epsilon**2 * k * sum_noise(n)[:k].sum())
+    assert public_difference_k(n, epsilon, public, False) == np.argmin(errors) + 1
 
 
 def test_delta_is_taken_off_before_the_ratio() -> None:

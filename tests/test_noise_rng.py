@@ -221,7 +221,7 @@ def test_a_forked_child_never_repeats_the_words_of_its_parent() -> None:
 def test_a_forked_child_goes_on_with_a_test_stream() -> None:
     words = Words(TestStream(5))
     words.run(pass_through, 10, 1)
-    words._process = (-1, 0)  # as a child sees it
+    words._identity._process = (-1, 0)  # as a child sees it
     np.testing.assert_array_equal(words.run(pass_through, 10, 1), TestStream(5).take(20)[10:].view(np.int64))
 
 

@@ -218,17 +218,23 @@ def test_any_split_into_blocks_gives_the_same_views(law: str, space: Any, cuts: 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_same_question_has_the_same_answer(law: str) -> None:
-    session = Graded(law, (1, 3)).open(100.0, SCREEN)
+    session = Graded(law, (1, 3)).open(100.0, SCREEN, remember=1300)
     x, y = np.linspace(-5, 5, 700), np.linspace(3, -3, 700)
-    views = session.push(np.arange(700) * 10**7, x, y)
+    ok = np.arange(700) % 9 > 0
+    views = session.push(np.arange(700) * 10**7, x, y, ok)
     session.declare(2)  # another level later changes no answer
-    session.push(np.arange(700, 1400) * 10**7, x, y)
+    later = session.push(np.arange(700, 1400) * 10**7, x, y, ok)
     for level in (1, 3):
-        again = session.view(level, 250, x[250:600], y[250:600])
-        np.testing.assert_array_equal(again[0], views[Fraction(level)][1][250:600])
-        np.testing.assert_array_equal(again[1], views[Fraction(level)][2][250:600])
-    copy = pickle.loads(pickle.dumps(session))
-    np.testing.assert_array_equal(copy.view(2, 5, x, y)[0], session.view(2, 5, x, y)[0])
+        for k, again in enumerate(session.view(level, 250, 350)):
+            np.testing.assert_array_equal(again, views[Fraction(level)][k + 1][250:600])
+    old, new = session.view(2, 100, 600), session.view(2, 700, 700)
+    for k in range(3):
+        np.testing.assert_array_equal(new[k], later[Fraction(2)][k + 1])
+        np.testing.assert_array_equal(old[k], session.view(2, 100, 600)[k])
+    assert (old[0][old[2]] != views[Fraction(1)][1][100:][old[2]]).mean() > 0.5
+    for first, n in ((99, 1), (1399, 2), (1400, 1)):
+        with pytest.raises(GazeveilError, match="remembered: samples 100 to 1399"):
+            session.view(1, first, n)
     assert len(pickle.dumps(session)) < 10_000
     other = Graded(law, (1, 3)).open(100.0, SCREEN)
     assert (other.push(np.arange(700) * 10**7, x, y)[Fraction(1)][1] != views[Fraction(1)][1]).mean() > 0.9
@@ -281,9 +287,12 @@ def near(session: GradedSession) -> None:
         (lambda: Graded("laplace", (1,)).open(100.0).declare("1/200"), "Open a session with a finer level"),
         (lambda: near(Graded("gaussian", (1,)).open(100.0)), "Use the level that is there"),
         (lambda: near(Graded("laplace", (1,)).open(100.0)), "Use the level that is there"),
-        (lambda: Graded("laplace", (1,)).open(100.0).view(2, 0, [0.0], [0.0]), "Declare it first"),
-        (lambda: Graded("laplace", (1,)).open(100.0).view(1, -1, [0.0], [0.0]), "first"),
-        (lambda: Graded("laplace", (1,)).open(100.0).view(1, 0, [0.0, 1.0], [0.0]), "equal length"),
+        (lambda: Graded("laplace", (1,)).open(100.0).view(2, 0, 1), "Declare it first"),
+        (lambda: Graded("laplace", (1,)).open(100.0).view(1, -1, 1), "first"),
+        (lambda: Graded("laplace", (1,)).open(100.0).view(1, 0, 0), "count"),
+        (lambda: Graded("laplace", (1,)).open(100.0).view(1, 0, 1), "remembered: none"),
+        (lambda: Graded("laplace", (1,)).open(100.0, remember=-1), "remember"),
+        (lambda: Graded("laplace", (1,)).open(100.0).noise_steps(1, 0, 1), "with a seed"),
         (lambda: Graded("laplace", (1,)).open(100.0).push(0.5, 1.0, 1.0), "whole nanoseconds"),
     ],
 )
@@ -309,14 +318,14 @@ def test_a_coalition_is_promised_what_its_finest_view_is(law: str) -> None:
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_levels_nobody_needs_are_forgotten_and_the_rest_goes_on_with_the_same_law(law: str) -> None:
-    session = Graded(law, (), bits=10).open(100.0, seed=3)
+    session = Graded(law, (), bits=10).open(100.0, seed=3, remember=4000)
     t = np.arange(4000) * 10_000_000
     assert session.push(t[:5], np.full(5, 180.0), np.full(5, 90.0)) == {}
     for level in (4, 1, 2, 3):
         session.declare(level)
     n = 300  # in the middle of a block of noise
     before = session.push(t[5:n], np.full(n - 5, 180.0), np.full(n - 5, 90.0))
-    session.keep(1, 3)
+    session.keep_only(1, 3)
     after = session.push(t[n:], np.full(4000 - n, 180.0), np.full(4000 - n, 90.0))
     assert tuple(sorted(after)) == session.levels == (1, 3)
     assert (np.diff(np.concatenate((before[Fraction(1)][0], after[Fraction(1)][0]))) == 10_000_000).all(), "the clock goes on"
@@ -324,12 +333,12 @@ def test_levels_nobody_needs_are_forgotten_and_the_rest_goes_on_with_the_same_la
     shape = 1.0 if law == "gaussian" else 2.0  # variance of the law over its squared scale
     assert np.var(fine) == pytest.approx(shape, rel=0.15)
     assert np.var(coarse - fine) == pytest.approx(8 * shape, rel=0.2), "a coarser view of the same noise"
-    again = session.view(1, n, np.full(4000 - n, 180.0), np.full(4000 - n, 90.0))
+    again = session.view(1, n, 4000 - n)
     np.testing.assert_array_equal(again[0], after[Fraction(1)][1])
-    with pytest.raises(ParameterError, match="at least 300"):
-        session.view(1, n - 1, 180.0, 90.0)
+    with pytest.raises(ParameterError, match="remembered: samples 300 to 3999"):
+        session.view(1, n - 1, 2)
     with pytest.raises(ParameterError, match="declared level: 1, 3"):
-        session.keep(1, 2)
+        session.keep_only(1, 2)
     session.declare(2)
     assert session.levels == (1, 2, 3)
 

@@ -111,7 +111,7 @@ def test_the_memoised_noise_cannot_be_averaged_away() -> None:
     independent, memoised = [], []
     for n in lengths:
         several = (np.broadcast_to(np.arange(n) * 10**7, (trials, n)), np.full((trials, n), 180.0), np.full((trials, n), 90.0))
-        for text, errors in ((f"gaussian:sigma_deg={sigma}", independent), (f"gaussian-fixation:sigma_deg={sigma}", memoised)):
+        for text, errors in ((f"gaussian:sigma_deg={sigma}", independent), (f"gaussian-fixation:sigma_deg={sigma},changes=detected", memoised)):
             x = mechanism(text).open_many(trials, 100.0, seed=n).push(*several)[1]
             errors.append(float(np.sqrt(np.mean((x.mean(axis=1) - 180) ** 2))))
     for n, error in zip(lengths, independent, strict=True):
@@ -127,7 +127,7 @@ def test_a_fixation_is_released_once_and_its_tremor_never() -> None:
     rng = np.random.default_rng(3)
     places = np.repeat([(100.0, 80.0), (130.0, 90.0), (131.0, 90.3), (60.0, 70.0)], 60, axis=0)
     r = Recording("p", "s", np.arange(240) * 10**7, *(places + rng.normal(0, 0.05, places.shape)).T, rate_hz=100.0)
-    out = released("gaussian-fixation:sigma_deg=0.5", r)
+    out = released("gaussian-fixation:sigma_deg=0.5,changes=detected", r)
     changes = np.flatnonzero(np.diff(out.x_deg) != 0) + 1
     # the third place is too near the second to count; each new one is told least_s after it began
     assert changes.tolist() == [66, 186]

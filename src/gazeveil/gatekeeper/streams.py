@@ -362,7 +362,7 @@ class GradedBase(Base):
         used = self._used_with(scale)
         if scale not in self._graded.levels:
             if len(self._graded.levels) >= MOST_VIEWS:
-                self._graded.keep(*(used - {scale}))
+                self._graded.keep_only(*(used - {scale}))
             self._graded.declare(scale)
         super().sit(seat, paid_device)
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
-from gazeveil.privacy.audit.games import Game, asked_unit, game
+from gazeveil.privacy.audit.games import Game, asked_unit, game, how_many
 from gazeveil.privacy.audit.groups import _scanpath as scanpath
 from gazeveil.privacy.audit.groups import dp_k_same
+from gazeveil.privacy.audit.streams import at_a_time
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.rng import source
 from gazeveil.privacy.synthesis.clock_dp_k_same import ClockRenderDPKSame
@@ -31,7 +32,6 @@ RATE_HZ = 100.0
 
 # So large that nothing is clamped: what is clamped tells less.
 _SCREEN = Screen(1000, 1000, 1e6, 1e6, 1000.0)
-_ROWS = 5000  # streams at a time
 
 
 @game("clock-render")
@@ -48,9 +48,9 @@ def clock_render(mechanism: Mechanism[Any], unit: str | None) -> Game:
     differ = (np.arange(samples) >= clock.aim) & (np.arange(samples) < clock.aim + clock.window)
 
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
-        found = []
-        for begin in range(0, trials, _ROWS):
-            rows = min(_ROWS, trials - begin)
+        found, several = [], at_a_time(samples)
+        for begin in range(0, trials, several):
+            rows = min(several, trials - begin)
             slots = NoisySlots(clock, plan, rows, [source(seed, "audit", side, begin)])
             x = np.tile(np.where(differ & (side == 0), apart * step_deg, 0.0), (rows, 1))
             z, v, ok = slots.take(x, np.zeros_like(x), np.ones_like(x, dtype=np.bool_))
@@ -70,7 +70,8 @@ def clock_render_k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
     told = asked_unit(unit, "user", ("user",))
     rng = np.random.default_rng(0)
     smallest = 4 * mechanism.k
-    for trial in range(8):
+    cohorts = how_many(8, mechanism.k)
+    for trial in range(cohorts):
         people, stimuli = int(rng.integers(mechanism.k, 4 * mechanism.k)), int(rng.integers(1, 4))
         cohort = Cohort([scanpath(f"p{p}", f"s{t}", rng) for p in range(people) for t in range(stimuli)])
         laws, released = mechanism.laws(cohort, seed=trial), mechanism.release(cohort, seed=trial).data
@@ -78,7 +79,10 @@ def clock_render_k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
         for r in released:
             records.setdefault(r.person, []).append(b"|".join((r.stimulus.encode(), laws[r.key].places.tobytes(), r.t_ns.tobytes(), r.valid.tobytes())))
         smallest = min(smallest, *Counter(b"".join(r) for r in records.values()).values())
-    words = f"8 random cohorts with 1 to 3 stimuli and unequal lengths: the smallest number of people with one law is {smallest}, k = {mechanism.k} is claimed."
+    words = (
+        f"{cohorts} random cohorts with 1 to 3 stimuli and unequal lengths: the smallest number of people with one law is {smallest},"
+        f" k = {mechanism.k} is claimed."
+    )
     return Game(told, None, words, broken="A law is shared by fewer than k people." if smallest < mechanism.k else "")
 
 

@@ -20,6 +20,9 @@ from gazeveil.privacy.synthesis.event_synth import EventSynthPD
 
 COHORTS, PEOPLE, EVENTS, RATE_HZ = 8, 20, 60, 60.0
 
+#: Cohorts after which the game ends if nothing at all was released: there is nobody to find, and nothing passes only after all attempts were made.
+EMPTY = 2
+
 #: Places people look at, in degrees.
 PLACES = np.array([[x, y] for x in (-12.0, 0.0, 12.0) for y in (-6.0, 6.0)])
 
@@ -88,20 +91,21 @@ def found_share(released: Cohort, known: Cohort) -> tuple[float, int]:
 def event_synth_pd(mechanism: Mechanism[Any], unit: str | None) -> Game:
     """Find people again in releases; and exchange two people's recordings under the same test stream, which must change nothing."""
     assert isinstance(mechanism, EventSynthPD)
-    rng, shares, names = np.random.default_rng(0), [], 0
-    moved = False
-    for trial in range(COHORTS):
+    rng, names, moved = np.random.default_rng(0), 0, False
+    shares: list[float] = []
+    while len(shares) < (COHORTS if names or len(shares) < EMPTY else EMPTY):
+        trial = len(shares)
         released, known = sessions(rng, max(PEOPLE, mechanism.k))
         out = mechanism.release(released, seed=trial).data
         share, count = found_share(out, known)
         shares.append(share * count)
         names += count
-        if mechanism.reading == "corrected" and mechanism.seeds == "crowd":
+        if count and mechanism.reading == "corrected" and mechanism.seeds == "crowd":
             moved |= not same(out, mechanism.release(exchanged(released), seed=trial).data)
     rate, gamma = sum(shares) / max(names, 1), 1.0 if mechanism.seeds == "crowd" else float(mechanism.gamma_total or mechanism.gamma)
     bound = gamma / (mechanism.k - 1 + gamma) if mechanism.reading == "corrected" else 1 / mechanism.k
     words = (
-        f"{COHORTS} cohorts of {max(PEOPLE, mechanism.k)} people with {EVENTS} events each, an attacker who holds another raw session of everybody:"
+        f"{len(shares)} cohorts of {max(PEOPLE, mechanism.k)} people with {EVENTS} events each, an attacker who holds another raw session of everybody:"
         f" {names} names released, {rate:.2f} of them found, {bound:.2f} is claimed to be the most."
     )
     # The bound is for the mean: 3.3 standard deviations above it are chance once in 2,000 times.

@@ -1,1 +1,145 @@
-"""Games against the identity of noise."""
+"""Games against the identity of noise: one release has one noise for each recording, and no noise ever serves twice.
+
+Nothing statistical is needed: gaze is the same everywhere, so releases are equal just where their noise is. Noise that serves two recordings,
+two wearers or two copies of a session is told by subtracting them; two noises for one released recording are averaged away.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gazeveil.errors import GazeveilError
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.audit.front_door import front_door
+from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.stream.gaussian import Gaussian
+from gazeveil.privacy.stream.graded import Graded, GradedSession
+from gazeveil.privacy.stream.session import Session, StreamMechanism
+
+_RATE_HZ = 100.0
+_SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
+_N = 400
+
+
+def gaze(person: str, stimulus: str = "s") -> Recording:
+    """The same gaze for everybody, never at rest for long."""
+    t = np.arange(_N)
+    x, y = 15.0 * np.sin(t / 9.0), 8.0 * np.cos(t / 7.0)
+    return Recording(person, stimulus, t * 10_000_000, x, y, space=_SCREEN, rate_hz=_RATE_HZ)
+
+
+def bytes_of(recording: Recording) -> bytes:
+    """What was released of where gaze lies."""
+    return recording.x_deg.tobytes() + recording.y_deg.tobytes()
+
+
+def in_child(work: Callable[[], bytes]) -> bytes | None:
+    """What a forked child makes of it; None where there are no forks, or the child refuses."""
+    if not hasattr(os, "fork"):
+        return None
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover - in another process
+        try:
+            os.close(read)
+            with os.fdopen(write, "wb") as out:
+                out.write(work())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as back:
+        found = back.read()
+    os.waitpid(child, 0)
+    return found or None
+
+
+def _told(words: str, wrong: bool, how: str) -> Game:
+    return Game("recording", None, words, broken=how if wrong else "")
+
+
+@front_door("stream", "cohort")
+def releases(mechanism: Mechanism[Any]) -> Iterator[Game]:
+    """Keys of recordings, of releases and of processes."""
+    people = [f"p{i}" for i in range(8)]
+    try:
+        first, second = (mechanism.release(Cohort([gaze(p) for p in people])) for _ in range(2))
+        if first.guarantee.definition == "none" or first.guarantee.status != "proved":
+            return
+    except GazeveilError:
+        return
+    if mechanism.kind == "stream":
+        same = len({bytes_of(r) for r in first.data}) < len(people)
+        yield _told("Eight recordings of equal gaze in one release.", same, "Two of them have the same noise, so their difference tells the gaze.")
+    again = {bytes_of(r) for r in first.data} & {bytes_of(r) for r in second.data}
+    yield _told("Two releases of the same recordings.", bool(again), "They share their noise, so what differs between them tells the gaze.")
+    lazy: Release[Cohort] = mechanism.release(Cohort([Handle(p, "s", partial(gaze, p)) for p in people]))
+    item = lazy.data.items[0]
+    if not isinstance(item, Handle):
+        return
+    child = in_child(lambda: bytes_of(item.load()))  # before the first load here, when no key may have been drawn yet
+    here = bytes_of(item.load())
+    yield _told("A release of files, one of them loaded twice.", here != bytes_of(item.load()), "The copies differ, so their mean has less noise.")
+    if child is not None:
+        yield _told("A release of files, one of them loaded in two processes.", here != child, "The copies differ, so their mean has less noise.")
+
+
+@front_door("stream")
+def sessions(mechanism: Mechanism[Any]) -> Iterator[Game]:
+    """Sessions that are reset, pickled, copied and forked."""
+    if not isinstance(mechanism, StreamMechanism) or not mechanism.causal:
+        return
+    if mechanism.promise(_RATE_HZ, _SCREEN).status == "proved":
+        yield from _copies("A session", lambda: mechanism.open(_RATE_HZ, _SCREEN), _push)
+    if isinstance(mechanism, Gaussian) and mechanism.reading == "corrected":
+        yield from _copies("Shared views of one stream", lambda: Graded("gaussian", (mechanism.sigma_deg,)).open(_RATE_HZ, _SCREEN), _view)
+
+
+def _push(session: Session) -> bytes:
+    own = gaze("p")
+    _, x, y, _ = session.push(own.t_ns, own.x_deg, own.y_deg, own.valid)
+    return bytes(x.tobytes() + y.tobytes())
+
+
+def _view(session: GradedSession) -> bytes:
+    own = gaze("p")
+    _, x, y, _ = session.push(own.t_ns, own.x_deg, own.y_deg, own.valid)[session.levels[0]]
+    return bytes(x.tobytes() + y.tobytes())
+
+
+def _pickled(session: Any) -> Any:
+    return pickle.loads(pickle.dumps(session))
+
+
+def _copies(name: str, opened: Callable[[], Any], push: Callable[[Any], bytes]) -> Iterator[Game]:
+    reused = "Both give equal gaze equal noise, so the difference of two wearers has none."
+    session = opened()
+    before = push(session)
+    session.reset()
+    yield _told(f"{name}, before and after a reset.", before == push(session), reused)
+    ways: tuple[tuple[str, Callable[[Any], Any]], ...] = (("pickled", _pickled), ("shallowly copied", copy.copy), ("deeply copied", copy.deepcopy))
+    for word, made in ways:
+        session = opened()
+        push(session)
+        session.reset()
+        try:
+            other = made(session)
+        except (GazeveilError, TypeError):
+            continue  # a copy that is refused reuses nothing
+        yield _told(f"{name} and a {word} one, after the same past.", push(session) == push(other), reused)
+    session = opened()
+    push(session)
+    session.reset()
+    child = in_child(partial(push, session))
+    if child is not None:
+        yield _told(f"{name} and its fork, after the same past.", push(session) == child, reused)

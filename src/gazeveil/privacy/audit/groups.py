@@ -14,7 +14,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.bounds import epsilon_at
-from gazeveil.privacy.audit.games import Game, asked_unit, game
+from gazeveil.privacy.audit.games import Game, asked_unit, game, how_many
 from gazeveil.privacy.audit.tables import ROWS, Reals, batches, table_of
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace, laplace_scale
@@ -74,7 +74,8 @@ def k_same_synth(mechanism: Mechanism[Any], unit: str | None) -> Game:
     assert isinstance(mechanism, KSameSynth)
     rng = np.random.default_rng(0)
     smallest = None
-    for trial in range(8):
+    cohorts = how_many(8, mechanism.k)
+    for trial in range(cohorts):
         people, tasks = int(rng.integers(mechanism.k, 4 * mechanism.k)), int(rng.integers(1, 4))
         cohort = Cohort([_scanpath(f"p{p}", f"s{t}", rng) for p in range(people) for t in range(tasks)])
         laws, released = mechanism.laws(cohort, seed=trial), mechanism.release(cohort, seed=trial).data
@@ -85,7 +86,10 @@ def k_same_synth(mechanism: Mechanism[Any], unit: str | None) -> Game:
             records.setdefault(r.person, []).append(b"|".join([r.stimulus.encode(), *(a.tobytes() for a in parts)]))
         same = Counter(b"".join(r) for r in records.values())
         smallest = min([*same.values()] if smallest is None else [smallest, *same.values()])
-    words = f"8 random cohorts with 1 to 3 stimuli and unequal lengths: the smallest number of people with one law is {smallest}, k = {mechanism.k} is claimed."
+    words = (
+        f"{cohorts} random cohorts with 1 to 3 stimuli and unequal lengths: the smallest number of people with one law is {smallest},"
+        f" k = {mechanism.k} is claimed."
+    )
     told = asked_unit(unit, "user", ("user",))
     return Game(told, None, words, broken="A law is shared by fewer than k people." if smallest is not None and smallest < mechanism.k else "")
 

@@ -4,6 +4,9 @@ Kaleido is stateful, and the past is the same for both neighbours, so its promis
 one: a publication lies exactly where one neighbour looks next, and is old enough for the whole budget to be free again. In each slot the
 two streams are r apart, and they change places from slot to slot: then the outcome "publish, and close to my gaze" speaks for the same
 stream in the test and in the publication, slot after slot. The published reading begins with its first sample, where its budget is largest.
+
+Between two slots what was shown is shown again, so slots alone are played, and of a very long window the first ones: whoever sees less of it learns no
+more, so nothing is refuted falsely. The exact loss is that of the whole window.
 """
 
 from __future__ import annotations
@@ -23,11 +26,13 @@ from gazeveil.privacy.noise.rng import source
 from gazeveil.privacy.stream import kaleido_step as step
 from gazeveil.privacy.stream.kaleido import Kaleido
 from gazeveil.privacy.stream.kaleido_published import LetterStage
-from gazeveil.privacy.stream.kaleido_stage import LatticeStage
+from gazeveil.privacy.stream.kaleido_stage import LatticeStage, Plan
 
 RATE_HZ = 100.0
 _SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _ROWS = 5000  # streams at a time
+_HELD = 1 << 21  # slots of them at a time, which are some hundred megabytes
+_SLOTS = 1024  # slots of a window that are played
 _WORDS = "One window at 100 Hz: two streams r apart that change places from slot to slot, after a past that leaves the whole budget."
 
 #: `share(spent)` -> (share of the next publication, part of it that later ones must know of), in the same unit.
@@ -74,18 +79,30 @@ def _exact(mechanism: Kaleido) -> float:
     return worst_loss(plan.slots, float(plan.real[step.TEST_SCALE]), float(plan.real[step.THRESHOLD]), r, share, True)
 
 
+def at_a_time(each: int) -> int:
+    """Streams that are played at a time, if `each` numbers are held of one."""
+    return max(1, min(_ROWS, _HELD // each))
+
+
 def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
-    parts = []
-    for begin in range(0, trials, _ROWS):
-        bits = source(seed, "audit", side, begin)
-        rows = min(_ROWS, trials - begin)
-        parts.append(_published(mechanism, side, rows, bits) if mechanism.reading == "published" else _corrected(mechanism, side, rows, bits))
+    letter = mechanism.reading == "published"
+    plan = None if letter else slots_alone(replace(mechanism, after="none").plan(RATE_HZ, _SCREEN))
+    parts, several = [], at_a_time(min(mechanism.w, _SLOTS) if plan is None else plan.slots)  # a stage keeps a place for each slot of a window
+    for begin in range(0, trials, several):
+        bits, rows = source(seed, "audit", side, begin), min(several, trials - begin)
+        parts.append(_published(mechanism, side, rows, bits) if plan is None else _corrected(plan, float(mechanism.r_deg), side, rows, bits))
     return np.concatenate(parts)
 
 
-def _streams(mechanism: Kaleido, skip: int, r: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where the two streams look, along one axis, at each sample of the window."""
-    odd = (np.arange(mechanism.w) // skip) % 2
+def slots_alone(plan: Plan) -> Plan:
+    """The plan for a stream that consists of the samples at its slots."""
+    whole = plan.whole.copy()
+    whole[step.SKIP], whole[step.WINDOW] = 1, plan.slots
+    return replace(plan, whole=whole)
+
+
+def _streams(odd: NDArray[np.int64], r: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where the two streams look, along one axis."""
     return np.where(odd == 0, r, 0.0), np.where(odd == 0, 0.0, r)
 
 
@@ -120,13 +137,11 @@ def _statistics(
     return np.stack((total, published.sum(axis=1).astype(np.float64)), axis=1)
 
 
-def _corrected(mechanism: Kaleido, side: int, rows: int, bits: Any) -> NDArray[np.float64]:
-    plan = replace(mechanism, after="none").plan(RATE_HZ, _SCREEN)
+def _corrected(plan: Plan, r_deg: float, side: int, rows: int, bits: Any) -> NDArray[np.float64]:
     stage = LatticeStage(plan, rows, [bits])
     stage.traced = True
     g = float(plan.step_deg)
-    r = math.floor(mechanism.r_deg / plan.step_deg) * g  # type: ignore[operator]
-    places = _streams(mechanism, plan.skip, r)
+    places = _streams(np.arange(min(plan.slots, _SLOTS)) % 2, math.floor(r_deg / g) * g)
     # The common past: one publication at 0, where the second stream looks first.
     stage.states[:, step.COUNT], stage.states[:, step.HAS] = plan.skip, 1
     stage.states[:, step.LAST_TEST] = 0
@@ -142,9 +157,11 @@ def _corrected(mechanism: Kaleido, side: int, rows: int, bits: Any) -> NDArray[n
 def _published(mechanism: Kaleido, side: int, rows: int, bits: Any) -> NDArray[np.float64]:
     stage = mechanism.stage(RATE_HZ, _SCREEN, rows, _Fixed(bits))
     assert isinstance(stage, LetterStage)
-    places = _streams(mechanism, mechanism.skip(RATE_HZ), float(mechanism.r_deg))
+    sample_ns = int(1e9 / RATE_HZ)
+    tested = np.arange(0, mechanism.w, max(1, -(-stage.skip_ns // sample_ns)))[:_SLOTS]  # the procedure looks at the time alone
+    places = _streams((tested // mechanism.skip(RATE_HZ)) % 2, float(mechanism.r_deg))
     x = np.tile(places[side], (rows, 1))
-    times = np.tile(np.arange(mechanism.w, dtype=np.int64) * int(1e9 / RATE_HZ), (rows, 1))
+    times = np.tile(tested * sample_ns, (rows, 1))
     _, x, y, _ = stage.run(times, x, np.zeros_like(x), np.ones_like(x, dtype=np.bool_))
     assert stage.trace is not None
     published = stage.trace == 1
@@ -167,5 +184,8 @@ class _Fixed:
 def kaleido(mechanism: Mechanism[Any], unit: str | None) -> Game:
     """The joint outcome of one window; the exact loss is that of the worst outcome that can occur."""
     assert isinstance(mechanism, Kaleido)
-    words = _WORDS + (" The exact loss is that of a stream with pauses, which tests every sample." if mechanism.reading == "published" else "")
+    published = mechanism.reading == "published"
+    slots = math.ceil(mechanism.w / mechanism.skip(RATE_HZ)) if published else mechanism.plan(RATE_HZ, _SCREEN).slots
+    words = _WORDS + (f" Of its {slots:,} slots the first {_SLOTS:,} are played." if slots > _SLOTS else "")
+    words += " The exact loss is that of a stream with pauses, which tests every sample." if published else ""
     return Game("window", float(mechanism.epsilon), words, lambda side, trials, seed: _play(mechanism, side, trials, seed), exact=_exact(mechanism))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit.games import Game, asked_unit, game
+from gazeveil.privacy.audit.games import Game, asked_unit, game, how_many
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, laplace_scale
 from gazeveil.privacy.noise.rng import Words, source
@@ -314,11 +314,14 @@ def exponential(mechanism: Mechanism[Any], unit: str | None) -> Game:
         words += " Its scale is the range of the data: where people nearly agree the noise nearly vanishes, so a neighbour is seen with certainty."
         return Game(told, float(epsilon), words, None, float("inf") if tiny else None)
 
+    # The game has rows of its own; another length would only pad or cut them.
+    plain = replace(mechanism, length=None)
+
     def play(side: int, trials: int, seed: int | None) -> Reals:
         scores = []
         for number, count in enumerate(batches(trials, 10 * ROWS)):
             values = np.full((count, ROWS), float(side))
-            out = mechanism.release(table_of(values, [str(i) for i in range(count)]), None if seed is None else seed + number).data.values
+            out = plain.release(table_of(values, [str(i) for i in range(count)]), None if seed is None else seed + number).data.values
             scores.append(np.clip(out.reshape(count, ROWS), 0.0, 1.0).sum(axis=1))
         return np.concatenate(scores)[:, None]
 
@@ -346,7 +349,8 @@ def k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
     assert isinstance(mechanism, KSameSelect)
     rng = np.random.default_rng(0)
     smallest = None
-    for trial in range(30):
+    cohorts = how_many(30, mechanism.k)
+    for trial in range(cohorts):
         people, tasks = int(rng.integers(mechanism.k, 4 * mechanism.k)), int(rng.integers(1, 5))
         keys, parts = [], []
         for p in range(people):
@@ -358,11 +362,14 @@ def k_same(mechanism: Mechanism[Any], unit: str | None) -> Game:
             np.concatenate(parts), ("a", "b"), Keys.of_recordings(keys, [np.arange(len(x), dtype=np.int64) for x in parts]), np.array([[0.0, 1.0]] * 2)
         )
         released = mechanism.release(table, seed=trial).data
-        records = [released.select(people=f"p{p}") for p in range(people) if f"p{p}" in released.keys.person]
-        same = Counter((r.values.tobytes(), tuple(r.keys.stimulus.tolist()), tuple(r.keys.index.tolist())) for r in records)
+        names, owner = np.unique(released.keys.person, return_inverse=True)
+        records = [np.flatnonzero(owner == i) for i in range(len(names))]
+        stimulus, index = released.keys.stimulus, released.keys.index
+        same = Counter((released.values[r].tobytes(), tuple(stimulus[r].tolist()), tuple(index[r].tolist())) for r in records)
         smallest = min([*same.values()] if smallest is None else [smallest, *same.values()])
     words = (
-        f"30 random cohorts with 1 to 4 tasks and unequal lengths: the smallest number of people with one record is {smallest}, k = {mechanism.k} is claimed."
+        f"{cohorts} random cohorts with 1 to 4 tasks and unequal lengths: the smallest number of people with one record is {smallest},"
+        f" k = {mechanism.k} is claimed."
     )
     told = asked_unit(unit, "user", ("user",))
     return Game(told, None, words, broken="A record is shared by fewer than k people." if smallest is not None and smallest < mechanism.k else "")

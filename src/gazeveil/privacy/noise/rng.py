@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from numpy.typing import NDArray
 
 from gazeveil.checks import refuse
+from gazeveil.privacy.noise.identity import Identity
 
 WordArray: TypeAlias = NDArray[np.uint64]
 
@@ -28,8 +29,11 @@ WordArray: TypeAlias = NDArray[np.uint64]
 #: and returns the position *before* that value, so the value is drawn again from the same words once there are more of them.
 Kernel: TypeAlias = Callable[[NDArray[np.int64], int, WordArray, int], tuple[int, int]]
 
-#: What every guarantee assumes about the bits of :class:`SystemSource`.
-ASSUMPTION = "the operating system's generator gives secret keys, and AES-256 in counter mode under such a key cannot be told from true random bits"
+#: What every guarantee assumes about the bits of :class:`SystemSource`. A machine that is resumed twice from one snapshot draws the same noise twice.
+ASSUMPTION = (
+    "the operating system's generator gives secret keys, AES-256 in counter mode under such a key cannot be told from true random bits,"
+    " and nobody reads the memory of the running machine or resumes a snapshot of it twice"
+)
 
 #: Bytes under one key.
 REKEY_BYTES = 1 << 30
@@ -37,21 +41,6 @@ REKEY_BYTES = 1 << 30
 _LEAST_WORDS = 256
 _MOST_WORDS = 1 << 16  # half a megabyte: stays in the cache between the cipher and the sampler
 _ZEROS = bytes(8 * _MOST_WORDS)
-
-_forks = 0
-
-
-def _count_fork() -> None:
-    global _forks
-    _forks += 1
-
-
-os.register_at_fork(after_in_child=_count_fork)
-
-
-def _process() -> tuple[int, int]:
-    """Changes in a forked child: the count also when process numbers come round, the number also when C code forked."""
-    return os.getpid(), _forks
 
 
 class Source(Protocol):
@@ -80,24 +69,24 @@ class SystemSource:
     secure = True
 
     def __init__(self) -> None:
-        self._renew()
+        self._identity = Identity()
+        self._leave()
 
-    def _renew(self) -> None:
+    def _leave(self) -> None:
         self._lock = threading.Lock()
         self._stream: CipherContext | None = None
         self._bytes_left = 0
-        self._process = _process()
 
     def __getstate__(self) -> dict[str, object]:
         return {}  # a key is never copied
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self._renew()
+        self.__init__()  # type: ignore[misc]
 
     def take(self, count: int) -> WordArray:
         """Fresh words; if the system has no key to give, the error stops the release."""
-        if self._process != _process():
-            self._renew()
+        if not self._identity.original:
+            self._identity.renew(self._leave)
         out = np.empty(8 * count + 15, dtype=np.uint8)  # the cipher asks for room for one more block
         with self._lock:
             done = 0
@@ -172,12 +161,15 @@ class Words:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._renew(np.empty(0, dtype=np.uint64))
-
-    def _renew(self, left: WordArray) -> None:
-        self._left = left
+        self._left: WordArray = np.empty(0, dtype=np.uint64)
+        self._identity = Identity()
         self._lock = threading.Lock()
-        self._process = _process()
+
+    def _leave(self) -> None:
+        """Leave words that protect the parent of this process; a test stream goes on."""
+        if self.source.secure:
+            self._left = np.empty(0, dtype=np.uint64)
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, object]:
         # A copy of a session must never repeat the noise of the original: words of the system that are not used yet stay behind.
@@ -200,8 +192,8 @@ class Words:
         words_per_value : int
             How many words a value takes on average, for asking in the right portions.
         """
-        if self._process != _process():
-            self._renew(np.empty(0, dtype=np.uint64) if self.source.secure else self._left)
+        if not self._identity.original:
+            self._identity.renew(self._leave)
         with self._lock:
             out = np.empty(count, dtype=np.int64)
             done, position, words = 0, 0, self._left

@@ -1,26 +1,23 @@
 """Protecting every recording of a cohort, one file at a time.
 
 A release is one thing: looking at it twice must not draw new noise, because two noisy copies say more than one. Recordings in memory are
-protected at once. Recordings that are still files are protected each time they are loaded, with noise under keys that come from the
-operating system, are remembered with the release and never leave the process: pickling such a release is refused.
+protected at once. Recordings that are still files are protected each time they are loaded, with noise that follows from the release's one
+master key, the recording's names and its gaze (:mod:`gazeveil.privacy.noise.keys`). So threads, forked processes and repeated loads get the same bits,
+and a file that changed in between gets other noise. The key never leaves the process and its children: pickling such a release is refused.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
-
-import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.noise.rng import Source, WordArray
+from gazeveil.privacy.noise.keys import MasterKey
+from gazeveil.privacy.noise.rng import Source
 from gazeveil.privacy.stream.supply import Bits, SeededBits, derived_seed
 
 if TYPE_CHECKING:
@@ -31,75 +28,30 @@ if TYPE_CHECKING:
 Key: TypeAlias = tuple[str, str, str, str]
 
 
-class Keyed(Protocol):
-    """What holds a secret key."""
-
-    @property
-    def key(self) -> bytes:
-        """The key."""
-        ...
-
-
-class Secret:
-    """The keys of one release, each drawn from the operating system when it is first needed, and the same ever after.
-
-    It cannot be pickled, so it cannot be published by accident.
-    """
-
-    def __init__(self) -> None:
-        self._keys: dict[tuple[str | int, ...], bytes] = {}
-
-    def __reduce__(self) -> NoReturn:
-        raise DataError("A protected cohort over files holds the secret keys of its noise and cannot be sent elsewhere. Write it, or load it first.")
-
-    def key(self, *names: str | int) -> bytes:
-        """32 secret bytes for what the names say."""
-        found = self._keys.get(names)
-        # setdefault is one step, so that two threads agree
-        return found if found is not None else self._keys.setdefault(names, os.urandom(32))
-
-
-class KeyedSource:
-    """AES-256 in counter mode under a remembered key: the same words each time, which only who holds the key can tell."""
-
-    secure = True
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-        self._stream: CipherContext = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
-
-    def take(self, count: int) -> WordArray:
-        """The next words."""
-        return np.frombuffer(bytearray(self._stream.update(bytes(8 * count))), dtype=np.uint64)
-
-    def child(self, *keys: str | int) -> KeyedSource:
-        """A source of its own under a key that follows from this one."""
-        return KeyedSource(derived_key(self._key, *keys))
-
-
-def derived_key(secret: bytes, *names: str | int) -> bytes:
-    """32 bytes of BLAKE2b for what the names say, under a secret of at most 64 bytes."""
-    text = "\x1f".join(f"{type(n).__name__}:{n}" for n in names)
-    return hashlib.blake2b(text.encode(), key=secret, digest_size=32).digest()
-
-
 class KeyedBits:
-    """Noise of one recording of a release.
+    """Noise of one recording of a release: the same for the same gaze, whoever loads it and when.
 
     Parameters
     ----------
-    secret : Secret
-        The keys of the release.
+    master : MasterKey
+        Of the release.
+    recording : Recording
+        What it protects.
     *keys : str
-        Which recording.
+        Which one of the release it is.
     """
 
-    def __init__(self, secret: Secret, *keys: str) -> None:
-        self.secret, self.keys = secret, keys
+    def __init__(self, master: MasterKey, recording: Recording, *keys: str) -> None:
+        self.master, self.recording, self.keys = master, recording, keys
+
+    @cached_property
+    def _about(self) -> tuple[str, ...]:
+        r = self.recording
+        return *self.keys, repr(r.rate_hz), repr(r.space), self.master.tag(r.t_ns, r.x_deg, r.y_deg, r.valid)
 
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
         """One keyed source."""
-        return [KeyedSource(self.secret.key(*self.keys, *keys))]
+        return [self.master.source(*self._about, *keys)]
 
 
 class Known:
@@ -115,15 +67,15 @@ class Known:
         self._cohort = cohort
         self._seen: dict[Key, tuple[float, Space, int]] = {}
 
-    def note(self, recording: Recording) -> None:
+    def note(self, key: Key, recording: Recording) -> None:
         """A recording was looked at."""
-        self._seen[recording.key] = recording.rate_hz, recording.space, len(recording)
+        self._seen[key] = recording.rate_hz, recording.space, len(recording)
 
     def all(self) -> Iterator[tuple[str, float, Space, int]]:
         """Person, rate, space and samples of every recording; those that nobody has loaded yet are read now."""
         for item in self._cohort.items:
             if item.key not in self._seen:
-                self.note(item if isinstance(item, Recording) else item.load())
+                self.note(item.key, item if isinstance(item, Recording) else item.load())
             yield (item.person, *self._seen[item.key])
 
 
@@ -134,21 +86,26 @@ def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None,
     """
     if len(cohort) == 0:
         raise DataError("This cohort has no recordings. Nothing was released.")
-    secret = Secret() if seed is None else None
+    master = MasterKey(seed)
     items: list[Recording | Handle] = []
     known = Known(cohort)
     for item in cohort.items:
-        bits: Bits = KeyedBits(secret, *item.key) if secret is not None else SeededBits((derived_seed(seed or 0, *item.key),))
         if isinstance(item, Recording):
-            known.note(item)
-            items.append(mechanism.protected(item, bits, kept))
+            known.note(item.key, item)
+            items.append(mechanism.protected(item, _bits(master, item, item.key), kept))
         else:
-            load: Callable[[], Recording] = partial(_load, mechanism, item.load, bits, kept, known)
+            load: Callable[[], Recording] = partial(_load, mechanism, item.load, master, item.key, kept, known)
             items.append(Handle(item.person, item.stimulus, load, item.session, item.task))
     return Cohort(items, cohort.people, name=cohort.name), known
 
 
-def _load(mechanism: StreamMechanism, load: Callable[[], Recording], bits: Bits, kept: tuple[str, ...], known: Known) -> Recording:
+def _bits(master: MasterKey, recording: Recording, key: Key) -> Bits:
+    if master.seed is not None:
+        return SeededBits((derived_seed(master.seed, *key),))
+    return KeyedBits(master, recording, *key)
+
+
+def _load(mechanism: StreamMechanism, load: Callable[[], Recording], master: MasterKey, key: Key, kept: tuple[str, ...], known: Known) -> Recording:
     recording = load()
-    known.note(recording)
-    return mechanism.protected(recording, bits, kept)
+    known.note(key, recording)
+    return mechanism.protected(recording, _bits(master, recording, key), kept)

@@ -5,7 +5,8 @@ finer one plus an increment that is independent of the gaze and of the finer noi
 together are a function of the finest one and of coins: what a coalition learns is what its finest view tells, exactly.
 
 The noise of a sample is a function of the session's key, the family, the level and the sample's number (AES-256 in counter mode under keys
-derived by BLAKE2b). The same question therefore always has the same answer, however often and by whom it is asked.
+derived by BLAKE2b). The same question therefore always has the same answer, however often and by whom it is asked. A number stands for one sample:
+numbers never begin anew, and a copy or a forked child takes a key of its own, so that no noise is ever on two samples.
 
     session = Graded("laplace", (1, 2, 5)).open(120.0)
     views = session.push(t_ns, x_deg, y_deg, valid)      # views[Fraction(2)] is what an app with scale 2 gets
@@ -16,12 +17,12 @@ Proof: proofs/graded.md.
 
 from __future__ import annotations
 
-import hashlib
-import os
+import copy
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
@@ -34,13 +35,14 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.rng import ASSUMPTION, Source, TestStream
+from gazeveil.privacy.noise.identity import Identity
+from gazeveil.privacy.noise.keys import MasterKey
+from gazeveil.privacy.noise.rng import ASSUMPTION
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
-from gazeveil.privacy.stream.cohorts import KeyedSource, derived_key
 from gazeveil.privacy.stream.gaussian import GaussianMap, Lattice, fold, stop
-from gazeveil.privacy.stream.graded_noise import BLOCK, LEAST_STEPS, GaussianChain, LaplaceChain, Noise, PlanarCloud
+from gazeveil.privacy.stream.graded_noise import BLOCK, LEAST_STEPS, Draw, GaussianChain, LaplaceChain, Noise, PlanarCloud
 from gazeveil.privacy.stream.session import NEVER_COVERED, Samples, Session, Stage, StreamMechanism
 from gazeveil.privacy.stream.supply import Bits
 
@@ -54,32 +56,6 @@ _STEPS = 1024  # in the finest declared scale
 _SQRT_2 = Fraction(1414214, 10**6)
 _MOST_DEG = 1024
 _LEAST_BITS, _MOST_BITS = 5, 20
-
-
-@dataclass(frozen=True)
-class SessionKey:
-    """The secret that all noise of a session comes from; whoever has it can undo the noise."""
-
-    key: bytes = field(repr=False)
-    seed: int | None = field(default=None, repr=False)
-
-    @classmethod
-    def of(cls, seed: int | None) -> SessionKey:
-        """From the operating system, or of a test stream."""
-        return cls(os.urandom(64)) if seed is None else cls(hashlib.blake2b(str(int(seed)).encode(), digest_size=64).digest(), int(seed))
-
-    def source(self, *keys: str | int) -> Source:
-        """Words for those keys, the same each time."""
-        return KeyedSource(derived_key(self.key, *keys)) if self.seed is None else TestStream(self.seed, *keys)
-
-
-@dataclass(frozen=True)
-class _Draw:
-    key: SessionKey
-    keys: tuple[str | int, ...]
-
-    def __call__(self, *keys: str | int) -> Source:
-        return self.key.source(*self.keys, *keys)
 
 
 @dataclass(frozen=True)
@@ -124,7 +100,7 @@ class Graded:
         object.__setattr__(self, "levels_deg", tuple(levels))
         object.__setattr__(self, "r_deg", exact("graded", "r_deg", self.r_deg, above=0))
 
-    def open(self, rate_hz: float, space: Space | None = None, seed: int | None = None) -> GradedSession:
+    def open(self, rate_hz: float, space: Space | None = None, seed: int | None = None, remember: int = 0) -> GradedSession:
         """A session with a key of its own.
 
         Parameters
@@ -135,8 +111,10 @@ class Graded:
             What the degrees mean; a Sphere by default.
         seed : int, optional
             A test stream instead of the operating system's key: repeatable, and only `claimed`.
+        remember : int
+            How many samples back :meth:`GradedSession.view` can answer; their gaze stays in memory for that.
         """
-        return GradedSession(self, rate_hz, Sphere() if space is None else space, seed)
+        return GradedSession(self, rate_hz, Sphere() if space is None else space, seed, remember)
 
 
 def _scale(value: object) -> Fraction:
@@ -170,40 +148,63 @@ class _Front(StreamMechanism):
 class GradedSession:
     """A stream with views; made by :meth:`Graded.open`.
 
-    A pickled copy holds the session's key, because it must give the same answers: keep it as secret as the gaze itself.
+    A session can be pickled, copied and forked. The copy has the same past and levels, and a key of its own: what comes from then on has noise of its
+    own, and questions about samples from before are for the original. A pickle holds neither the key nor remembered gaze.
     """
 
-    def __init__(self, graded: Graded, rate_hz: float, space: Space, seed: int | None) -> None:
+    def __init__(self, graded: Graded, rate_hz: float, space: Space, seed: int | None, remember: int = 0) -> None:
         self.graded = graded
         self.space = space
         self.seeded = seed is not None
+        self.remember = checks.count("graded", "remember", remember, least=0)
+        self._seed = seed
         self._front = Session(_Front(), rate_hz, space)
         self.bits = _LEAST_BITS if graded.bits is None else graded.bits
         if graded.bits is None:
             while Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS:  # sorted by the constructor
                 self.bits += 1
-        self._seed, self._keys, self._since = seed, 0, 0
         self._noise = self._fresh_noise()
         self.levels: tuple[Fraction, ...] = ()
         self.count = 0
-        self._lock = threading.Lock()
+        self._begin()
         for level in graded.levels_deg:
             self.declare(level)
 
+    def _draw(self) -> Draw:
+        """Words under a new key, or of the test stream."""
+        return partial(MasterKey(self._seed).source, "graded", self.graded.law, self.bits)
+
+    def _begin(self) -> None:
+        """Whoever this is now answers for samples from here on."""
+        self._lock = threading.Lock()
+        self._identity = Identity()
+        self._first = self.count
+        self._past = np.empty((self.remember, 2))  # sample i is in row i % remember, NaN where it is lost
+
+    def _leave(self) -> None:
+        self._noise.forget(self._draw())
+        self._begin()
+
+    def _own(self) -> None:
+        if not self._identity.original:
+            self._identity.renew(self._leave)
+
     def __getstate__(self) -> dict[str, object]:
-        return {k: v for k, v in self.__dict__.items() if k != "_lock"}
+        with self._lock:
+            return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_identity", "_first", "_past")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self._leave()
+
+    def __copy__(self) -> GradedSession:
+        return copy.deepcopy(self)  # a shallow one would share levels and noise, and not the lock
 
     def _fresh_noise(self) -> Noise:
-        """Noise of a key that was never used."""
-        draw = _Draw(SessionKey.of(self._seed), ("graded", self.graded.law, self.bits, *((self._keys,) if self._keys else ())))
-        self._keys += 1
+        """Noise without levels, under a new key."""
         if self.graded.law == "planar-laplace":
-            return PlanarCloud(draw, self._steps(Fraction(self.graded.levels_deg[0])))
-        return GaussianChain(draw) if self.graded.law == "gaussian" else LaplaceChain(draw)
+            return PlanarCloud(self._draw(), self._steps(Fraction(self.graded.levels_deg[0])))
+        return GaussianChain(self._draw()) if self.graded.law == "gaussian" else LaplaceChain(self._draw())
 
     def _steps(self, scale: Fraction) -> Fraction:
         """A scale in steps of the lattice; rounded up to whole steps, so that every family can take it."""
@@ -232,8 +233,8 @@ class GradedSession:
         self.levels = tuple(sorted((*self.levels, scale)))
         return scale
 
-    def keep(self, *scales_deg: Number) -> None:
-        """Forget all levels but these, from the next sample on.
+    def keep_only(self, *scales_deg: Number) -> None:
+        """Forget all other levels, from the next sample on.
 
         Noise of different samples is independent, so samples from here on may come from a new key without changing any law: every sample is
         told from one key alone. What was pushed before cannot be asked for again.
@@ -244,42 +245,68 @@ class GradedSession:
             For a level that was not declared, or levels that lie too near to each other without those between; nothing is forgotten then.
         """
         kept = sorted({_scale(s) for s in scales_deg})
+        for level in kept:
+            self._known(level)
+        self._own()
         with self._lock:
-            for level in kept:
-                self._known(level)
             noise = self._fresh_noise()
             for level in kept:
                 noise.declare(self._steps(level))
-            self._noise, self._since, self.levels = noise, self.count, tuple(kept)
+            self._noise, self._first, self.levels = noise, self.count, tuple(kept)
 
     def push(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True) -> Views:
         """The views of new samples at all levels; parameters as for a stream's session."""
+        self._own()
         with self._lock:
             t, x, y, ok = self._front.push(t_ns, x_deg, y_deg, valid)
             first, self.count = self.count, self.count + len(x)
+            if self.remember:
+                self._keep(first, x, y, ok)
             return {level: (t.copy(), *self._view(level, first, x, y, ok)) for level in self.levels}
 
-    def view(self, scale_deg: Number, first: int, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-        """The answer to a question about samples `first`, `first + 1`, ... again: x_deg, y_deg, valid.
+    def view(self, scale_deg: Number, first: int, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Samples `first`, ..., `first + count - 1` of this session again, at a level that may have been declared since: x_deg, y_deg, valid.
 
-        The same gaze at the same number and level has the same answer; NaN is a lost sample.
+        The same question has the same answer. It is answered from what was pushed: another gaze under the same noise would tell the difference.
+
+        Raises
+        ------
+        ParameterError
+            For a level that was not declared, samples that are still to come, those that the session was not opened to remember, and in a copy or
+            a forked child those from before it was made.
         """
         level = _scale(scale_deg)
         self._known(level)
-        begin = checks.count("graded", "first", first, least=self._since)
-        x, y = np.array(x_deg, dtype=np.float64, ndmin=1), np.array(y_deg, dtype=np.float64, ndmin=1)
-        if x.shape != y.shape or x.ndim != 1:
-            checks.refuse("graded", "samples", "arrays of equal length", (x.shape, y.shape))
+        begin, n = checks.count("graded", "first", first, least=0), checks.count("graded", "count", count)
+        self._own()
         with self._lock:
-            return self._view(level, begin, x, y, np.isfinite(x) & np.isfinite(y))
+            oldest = max(self._first, self.count - self.remember)
+            if begin < oldest or begin + n > self.count:
+                known = f"samples {oldest} to {self.count - 1}" if oldest < self.count else "none"
+                checks.refuse(
+                    "graded", "first", f"samples that were pushed into this session and are remembered: {known}", f"{begin} to {begin + n - 1}",
+                    "Keep the views that push returns, or open the session with remember=; a copy does not answer for the original.",
+                )  # fmt: skip
+            x, y = self._past[np.arange(begin, begin + n) % self.remember].T.copy()
+            return self._view(level, begin, x, y, np.isfinite(x))
+
+    def _keep(self, first: int, x: NDArray[np.float64], y: NDArray[np.float64], ok: NDArray[np.bool_]) -> None:
+        skipped = max(0, len(x) - self.remember)
+        rows = np.arange(first + skipped, first + len(x)) % self.remember
+        self._past[rows, 0], self._past[rows, 1] = np.where(ok, x, np.nan)[skipped:], np.where(ok, y, np.nan)[skipped:]
 
     def _known(self, level: Fraction) -> None:
         if level not in self.levels:
             checks.refuse("graded", "scale_deg", "a declared level: " + ", ".join(str(s) for s in self.levels), float(level), "Declare it first.")
 
     def noise_steps(self, scale_deg: Number, first: int, count: int) -> NDArray[np.float64]:
-        """Noise of samples in steps of 2**-bits degrees, shape (count, 2); for tests and studies, since it undoes the protection."""
-        level = self._steps(_scale(scale_deg))
+        """Noise of samples in steps of 2**-bits degrees, shape (count, 2), of a session with a seed alone: it undoes the protection."""
+        if not self.seeded:
+            checks.refuse("graded", "seed", "a whole number, for the noise itself", None, "Open the session with a seed, which protects nobody.")
+        return self._noise_steps(_scale(scale_deg), first, count)
+
+    def _noise_steps(self, scale: Fraction, first: int, count: int) -> NDArray[np.float64]:
+        level = self._steps(scale)
         blocks = range(first // BLOCK, (first + count - 1) // BLOCK + 1)
         found = np.concatenate([self._noise.block(level, b) for b in blocks])
         return found[first - blocks.start * BLOCK :][:count].astype(np.float64)
@@ -290,7 +317,7 @@ class GradedSession:
         if not len(x):
             return x.copy(), y.copy(), ok.copy()
         out_x, out_y = x.copy(), y.copy()
-        _add(out_x, out_y, ok, self.noise_steps(level, first, len(x)), self.bits, isinstance(self.space, Sphere))
+        _add(out_x, out_y, ok, self._noise_steps(level, first, len(x)), self.bits, isinstance(self.space, Sphere))
         return out_x, out_y, ok.copy()
 
     def reset(self) -> None:

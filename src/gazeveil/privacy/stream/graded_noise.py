@@ -57,6 +57,10 @@ class Noise(Protocol):
         """Noise in steps, shape (BLOCK, 2), of a declared level."""
         ...
 
+    def forget(self, draw: Draw) -> None:
+        """Go on under another key."""
+        ...
+
 
 @dataclass(frozen=True)
 class _Rule:
@@ -103,8 +107,12 @@ class Chain(ABC):
                 self._kept.popitem(last=False)
         return found
 
+    def forget(self, draw: Draw) -> None:
+        """Go on under another key: what was drawn belongs to the old one."""
+        self.draw, self._kept = draw, OrderedDict()
+
     def __getstate__(self) -> dict[str, object]:
-        return {"draw": self.draw, "rules": self.rules, "_kept": OrderedDict()}
+        return {"rules": dict(self.rules), "_kept": OrderedDict()}  # a copy has no key until it is given one of its own
 
     def check(self, scale: Fraction, below: Fraction | None, above: Fraction | None) -> None:
         """Refuse a level that lies too near to another."""
@@ -127,7 +135,7 @@ class GaussianChain(Chain):
     variances: dict[Fraction, Fraction] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "variances": self.variances}
+        return {**super().__getstate__(), "variances": dict(self.variances)}
 
     def check(self, scale: Fraction, below: Fraction | None, above: Fraction | None) -> None:
         """Fix the variance of a level: the increment to a coarser one is whole steps, so it may be a little more than asked for."""
@@ -313,8 +321,12 @@ class PlanarCloud:
     finest: Fraction
     _kept: OrderedDict[tuple[int, int], tuple[NDArray[np.float64], ...]] = field(default_factory=OrderedDict, repr=False)
 
+    def forget(self, draw: Draw) -> None:
+        """Go on under another key: what was drawn belongs to the old one."""
+        self.draw, self._kept = draw, OrderedDict()
+
     def __getstate__(self) -> dict[str, object]:
-        return {"draw": self.draw, "finest": self.finest, "_kept": OrderedDict()}
+        return {"finest": self.finest, "_kept": OrderedDict()}  # a copy has no key until it is given one of its own
 
     def declare(self, scale: Fraction) -> None:
         """Refuse a level finer than the finest."""

@@ -21,7 +21,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.privacy.noise.rng import Source, WordArray, Words, _process
+from gazeveil.privacy.noise.rng import Source, WordArray, Words
 from gazeveil.privacy.stream import kaleido_step as step
 
 T = TypeVar("T")
@@ -136,8 +136,8 @@ class Records(Words):
 
     def begin(self) -> None:
         """A block begins; a forked child does not go on with its parent's words."""
-        if self._process != _process():
-            self._renew(_NO_WORDS if self.source.secure else self._left)
+        if not self._identity.original:
+            self._identity.renew(self._leave)
 
     def end(self) -> None:
         """A block ended: what was not used stays."""

@@ -40,6 +40,7 @@ from gazeveil.privacy.stream.kaleido_noise import (
 from gazeveil.privacy.stream.kaleido_step import (
     COUNT,
     FINISHED,
+    FITTED,
     HAS,
     HEAD,
     LAST_TEST,
@@ -81,6 +82,7 @@ from gazeveil.privacy.stream.kaleido_step import (
     scale_of,
     share,
     shown_y_deg,
+    tangent_of,
     words_of_record,
 )
 
@@ -135,7 +137,7 @@ def point_opinions(words: WordArray, rows: Rows, whole: NDArray[np.int64], real:
 @compiled
 def most_wide_units(times_units: float) -> int:
     """The most units with which noise is wide."""
-    units = int(times_units / WIDE_RAD) + 2
+    units = int(min(times_units / WIDE_RAD, 2.0**62)) + 2  # far more than a window has, and fits in 64 bits
     while units > 0 and not scale_of(units, times_units) > WIDE_RAD:
         units -= 1
     return units
@@ -189,7 +191,7 @@ def decide(
     """
     n, many_tests, made = len(xs), len(limits), rows.shape[1]
     step, threshold, test_scale, times_units = real[STEP], real[THRESHOLD], real[TEST_SCALE], real[SCALE_TIMES_UNITS]
-    shrink, lead, per_units = real[SHRINK], real[LEAD], np.float32(1.0 / real[SCALE_TIMES_UNITS])
+    own_shrink, own_lead, fitted, per_units = real[SHRINK], real[LEAD], whole[FITTED], np.float32(1.0 / real[SCALE_TIMES_UNITS])
     rule, skip, window, slots, units_of_window, least = whole[RULE], whole[SKIP], whole[WINDOW], whole[SLOTS], whole[UNITS], whole[LEAST_UNITS]
     fixed = rule == UNIFORM
     testing, narrow_made, turn, each = whole[TESTS] == 1, whole[NARROW] == 1, whole[TURN], whole[UNITS] // whole[SLOTS]
@@ -202,7 +204,7 @@ def decide(
     open_test = np.float32(2.0 * quick.test_error(threshold, test_scale) + quick.SQUARE_ERROR)
     level_error = np.float32(quick.LEVEL_ERROR)
     exponential_error, arc_error = np.float32(2.0 * quick.EXPONENTIAL_ERROR), np.float32(2.0 * quick.ARC_ERROR)
-    short_shrink, short_lead, least_inside, short_loose = np.float32(shrink), np.float32(lead), np.float32(quick.LEAST_INSIDE), np.float32(loose)
+    least_inside, short_loose = np.float32(quick.LEAST_INSIDE), np.float32(loose)
     i, why = np.int64(done), FINISHED
     offset = state[COUNT] - i  # number of a sample in the stream, less its place in the block
     due, has = state[LAST_TEST] + skip - offset, state[HAS] == 1
@@ -257,6 +259,7 @@ def decide(
                             p = drafted - 1
                             word, scale, row = drafts[WORD, p], scale_of(drafts[SHARE, p], times_units), drafts[ROW, p]
                             four = points[fourth_word(word, scale)]
+                            shrink, _ = tangent_of(drafts[SHARE, p], fitted, own_shrink, own_lead)
                             x, y, settled = sphere_point(row, scale, step, points[word], points[word + 2], four, shrink, float(drafts[SIDE, p]))
                             last_x, last_y = around(x + drafts[COLUMN, p], turn), y
                         if settled == UNSETTLED:
@@ -283,6 +286,8 @@ def decide(
                     used = two if per == 3 and not wide else one
                     settled, inside, side = REJECTED, _ONE, _ONE
                     cos_rho, sin_rho, half = _ONE, _ZERO, _ZERO
+                    shrink, lead = tangent_of(units, fitted, own_shrink, own_lead)
+                    short_shrink, short_lead = np.float32(shrink), np.float32(lead)
                     log_most = quick.log_cosh(_QUARTER * per_radian) if wide else _ZERO
                     while taken + used <= np.uint64(made):
                         word = int(taken) * per
@@ -377,8 +382,8 @@ def _directions(
 @fused
 def place(drafts: NDArray[np.int64], begin: int, drafted: int, points: WordArray, whole: NDArray[np.int64], real: NDArray[np.float64]) -> int:
     """Round drafts to the lattice, from one on; how many are placed when this ends, fewer than there are if the next one is not settled."""
-    step, turn, times_units, shrink, narrow_made = real[STEP], whole[TURN], real[SCALE_TIMES_UNITS], real[SHRINK], whole[NARROW] == 1
-    up, flat, away, error = np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER)
+    step, turn, times_units, fitted, narrow_made = real[STEP], whole[TURN], real[SCALE_TIMES_UNITS], whole[FITTED], whole[NARROW] == 1
+    up, flat, away, error, shrinks = np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER)
     cos_rho, sin_rho, cos_turn, sin_turn, scales = np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER), np.empty(TOGETHER)
     one, three, four = np.empty(TOGETHER, dtype=np.uint64), np.empty(TOGETHER, dtype=np.uint64), np.empty(TOGETHER, dtype=np.uint64)
     while begin < drafted:
@@ -392,6 +397,7 @@ def place(drafts: NDArray[np.int64], begin: int, drafted: int, points: WordArray
         for k in range(m):
             word = drafts[WORD, begin + k]
             scales[k] = scale_of(drafts[SHARE, begin + k], times_units)
+            shrinks[k], _ = tangent_of(drafts[SHARE, begin + k], fitted, real[SHRINK], real[LEAD])
             one[k], three[k], four[k] = points[word], points[word + 2], points[fourth_word(word, scales[k])]
         for k in range(m):
             up[k], flat[k] = cos_sin(drafts[ROW, begin + k] * step * (1.0 / 360.0))
@@ -402,7 +408,7 @@ def place(drafts: NDArray[np.int64], begin: int, drafted: int, points: WordArray
             for k in range(m):
                 cos_rho[k], error[k] = narrow_unit(one[k], four[k])
             for k in range(m):
-                cos_rho[k], sin_rho[k], error[k] = narrow_arc(scales[k], cos_rho[k], error[k], shrink)
+                cos_rho[k], sin_rho[k], error[k] = narrow_arc(scales[k], cos_rho[k], error[k], shrinks[k])
         else:
             for k in range(m):
                 cos, sin = wide_arc(one[k])
@@ -410,7 +416,7 @@ def place(drafts: NDArray[np.int64], begin: int, drafted: int, points: WordArray
                 cos_rho[k], sin_rho[k], error[k] = side * cos, side * sin, WIDE_ERROR
         for k in range(m):
             if (scales[k] <= WIDE_RAD) != narrow_made:
-                cos_rho[k], sin_rho[k], error[k] = arc(scales[k], one[k], four[k], shrink, float(drafts[SIDE, begin + k]))
+                cos_rho[k], sin_rho[k], error[k] = arc(scales[k], one[k], four[k], shrinks[k], float(drafts[SIDE, begin + k]))
         _directions(up[:m], flat[:m], cos_rho[:m], sin_rho[:m], cos_turn[:m], sin_turn[:m], away[:m])
         for k in range(m):
             x, y, settled = rounded_turns(cos_turn[k], sin_turn[k], away[k], step, error[k])

@@ -7,7 +7,8 @@ The laws are continuous and so are their exact values; what is released is a bit
 * on the sphere a point at arc length rho and uniform bearing from x, its density by area proportional to exp(-rho / b). Areas are
   proportional to the square of the chord s = 2 sin(rho / 2), so the chord has density proportional to s exp(-rho / b). For narrow b chords are
   proposed as planar Laplace radii of scale b cos(phi) and kept with probability exp(-(rho - s / cos(phi) + 2 (tan(phi) - phi)) / b),
-  the exponent being the distance of rho to a tangent; `shrink` is cos(phi), `lead` is 2 (tan(phi) - phi), public numbers of :func:`tangent`. For wide b
+  the exponent being the distance of rho to a tangent; `shrink` is cos(phi), `lead` is 2 (tan(phi) - phi), public numbers of :func:`tangent`. A tangent
+  that fits one scale keeps next to nothing at a much narrower one: there phi is 0 (:data:`FITTING`), which :func:`most_tries` bounds. For wide b
   a uniform point is proposed together with the one opposite, at arc length pi - rho: the first is kept with probability exp(-rho / b) / M, the other with
   probability exp(-(pi - rho) / b) / M, M = 1 + exp(-pi / b), which is never less than the two together; one of them is kept with probability
   b**2 / (1 + b**2). The point is rounded to the lattice of whole steps of x and y.
@@ -34,6 +35,16 @@ ASSUMPTION = "the platform's doubles follow IEEE 754"
 #: Scale in radians above which uniform points are proposed.
 WIDE_RAD = 1.25
 
+#: A plan has the tangent of one scale, and takes it from this part of that scale on; chords of narrower noise are proposed with phi = 0. The two keep
+#: as many where 2 (t - atan(t)) = b ln(1 + t**2), t being the scale that fits: from 0.60 t (t = 1.25) to 2/3 t (t = 0).
+FITTING = 0.625
+
+#: Tries of a point on average, at most: no plan is made that may need more.
+MOST_TRIES = 4.0
+
+#: The tangent at chord 0, as :func:`tangent` gives it.
+PLANAR = 1.0, 0.0
+
 #: What a sampler answers.
 SETTLED, UNSETTLED, REJECTED = range(3)
 
@@ -53,9 +64,24 @@ def tangent(scale_rad: float) -> tuple[float, float]:
     at phi = atan(scale) most is kept.
     """
     if scale_rad < 2.0**-10:
-        return 1.0, 0.0
+        return PLANAR
     shrink = math.cos(math.atan(scale_rad))
     return shrink, 2.0 * (math.sqrt(1.0 - shrink * shrink) / shrink - math.acos(shrink)) + 2.0**-40
+
+
+def most_tries(least_rad: float, most_rad: float, shrink: float, lead: float) -> float:
+    """As many tries as a point takes on average, or more, at any scale from `least_rad` to `most_rad` and with one tangent.
+
+    A narrow try is kept with probability (1 + exp(-pi / b)) exp(-lead / b) / ((1 + b**2) shrink**2). Without the first factor, which is 1 or more,
+    the logarithm of the inverse is convex in 1 / b, so that it is largest at one of the ends. A wide one is kept with probability b**2 / (1 + b**2).
+    """
+    found = 1.0
+    if least_rad <= WIDE_RAD:
+        for b in (least_rad, min(most_rad, WIDE_RAD)):
+            found = max(found, (1.0 + b * b) * shrink * shrink * math.exp(min(lead / b, 700.0)))
+    if most_rad > WIDE_RAD:
+        found = max(found, 1.0 + max(least_rad, WIDE_RAD) ** -2)
+    return found
 
 
 @fused

@@ -11,13 +11,14 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil import checks
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.noise.rng import Source, WordArray
 from gazeveil.privacy.stream import kaleido_block as block
 from gazeveil.privacy.stream import kaleido_step as step
 from gazeveil.privacy.stream import kaleido_sure as sure
 from gazeveil.privacy.stream.kaleido_ahead import MANY, Drafts, Draws, Numbers, Records
-from gazeveil.privacy.stream.kaleido_noise import WIDE_RAD, tangent
+from gazeveil.privacy.stream.kaleido_noise import FITTING, MOST_TRIES, PLANAR, WIDE_RAD, most_tries, tangent
 from gazeveil.privacy.stream.kaleido_quick import ROWS
 from gazeveil.privacy.stream.session import Samples, Stage
 
@@ -83,6 +84,18 @@ class Plan:
         """Scale of the noise of a publication, in steps or on a sphere in radians."""
         return float(step.scale_of(units, float(self.real[step.SCALE_TIMES_UNITS])))
 
+    def tries(self) -> float:
+        """As many tries as a point takes on average, or more, whatever part of the budget it is given; 1 where nothing is rejected."""
+        if not self.whole[step.SPHERE]:
+            return 1.0
+        # A share shrinks with what is spent, and nothing is published with less than the least.
+        least, most = max(int(self.whole[step.LEAST_UNITS]), self.share(self.units)[0]), self.share(0)[0]
+        found, fitted, own = 1.0, int(self.whole[step.FITTED]), (float(self.real[step.SHRINK]), float(self.real[step.LEAD]))
+        for low, high, line in ((least, min(most, fitted), own), (max(least, fitted + 1), most, PLANAR)):
+            if low <= high:
+                found = max(found, most_tries(self.scale(high), self.scale(low), *line))
+        return found
+
     def state(self, streams: int) -> NDArray[np.int64]:
         """Streams that have not begun."""
         states = np.zeros((streams, step.RING + 2 * self.slots), dtype=np.int64)
@@ -128,9 +141,10 @@ def plan(
     # On the sphere scales are in radians.
     unit = math.radians(float(g)) * (1.0 + 2.0**-50) if sphere else 1.0
     units = slots << _UNIT_BITS
-    whole = np.zeros(16, dtype=np.int64)
+    whole = np.zeros(step.WHOLE, dtype=np.int64)
     whole[step.RULE], whole[step.SKIP], whole[step.WINDOW], whole[step.SLOTS], whole[step.UNITS] = rule, skip, w, slots, units
-    whole[step.LEAST_UNITS] = max(1, math.ceil(r_steps * units / (publish * _MOST_SCALE_STEPS)))
+    # with more than all units nothing is ever published
+    whole[step.LEAST_UNITS] = min(max(1, math.ceil(r_steps * units / (publish * _MOST_SCALE_STEPS))), units + 1)
     whole[step.TESTS], whole[step.SPHERE], whole[step.AFTER] = h is not None, sphere, AFTER.index(after)
     whole[step.TURN], whole[step.SNAP] = 360 << bits, max(1, round(snap_deg / g))
     if sphere:
@@ -156,10 +170,14 @@ def plan(
     whole[step.NARROW] = sphere and scale <= WIDE_RAD
     if sphere:
         real[step.SHRINK], real[step.LEAD] = tangent(min(scale, WIDE_RAD))
+        whole[step.FITTED] = int(min(float(real[step.SCALE_TIMES_UNITS]) / (FITTING * min(scale, WIDE_RAD)), float(units)))
     nodes, weights = roots_genlaguerre(step.QUADRATURE, 0.5)
     real[step.NODES : step.NODES + step.QUADRATURE] = nodes
     real[step.NODES + step.QUADRATURE :] = np.log(weights / gamma(1.5))
-    return Plan(whole, real, g, r_steps, tests / slots, publish)
+    made = Plan(whole, real, g, r_steps, tests / slots, publish)
+    if made.tries() > MOST_TRIES:
+        checks.refuse("noise on a sphere", "epsilon", f"so small that a point takes at most {MOST_TRIES:g} tries on average", float(epsilon), "Choose less.")
+    return made
 
 
 class _Run:
@@ -295,7 +313,8 @@ class _Run:
         if not self.sphere:
             zx, zy = sure.screen_noise(scale, given)
             return ix + zx, iy + zy
-        return sure.sphere_noise(ix, iy, scale, real[step.STEP], given, real[step.SHRINK], real[step.LEAD])
+        shrink, lead = step.tangent_of(units, int(self.plan.whole[step.FITTED]), real[step.SHRINK], real[step.LEAD])
+        return sure.sphere_noise(ix, iy, scale, real[step.STEP], given, shrink, lead)
 
 
 def _drawn_on(records: Records, words: WordArray, position: int, first: int, begun: int) -> WordArray:

@@ -29,8 +29,8 @@ from gazeveil.privacy.stream.kaleido_noise import (
     sphere_point,
 )
 
-# Whole-number settings, by place.
-RULE, SKIP, WINDOW, SLOTS, UNITS, LEAST_UNITS, TESTS, SPHERE, AFTER, X_LOW, X_HIGH, Y_LOW, Y_HIGH, TURN, SNAP, NARROW = range(16)
+# Whole-number settings, by place; FITTED are the most units with which noise is proposed by the plan's own tangent.
+RULE, SKIP, WINDOW, SLOTS, UNITS, LEAST_UNITS, TESTS, SPHERE, AFTER, X_LOW, X_HIGH, Y_LOW, Y_HIGH, TURN, SNAP, NARROW, FITTED, WHOLE = range(18)
 
 # Settings in floating point, by place; the quadrature of the posterior mean follows (nodes, then log weights).
 STEP, THRESHOLD, TEST_SCALE, SCALE_TIMES_UNITS, PRIOR_X, PRIOR_Y, SHRINK, LEAD, NODES = range(9)
@@ -107,6 +107,15 @@ def _posterior_mean(x: float, y: float, scale: float, real: NDArray[np.float64])
 def scale_of(units: int, times_units: float) -> float:
     """Scale of the noise of a publication, in steps (in radians on the sphere); never below the exact one."""
     return times_units / units
+
+
+@compiled
+def tangent_of(units: int, fitted: int, shrink: float, lead: float) -> tuple[float, float]:
+    """The tangent that chords of a publication are proposed by: the plan's own, or the one at chord 0 where the scale is much narrower.
+
+    It is chosen by the units alone, which are public, so that every way to draw a point chooses the same one.
+    """
+    return (shrink, lead) if units <= fitted else (1.0, 0.0)
 
 
 @compiled
@@ -218,9 +227,9 @@ def run(
     total = x_deg.shape[0] * n
     xs, ys, seen = x_deg.reshape(total), y_deg.reshape(total), valid.reshape(total)
     step, threshold, test_scale, times_units = real[STEP], real[THRESHOLD], real[TEST_SCALE], real[SCALE_TIMES_UNITS]
-    shrink, lead = real[SHRINK], real[LEAD]
     rule, skip, window, slots, units_of_window, least = whole[RULE], whole[SKIP], whole[WINDOW], whole[SLOTS], whole[UNITS], whole[LEAST_UNITS]
     sphere, testing, after_rule, turn, grid = whole[SPHERE] == 1, whole[TESTS] == 1, whole[AFTER], whole[TURN], whole[SNAP]
+    fitted = whole[FITTED]
     x_low, x_high, y_low, y_high = whole[X_LOW], whole[X_HIGH], whole[Y_LOW], whole[Y_HIGH]
     each = units_of_window // slots
     middle_y = turn // 4 if sphere else np.int64(0)
@@ -290,6 +299,7 @@ def run(
                 outcome = STARVED
                 if units >= least:
                     scale = scale_of(units, times_units)
+                    shrink, lead = tangent_of(units, fitted, real[SHRINK], real[LEAD])
                     x, y, used = known[POINT_X], known[POINT_Y], records_of_try(scale, per, sphere) * per
                     if known[POINT_KNOWN] == 0:
                         settled = REJECTED

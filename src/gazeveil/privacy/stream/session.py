@@ -15,6 +15,7 @@ not, so the noise of a sample depends on its number alone.
 
 from __future__ import annotations
 
+import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -257,8 +258,8 @@ def _keep(owner: str, keep: Iterable[str]) -> tuple[str, ...]:
 class Session:
     """A stream, or many in step, under protection; made by :meth:`StreamMechanism.open`.
 
-    Push from one thread or from several: a lock makes pushes follow one another. A session can be pickled; the copy has the same past and
-    draws noise of its own.
+    Push from one thread or from several: a lock makes pushes follow one another. A session can be pickled, copied and forked; the copy has the
+    same past and draws noise of its own.
     """
 
     def __init__(
@@ -299,6 +300,10 @@ class Session:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._scratch()
+
+    def __copy__(self) -> Session:
+        # A shallow copy would share the noise drawn ahead and not the lock: two threads could be handed the same values.
+        return copy.deepcopy(self)
 
     @property
     def guarantee(self) -> Guarantee:

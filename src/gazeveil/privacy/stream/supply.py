@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.privacy.noise.rng import Source, SystemSource, TestStream, Words, _process
+from gazeveil.privacy.noise.identity import Identity
+from gazeveil.privacy.noise.rng import Source, SystemSource, TestStream, Words
 
 #: `sampler(count, words)` gives that many values; `functools.partial(discrete_gaussian, sigma)` is one.
 Sampler: TypeAlias = Callable[[int, Words], NDArray[np.int64]]
@@ -104,21 +105,27 @@ class Normals:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.secure = source.secure
-        self._renew()
+        self._identity = Identity()
+        self._leave()
 
-    def _renew(self) -> None:
+    def _leave(self) -> None:
+        """Begin with words of one's own."""
         self._generator = np.random.Generator(np.random.SFC64(np.random.SeedSequence(self.source.take(4).tolist())))
-        self._process = _process()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The state of the generator tells all noise to come: it is the original's alone.
+        return {k: v for k, v in self.__dict__.items() if k != "_identity" and not (k == "_generator" and self.secure)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._identity = Identity()
         if self.secure:
-            self._renew()
+            self._leave()
 
     def draw(self, count: int) -> NDArray[np.float64]:
         """The next values."""
-        if self.secure and self._process != _process():
-            self._renew()
+        if self.secure and not self._identity.original:
+            self._identity.renew(self._leave)
         return self._generator.standard_normal(count)
 
 
@@ -140,26 +147,29 @@ class Supply:
         self.streams = streams
         self.ahead = ahead or (_AHEAD if streams <= 8 else _AHEAD_MANY)
         self.secure = all(n.secure for n in self.noises)
-        self._forget()
+        self._identity = Identity()
+        self._leave()
 
-    def _forget(self) -> None:
+    def _leave(self) -> None:
+        """Drop what was drawn ahead."""
         self._ready: NDArray[Any] = np.empty((self.streams, 0))
         self._next = 0
-        self._process = _process()
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
+        del state["_identity"]
         if self.secure:
             # Values that protect the original must not protect the copy too.
-            del state["_ready"], state["_next"], state["_process"]
+            del state["_ready"], state["_next"]
         else:
             state["_ready"], state["_next"] = self._ready[:, self._next :].copy(), 0
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._identity = Identity()
         if "_ready" not in state:
-            self._forget()
+            self._leave()
 
     def _fresh(self, count: int) -> NDArray[Any]:
         if len(self.noises) == 1:
@@ -168,8 +178,8 @@ class Supply:
 
     def take(self, count: int) -> NDArray[Any]:
         """The next `count` values of each stream, shape (streams, count); overwrite them with zeros when they are spent."""
-        if self.secure and self._process != _process():
-            self._forget()
+        if self.secure and not self._identity.original:
+            self._identity.renew(self._leave)
         begin, end = self._next, self._next + count
         if end <= self._ready.shape[1]:
             self._next = end
@@ -200,10 +210,15 @@ class PerBlock:
         self.supply, self.length, self.values = supply, length, values
         self.tick = 0
         self._current: NDArray[Any] | None = None
-        self._process = _process()
+        self._identity = Identity()
+
+    def _leave(self) -> None:
+        """Drop the values of the block that has begun."""
+        self._current = None
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
+        del state["_identity"]
         if self.supply.secure:
             state["_current"] = None  # the copy draws its own
         else:
@@ -212,7 +227,7 @@ class PerBlock:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._process = _process()
+        self._identity = Identity()
 
     def restart(self) -> None:
         """Begin a new block with fresh noise."""
@@ -228,8 +243,8 @@ class PerBlock:
         noise : array, shape (streams, blocks * values)
             Values of the blocks, in order.
         """
-        if self._process != _process() and self.supply.secure:
-            self._current, self._process = None, _process()
+        if self.supply.secure and not self._identity.original:
+            self._identity.renew(self._leave)
         offset = self.tick % self.length
         blocks = (offset + ticks - 1) // self.length + 1
         if offset and self._current is not None:

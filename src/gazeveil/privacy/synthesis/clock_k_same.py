@@ -31,7 +31,7 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.clock_shared import Law, Seen, all_seen, length_of, rendered
-from gazeveil.privacy.synthesis.groups import Key, common_space, enough_people, groups_of, mean, shared, unknown_rates
+from gazeveil.privacy.synthesis.groups import Key, common_frame, enough_people, groups_of, shared, unknown_rates
 from gazeveil.privacy.synthesis.pairs import NEAR_DEG
 
 _NOT_COVERED = (
@@ -110,12 +110,11 @@ class ClockRenderKSame(Mechanism[Cohort]):
 
     def _shared(self, members: Sequence[Seen]) -> Law:
         """Where a group looked."""
-        space, rate = common_space([m.space for m in members]), mean([m.rate_hz for m in members])
-        seconds = sorted((m.seconds for m in members), reverse=True)[self.k - 1]
-        length, samples = length_of(Fraction(self.slot_s), rate), round(seconds * rate)
-        slots = -(-samples // length)
-        places = np.stack([m.at(rate, length, slots) for m in members])
-        return Law(space, rate, samples, length, crowd(places, self.k, isinstance(space, Sphere)))
+        frame = common_frame(members, self.k)
+        length = length_of(Fraction(self.slot_s), frame.rate_hz)
+        slots = -(-frame.samples // length)
+        places = np.stack([m.at(frame.rate_hz, length, slots) for m in members])
+        return Law(frame.space, frame.rate_hz, frame.samples, length, crowd(places, self.k, isinstance(frame.space, Sphere)))
 
 
 def crowd(places: NDArray[np.float64], k: int, on_sphere: bool) -> NDArray[np.float64]:

@@ -27,13 +27,10 @@ from numpy.typing import NDArray
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.exact import _below, _laplace_one, laplace_scale
 from gazeveil.privacy.noise.rng import Source, WordArray
-from gazeveil.privacy.synthesis.pd_test import cell
+from gazeveil.privacy.synthesis.crowd_density import density, plausible, turned
 
 #: No synthetic fixation is shorter.
 LEAST_FIXATION_S = 0.02
-
-# Densities below exp(-this) count as 0; the law of the noise reaches them with a probability below 1e-20.
-_FAINTEST = 60.0
 
 # Random words that a fixation and a saccade take together, and some more.
 _WORDS = 80
@@ -174,26 +171,27 @@ def draw(fixations: Records, saccades: Records, rule: Rule, clock: Clock, length
     """
     t, s = laplace_scale(1 / rule.epsilon0)
     room = most_events(length_s, clock)
-    # Enough for some attempts per event, so that hardly anything is drawn a second time; what is drawn does not depend on how many are taken at once.
+    rows = [turned(r.values, r.place) for r in (fixations, saccades)]
+    # Enough for some attempts per event; what is drawn does not depend on how many are taken at once.
     words = source.take(4096 + int(_WORDS * (1.05 * length_s + 1.0) / (min(math.exp(clock.middle), clock.lost_s) + clock.between_s)))
+    f, p, z = (np.full((room, n), np.nan) for n in (fixations.values.shape[1], 3, saccades.values.shape[1]))
+    numbers, joint, at_s = np.zeros(2, dtype=np.int64), np.zeros(fixations.people), np.zeros(1)
     while True:
-        f, p, z = (np.full((room, n), np.nan) for n in (fixations.values.shape[1], 3, saccades.values.shape[1]))
-        numbers, joint = np.zeros(2, dtype=np.int64), np.zeros(fixations.people)
-        enough = _fill(
+        position, enough = _fill(
             length_s, clock.column, clock.unit, clock.middle, clock.lost_s, clock.between_s,
-            fixations.values, fixations.place, fixations.kappa, fixations.onset_s, fixations.starts,
-            saccades.values, saccades.place, saccades.kappa, saccades.onset_s, saccades.starts,
+            fixations.values, fixations.place, fixations.kappa, rows[0], fixations.onset_s, fixations.starts,
+            saccades.values, saccades.place, saccades.kappa, rows[1], saccades.onset_s, saccades.starts,
             rule.k, rule.margin, rule.width, rule.attempts, rule.window_s, rule.nearest, own,
-            np.uint64(t), np.uint64(s), words, f, p, z, numbers, joint,
+            np.uint64(t), np.uint64(s), words, f, p, z, numbers, joint, at_s,
         )  # fmt: skip
-        # With more words the same ones come first again, so what was drawn stays as it was.
-        more = source.take(0 if enough else len(words))
-        both = np.concatenate((words, more))
-        words[:], more[:] = 0, 0  # used bits must not linger in memory
         if enough:
-            both[:] = 0
+            words[:] = 0  # used bits must not linger in memory
             n = int(numbers[0])
             return Drawn(f[:n], p[:n], z[:n], int(numbers[1]), joint)
+        # The pair of events that ran out of words begins again with the same ones, and more after them.
+        more = source.take(len(words))
+        both = np.concatenate((words[position:], more))
+        words[:], more[:] = 0, 0
         words = both
 
 
@@ -253,28 +251,10 @@ def _moved(place: Floats, kappa: float, u: float, turn: float, out: Floats) -> N
 
 
 @compiled
-def _density(values: Floats, place: Floats, kappa: float, lo: int, hi: int, y: Floats, where: Floats) -> float:
-    """Logarithm of the mean density of an event under some records, up to what is the same for all."""
-    total, size = 0.0, values.shape[1]
-    for r in range(lo, hi):
-        away = 0.0
-        if kappa > 0.0:
-            away = kappa * (1.0 - place[r, 0] * where[0] - place[r, 1] * where[1] - place[r, 2] * where[2])
-            if away > _FAINTEST:
-                continue
-        for d in range(size):
-            step = y[d] - values[r, d]
-            away += 0.5 * step * step
-        if away < _FAINTEST:
-            total += math.exp(-away)
-    return math.log(total / (hi - lo)) if total > 0.0 else -math.inf
-
-
-@compiled
 def _event(
-    values: Floats, place: Floats, kappa: float, onset: Floats, starts: Ints, at_s: float,
+    values: Floats, place: Floats, kappa: float, rows: Floats, onset: Floats, starts: Ints, at_s: float,
     k: int, margin: int, width: float, attempts: int, window_s: float, nearest: bool, own: int,
-    t: np.uint64, s: np.uint64, words: WordArray, position: int, spans: Ints, y: Floats, where: Floats, numbers: Ints, joint: Floats,
+    t: np.uint64, s: np.uint64, words: WordArray, position: int, spans: Ints, terms: Floats, y: Floats, where: Floats, numbers: Ints, joint: Floats,
 ) -> tuple[bool, int]:  # fmt: skip
     """One event: whether it passed, and the position after the words it took, -1 if they did not suffice."""
     people, size = len(starts) - 1, values.shape[1]
@@ -312,15 +292,9 @@ def _event(
             position += 3
         if own >= 0:
             for a in range(people):
-                joint[a] += _density(values, place, kappa, spans[a, 0], spans[a, 1], y, where) if spans[a, 1] > spans[a, 0] else -math.inf
+                joint[a] += density(values, place, kappa, spans[a, 0], spans[a, 1], y, where) if spans[a, 1] > spans[a, 0] else -math.inf
             return True, position
-        mine, count = cell(_density(values, place, kappa, lo, hi, y, where), width), 1
-        for a in range(people):
-            if count >= wanted:
-                break
-            if a != b and spans[a, 1] > spans[a, 0] and cell(_density(values, place, kappa, spans[a, 0], spans[a, 1], y, where), width) == mine:
-                count += 1
-        if count >= wanted:
+        if plausible(values, place, kappa, rows, spans, people, b, wanted, width, y, where, terms):
             return True, position
     if own >= 0:
         # Nothing there: whoever has a record there would have shown something.
@@ -333,36 +307,41 @@ def _event(
 @compiled
 def _fill(
     length_s: float, column: int, unit: float, middle: float, lost_s: float, between_s: float,
-    f_values: Floats, f_place: Floats, f_kappa: float, f_onset: Floats, f_starts: Ints,
-    s_values: Floats, s_place: Floats, s_kappa: float, s_onset: Floats, s_starts: Ints,
+    f_values: Floats, f_place: Floats, f_kappa: float, f_rows: Floats, f_onset: Floats, f_starts: Ints,
+    s_values: Floats, s_place: Floats, s_kappa: float, s_rows: Floats, s_onset: Floats, s_starts: Ints,
     k: int, margin: int, width: float, attempts: int, window_s: float, nearest: bool, own: int,
-    t: np.uint64, s: np.uint64, words: WordArray, out_f: Floats, out_p: Floats, out_s: Floats, numbers: Ints, joint: Floats,
-) -> bool:  # fmt: skip
-    """All events of a recording; whether the words sufficed."""
-    position, at_s, n = 0, 0.0, 0
-    spans = np.empty((len(f_starts), 2), dtype=np.int64)
+    t: np.uint64, s: np.uint64, words: WordArray, out_f: Floats, out_p: Floats, out_s: Floats, numbers: Ints, joint: Floats, time_s: Floats,
+) -> tuple[int, bool]:  # fmt: skip
+    """Events of a recording from where `numbers` and `time_s` stand: the position up to which words were used, and whether they sufficed."""
+    position, at_s, n = 0, time_s[0], numbers[0]
+    before = joint.copy()
+    spans, terms = np.empty((len(f_starts), 2), dtype=np.int64), np.empty(max(len(f_onset), len(s_onset)))
     f, p, z = np.empty(f_values.shape[1]), np.zeros(3), np.empty(s_values.shape[1])
     while at_s < 1.05 * length_s + 1.0 and n < len(out_f):
         when_s = min(at_s, length_s)
+        begin, tried = position, numbers[1]
+        before[:] = joint
         passed, position = _event(
-            f_values, f_place, f_kappa, f_onset, f_starts, when_s, k, margin, width, attempts, window_s, nearest, own,
-            t, s, words, position, spans, f, p, numbers, joint,
+            f_values, f_place, f_kappa, f_rows, f_onset, f_starts, when_s, k, margin, width, attempts, window_s, nearest, own,
+            t, s, words, position, spans, terms, f, p, numbers, joint,
         )  # fmt: skip
         if position < 0:
-            return False
+            numbers[1], joint[:] = tried, before
+            return begin, False
         lasts = lost_s
         if passed:
             out_f[n], out_p[n] = f, p
             lasts = max(math.exp(middle + unit * f[column]), LEAST_FIXATION_S)
         passed, position = _event(
-            s_values, s_place, s_kappa, s_onset, s_starts, when_s, k, margin, width, attempts, window_s, nearest, own,
-            t, s, words, position, spans, z, p, numbers, joint,
+            s_values, s_place, s_kappa, s_rows, s_onset, s_starts, when_s, k, margin, width, attempts, window_s, nearest, own,
+            t, s, words, position, spans, terms, z, p, numbers, joint,
         )  # fmt: skip
         if position < 0:
-            return False
+            numbers[1], joint[:] = tried, before
+            return begin, False
         if passed:
             out_s[n] = z
         n += 1
         at_s += lasts + between_s
-    numbers[0] = n
-    return True
+        numbers[0], time_s[0] = n, at_s
+    return position, True

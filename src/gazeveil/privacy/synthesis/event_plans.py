@@ -21,7 +21,7 @@ from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere, angle_deg
 from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.synthesis.crowd import LEAST_FIXATION_S, Clock, Drawn, Records
-from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion, _render, normals
+from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, SCREEN_LAST_DEG, Motion, _render, normals
 from gazeveil.privacy.synthesis.saccade_models import LEAST_DEG, Generator, conditions
 
 #: Share of an event's own deviation from the middle that is kept; 1 - keep**2 of the variance is noise.
@@ -167,7 +167,9 @@ class Coding:
         sphere = isinstance(space, Sphere)
         passed, moves = np.isfinite(drawn.fixations[:, -1]), np.isfinite(drawn.saccades[:, -1])
         own = np.exp(self.fixation_middle + self.fixation_unit * _NOISE * drawn.fixations[:, -3:])
-        places = drawn.places if sphere else np.column_stack((drawn.fixations[:, :2] * self.place_deg, np.zeros(len(own))))
+        # Noise may lead beyond what a screen can show: saccades go to such a place, so it is moved to the edge before anything is laid out.
+        flat = np.clip(drawn.fixations[:, :2] * self.place_deg, -SCREEN_LAST_DEG, SCREEN_LAST_DEG)
+        places = drawn.places if sphere else np.column_stack((flat, np.zeros(len(own))))
         numbers = self.saccade_middle + self.saccade_unit * _NOISE * drawn.saccades[:, -2:]
         # Only released events are looked at here: their order is one more thing to draw them by.
         there = np.flatnonzero(passed)

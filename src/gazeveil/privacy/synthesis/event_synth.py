@@ -10,7 +10,8 @@ everything a person does together tells who it is.
 2. the event is the seed's parameters with noise of a public size, so that the densities of different people overlap; durations are among the parameters;
 3. it is kept if at least k people are plausible, with a random threshold above that, else drawn anew, in up to `attempts` attempts
    (:mod:`gazeveil.privacy.synthesis.crowd`); one that never passes is lost time;
-4. samples are drawn from the parameters, saccades by the generator of :mod:`gazeveil.privacy.synthesis.saccade_models`, to each recording's own length.
+4. samples are drawn from the parameters, saccades by the generator of :mod:`gazeveil.privacy.synthesis.saccade_models`, in one space, at one rate and to one
+   length for all recordings of the stimulus: a person's own rate and length are as good as their name, since hardly anybody shares them.
 
 With `seeds="own"` step 1 is left out: a name's events are seeded by that person alone, and the name is released only if k people, that one among them, would
 have given *all* of it with probabilities within gamma_total: the test for whole sequences, which nearly nobody passes.
@@ -38,14 +39,14 @@ from gazeveil.privacy.exactly import Number, exact, shown
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace
+from gazeveil.privacy.noise.keys import MasterKey
 from gazeveil.privacy.noise.rng import Source, Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
 from gazeveil.privacy.synthesis.crowd import Drawn, Rule, draw, most_events
 from gazeveil.privacy.synthesis.event_plans import PLACE_SHARE, Coding, Plan
 from gazeveil.privacy.synthesis.event_published import Published, published_plans
 from gazeveil.privacy.synthesis.event_training import by_content, closed_form, coding, network
-from gazeveil.privacy.synthesis.groups import Key, one_kind_of_space
+from gazeveil.privacy.synthesis.groups import Cell, Frame, Key, common_frame, one_kind_of_space, unknown_rates
 from gazeveil.privacy.synthesis.motion import Motion, motion
 from gazeveil.privacy.synthesis.pd_test import charge, joint_counts, width
 from gazeveil.privacy.synthesis.saccade_models import Generator
@@ -64,7 +65,8 @@ _REFUTED = (
 )
 
 _NOT_COVERED = (
-    "who took part, which recordings each name has, their lengths and rates",
+    "who took part, and which recordings each name has",
+    "what all recordings of a stimulus share: rate and space, the means of those who saw it, and length, that of the k-th longest",
     "what people did: a synthetic event lies near one of somebody's, though at least k people could be that one",
     "a second release about the same people",
 )
@@ -178,16 +180,16 @@ class EventSynthPD(Mechanism[Cohort]):
     def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
         """Synthesise a cohort; see :class:`Mechanism`.
 
-        Recordings are held one at a time, their events all together. Each keeps its length; in `corrected` a recording is lost as a whole if fewer than k
-        people have one of that stimulus, session and task, or if its rate is not known. Samples of recordings that are not loaded yet are drawn each
-        time they are looked at, the same each time.
+        Recordings are held one at a time, their events all together. In `corrected` all recordings of a stimulus, session and task have one space, rate and
+        length, and none is released where fewer than k people have one of known rate; in `published` each keeps its own. Samples of recordings that are not
+        loaded yet are drawn each time they are looked at, the same each time.
 
         Raises
         ------
         ParameterError
             For anything but a Cohort.
         DataError
-            For fewer than k people, or a sphere and a screen under one stimulus.
+            For fewer than k people, a sphere and a screen under one stimulus, or in `corrected` nothing that k people have.
         MissingExtraError
             For generator='cvae' without torch.
         """
@@ -203,7 +205,9 @@ class EventSynthPD(Mechanism[Cohort]):
         one_kind_of_space((key, m.space) for key, m in motions.items())
         plans, notes, guarantee = self._published(motions, seed) if self.reading == "published" else self._corrected(motions, seed)
         lazy = any(isinstance(item, Handle) for item in data.items)
-        out = Cohort(_drawn({key: plans[key] for key in motions}, seed, lazy), data.people if self.reading == "published" else {}, name=data.name)
+        # Sorted, because the order in which recordings were given may tell whose they are.
+        order = motions if self.reading == "published" else sorted(plans)
+        out = Cohort(_drawn({key: plans[key] for key in order}, seed, lazy), data.people if self.reading == "published" else {}, name=data.name)
         return Release(out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes)
 
     # --- published -----------------------------------------------------------------------------------------------------------------
@@ -234,55 +238,60 @@ class EventSynthPD(Mechanism[Cohort]):
         generator, delta_num = self._generator(motions, people, None, seed)
         code = coding(generator, motions, people, public=self.rho is not None)
         rule = Rule(self.k, width(self.gamma), Fraction(self.epsilon0), self.margin, self.attempts, self.window_s, self.others == "same-index")
-        plans = {key: _nothing(m) for key, m in motions.items()}
-        drawn: dict[Key, Drawn] = {}
+        plans: dict[Key, Plan] = {}
+        drawn: list[Drawn] = []
         joint, allowed = np.zeros((len(people), len(people))), 0
+        frames: dict[Cell, Frame] = {}
         for cell in sorted({key[1:] for key in motions}):
-            # Who belongs to a pool is public: whoever has a recording of known rate, with or without events in it.
-            seats = [i for i, p in enumerate(people) if (p, *cell) in motions and motions[p, *cell].rate_hz > 0]
+            # 2: in the pool, with or without events; 1: a recording whose rate is not known, which tells nothing about time; 0: none.
+            having = np.array([1 + (motions[p, *cell].rate_hz > 0) if (p, *cell) in motions else 0 for p in people])
+            seats = np.flatnonzero(having == 2)
             if len(seats) < self.k:
                 continue
-            keys = [(people[i], *cell) for i in seats]
-            pool = [motions[key] for key in keys]
-            coded = replace(code, place_deg=self._place_deg(pool))
-            for seat, key, m, one in zip(seats, keys, pool, self._draw(coded, keys, pool, rule, seed), strict=True):
-                drawn[key], plans[key] = one, coded.plan(one, m.space, m.rate_hz, m.samples)
-                allowed += 2 * self.attempts * most_events(m.samples / m.rate_hz, coded.clock(m.space))
-                # Whoever has no recording there would have released none.
-                density = np.full(len(people), -np.inf)
-                density[seats] = one.joint
-                joint[seat] += density
-        notes = _notes(drawn, len(motions))
+            pool = [motions[people[i], *cell] for i in seats]
+            frames[cell] = frame = common_frame(pool, self.k)
+            coded = replace(code, place_deg=PLACE_SHARE * min(frame.space.width_deg, frame.space.height_deg) if self.place_deg is None else self.place_deg)
+            # The crowd seeds whoever has a recording, so that nothing shows whose rate was not known.
+            keys = [(people[i], *cell) for i in (np.flatnonzero(having) if self.seeds == "crowd" else seats)]
+            found = self._draw(coded, keys, pool, frame, rule, seed)
+            plans.update((key, coded.plan(one, frame.space, frame.rate_hz, frame.samples)) for key, one in zip(keys, found, strict=True))
+            drawn += found
+            allowed += 2 * self.attempts * most_events(frame.seconds, coded.clock(frame.space)) * len(keys)
+            # Whoever has no recording there would have released none, and whoever has one of unknown rate nothing but lost samples.
+            joint += np.where(having[:, None] == having, 0.0, -np.inf)
+            if self.seeds == "own":
+                joint[np.ix_(seats, seats)] += np.array([one.joint for one in found])
+        if not frames:
+            raise DataError(
+                f"No stimulus, session and task has recordings of {self.k} people whose rate is known. Choose a smaller k, or give recordings that belong"
+                " together the same names. Nothing was released."
+            )
+        notes = _notes(drawn, motions, frames)
         if self.seeds == "crowd":
             return plans, notes, self._crowd_guarantee(allowed, delta_num)
         passed = self._joint_pass(joint, seed)
         notes["names_released"] = int(passed.sum())
         kept = {person for person, good in zip(people, passed, strict=True) if good}
-        plans = {key: plan if key[0] in kept else _nothing(motions[key]) for key, plan in plans.items()}
+        plans = {key: plans[key] if key in plans and key[0] in kept else _nothing(frames[key[1:]]) for key in motions if key[1:] in frames}
         return plans, notes, self._own_guarantee(len(kept), len(people))
 
-    def _draw(self, coding: Coding, keys: Sequence[Key], pool: Sequence[Motion], rule: Rule, seed: int | None) -> list[Drawn]:
+    def _draw(self, coding: Coding, keys: Sequence[Key], pool: Sequence[Motion], frame: Frame, rule: Rule, seed: int | None) -> list[Drawn]:
         """Events of the recordings of one stimulus; compiled code that lets other threads run."""
-        records = coding.records(pool)
+        records, clock = coding.records(pool), coding.clock(frame.space)
 
         def one(seat: int) -> Drawn:
-            m, bits = pool[seat], source(seed, self.name, "events", *keys[seat])
-            return draw(*records, rule, coding.clock(m.space), m.samples / m.rate_hz, bits, seat if self.seeds == "own" else -1)
+            bits = source(seed, self.name, "events", *keys[seat])
+            return draw(*records, rule, clock, frame.seconds, bits, seat if self.seeds == "own" else -1)
 
         # The first one alone, so that code is compiled once and not by all threads at a time.
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as threads:
-            return [one(0), *threads.map(one, range(1, len(pool)))]
+            return [one(0), *threads.map(one, range(1, len(keys)))]
 
     def _joint_pass(self, joint: NDArray[np.float64], seed: int | None) -> NDArray[np.bool_]:
         """Which names may be released: enough people in the cell of the one behind it, with the random threshold of single events."""
         counts = joint_counts(joint, width(self.gamma if self.gamma_total is None else self.gamma_total))
         noise = discrete_laplace(1 / Fraction(self.epsilon0), len(counts), Words(source(seed, self.name, "names")))
         return np.asarray(counts >= np.maximum(self.k, self.k + self.margin + noise), dtype=np.bool_)
-
-    def _place_deg(self, pool: Sequence[Motion]) -> float:
-        if self.place_deg is not None:
-            return self.place_deg
-        return PLACE_SHARE * max(min(m.space.width_deg, m.space.height_deg) for m in pool)
 
     def _generator(
         self, motions: Mapping[Key, Motion], people: Sequence[str], identity: Mapping[str, float] | None, seed: int | None
@@ -310,7 +319,7 @@ class EventSynthPD(Mechanism[Cohort]):
             counts={"k": Fraction(self.k), "gamma": Fraction(1)},
             alike="seed",
             mechanism=self.title,
-            assumptions=("who has which recordings, their lengths and rates are public", "the release is the only one made about these people"),
+            assumptions=("who has which recordings is public", "the release is the only one made about these people"),
             not_covered=(*_NOT_COVERED, budget),
             reason="proofs/event-synth-pd.md",
         )
@@ -323,7 +332,7 @@ class EventSynthPD(Mechanism[Cohort]):
             counts={"k": Fraction(self.k), "gamma": Fraction(self.gamma if self.gamma_total is None else self.gamma_total)},
             alike="sequence",
             mechanism=self.title,
-            assumptions=("who has which recordings, their lengths and rates are public", "the release is the only one made about these people"),
+            assumptions=("who has which recordings is public", "the release is the only one made about these people"),
             not_covered=(
                 *_NOT_COVERED,
                 "somebody who compares the names with one another: the deniers of one name may be told apart by their own",
@@ -333,38 +342,33 @@ class EventSynthPD(Mechanism[Cohort]):
         )
 
 
-def _notes(drawn: Mapping[Key, Drawn], recordings: int) -> dict[str, int]:
+def _notes(drawn: Sequence[Drawn], motions: Mapping[Key, Motion], frames: Mapping[Cell, Frame]) -> dict[str, int]:
     """Counts for whoever holds the raw data."""
-    found = drawn.values()
     return {
-        "fixations": sum(len(d.fixations) for d in found),
-        "fixations_dropped": sum(int(np.isnan(d.fixations[:, -1]).sum()) for d in found),
-        "saccades": sum(len(d.saccades) for d in found),
-        "saccades_dropped": sum(int(np.isnan(d.saccades[:, -1]).sum()) for d in found),
-        "attempts": sum(d.attempts for d in found),
-        "recordings_lost": recordings - len(drawn),
+        "fixations": sum(len(d.fixations) for d in drawn),
+        "fixations_dropped": sum(int(np.isnan(d.fixations[:, -1]).sum()) for d in drawn),
+        "saccades": sum(len(d.saccades) for d in drawn),
+        "saccades_dropped": sum(int(np.isnan(d.saccades[:, -1]).sum()) for d in drawn),
+        "attempts": sum(d.attempts for d in drawn),
+        "recordings_left_out": sum(key[1:] not in frames for key in motions),
+        "recordings_of_unknown_rate": unknown_rates(motions),
     }
 
 
-def _nothing(m: Motion) -> Plan:
-    """A recording of that length with no events."""
+def _nothing(frame: Frame) -> Plan:
+    """A recording with no events."""
     none = np.empty(0, dtype=np.int64)
-    return Plan(Motion(m.space, m.rate_hz, m.samples, np.empty((0, 5)), np.empty((0, 4)), none.astype(np.bool_), none), np.empty((0, 30)))
+    return Plan(Motion(frame.space, frame.rate_hz, frame.samples, np.empty((0, 5)), np.empty((0, 4)), none.astype(np.bool_), none), np.empty((0, 30)))
 
 
 def _drawn(plans: Mapping[Key, Plan], seed: int | None, lazy: bool) -> list[Recording | Handle]:
     """Recordings drawn from plans: at once, or when they are looked at."""
-    secret = Secret() if seed is None else None
+    master = MasterKey(seed)
     items: list[Recording | Handle] = []
     for key, plan in plans.items():
-        bits: Callable[[], Source] = partial(source, seed, EventSynthPD.name, "samples", *key) if secret is None else partial(_keyed, secret, key)
-        load = partial(_recording, key, plan, bits)
+        load = partial(_recording, key, plan, partial(master.source, EventSynthPD.name, "samples", *key))
         items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
     return items
-
-
-def _keyed(secret: Secret, key: Key) -> Source:
-    return KeyedSource(secret.key(*key))
 
 
 def _recording(key: Key, plan: Plan, bits: Callable[[], Source]) -> Recording:

@@ -28,7 +28,8 @@ def _content(motions: Mapping[Key, Motion], person: str) -> bytes:
     digest = hashlib.sha256()
     for key in sorted(k for k in motions if k[0] == person):
         m = motions[key]
-        digest.update("\x1f".join(key[1:]).encode())
+        # Rates, lengths and spaces too: they are averaged in this order, and the last digit of a mean depends on it.
+        digest.update("\x1f".join((*key[1:], repr(m.space), repr(m.rate_hz), str(m.samples))).encode())
         for values in (m.fixations, m.saccades, m.profiles, m.onset):
             digest.update(values.tobytes())
     return digest.digest()

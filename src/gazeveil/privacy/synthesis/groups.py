@@ -7,7 +7,8 @@ of proofs/k-same-synth.md and proofs/clock-render-k-same.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,6 +23,9 @@ from gazeveil.privacy.tables.partition import random_groups
 #: Person, stimulus, session, task.
 Key: TypeAlias = tuple[str, str, str, str]
 
+#: Stimulus, session, task.
+Cell: TypeAlias = tuple[str, str, str]
+
 
 class Timed(Protocol):
     """What is known of a recording."""
@@ -29,6 +33,42 @@ class Timed(Protocol):
     @property
     def rate_hz(self) -> float:
         """Samples per second; not above 0, or NaN, where it is not known."""
+
+
+class Framed(Timed, Protocol):
+    """What is known of one with samples in a space."""
+
+    @property
+    def space(self) -> Space:
+        """What degrees mean."""
+
+    @property
+    def samples(self) -> int:
+        """How many there are."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What recordings that must not be told apart have in common whatever happens in them.
+
+    Parameters
+    ----------
+    space : Sphere or Screen
+        What their degrees mean.
+    rate_hz : float
+        Samples per second.
+    samples : int
+        How many each of them has.
+    """
+
+    space: Space
+    rate_hz: float
+    samples: int
+
+    @property
+    def seconds(self) -> float:
+        """How long they last."""
+        return self.samples / self.rate_hz
 
 
 Known = TypeVar("Known", bound=Timed)
@@ -114,3 +154,14 @@ def common_space(spaces: list[Space]) -> Space:
         return first
     names = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
     return Screen(**{n: mean([getattr(s, n) for s in spaces]) for n in names})
+
+
+def common_frame(members: Sequence[Framed], k: int) -> Frame:
+    """One frame for at least k recordings of known rate: their common space, the mean of their rates, and the length of the k-th longest.
+
+    Exact rates and lengths are nearly as unique as names: of recordings that are to be exchangeable none may keep its own. The k-th longest, because until then
+    at least k people have something to give.
+    """
+    rate = mean([m.rate_hz for m in members])
+    seconds = sorted((m.samples / m.rate_hz for m in members), reverse=True)[k - 1]
+    return Frame(common_space([m.space for m in members]), rate, round(seconds * rate))

@@ -39,10 +39,10 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.keys import MasterKey
 from gazeveil.privacy.noise.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.cohorts import KeyedSource, Secret
-from gazeveil.privacy.synthesis.groups import Key, common_space, enough_people, groups_of, mean, one_kind_of_space, shared, unknown_rates
+from gazeveil.privacy.synthesis.groups import Key, common_frame, enough_people, groups_of, one_kind_of_space, shared, unknown_rates
 from gazeveil.privacy.synthesis.ksame_published import published_motions
 from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
 from gazeveil.privacy.synthesis.pairs import average, average_in_time, laid_out, pairs
@@ -157,11 +157,9 @@ class KSameSynth(Mechanism[Cohort]):
 
     def _average(self, members: list[Motion]) -> Motion:
         """The group's parameters for one cell."""
-        space, rate = common_space([m.space for m in members]), mean([m.rate_hz for m in members])
-        sequences = [pairs(m) for m in members]
-        values = average_in_time(sequences, self.k, isinstance(space, Sphere)) if self.match == "crowd" else average(sequences, self.k)
-        seconds = sorted((s.length_s for s in sequences), reverse=True)[self.k - 1]
-        return laid_out(values, space, rate, round(seconds * rate))
+        frame, sequences = common_frame(members, self.k), [pairs(m) for m in members]
+        values = average_in_time(sequences, self.k, isinstance(frame.space, Sphere)) if self.match == "crowd" else average(sequences, self.k)
+        return laid_out(values, frame.space, frame.rate_hz, frame.samples)
 
     def _guarantee(self) -> Guarantee:
         return Guarantee(
@@ -181,17 +179,12 @@ def _motion(detector: str, item: Recording | Handle) -> tuple[Key, Motion]:
 
 def _drawn(laws: Mapping[Key, Motion], seed: int | None, lazy: bool, drift_s: float) -> list[Recording | Handle]:
     """Recordings drawn from parameters: at once, or when they are looked at."""
-    secret = Secret() if seed is None else None
+    master = MasterKey(seed)
     items: list[Recording | Handle] = []
     for key in sorted(laws):
-        bits: Callable[[], Source] = partial(source, seed, KSameSynth.name, *key) if secret is None else partial(_keyed, secret, key)
-        load = partial(_recording, key, laws[key], bits, drift_s)
+        load = partial(_recording, key, laws[key], partial(master.source, KSameSynth.name, *key), drift_s)
         items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
     return items
-
-
-def _keyed(secret: Secret, key: Key) -> Source:
-    return KeyedSource(secret.key(*key))
 
 
 def _recording(key: Key, law: Motion, bits: Callable[[], Source], drift_s: float) -> Recording:

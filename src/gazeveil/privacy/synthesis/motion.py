@@ -41,7 +41,9 @@ SACCADE_COLUMNS = ("a_deg_s", "b", "c", "samples")
 DRIFT_S = 0.02
 
 _Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
-_SCREEN_LAST_DEG = 89.999
+
+#: Angles of a screen stop short of 90 degrees.
+SCREEN_LAST_DEG = 89.999
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +203,7 @@ def _degrees(vx: float, vy: float, vz: float) -> tuple[float, float]:
 @compiled
 def _on(degrees: float) -> float:
     """Angles of a screen stop short of 90 degrees."""
-    return min(max(degrees, -_SCREEN_LAST_DEG), _SCREEN_LAST_DEG)
+    return min(max(degrees, -SCREEN_LAST_DEG), SCREEN_LAST_DEG)
 
 
 @compiled

@@ -173,5 +173,7 @@ def charge(k: int, gamma: Number, epsilon0: Number, margin: int, attempts: int) 
     delta = a**margin / (1 + a) * (1 + 1e-9)
     # Floats and a grid decide which cell a density is in: a little more than gamma is charged for what they may get wrong, and a little delta for the tails.
     wide = float(exact("charge", "gamma", gamma, least=1)) * (1 + 1e-3)
-    one = max(e0 + raised(math.log1p(wide / k)), raised(math.log(2)), raised(-math.log1p(-delta)))
+    # A delta of 1 holds whatever epsilon is: without noise and margin the step from k - 1 to k people is seen for certain.
+    step = raised(-math.log1p(-delta)) if delta < 1 else Fraction(0)
+    one = max(e0 + raised(math.log1p(wide / k)), raised(math.log(2)), step)
     return n * one, n * (Fraction(delta) + FINITE_DELTA)

@@ -186,6 +186,12 @@ def _difference_rows(n: int, k: int) -> Reals:
     return out
 
 
+def _difference_coordinates(values: Reals) -> Reals:
+    """The rows of all bins times each column, by the fast transform."""
+    found = np.fft.rfft(np.diff(values, axis=0, prepend=0.0), axis=0)
+    return np.concatenate((found.real, found.imag[1 : len(values) - len(found) + 1]))
+
+
 def difference_filter(n: int, k: int, scale: float, spectrum: PublicSpectrum) -> Reals:
     """The linear estimate of a chunk from its noisy difference coefficients that is best under the public model, shape (n, coordinates)."""
     rows = _difference_rows(n, k)
@@ -203,10 +209,9 @@ def public_difference_k(n: int, epsilon: float, spectrum: PublicSpectrum, shrink
         tried = sorted({min(many, round(1.15**i) + min(i, 8)) for i in range(80)} | {1})
         left = [_left(covariance, _difference_rows(n, k), 2.0 * scale2 * k) for k in tried]
         return tried[int(np.argmin(left))]
-    rows = _difference_rows(n, many)
     sums = np.cumsum(synthesis(n, many), axis=0)
-    together = (rows @ covariance @ rows.T) * (sums.T @ sums)
-    errors = [_dropped(together, many, n, k) + scale2 * k * float(np.sum(sum_noise(n)[:k])) for k in range(1, many + 1)]
+    together = _difference_coordinates(_difference_coordinates(covariance).T) * (sums.T @ sums)
+    errors = _dropped(together, many) + scale2 * np.arange(1, many + 1) * np.cumsum(sum_noise(n)[:many])
     return int(np.argmin(errors)) + 1
 
 
@@ -215,6 +220,12 @@ def _left(covariance: Reals, rows: Reals, noise: float) -> float:
     return -float(np.sum(joint * np.linalg.solve(rows @ joint + noise * np.eye(len(rows)), joint.T).T))
 
 
-def _dropped(together: Reals, many: int, n: int, k: int) -> float:
-    gone = np.concatenate((np.arange(k, many), np.arange(many + k - 1, n)))
-    return float(together[np.ix_(gone, gone)].sum())
+def _dropped(together: Reals, many: int) -> Reals:
+    """Sums over all pairs of coordinates of bins k and above, for k = 1 to `many`: each is the one before, less what bin k - 1 has with it and with itself."""
+    # real parts of all bins come first, then imaginary parts from bin 1 on: sorted by bin, what is dropped is a block at the end
+    bins = np.concatenate((np.arange(many), np.arange(1, len(together) - many + 1)))
+    order = np.argsort(bins, kind="stable")
+    block = together[np.ix_(order, order)]
+    each = np.triu(block, 1).sum(axis=1) + np.tril(block, -1).sum(axis=0) + np.diag(block)
+    left = np.append(np.cumsum(each[::-1])[::-1], 0.0)
+    return np.asarray(left[np.searchsorted(bins[order], np.arange(1, many + 1))], dtype=np.float64)
