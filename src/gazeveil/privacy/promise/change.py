@@ -136,10 +136,10 @@ class Change:
         table : bool
             Whether the data are the values of a table.
         """
+        if self.unit == "event":  # also where larger units are those of a table: counters
+            return "one event is there or is not, all others being the same"
         if table:
             return _TABLE_WORDS[self.unit].format(rows=self.rows)
-        if self.unit == "event":
-            return "one event is there or is not, all others being the same"
         if self.start_deg is not None:
             where = f"anything else that begins at most {shown(self.start_deg, down=True)} degrees{self._along(spaces)} from where it began"
             return f"the gaze of {self._what()} on the public grid of windows is replaced by {where}"
