@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -217,8 +218,11 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     if told.status != "proved" or told.losses is None:
         return
     # Recordings must be as long as the windows that the promise speaks of, which are known once there is one.
-    window = mixed_guarantee(mechanism, kinds(60)).numbers.get("w_samples", Fraction(60))
-    every = kinds(int(window))
+    taken = tuple(kind for kind in kinds(60) if _takes(mechanism, kind))
+    if not taken:
+        return
+    window = mixed_guarantee(mechanism, taken).numbers.get("w_samples", Fraction(60))
+    every = tuple(kind for kind in kinds(int(window)) if _takes(mechanism, kind))
     mixed = mixed_guarantee(mechanism, every)
     seen: set[tuple[object, ...]] = set()
     for words, change in changes(mixed):
@@ -240,6 +244,15 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     if bound is not None and near_pole.move_deg is not None:
         one = CohortGame(mechanism, every, ((every[0], slice(30, 31)),), float(near_pole.move_deg), pole=True)
         yield Game("sample", bound[0], "One sample, moved across a pole of the sphere.", one.play, delta=bound[1])
+
+
+def _takes(mechanism: StreamMechanism, kind: Kind) -> bool:
+    """Whether a mechanism takes recordings of that rate: some windows are too long for it."""
+    try:
+        mechanism.promise(kind.rate_hz, kind.space)
+    except GazeveilError:
+        return False
+    return True
 
 
 def _worst(mechanism: StreamMechanism, every: tuple[Kind, ...], change: Change) -> Kind:

@@ -40,7 +40,7 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace
 from gazeveil.privacy.noise.keys import MasterKey
-from gazeveil.privacy.noise.rng import Source, Words, source
+from gazeveil.privacy.noise.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.crowd import Drawn, Rule, draw, most_events
 from gazeveil.privacy.synthesis.event_plans import PLACE_SHARE, Coding, Plan
@@ -319,7 +319,7 @@ class EventSynthPD(Mechanism[Cohort]):
             counts={"k": Fraction(self.k), "gamma": Fraction(1)},
             alike="seed",
             mechanism=self.title,
-            assumptions=("who has which recordings is public", "the release is the only one made about these people"),
+            assumptions=("who has which recordings is public", "the release is the only one made about these people", ASSUMPTION),
             not_covered=(*_NOT_COVERED, budget),
             reason="proofs/event-synth-pd.md",
         )
@@ -332,7 +332,7 @@ class EventSynthPD(Mechanism[Cohort]):
             counts={"k": Fraction(self.k), "gamma": Fraction(self.gamma if self.gamma_total is None else self.gamma_total)},
             alike="sequence",
             mechanism=self.title,
-            assumptions=("who has which recordings is public", "the release is the only one made about these people"),
+            assumptions=("who has which recordings is public", "the release is the only one made about these people", ASSUMPTION),
             not_covered=(
                 *_NOT_COVERED,
                 "somebody who compares the names with one another: the deniers of one name may be told apart by their own",
