@@ -1,0 +1,87 @@
+"""One planted bug: a change of the library that makes a promise false, and who must notice it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Plant:
+    """One mutant of the library.
+
+    Parameters
+    ----------
+    name : str
+        In a few words.
+    wrong : str
+        One sentence: what the mutant does wrong.
+    change : callable
+        Patches the library through a :class:`pytest.MonkeyPatch`; a name that is no longer there is an error.
+    tests : tuple of str
+        Test ids of which at least one must fail.
+    audit : str
+        The mechanism whose audit must refute it; empty where an audit cannot see it.
+    trials : int
+        Of that audit.
+    front_door : bool
+        Whether games at the front door are needed; the mechanism's own game is quicker alone.
+    """
+
+    name: str
+    wrong: str
+    change: Callable[[pytest.MonkeyPatch], None]
+    tests: tuple[str, ...]
+    audit: str = ""
+    trials: int = 4000
+    front_door: bool = True
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The library with the bug in it."""
+        with pytest.MonkeyPatch.context() as patch:
+            self.change(patch)
+            yield
+
+    def refuted(self) -> bool:
+        """Whether the audit refutes the mechanism as the library is now."""
+        from gazeveil.privacy.audit.run import audit
+
+        return audit(self.audit, trials=self.trials, front_door=self.front_door).refuted
+
+
+def everywhere(patch: pytest.MonkeyPatch, module: str, name: str, make: Callable[[Any], Any]) -> None:
+    """Replace a function in its module and in every module that has imported it.
+
+    Parameters
+    ----------
+    patch : pytest.MonkeyPatch
+        Undoes it.
+    module, name : str
+        Where the function is, below `gazeveil`.
+    make : callable
+        Makes the mutant from the original.
+    """
+    home = import_module(f"gazeveil.{module}")
+    old = getattr(home, name)
+    new = make(old)
+    for at, loaded in tuple(sys.modules.items()):
+        if at.startswith("gazeveil") and loaded is not None:
+            for known, value in tuple(vars(loaded).items()):
+                if value is old:
+                    patch.setattr(loaded, known, new)
+    assert getattr(home, name) is new
+
+
+def method(patch: pytest.MonkeyPatch, module: str, owner: str, name: str, make: Callable[[Any], Any]) -> None:
+    """Replace a method or property of a class; a class that no longer has it is an error."""
+    cls = getattr(import_module(f"gazeveil.{module}"), owner)
+    if name not in vars(cls):
+        raise AttributeError(f"{owner} has no '{name}' of its own: this plant no longer fits the library.")
+    patch.setattr(cls, name, make(vars(cls)[name]))

@@ -1,0 +1,302 @@
+"""Planted bugs of streams: scales, budgets of windows, clocks, keys and copies."""
+
+from __future__ import annotations
+
+import math
+import os
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from planted.plant import Plant, everywhere, method
+
+STREAM, NOISE = "privacy.stream", "privacy.noise"
+IDENTITY = "tests/test_randomness_identity.py"
+
+
+def _plan(change: Any) -> Any:
+    """A plan with some of its numbers changed."""
+
+    def make(old: Any) -> Any:
+        def plan(*given: Any, **named: Any) -> Any:
+            found = old(*given, **named)
+            change(found)
+            return found
+
+        return plan
+
+    return make
+
+
+def _narrow(found: Any) -> None:
+    from gazeveil.privacy.stream import kaleido_step as step
+
+    found.real[step.SCALE_TIMES_UNITS] /= math.sqrt(2)
+
+
+def _test_without_r(found: Any) -> None:
+    from gazeveil.privacy.stream import kaleido_step as step
+
+    found.real[step.TEST_SCALE] /= float(found.r_steps)
+
+
+def _window(by: Any) -> Any:
+    def change(found: Any) -> None:
+        from gazeveil.privacy.stream import kaleido_step as step
+
+        found.whole[step.WINDOW] = by(int(found.whole[step.WINDOW]))
+
+    return change
+
+
+def _ring_forgotten(old: Any) -> Any:
+    def reset(self: Any) -> None:
+        old(self)
+        self.states[...] = self.plan.state(len(self.states))
+
+    return reset
+
+
+def _no_rule(old: Any) -> Any:
+    def read_slots(x: Any, y: Any, valid: Any, length: int, window: int, *rest: Any) -> None:
+        old(x, y, valid, length, 1, *rest)
+
+    return read_slots
+
+
+def _slot_again(old: Any) -> Any:
+    def reset(self: Any) -> None:
+        self.places[...] = 0.0
+        self.places[:, 4] = -1.0
+        self.noise.restart()
+
+    return reset
+
+
+def _half_rho(old: Any) -> Any:
+    return lambda self, r_deg: old(self, r_deg) / 2
+
+
+def _slots_full(old: Any) -> Any:
+    def run(self: Any, samples: int, move_deg: Any, metric: str) -> Any:
+        found = old(self, samples, move_deg, metric)
+        one = old(self, 1, move_deg, metric)
+        return found if self.slot == 1 else one.repeated(max(1, samples // self.slot))
+
+    return run
+
+
+def _one_key(old: Any) -> Any:
+    return lambda self, streams, *keys: [self.master.source(*keys)]
+
+
+def _unbound(old: Any) -> Any:
+    return lambda self, arrays, *labels: self.source("bound", *labels)
+
+
+def _per_process(old: Any) -> Any:
+    return lambda self, arrays, *labels: old(self, arrays, os.getpid(), *labels) if self.seed is None else old(self, arrays, *labels)
+
+
+def _per_load(old: Any) -> Any:
+    return lambda self, arrays, *labels: old(self, arrays, os.urandom(8), *labels) if self.seed is None else old(self, arrays, *labels)
+
+
+def _constant_key(old: Any) -> Any:
+    def begin(self: Any, seed: int | None = None) -> None:
+        self.seed = seed
+        self._key = b"" if seed is not None else bytes(64)
+
+    return begin
+
+
+def _same_words(old: Any) -> Any:
+    def rekey(self: Any) -> None:
+        real, os.urandom = os.urandom, lambda n: bytes(n)  # type: ignore[assignment]
+        try:
+            old(self)
+        finally:
+            os.urandom = real
+
+    return rekey
+
+
+def _first_again(old: Any) -> Any:
+    def reset(self: Any) -> None:
+        old(self)
+        self.count = 0
+
+    return reset
+
+
+def _keeps_key(old: Any) -> Any:
+    """A copy goes on under the key of the original."""
+
+    def leave(self: Any) -> None:
+        self._begin()
+
+    return leave
+
+
+def _whole_state(old: Any) -> Any:
+    return lambda self: {k: v for k, v in self.__dict__.items() if k not in ("_identity", "_lock")}
+
+
+def _floats(old: Any) -> Any:
+    def discrete_laplace(scale: Fraction, count: int, words: Any) -> Any:
+        uniform = words.source.take(count).astype(np.float64) / 2.0**64 - 0.5
+        return np.rint(-float(scale) * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))).astype(np.int64)
+
+    return discrete_laplace
+
+
+PLANTS = (
+    Plant(
+        "planar noise narrower by the square root of 2",
+        "The noise of Kaleido's publications has its scale divided by the square root of 2.",
+        lambda p: everywhere(p, f"{STREAM}.kaleido_stage", "plan", _plan(_narrow)),
+        ("tests/test_stream_kaleido_noise.py", "tests/test_clock_render.py::test_a_reading_has_planar_laplace_noise_of_n_r_over_epsilon"),
+        "kaleido-uniform:epsilon=1,w=50,r_deg=2",
+        4000,
+        False,
+    ),
+    Plant(
+        "test noise without r",
+        "The noise of Kaleido's tests does not grow with the radius.",
+        lambda p: everywhere(p, f"{STREAM}.kaleido_stage", "plan", _plan(_test_without_r)),
+        ("tests/test_stream_audit.py", "tests/test_stream_kaleido.py", "tests/test_stream_kaleido_noise.py"),
+        "kaleido:epsilon=1,w=50,r_deg=2",
+        4000,
+        False,
+    ),
+    Plant(
+        "spent budget forgotten",
+        "Kaleido remembers what it spent for one sample instead of a window.",
+        lambda p: everywhere(p, f"{STREAM}.kaleido_stage", "plan", _plan(_window(lambda w: 1))),
+        ("tests/test_stream_kaleido.py::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",),
+        "kaleido:epsilon=2,w=50,r_deg=2,l_thresh_deg=0",
+        100_000,
+        False,
+    ),
+    Plant(
+        "window one sample short",
+        "Kaleido gives budget back one sample too early.",
+        lambda p: everywhere(p, f"{STREAM}.kaleido_stage", "plan", _plan(_window(lambda w: max(1, w - 1)))),
+        ("tests/test_stream_kaleido.py::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",),
+    ),
+    Plant(
+        "reset gives budget back",
+        "A reset of Kaleido forgets what was spent in the window across it.",
+        lambda p: method(p, f"{STREAM}.kaleido_stage", "LatticeStage", "reset", _ring_forgotten),
+        ("tests/test_stream_kaleido.py::test_after_a_reset_windows_across_it_keep_their_budget",),
+    ),
+    Plant(
+        "spacing rule dropped",
+        "The clock reads a good sample in every slot, also where a window then holds one reading too many.",
+        lambda p: everywhere(p, "privacy.synthesis.clock_slots", "read_slots", _no_rule),
+        ("tests/test_clock_render.py::test_no_window_reads_more_samples_than_its_budget_is_shared_by",),
+        "clock-render:epsilon=1,r_deg=2",
+    ),
+    Plant(
+        "reset begins a slot",
+        "A reset of gaussian-fixation begins a slot with a new release, so that a window holds one more.",
+        lambda p: method(p, f"{STREAM}.gaussian_fixation", "_Memo", "reset", _slot_again),
+        ("tests/test_stream_mechanisms.py", "tests/test_promises.py::test_a_reset_on_the_clock_releases_nothing_before_the_next_slot"),
+    ),
+    Plant(
+        "half the rho",
+        "Gaussian noise is accounted for with half of its rho.",
+        lambda p: method(p, f"{STREAM}.gaussian", "Lattice", "rho", _half_rho),
+        ("tests/test_stream_mechanisms.py::test_rho_bounds_every_pair_of_neighbours_and_is_nearly_reached",),
+    ),
+    Plant(
+        "slots that are full alone",
+        "Of a window that touches slots only those that it fills are accounted for.",
+        lambda p: method(p, f"{STREAM}.gaussian", "GaussianMap", "run", _slots_full),
+        ("tests/test_promises.py::test_samples_touch_slots_that_they_do_not_fill",),
+    ),
+    Plant(
+        "key shared by recordings",
+        "All recordings of a release get noise under one key.",
+        lambda p: method(p, f"{STREAM}.cohorts", "KeyedBits", "sources", _one_key),
+        (f"{IDENTITY}::test_recordings_and_releases_have_unrelated_noise",),
+        "gaussian:sigma_deg=3",
+        100,
+    ),
+    Plant(
+        "key not bound to values",
+        "A recording that changed between two loads gets the noise of its old values.",
+        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "bound", _unbound),
+        (f"{IDENTITY}::test_a_file_that_changed_between_two_loads_gets_other_noise",),
+    ),
+    Plant(
+        "keys per process",
+        "The key of a file's noise is another one in every process that loads it.",
+        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "bound", _per_process),
+        (f"{IDENTITY}::test_forty_forked_loaders_have_one_noise_and_averaging_gains_nothing",),
+        "gaussian:sigma_deg=3",
+        100,
+    ),
+    Plant(
+        "keys per load",
+        "A file of a release gets new noise each time that it is loaded.",
+        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "bound", _per_load),
+        ("tests/test_stream_sessions.py::test_looking_twice_at_a_lazy_release_draws_no_new_noise",),
+        "gaussian:sigma_deg=3",
+        100,
+    ),
+    Plant(
+        "one key for all releases",
+        "Every release has the same master key.",
+        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "__init__", _constant_key),
+        (f"{IDENTITY}::test_recordings_and_releases_have_unrelated_noise",),
+        "gaussian:sigma_deg=3",
+        100,
+    ),
+    Plant(
+        "one seed used twice",
+        "The system's source begins with the same words each time.",
+        lambda p: method(p, f"{NOISE}.rng", "SystemSource", "_rekey", _same_words),
+        ("tests/test_noise_rng.py",),
+        "heatmap-laplace:epsilon=1",
+    ),
+    Plant(
+        "pad reuse after a reset",
+        "A graded session numbers its samples from 0 again after a reset, so that their noise comes again.",
+        lambda p: method(p, f"{STREAM}.graded", "GradedSession", "reset", _first_again),
+        (f"{IDENTITY}::test_a_reset_graded_session_goes_on_with_its_numbers",),
+        "gaussian:sigma_deg=3",
+        100,
+    ),
+    Plant(
+        "copies of graded sessions share their pad",
+        "A copy of a graded session goes on under the key of the original.",
+        lambda p: method(p, f"{STREAM}.graded", "GradedSession", "_leave", _keeps_key),
+        (f"{IDENTITY}::test_two_wearers_of_one_graded_session_and_its_copy_cannot_be_subtracted",),
+        "gaussian:sigma_deg=3",
+        100,
+    ),
+    Plant(
+        "forks believe to be the original",
+        "A forked child takes noise that was drawn ahead for its parent.",
+        lambda p: method(p, f"{NOISE}.identity", "Identity", "original", lambda _: property(lambda self: True)),
+        (f"{IDENTITY}::test_no_copy_of_a_session_repeats_its_noise",),
+        "gaussian:sigma_deg=3",
+        100,
+    ),
+    Plant(
+        "pickled noise",
+        "A pickled session takes the noise along that was drawn ahead for the original.",
+        lambda p: method(p, f"{STREAM}.supply", "Supply", "__getstate__", _whole_state),
+        (f"{IDENTITY}::test_no_copy_of_a_session_repeats_its_noise", "tests/test_stream_sessions.py::test_a_copy_never_repeats_protective_noise"),
+        "gaussian:sigma_deg=3",
+        100,
+    ),
+    Plant(
+        "Laplace noise in floating point",
+        "Laplace noise is drawn as a float and rounded.",
+        lambda p: everywhere(p, f"{NOISE}.exact", "discrete_laplace", _floats),
+        ("tests/test_noise_exact.py",),
+    ),
+)
