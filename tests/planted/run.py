@@ -125,7 +125,9 @@ def main() -> int:
         if plain.result().words != "passed":
             false.append(f"tests: {plain.result().words}")
     by_audit_count, missed = sum(bool(r["audited"]) for r in rows), [r["plant"] for r in rows if not r["tested"]]
-    print(f"{len(rows)} plants: the tests catch {len(rows) - len(missed)}, the audit catches {by_audit_count} of {sum(bool(p.audit) for p in plants)} it was asked.")
+    print(
+        f"{len(rows)} plants: the tests catch {len(rows) - len(missed)}, the audit catches {by_audit_count} of {sum(bool(p.audit) for p in plants)} it was asked."
+    )
     for line in false:
         print(f"False alarm without a plant: {line}")
     if given.json is not None:
