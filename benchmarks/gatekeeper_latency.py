@@ -40,7 +40,7 @@ WINDOW_S = 0.5
 
 TEXTS = (
     "gaussian:sigma_deg=2",
-    "gaussian-fixation:sigma_deg=2",
+    "gaussian-fixation:sigma_deg=2,changes=detected",
     "temporal:K=3,hold=True",
     "spatial:L=64",
     "smoothing",
@@ -186,8 +186,9 @@ def page(rows: list[dict[str, object]], said: str) -> str:
         "",
         "How much later a released sample tells of a movement, in milliseconds, because of how the mechanism works and however fast the machine is:",
         f"the area above the response to a step of {STEP_DEG:g} degrees (two runs with the same noise, one with the step; 400 streams, the step at all",
-        "phases). `smoothing` averages over a fixed number of samples, so it is slower the lower the rate; `gaussian-fixation` waits until a new fixation is",
-        "sure; the Kaleido family and `clock-render` look at the gaze at public times only.",
+        "phases). `smoothing` averages over a fixed number of samples, so it is slower the lower the rate; `gaussian-fixation` with",
+        "`changes=detected`, which promises nothing, waits until a new fixation is sure; on its clock, the default, it looks at the gaze at public times",
+        "only, as do the Kaleido family and `clock-render`.",
         "0.0 means that the sample that shows a movement is the one that came with it. No mechanism holds samples back: every push releases at once.",
         "Noise is not delay: how far off a sample is stands on each mechanism's own page.",
         "",

@@ -12,6 +12,7 @@ import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Handle
+from gazeveil.privacy.exactly import shown
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import DPGazeSynth, DPGazeSynthOneReport, Synthesis, _private, collect
 from gazeveil.privacy.synthesis.dpgazesynth.one_report import public_zones
@@ -191,8 +192,10 @@ def test_shuffling_is_a_number_of_its_own_and_only_where_the_theorem_holds(cohor
     plan = mechanism.scheme().plan(SCREEN, 100.0)
     many = mechanism.promise([("p", plan, 100_000 * plan.samples)])
     # Even and odd windows answer different questions, so a window hides among half of them.
-    assert "at least 50000 answer the same questions" in str(many)
-    assert "epsilon = 0.0331 with delta" in str(many)
+    assert "at least 50000 of which answer the same questions" in str(many)
+    ((_, mixed),) = many.also
+    assert 0.0330 < float(mixed.amount) < 0.0332
+    assert f"before anybody sees them: epsilon = {shown(mixed.amount)}, delta = 0.000001" in str(many)
     assert "shuffler" not in str(mechanism.promise([("p", plan, 100 * plan.samples)]))
     assert "shuffler" not in str(mechanism.promise([(f"p{i}", plan, 10) for i in range(100_000)])), "of one window each, none has an odd number"
     assert many.epsilon == 1

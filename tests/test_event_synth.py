@@ -299,7 +299,8 @@ def test_what_the_guarantee_says() -> None:
     assert (crowd.status, crowd.definition, crowd.unit, crowd.k, crowd.numbers["gamma"]) == ("proved", "plausible-deniability", "user", 3, 1)
     assert "no differential privacy" in str(crowd)
     paid = EventSynthPD(3, 2, rho=1, margin=40).release(cohort).guarantee
-    assert "attempts that may be made come to epsilon" in str(paid)
+    assert "attempts that may be made: epsilon = " in str(paid)
+    assert "training besides: rho = 1" in str(paid)
     assert "no differential privacy" in str(EventSynthPD(3, 2, rho=1, margin=3).release(cohort).guarantee), "a delta near 1 is no promise"
     published = EventSynthPD(3, 2, reading="published").release(cohort).guarantee
     assert published.status == "refuted"

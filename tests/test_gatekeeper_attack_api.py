@@ -10,7 +10,9 @@ import re
 import secrets
 import socket
 import struct
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,7 +26,9 @@ from schemathesis.checks import CHECKS
 from websockets.exceptions import ConnectionClosed
 
 from gatekeeper_running import GAUSSIAN, KALEIDO, Running, owner_token, running, until
+from gazeveil.gatekeeper import DeviceLimits
 from gazeveil.gatekeeper.logs import JsonLines, set_up
+from gazeveil.gatekeeper.till import NOT_NOW
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,76 @@ def get(here: Running, path: str, token: str) -> httpx.Response:
 
 
 STRANGER = httpx.Client()
+
+
+# --- budgets and shared noise ---------------------------------------------------------------------------------------------------------------
+
+
+def accounts(here: Running) -> dict[tuple[str | None, str], dict[str, str]]:
+    """Budgets as the owner sees them."""
+    return {(row["app"], row["currency"]): row for row in here.owner.get("/v1/budgets").json()["budgets"]}
+
+
+def free(*names: str) -> list[dict[str, object]]:
+    return [{"name": "gaussian", "parameters": {name: ["any", ""] for name in names}}]
+
+
+def test_a_tiny_r_in_the_text_of_a_mechanism_is_charged_like_any_other(here: Running) -> None:
+    plain = here.app(mechanisms=free("sigma_deg", "r_deg", "w"))
+    first = here.last
+    sly = here.app(mechanisms=free("sigma_deg", "r_deg", "w"))
+    with here.talk(plain) as one, here.talk(sly) as other:
+        assert one.subscribe(what="samples", mechanism="gaussian:sigma_deg=2")["type"] == "subscribed"
+        answer = other.subscribe(what="samples", mechanism="gaussian:sigma_deg=2,r_deg=0.001,w=1")
+        found = accounts(here)
+        assert found[here.last, "rho"]["spent"] == found[first, "rho"]["spent"]
+        assert Fraction(found[here.last, "rho"]["spent"]) > 12
+        assert answer["guarantee"]["numbers"]["r_deg"] == get(here, "/v1/me", sly).json()["charged_r_deg"] == "1"
+
+
+def test_requests_that_are_refused_do_not_part_the_noise_of_two_apps(here: Running) -> None:
+    tokens = [here.app(mechanisms=free("sigma_deg")) for _ in range(2)]
+    poor = here.app(mechanisms=free("sigma_deg"), budgets={"rho": "1/1000000"})
+    with here.talk(tokens[0]) as one, here.talk(tokens[1]) as other, here.talk(poor) as third, here.tracker() as tracker:
+        assert one.subscribe(what="samples", mechanism="gaussian:sigma_deg=2", batch=1000)["type"] == "subscribed"
+        for number in range(12):
+            assert third.subscribe(number, what="samples", mechanism=f"gaussian:sigma_deg={number + 3}")["code"] == "budget"
+        assert other.subscribe(what="samples", mechanism="gaussian:sigma_deg=2.01", batch=1000)["type"] == "subscribed"
+        tracker.send(np.full(1000, 180.0), 90.0)
+        noise = np.array([one.until("samples")["x_deg"], other.until("samples")["x_deg"]]) - 180.0
+    assert np.std(noise.mean(axis=0)) > 1.85, "independent noise would leave 1.42"
+    assert np.corrcoef(noise)[0, 1] > 0.99
+
+
+def test_nothing_an_app_can_ask_for_changes_while_another_spends_the_devices_budget(here: Running) -> None:
+    assert here.service is not None
+    keeper = here.service.keeper
+    watcher, busy = here.app(), here.app()
+    before_policy = keeper.policy
+    now = time.time_ns()
+    gone = here.service.ledger.spent(keeper.device_account, "epsilon", now)
+
+    def seen() -> list[str]:
+        own = [get(here, path, watcher).text for path in ("/v1/me", "/v1/areas", "/v1/budgets", "/v1/certificate", "/v1/apps")]
+        lines = STRANGER.get(here.address + "/metrics").text.splitlines()
+        page = [line for line in lines if not line.startswith(("gazeveil_tracker", "gazeveil_push", "gazeveil_connections", "gazeveil_wrong"))]
+        with here.talk(watcher) as talk:
+            refused = talk.subscribe(what="samples", mechanism="kaleido-uniform:epsilon=1,w=50,r_deg=5")
+        return [*own, "\n".join(page), str(refused)]
+
+    try:
+        keeper.set_policy(replace(before_policy, device=DeviceLimits(epsilon=gone + Fraction(1, 2))))
+        with here.talk(busy) as talk, here.tracker() as tracker:
+            quiet = seen()
+            keeper.set_policy(replace(before_policy, device=DeviceLimits(epsilon=gone + Fraction(7, 2))))
+            assert talk.subscribe(what="samples", mechanism="kaleido-uniform:epsilon=1,w=10,r_deg=5")["type"] == "subscribed"
+            tracker.send(np.full(100, 180.0), 90.0)
+            ended = talk.until("ended")
+            assert here.service.ledger.spent(keeper.device_account, "epsilon", now) == gone + 3
+            assert seen() == quiet
+            assert (ended["code"], ended["reason"]) == ("budget", NOT_NOW)
+    finally:
+        keeper.set_policy(before_policy)
 
 
 # --- tokens ---------------------------------------------------------------------------------------------------------------------------------

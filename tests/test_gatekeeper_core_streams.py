@@ -15,7 +15,7 @@ import gazeveil
 from gazeveil.gatekeeper import Denied, Ledger, LedgerError
 from gazeveil.gatekeeper.ledger import Charge
 from gazeveil.gatekeeper.pool import every_of
-from gazeveil.gatekeeper.streams import cost_of
+from gazeveil.gatekeeper.till import cost_of
 from gazeveil.gaze.geometry import Sphere
 from wearers import grant, keeper, looks
 
@@ -378,18 +378,21 @@ def test_leaving_and_coming_back_goes_on_with_the_same_session() -> None:
 
 
 def test_what_samples_cost() -> None:
+    one = Fraction(1)
     kaleido = gazeveil.mechanism(KALEIDO).promise(100.0, Sphere())  # type: ignore[attr-defined]
-    assert [cost_of(kaleido, n)[1] for n in (1, 20, 21, 40)] == [Fraction(1, 2), Fraction(1, 2), 1, 1]
+    assert [cost_of(kaleido, n, one)[1] for n in (1, 20, 21, 40)] == [Fraction(1, 2), Fraction(1, 2), 1, 1]
+    assert [cost_of(kaleido, 20, Fraction(r))[1] for r in ("1/1000", "2", "2.001", "7")] == [Fraction(1, 2), Fraction(1, 2), 1, 2], "in steps of its own r"
     gaussian = gazeveil.mechanism("gaussian:sigma_deg=2").promise(100.0, Sphere())  # type: ignore[attr-defined]
-    assert cost_of(gaussian, 120) == ("rho", 2 * gaussian.numbers["rho"])
+    assert cost_of(gaussian, 120, one) == ("rho", 2 * gaussian.numbers["rho"])
+    assert float(cost_of(gaussian, 120, 3 * one)[1]) == pytest.approx(9 * float(cost_of(gaussian, 120, one)[1]), rel=0.01)
     published = gazeveil.mechanism("kaleido:epsilon=1,w=20,r_deg=2,reading=published").promise(100.0, Sphere())  # type: ignore[attr-defined]
     assert published.status != "proved"
-    assert cost_of(published, 7) == ("samples", 7)
+    assert cost_of(published, 7, one) == ("samples", 7)
     from gazeveil.privacy.guarantee import Change, Guarantee, Loss
     from gazeveil.privacy.promise.privacy_map import UnitMap
 
     with pytest.raises(Denied):
-        cost_of(Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure(1)), Change.person(), mechanism="m"), 5)
+        cost_of(Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure(1)), Change.person(), mechanism="m"), 5, one)
 
 
 def test_the_thread_of_the_ledger_ends_with_the_gatekeeper() -> None:

@@ -153,7 +153,10 @@ def test_stream_mechanisms_release_what_their_sessions_release(cohort: gazeveil.
         np.testing.assert_array_equal(got, getattr(release.data, wanted))
     assert all(len(a) <= 1 for a in mechanism.open(recording.rate_hz).push(0, 1.0, 2.0, True))  # type: ignore[attr-defined]
     assert isinstance(mechanism.release(cohort, seed=3).data, gazeveil.Cohort)
-    # What promises nothing proves nothing.
+    # A promise is a map from a stated change to a loss; what promises nothing proves nothing.
+    if release.guarantee.definition != "none":
+        own = mechanism.release(recording).guarantee
+        assert own.map(gazeveil.Change.person(move_deg=1)).amount >= own.map(gazeveil.Change.sample(move_deg=1)).amount > 0
     assert release.guarantee.status == ("empirical" if release.guarantee.definition == "none" else "claimed")
     assert str(release.guarantee)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, norm
 
 from gazeveil import Screen, Sphere
-from gazeveil.errors import GazeveilError
+from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.privacy.noise.rng import TestStream, Words
 from gazeveil.privacy.stream.graded import LAWS, Graded, GradedSession
 from gazeveil.privacy.stream.graded_noise import around, changed, pieces
@@ -314,3 +314,44 @@ def test_a_coalition_is_promised_what_its_finest_view_is(law: str) -> None:
     assert Graded(law, (1,)).open(100.0, seed=1).guarantee(1).status == "claimed"
     words = "floating point" if law == "planar-laplace" else "whole numbers"
     assert words in str(session.guarantee(1))
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_levels_nobody_needs_are_forgotten_and_the_rest_goes_on_with_the_same_law(law: str) -> None:
+    session = Graded(law, (), bits=10).open(100.0, seed=3, remember=4000)
+    t = np.arange(4000) * 10_000_000
+    assert session.push(t[:5], np.full(5, 180.0), np.full(5, 90.0)) == {}
+    for level in (4, 1, 2, 3):
+        session.declare(level)
+    n = 300  # in the middle of a block of noise
+    before = session.push(t[5:n], np.full(n - 5, 180.0), np.full(n - 5, 90.0))
+    session.keep_only(1, 3)
+    after = session.push(t[n:], np.full(4000 - n, 180.0), np.full(4000 - n, 90.0))
+    assert tuple(sorted(after)) == session.levels == (1, 3)
+    assert (np.diff(np.concatenate((before[Fraction(1)][0], after[Fraction(1)][0]))) == 10_000_000).all(), "the clock goes on"
+    fine, coarse = (after[Fraction(level)][1] - 180.0 for level in (1, 3))
+    shape = 1.0 if law == "gaussian" else 2.0  # variance of the law over its squared scale
+    assert np.var(fine) == pytest.approx(shape, rel=0.15)
+    assert np.var(coarse - fine) == pytest.approx(8 * shape, rel=0.2), "a coarser view of the same noise"
+    again = session.view(1, n, 4000 - n)
+    np.testing.assert_array_equal(again[0], after[Fraction(1)][1])
+    with pytest.raises(ParameterError, match="remembered: samples 300 to 3999"):
+        session.view(1, n - 1, 2)
+    with pytest.raises(ParameterError, match="declared level: 1, 3"):
+        session.keep_only(1, 2)
+    session.declare(2)
+    assert session.levels == (1, 2, 3)
+
+
+def test_a_session_without_levels_needs_its_grid() -> None:
+    with pytest.raises(ParameterError, match="at least one scale"):
+        Graded("gaussian", ())
+    with pytest.raises(ParameterError, match="at least one scale"):
+        Graded("planar-laplace", (), bits=10)
+    for bits in (4, 21, True, "10"):
+        with pytest.raises(ParameterError, match="bits"):
+            Graded("gaussian", (), bits=bits)  # type: ignore[arg-type]
+    session = Graded("gaussian", (), bits=10).open(100.0)
+    with pytest.raises(ParameterError, match="no level is declared"):
+        session.guarantee()
+    assert session.guarantee(2).numbers["rho"] > 0, "known before the level is"

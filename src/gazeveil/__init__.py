@@ -19,14 +19,20 @@ if TYPE_CHECKING:
     from gazeveil.gaze.simulate import simulate
     from gazeveil.io.registry import read
     from gazeveil.privacy.audit.run import audit
+    from gazeveil.privacy.guarantee import Guarantee
+    from gazeveil.privacy.promise.change import Change
+    from gazeveil.privacy.promise.loss import Loss
     from gazeveil.privacy.registry import mechanism, mechanisms
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Change": "gazeveil.privacy.promise.change",
     "Cohort": "gazeveil.gaze.cohort",
     "Events": "gazeveil.gaze.events",
     "FeatureTable": "gazeveil.features",
+    "Guarantee": "gazeveil.privacy.guarantee",
+    "Loss": "gazeveil.privacy.promise.loss",
     "Recording": "gazeveil.gaze.recording",
     "Screen": "gazeveil.gaze.geometry",
     "Sphere": "gazeveil.gaze.geometry",
@@ -42,9 +48,12 @@ _HOME = {
 }
 
 __all__ = [
+    "Change",
     "Cohort",
     "Events",
     "FeatureTable",
+    "Guarantee",
+    "Loss",
     "Recording",
     "Screen",
     "Sphere",

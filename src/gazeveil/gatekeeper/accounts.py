@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from gazeveil import checks
-from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gatekeeper.errors import OverBudget
 from gazeveil.privacy.exactly import exact, shown
 
 DAY_NS = 86_400_000_000_000
@@ -177,7 +177,7 @@ def taken_from(head: Head | None, key: tuple[str, str], amount: Fraction, now_ns
     """The head with an amount taken, and the amount as recorded."""
     account, currency = key
     if head is None:
-        raise Denied(code="budget", reason=f"The account {account} has no budget in {currency}.")
+        raise OverBudget(account, f"The account {account} has no budget in {currency}.")
     now = head.at(now_ns)
     total = now.total + amount
     if total.denominator > _WIDEST:
@@ -186,7 +186,7 @@ def taken_from(head: Head | None, key: tuple[str, str], amount: Fraction, now_ns
         left = max(Fraction(0), now.most - now.total)
         per = {"day": "today", "session": "in this session", "ever": "in all"}[now.per]
         rest = f"{shown(left, down=True)} {currency} of {shown(now.most)} is left {per}, and this costs {shown(amount)}"
-        raise Denied(code="budget", reason=f"The budget does not suffice: {rest}.")
+        raise OverBudget(account, f"The budget does not suffice: {rest}.")
     return now._replace(total=total), total - now.total
 
 

@@ -266,12 +266,11 @@ class App:
         with room.lock:
             base, view = room.pool.find(made, every)
             owed = base.owed(view)
-        room.till.pay(f"first lease of {made.name}", owed, [(self.name, view.cost)])
+        room.till.pay(f"first lease of {made.name}", owed, [(self.name, base.priced(view))])
         with room.lock:
             stream = PrivateStream(next(room.numbers), self.name, room.leave, str(made), view.guarantee, base.rate_hz / made.stride / view.every)
+            room.pool.sit(base, Seat(self.name, callback, stream, view), owed[1])
             room.enter(stream, request)
-            seat = Seat(self.name, callback, stream, view)
-            room.pool.sit(base, seat, owed[1])
             room.review()  # the policy may have changed while the ledger wrote
             if room.closed:
                 stream.end("The Gatekeeper is closed.", "closed")

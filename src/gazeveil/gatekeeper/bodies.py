@@ -246,6 +246,7 @@ class MeAnswer(Answer):
     level: LevelAnswer
     space: SpaceAnswer
     rate_hz: float
+    charged_r_deg: str
     asked: bool
 
 
@@ -296,6 +297,7 @@ class DeviceAnswer(Answer):
     level: LevelAnswer
     space: SpaceAnswer
     rate_hz: float
+    charged_r_deg: str
     tracker: TrackerAnswer
     presets: list[PresetAnswer]
     apps: list[AppAnswer]

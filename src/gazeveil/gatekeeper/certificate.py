@@ -97,6 +97,7 @@ def certificate_text(figures: dict[str, Any]) -> str:
         f"No app sees places finer than {level['resolution_deg']:g} degrees or times finer than {level['tick_ms']} ms, but through a granted mechanism."
         f" Areas are at least {level['least_side_deg']:g} degrees wide and high; tiles are {level['tiles'][0]} by {level['tiles'][1]}.",
         "Raw samples, pupils, velocities and the tracker's own timing are never given.",
+        f"Streams of samples are charged for gaze that was anywhere within {figures['charged_r_deg']} degrees of where it was, whatever an app writes.",
         *_budget_lines("The device", figures["budgets"]),
     ]
     for app in figures["apps"]:

@@ -33,8 +33,8 @@ from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.level import Level, level_of
 from gazeveil.gatekeeper.looking import Looker, Told
 from gazeveil.gatekeeper.room import Room
-from gazeveil.gatekeeper.streams import account_of
 from gazeveil.gatekeeper.subscription import Subscription
+from gazeveil.gatekeeper.till import account_of
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.exactly import Number
 from gazeveil.privacy.stream.session import Samples
@@ -282,6 +282,7 @@ class Gatekeeper:
         room = self._room
         with room.lock:
             room.policy = policy
+            room.pool.charge_at(policy.device.r_deg)
             if not policy.consent:
                 self._looker.reset()
                 self._pending.clear()

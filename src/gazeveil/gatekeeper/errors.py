@@ -4,6 +4,7 @@
 
     GazeveilError
     ├── Denied        an app may not have what it asked for: `code` is a word for programs, `reason` a sentence for people
+    │   └── OverBudget  an account of the ledger has too little left; the reason says how much, so it is for the account's own reader
     └── LedgerError   the ledger or the audit log cannot be written: nothing leaves
 
 A refusal never contains gaze, and never tells what is missing from what belongs to another app: both are "unknown".
@@ -44,6 +45,25 @@ class Denied(GazeveilError):  # noqa: N818  (a denial is an answer, not a failur
     def __reduce__(self) -> tuple[type[Denied], tuple[str, str]]:
         # The default reduction would pass the sentence as the code.
         return Denied, (self.code, self.reason)
+
+
+class OverBudget(Denied):
+    """An account of the ledger has too little left.
+
+    Parameters
+    ----------
+    account : str
+        Which one.
+    reason : str
+        One sentence, with what is left.
+    """
+
+    def __init__(self, account: str, reason: str) -> None:
+        super().__init__("budget", reason)
+        self.account = account
+
+    def __reduce__(self) -> tuple[type[OverBudget], tuple[str, str]]:
+        return OverBudget, (self.account, self.reason)
 
 
 class LedgerError(GazeveilError):

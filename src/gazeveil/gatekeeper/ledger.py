@@ -194,17 +194,20 @@ class Ledger:
             nonlocal first
             hopeful, first = first, False
             heads = rows.heads_of(connection, keys)
+            found: dict[tuple[str, str], tuple[Head, Fraction]] = {}
+            denied: Denied | None = None
             try:
-                taken = [taken_from(heads.get(key), key, wanted[key], now_ns) for key in keys]
-                denied = None
+                for key, amount in wanted.items():  # in the order of the charges: the first that does not suffice is the reason
+                    found[key] = taken_from(heads.get(key), key, amount, now_ns)
             except Denied as error:
-                taken, denied = [], error
+                denied = error
             # Most ids are new, and the index finds those that are not: then this runs once more, and looks.
             opened = [] if hopeful and denied is None else rows.opening(connection, request_id)
             if opened:
                 return self._again(connection, request_id, opened, wanted, hold_ns is None, now_ns)
             if denied is not None:
                 raise denied
+            taken = [found[key] for key in keys]
             charged = tuple(Charge(head.account, head.currency, amount) for head, amount in taken)
             expires = None if hold_ns is None else max(head.seen_ns for head, _ in taken) + hold_ns
             rows.append(connection, request_id, 0, "charge" if hold_ns is None else "reserve", taken, why, now_ns, expires)

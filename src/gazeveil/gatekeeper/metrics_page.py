@@ -1,8 +1,8 @@
 """Counters for Prometheus at `/metrics`: how the service does, nothing about where anybody looks.
 
 The page is open, so nothing on it may depend on gaze: no app's name, no number of events, no message that was sent because an eye moved, and no
-request, because an app may ask when it was told of a look. Samples of private streams are counted, because their number follows from the clock alone.
-With the owner's token the page also holds what others must not see.
+request, because an app may ask when it was told of a look. Nor may it tell an app what others were given, since the device's budget goes down
+with that: subscriptions and samples sent are for the owner. With the owner's token the page also holds what others must not see.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Metrics:
         self.events_dropped = Counter("gazeveil_events_dropped", "Events dropped for slow readers", registry=self.owners)
         self.guesses = Counter("gazeveil_wrong_tokens", "Tokens that were wrong", registry=r)
         self.connections = Gauge("gazeveil_connections", "Open WebSockets", ["kind"], registry=r)
-        self.subscriptions = Gauge("gazeveil_subscriptions", "Open subscriptions", registry=r)
-        self.sent = Counter("gazeveil_samples_sent", "Protected samples sent", registry=r)
-        self.dropped = Counter("gazeveil_samples_dropped", "Protected samples dropped for slow readers", registry=r)
+        self.subscriptions = Gauge("gazeveil_subscriptions", "Open subscriptions", registry=self.owners)
+        self.sent = Counter("gazeveil_samples_sent", "Protected samples sent", registry=self.owners)
+        self.dropped = Counter("gazeveil_samples_dropped", "Protected samples dropped for slow readers", registry=self.owners)
         self.tracker_samples = Counter("gazeveil_tracker_samples", "Samples that came from the tracker", registry=r)
         self.tracker_lost = Counter("gazeveil_tracker_lost", "Times the tracker vanished", registry=r)
         self.tracker_bad = Counter("gazeveil_tracker_malformed", "Messages of the tracker that could not be read", registry=r)

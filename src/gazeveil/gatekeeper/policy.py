@@ -142,17 +142,22 @@ class DeviceLimits:
         Limits by currency.
     per : str
         The period.
+    r_deg : Fraction
+        What streams of samples are charged for, whatever r an app writes into a mechanism: every sample moves by at most so many degrees, along
+        x and y together. It is public, and the same for all apps, so that what they spend is about one thing.
     """
 
     epsilon: Fraction | None = None
     rho: Fraction | None = None
     per: str = "day"
+    r_deg: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "rho"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else exact("DeviceLimits", name, value, least=0))
         checks.one_of("DeviceLimits", "per", self.per, PERIODS)
+        object.__setattr__(self, "r_deg", exact("DeviceLimits", "r_deg", self.r_deg, above=0))
 
 
 @dataclass(frozen=True)

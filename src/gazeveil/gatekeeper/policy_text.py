@@ -30,7 +30,7 @@ LONGEST = 1_000_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOP = ("version", "consent", "device", "apps")
-_DEVICE = ("epsilon", "rho", "per")
+_DEVICE = ("epsilon", "rho", "per", "r_deg")
 _GRANT = ("preset", "scopes", "mechanisms", "areas", "calls_per_minute", "streams", "most_hz", "budgets", "per", "expires", "expires_ns", "origins", "revoked")
 _RULE = ("name", "parameters", "unproved")
 

@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.errors import Denied
-from gazeveil.gatekeeper.streams import MOST_BASES, Base, GradedBase, Seat, Till, View
+from gazeveil.gatekeeper.streams import MOST_BASES, Base, GradedBase, Seat, View
 from gazeveil.gatekeeper.subscription import Subscription
+from gazeveil.gatekeeper.till import Till
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy import registry
 from gazeveil.privacy.stream.gaussian import Gaussian
 from gazeveil.privacy.stream.session import Samples, StreamMechanism
+
+#: Where all Gaussian streams are; no mechanism's text is like it.
+_GRADED = ("gaussian, graded", 1)
 
 
 def mechanism_of(text: str) -> StreamMechanism:
@@ -51,12 +55,14 @@ class Pool:
         What the degrees mean.
     till : Till
         Where leases are paid.
+    r_deg : Fraction
+        How far samples move in the change that all leases are charged for, in degrees.
     seed : int, optional
         A test stream.
     """
 
-    def __init__(self, rate_hz: float, space: Space, till: Till, seed: int | None) -> None:
-        self.rate_hz, self.space, self.till, self._seed = rate_hz, space, till, seed
+    def __init__(self, rate_hz: float, space: Space, till: Till, r_deg: Fraction, seed: int | None) -> None:
+        self.rate_hz, self.space, self.till, self._r_deg, self._seed = rate_hz, space, till, r_deg, seed
         self._bases: dict[tuple[str, int], Base] = {}
         self._seats: dict[Subscription, tuple[Base, Seat]] = {}
         self._active: tuple[Base, ...] = ()
@@ -70,43 +76,64 @@ class Pool:
         """Bases that somebody sits at."""
         return self._active
 
-    def find(self, mechanism: StreamMechanism, every: int) -> tuple[Base, View]:
-        """The base and the view for a mechanism; a new base if there is none."""
-        if isinstance(mechanism, Gaussian) and mechanism.reading == "corrected":
-            for base in self._bases.values():
-                if isinstance(base, GradedBase):
-                    try:
-                        return base, base.view_of(mechanism, every)
-                    except ParameterError:
-                        continue  # finer than that session can carry, or one too many
-            made: Base = self._add((f"graded gaussian {self._made}", 1), GradedBase, mechanism)
-        else:
-            key = (str(mechanism), every)
-            made = self._bases[key] if key in self._bases else self._add(key, Base, mechanism)
-        return made, made.view_of(mechanism, every)
+    def charge_at(self, r_deg: Fraction) -> None:
+        """Charge further leases of all streams for moves by so many degrees."""
+        self._r_deg = r_deg
+        for base in self._bases.values():
+            base.charge_at(r_deg)
 
-    def _add(self, key: tuple[str, int], kind: type[Base], mechanism: StreamMechanism) -> Base:
-        if len(self._bases) >= MOST_BASES:
-            idle = [(base.idle_since, k) for k, base in self._bases.items() if not base.seats]
-            if not idle:
+    def find(self, mechanism: StreamMechanism, every: int) -> tuple[Base, View]:
+        """The base and the view for a mechanism. A base that is new is kept only when somebody sits at it, so that who is refused changes nothing.
+
+        Raises
+        ------
+        Denied
+            Where the device gives as many different streams as it can.
+        """
+        graded = isinstance(mechanism, Gaussian) and mechanism.reading == "corrected"
+        key = _GRADED if graded else (str(mechanism), every)
+        base = self._bases.get(key)
+        if base is None:
+            if len(self._bases) >= MOST_BASES and self._idlest() is None:
                 raise Denied("rate", f"This device already gives {MOST_BASES} different streams. Ask for a mechanism that another app uses.")
-            del self._bases[min(idle)[1]]
+            base = self._made_for(key, GradedBase if graded else Base, mechanism)
+        return base, base.view_of(mechanism, every)
+
+    def _idlest(self) -> tuple[str, int] | None:
+        """The base that may make room. The graded one never does: of two of them each would have noise of its own."""
+        idle = [(base.idle_since, key) for key, base in self._bases.items() if not base.seats and key != _GRADED]
+        return min(idle)[1] if idle else None
+
+    def _made_for(self, key: tuple[str, int], kind: type[Base], mechanism: StreamMechanism) -> Base:
         # Streams of one device never share noise, also in tests.
         seed = None if self._seed is None else self._seed + 7919 * self._made
         self._made += 1
         try:
-            base = kind(mechanism, self.rate_hz, key[1], self.space, self.till, seed)
+            base = kind(mechanism, self.rate_hz, key[1], self.space, self.till, self._r_deg, seed)
         except ParameterError as error:
             raise Denied("parameter", " ".join(str(error).split())[:300]) from None
         base.key = key
-        self._bases[key] = base
         return base
 
     def sit(self, base: Base, seat: Seat, paid: Fraction) -> None:
-        """Take a seat that is paid for, with what the device paid for it."""
-        base.sit(seat, paid)
-        self._bases[base.key] = base  # it may have had to make room while its first lease was paid
-        self._seats[seat.subscription] = (base, seat)
+        """Take a seat that is paid for, with what the device paid for it.
+
+        Raises
+        ------
+        Denied
+            Where there is no room for it any more.
+        """
+        # While it was paid for, somebody else may have come first with the same mechanism, or the base may have made room.
+        there = self._bases.get(base.key)
+        if there is None:
+            base.charge_at(self._r_deg)
+        (there or base).sit(seat, paid)
+        if there is None:
+            idlest = self._idlest() if len(self._bases) >= MOST_BASES else None
+            if idlest is not None:
+                del self._bases[idlest]
+            self._bases[base.key] = base
+        self._seats[seat.subscription] = (there or base, seat)
         self._active = tuple(b for b in self._bases.values() if b.seats)
 
     def leave(self, subscription: Subscription) -> None:

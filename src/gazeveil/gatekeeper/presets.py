@@ -3,8 +3,8 @@
 Platforms know two levels: Android XR has the permissions EYE_TRACKING_COARSE and EYE_TRACKING_FINE, and none says what coarse removes.
 A preset says it in a sentence, and names the level that an app of its kind asks for there.
 
-Budgets of streams are times of use. (epsilon, w, r)-privacy speaks of one window of w samples, so the ledger charges epsilon for each w
-samples; 3600 windows of 60 samples are one hour at 60 Hz.
+Budgets of streams are times of use, at the device's default charge for gaze that moves by one degree. (epsilon, w, r)-privacy with an r of a degree
+or more speaks of one window of w samples, so the ledger charges epsilon for each w samples; 3600 windows of 60 samples are one hour at 60 Hz.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _RESEARCH = Preset(
         MechanismRule("kaleido", {"epsilon": ("<=", 4), "w": (">=", 30), "r_deg": (">=", 1), "h": ("any", None), "l_thresh_deg": ("any", None)}),
         MechanismRule("kaleido-uniform", {"epsilon": ("<=", 4), "w": (">=", 30), "r_deg": (">=", 1)}),
         MechanismRule("gaussian", {"sigma_deg": (">=", 1), "r_deg": ("any", None), "w": ("any", None)}),
-        MechanismRule("gaussian-fixation", {"sigma_deg": (">=", 1), "changes": ("any", None)}),
+        MechanismRule("gaussian-fixation", {"sigma_deg": (">=", 1)}),  # on the clock: `changes="detected"` promises nothing
         MechanismRule("temporal", {"K": (">=", 2), "hold": ("any", None)}, unproved=True),
         MechanismRule("spatial", {"L": ("<=", 256), "steps": ("any", None)}, unproved=True),
     ),

@@ -10,7 +10,7 @@ import itertools
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,10 @@ from gazeveil.gatekeeper.metrics import Watched
 from gazeveil.gatekeeper.policy import Policy, Request, decide
 from gazeveil.gatekeeper.pool import Pool, mechanism_of
 from gazeveil.gatekeeper.sheet import LENGTH, Entry, SeenEvent, Sheet
-from gazeveil.gatekeeper.streams import Seat, Till, account_of
+from gazeveil.gatekeeper.streams import Seat
 from gazeveil.gatekeeper.subscription import Subscription
 from gazeveil.gatekeeper.tiles import Tiles
+from gazeveil.gatekeeper.till import Till, account_of
 from gazeveil.gaze.geometry import Space
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Room:
         self.counters = counters
         self.tiles = Tiles(space, level)
         self.till = Till(ledger, clock_ns, device, secrets.token_hex(8))
-        self.pool = Pool(rate_hz, space, self.till, seed)
+        self.pool = Pool(rate_hz, space, self.till, policy.device.r_deg, seed)
         self.tile_stream = None if tile_stream is None else mechanism_of(tile_stream)
         self._tile_place: tuple[float, float] | None = None
         self._tile_seat: Subscription | None = None
@@ -313,10 +314,9 @@ class Room:
                 return
             base, view = self.pool.find(self.tile_stream, 1)
             owed = base.owed(view)
-            free = replace(view, cost=(view.cost[0], Fraction(0)))
             self.till.pay("tile", owed, ())
             seat = Subscription(next(self.numbers), "", self.leave)
-            self.pool.sit(base, Seat("", self._tile_samples, seat, free), owed[1])
+            self.pool.sit(base, Seat("", self._tile_samples, seat, view, pays=False), owed[1])
             self._tile_seat = seat
         seat.on_end(self._tile_ended)
 

@@ -130,7 +130,7 @@ def _add_open_pages(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", tags=["open"], response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **_CLOSED})
     def metrics_page(request: Request, credentials: api.Credentials) -> Response:
-        """Counters for Prometheus; nothing on the open page depends on gaze. With an owner's token it also counts requests, refusals and events."""
+        """Counters for Prometheus; nothing on the open page depends on gaze. With an owner's token it also counts what apps asked and got."""
         if not service.settings.open_metrics and credentials is None:
             raise Refused(403, "closed", "The metrics are not open. Use an owner's token, or set GAZEVEIL_OPEN_METRICS to true.")
         if credentials is not None and service.caller(credentials.credentials, address(request.scope)).role != "owner":

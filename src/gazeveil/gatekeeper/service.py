@@ -32,7 +32,7 @@ from gazeveil.gatekeeper.metrics_page import Metrics
 from gazeveil.gatekeeper.policy import Grant, Policy
 from gazeveil.gatekeeper.presets import PRESETS
 from gazeveil.gatekeeper.settings import Settings
-from gazeveil.gatekeeper.streams import account_of
+from gazeveil.gatekeeper.till import account_of
 from gazeveil.gatekeeper.tokens import Tokens
 from gazeveil.gatekeeper.trackers import Tracker, open_tracker
 from gazeveil.gaze.geometry import Sphere
@@ -386,6 +386,7 @@ class Service:
             },
             "space": {"kind": "sphere" if isinstance(space, Sphere) else "screen", "width_deg": space.width_deg, "height_deg": space.height_deg},
             "rate_hz": self.keeper.rate_hz,
+            "charged_r_deg": str(self.policy.device.r_deg),
         }
 
     def state(self, app: str) -> str:
@@ -420,7 +421,10 @@ class Service:
         }
 
     def budgets(self, app: str | None) -> list[dict[str, Any]]:
-        """Budgets of an app, or of the device where none is named; currencies without limit and without spending are left out."""
+        """Budgets of an app, or of the device where none is named; currencies without limit and without spending are left out.
+
+        An app is shown its own alone: what is left of the device's tells it what other apps did.
+        """
         now = time.time_ns()
         if app is None:
             account, limits, per = self.settings.device, {"epsilon": self.policy.device.epsilon, "rho": self.policy.device.rho}, self.policy.device.per

@@ -1,40 +1,37 @@
-"""Shared protected streams and what they cost.
+"""Shared protected streams, paid for in leases.
 
 Apps that ask for the same mechanism get the same bytes: one :class:`Base` for each normal form of the registry's text. All `gaussian`
 streams are views of one graded session (:mod:`gazeveil.privacy.stream.graded`), whatever their sigma: a coarser view is the finer one plus
 noise of its own, so a coalition learns what its finest view tells. A base of another mechanism is a further release about the same gaze and
 is charged to the device in full.
 
-Nothing leaves before its charge is durable. Samples are paid for in leases: a promise about windows of w samples is leased w samples at a
-time, the graded streams and those that promise nothing a second at a time. One transaction pays the device once and every app for itself.
+Nothing leaves before its charge is durable. Samples are paid for in leases: where a promise has one budget for windows of w samples, w samples
+at a time, all others a second at a time. What a lease costs is fixed by the device (:mod:`gazeveil.gatekeeper.till`), whatever change an app
+wrote into its mechanism. One transaction pays the device once and every app for itself.
 The next lease is asked for on a thread of its own when half of the current one is used; a stream that has used up its lease waits for the
 answer at most :data:`PATIENCE_S` and then ends. A crash loses the rest of a lease: too much may be charged, too little never.
 """
 
 from __future__ import annotations
 
-import copy
-import itertools
 import math
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from gazeveil import checks
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.subscription import Subscription
+from gazeveil.gatekeeper.till import Cost, Till, charged_change, cost_of, lease_samples
 from gazeveil.gaze.geometry import Space
-from gazeveil.privacy.guarantee import Guarantee
-from gazeveil.privacy.stream.gaussian import Gaussian
+from gazeveil.privacy.exactly import shown
+from gazeveil.privacy.guarantee import Change, Guarantee
+from gazeveil.privacy.stream.gaussian import GRID_BITS, Gaussian
 from gazeveil.privacy.stream.graded import Graded, GradedSession
 from gazeveil.privacy.stream.session import Samples, Session, StreamMechanism
-
-if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger import Ledger
 
 #: Seconds a stream without a lease waits for the ledger.
 PATIENCE_S = 2.0
@@ -42,40 +39,14 @@ PATIENCE_S = 2.0
 #: Bases that are kept; the one idle for longest makes room.
 MOST_BASES = 64
 
-#: Different amounts of Gaussian noise in one graded session: each is drawn for every sample.
+#: Different amounts of Gaussian noise at a time: each is drawn for every sample.
 MOST_VIEWS = 8
 
-#: Currency and amount.
-Cost: TypeAlias = tuple[str, Fraction]
+#: A Gaussian stream's sigma is rounded up to a multiple of this, in degrees: levels of one graded session must not lie nearer to each other,
+#: and none can be finer.
+SIGMA_STEP_DEG = Fraction(1, 64)
 
 Deliver: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
-
-
-def cost_of(promise: Guarantee, samples: int) -> Cost:
-    """What that many samples of a stream cost.
-
-    A promise about windows of w samples costs its epsilon (or rho) for every w samples begun: whatever windows lie across them, by basic
-    composition. What is not proved costs no epsilon; its samples are counted.
-
-    Examples
-    --------
-    >>> from gazeveil.gaze.geometry import Sphere
-    >>> from gazeveil.privacy.registry import mechanism
-    >>> cost_of(mechanism("kaleido:epsilon=1/2,w=60,r_deg=2").promise(120.0, Sphere()), 90)
-    ('epsilon', Fraction(1, 1))
-    """
-    if promise.definition == "none" or promise.status != "proved":
-        return "samples", Fraction(samples)
-    currency = "rho" if "rho" in promise.numbers else "epsilon"
-    w = promise.numbers.get("w_samples", Fraction(1) if promise.unit == "sample" else None)
-    if currency not in promise.numbers or w is None:
-        raise Denied("mechanism", f"The promise of {promise.mechanism} cannot be added up over an endless stream.")
-    return currency, promise.numbers[currency] * math.ceil(samples / w)
-
-
-def lease_samples(promise: Guarantee, rate_hz: float) -> int:
-    """How many samples one lease is for."""
-    return int(promise.numbers.get("w_samples", Fraction(max(1, math.ceil(rate_hz)))))
 
 
 @dataclass(frozen=True)
@@ -86,18 +57,14 @@ class View:
     ----------
     guarantee : Guarantee
         What it promises.
-    cost : (str, Fraction)
-        Of one lease, for the app.
-    scale_deg, r_deg : Fraction, optional
-        Of a graded view: its noise, and how far a sample moves in its promise.
+    scale_deg : Fraction, optional
+        Of a graded view: its noise.
     every : int
         Of a graded view: every how many samples of the base it gets.
     """
 
     guarantee: Guarantee
-    cost: Cost
     scale_deg: Fraction | None = None
-    r_deg: Fraction | None = None
     every: int = 1
 
 
@@ -114,18 +81,16 @@ class Seat:
     subscription : Subscription
         Ends with the seat.
     view : View
-        What it gets and what that costs.
+        What it gets.
+    pays : bool
+        False for the device's own seats, which its account alone pays for.
     """
 
     app: str
     deliver: Deliver
     subscription: Subscription
     view: View
-
-    @property
-    def cost(self) -> Cost:
-        """Of one lease, for the app."""
-        return self.view.cost
+    pays: bool = True
 
 
 @dataclass
@@ -135,53 +100,6 @@ class _Lease:
     paid: set[Seat]
     refused: dict[Seat, Denied] = field(default_factory=dict)
     device: Fraction = Fraction(0)
-
-
-class Till:
-    """Where leases are paid.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Durable when `charge` returns.
-    clock_ns : callable
-        Wall clock.
-    device : str
-        The device's account.
-    session : str
-        Makes request ids unique.
-    """
-
-    def __init__(self, ledger: Ledger, clock_ns: Callable[[], int], device: str, session: str) -> None:
-        self._ledger, self._clock_ns, self._device, self._session = ledger, clock_ns, device, session
-        self._numbers = itertools.count(1)
-        self._worker: ThreadPoolExecutor | None = None
-
-    def pay(self, why: str, device: Cost | None, apps: Iterable[tuple[str, Cost]]) -> None:
-        """Charge the device and apps, all or none; raises Denied or LedgerError with nothing spent."""
-        from gazeveil.gatekeeper.ledger import Charge
-
-        charges = [] if device is None or device[1] == 0 else [Charge(self._device, *device)]
-        charges += [Charge(account_of(app), *cost) for app, cost in apps if cost[1] > 0]
-        if charges:
-            self._ledger.charge(f"{self._session}:{next(self._numbers)}", charges, why, self._clock_ns())
-
-    def later(self, work: Callable[[], _Lease]) -> Future[_Lease]:
-        """Run on the ledger's own thread."""
-        if self._worker is None:
-            self._worker = ThreadPoolExecutor(1, thread_name_prefix="gazeveil-ledger")
-        return self._worker.submit(work)
-
-    def close(self) -> None:
-        """End the thread; what it was asked for is finished first, so that nothing half-paid stays."""
-        if self._worker is not None:
-            self._worker.shutdown(wait=True)
-            self._worker = None
-
-
-def account_of(app: str) -> str:
-    """The ledger's account of an app."""
-    return f"app:{app}"
 
 
 class Base:
@@ -199,11 +117,15 @@ class Base:
         What the degrees mean.
     till : Till
         Where it pays.
+    r_deg : Fraction
+        How far samples move in the change that leases are charged for, in degrees.
     seed : int, optional
         A test stream.
     """
 
-    def __init__(self, mechanism: StreamMechanism, rate_hz: float, every: int, space: Space, till: Till, seed: int | None) -> None:
+    currency: str
+
+    def __init__(self, mechanism: StreamMechanism, rate_hz: float, every: int, space: Space, till: Till, r_deg: Fraction, seed: int | None) -> None:
         self.mechanism, self.every, self.till = mechanism, every, till
         self.rate_hz = rate_hz / every
         self.promise = mechanism.promise(self.rate_hz, space)
@@ -211,6 +133,7 @@ class Base:
         self.idle_since = 0
         self.key = (str(mechanism), every)
         self._open(space, seed)
+        self.charge_at(r_deg)
         self._phase = 0
         self._left = 0
         self._device = Fraction(0)
@@ -219,17 +142,20 @@ class Base:
     def _open(self, space: Space, seed: int | None) -> None:
         self._session: Session | GradedSession = self.mechanism.open(self.rate_hz, space, seed)
         self.lease = lease_samples(self.promise, self.rate_hz)
-        self.currency, self._amount = cost_of(self.promise, self.lease)
 
     # What a graded base does otherwise.
 
-    def view_of(self, mechanism: StreamMechanism, every: int = 1) -> View:
-        """What an app that asks for this mechanism gets here."""
-        assert isinstance(self._session, Session)
-        return View(self._session.guarantee, (self.currency, self._amount))
+    def charge_at(self, r_deg: Fraction) -> None:
+        """Charge further leases for moves by so many degrees; known for a whole lease at once, because samples must not wait for arithmetic."""
+        self.currency, self._amount = cost_of(self.promise, self.lease, r_deg)
 
-    def device_cost(self, views: Iterable[View]) -> Fraction:
-        """What a lease costs the device while apps have these views."""
+    def view_of(self, mechanism: StreamMechanism, every: int = 1) -> View:
+        """What an app that asks for this mechanism gets here; nothing is kept of who asks."""
+        assert isinstance(self._session, Session)
+        return View(self._session.guarantee)
+
+    def cost(self, views: Iterable[View]) -> Fraction:
+        """What a lease costs whoever has these views together: an app, or for all seats the device."""
         return self._amount if any(True for _ in views) else Fraction(0)
 
     def _views(self) -> list[View]:
@@ -247,8 +173,12 @@ class Base:
 
     def owed(self, view: View) -> Cost:
         """What the device must pay for a new seat now: the whole lease, or what the current one does not cover."""
-        wanted = self.device_cost([*self._views(), view])
+        wanted = self.cost([*self._views(), view])
         return self.currency, wanted if self._left == 0 else max(Fraction(0), wanted - self._device)
+
+    def priced(self, view: View) -> Cost:
+        """What a lease of a view costs the app that has it."""
+        return self.currency, self.cost([view])
 
     def sit(self, seat: Seat, paid_device: Fraction) -> None:
         """Take a seat that is paid for, with what the device paid for it."""
@@ -257,7 +187,7 @@ class Base:
             self._left, self._device = self.lease, paid_device
         else:
             self._device += paid_device
-        if self._device < self.device_cost(self._views()):
+        if self._device < self.cost(self._views()):
             # Other seats came, went or used the lease up while the ledger wrote: the next sample waits for a lease of its own.
             self._left = 0
 
@@ -297,12 +227,12 @@ class Base:
 
     def _paid(self, seats: tuple[Seat, ...]) -> _Lease:
         """Pay for a lease: together, or if that is refused one by one. Touches no state of the base."""
-        device = self.device_cost([seat.view for seat in seats])
+        device = self.cost([seat.view for seat in seats])
         why = f"lease of {self.lease} samples of {self.mechanism.name}"
         by_app: dict[str, Cost] = {}
-        for app in dict.fromkeys(seat.app for seat in seats if seat.cost[1] > 0):
+        for app in dict.fromkeys(seat.app for seat in seats if seat.pays):
             # Several seats of one app are what a coalition of them is to the device.
-            by_app[app] = (self.currency, self.device_cost([seat.view for seat in seats if seat.app == app]))
+            by_app[app] = (self.currency, self.cost([seat.view for seat in seats if seat.app == app]))
         try:
             self.till.pay(why, (self.currency, device), by_app.items())
         except Denied:
@@ -343,19 +273,19 @@ class Base:
         for seat, no in lease.refused.items():
             seat.subscription.end(no.reason, no.code)
         late = [seat for seat in self.seats if seat not in lease.paid]
-        more = self.device_cost(self._views()) - lease.device
+        more = self.cost(self._views()) - lease.device
         if late or more > 0:
             rest = self._paid_late(late, max(Fraction(0), more))
             for seat, no in rest.items():
                 seat.subscription.end(no.reason, no.code)
-        self._device = max(lease.device, self.device_cost(self._views()))
+        self._device = max(lease.device, self.cost(self._views()))
 
     def _paid_late(self, late: list[Seat], more: Fraction) -> dict[Seat, Denied]:
         refused: dict[Seat, Denied] = {}
         self.till.pay("a finer view", (self.currency, more), ())
         for seat in late:
             try:
-                self.till.pay("a lease begun late", None, [(seat.app, seat.cost)])
+                self.till.pay("a lease begun late", None, [(seat.app, self.priced(seat.view))] if seat.pays else ())
             except Denied as no:
                 refused[seat] = no
         return refused
@@ -367,48 +297,82 @@ class Base:
 
 
 class GradedBase(Base):
-    """All Gaussian streams: views of one graded session at the tracker's rate.
+    """All Gaussian streams: views of one graded session at the tracker's rate. A device has one, so that there is one noise.
 
     A bounded rate leaves samples out of the view, not out of the session: views of different rates would otherwise have noise of their own. A
     sample that goes to no view costs nothing.
+
+    A level is made known when its first lease is paid; who is refused leaves nothing behind. There are at most :data:`MOST_VIEWS`. Levels that
+    nobody sits at stay until another needs the room: then the session goes on with those in use and a new key, which is the same law, because
+    noise of different samples is independent and every sample is told from one key.
     """
 
     def _open(self, space: Space, seed: int | None) -> None:
-        assert isinstance(self.mechanism, Gaussian)
-        self._graded = Graded("gaussian", (self.mechanism.sigma_deg,), self.mechanism.r_deg).open(self.rate_hz, space, seed)
+        # A public grid: which sigmas it can carry must not depend on who came first.
+        self._graded = Graded("gaussian", (), bits=GRID_BITS).open(self.rate_hz, space, seed)
         self._session = self._graded
         self.lease = max(1, math.ceil(self.rate_hz))
-        self.currency, self._amount = "rho", Fraction(0)
+        self.currency = "rho"
         self._count = 0
 
-    def _promise(self, scale_deg: Fraction, r_deg: Fraction) -> Guarantee:
-        # The session's guarantee speaks of one r; another r of the same noise is another number, not another stream.
-        other = copy.copy(self._graded)
-        other.graded = replace(self._graded.graded, r_deg=r_deg)
-        return other.guarantee(scale_deg)
+    def charge_at(self, r_deg: Fraction) -> None:
+        """Charge further leases for moves by so many degrees."""
+        # Kept together, because the ledger's thread reads them too.
+        self._tariff: tuple[Fraction, dict[tuple[Fraction, int], Fraction]] = (r_deg, {})
+
+    def _rho(self, scale_deg: Fraction, samples: int) -> Fraction:
+        r_deg, known = self._tariff
+        if (scale_deg, samples) not in known:
+            # A test stream's promise is only claimed; it is charged all the same.
+            known[scale_deg, samples] = self._graded.guarantee(scale_deg).claimed_loss(charged_change(samples, r_deg)).amount
+        return known[scale_deg, samples]
 
     def view_of(self, mechanism: StreamMechanism, every: int = 1) -> View:
-        """Declare the view.
+        """The view, which is not there before somebody sits at it.
 
         Raises
         ------
-        ParameterError
-            For a scale finer than the session can carry, or one too many: it needs a base of its own.
+        Denied
+            Where all levels are in use: a second session would have noise of its own, and averaging the two would take noise away.
         """
         assert isinstance(mechanism, Gaussian)
-        if len(self._graded.levels) >= MOST_VIEWS and Fraction(mechanism.sigma_deg) not in self._graded.levels:
-            checks.refuse("Gatekeeper", "sigma_deg", f"one of the {MOST_VIEWS} in use", mechanism.sigma_deg)
-        scale, r = self._graded.declare(mechanism.sigma_deg), Fraction(mechanism.r_deg)
-        guarantee = self._promise(scale, r)
-        return View(guarantee, (self.currency, guarantee.numbers["rho"] * math.ceil(self.lease / every)), scale, r, every)
+        scale = -(-Fraction(mechanism.sigma_deg) // SIGMA_STEP_DEG) * SIGMA_STEP_DEG
+        self._used_with(scale)
+        # The promise of the noise, said for the change that the device charges for.
+        return View(replace(self._graded.guarantee(scale), change=Change.sample(self._tariff[0], "coordinates")), scale, every)
 
-    def device_cost(self, views: Iterable[View]) -> Fraction:
-        """The finest view in use, at the farthest r, for all samples that go to any: what a coalition of all seats learns."""
-        known = [(v.scale_deg, v.r_deg, v.every) for v in views if v.scale_deg is not None and v.r_deg is not None]
+    def _used_with(self, scale_deg: Fraction) -> set[Fraction]:
+        """The levels in use, this one among them."""
+        used = {view.scale_deg for view in self._views() if view.scale_deg is not None}
+        if scale_deg not in used and len(used) >= MOST_VIEWS:
+            there = ", ".join(shown(one) for one in sorted(used))
+            raise Denied("rate", f"This device gives Gaussian streams with {MOST_VIEWS} different sigma_deg at a time, now {there}. Ask for one of these.")
+        return used | {scale_deg}
+
+    def sit(self, seat: Seat, paid_device: Fraction) -> None:
+        """Make the level of a paid seat known, and take the seat.
+
+        Raises
+        ------
+        Denied
+            Where others took the last levels while this one was paid for; the lease is lost.
+        """
+        scale = seat.view.scale_deg
+        assert scale is not None
+        used = self._used_with(scale)
+        if scale not in self._graded.levels:
+            if len(self._graded.levels) >= MOST_VIEWS:
+                self._graded.keep_only(*(used - {scale}))
+            self._graded.declare(scale)
+        super().sit(seat, paid_device)
+
+    def cost(self, views: Iterable[View]) -> Fraction:
+        """The finest of the views, for all samples that go to any of them: what a coalition learns. Noise is independent from sample to sample."""
+        known = [(v.scale_deg, v.every) for v in views if v.scale_deg is not None]
         if not known:
             return Fraction(0)
-        samples = min(self.lease, sum(math.ceil(self.lease / every) for every in {e for _, _, e in known}))
-        return self._promise(min(s for s, _, _ in known), max(r for _, r, _ in known)).numbers["rho"] * samples
+        samples = min(self.lease, sum(math.ceil(self.lease / every) for every in {e for _, e in known}))
+        return self._rho(min(scale for scale, _ in known), samples)
 
     def _release(self, samples: Samples) -> Callable[[Seat], Samples]:
         views, first = self._graded.push(*samples), self._count

@@ -117,7 +117,8 @@ def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: st
 
 
 def _joined(names: Iterable[str]) -> str:
-    return " and ".join(dict.fromkeys(n for n in names if n))
+    several = list(dict.fromkeys(n for n in names if n))
+    return several[0] if len(several) == 1 else ", ".join(several[:-1]) + f" and {several[-1]} together" if several else ""
 
 
 def _of_people(parts: list[Guarantee]) -> Guarantee:

@@ -63,6 +63,8 @@ class Guarantee:
         :data:`~gazeveil.privacy.promise.sentence.ALIKE_WORDS`.
     mechanism : str
         Name and reading.
+    also : tuple of (str, Loss)
+        What is lost at most under a further condition, said as a clause; printed besides the promise, never in its place.
     assumptions : tuple of str
         What must be true for the promise to hold, as clauses: the public bounds, the public length.
     not_covered : tuple of str
@@ -89,6 +91,7 @@ class Guarantee:
     counts: Mapping[str, Fraction] = field(default_factory=dict)
     alike: str = "record"
     mechanism: str = ""
+    also: tuple[tuple[str, Loss], ...] = ()
     assumptions: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     status: str = "proved"
@@ -245,6 +248,7 @@ class Guarantee:
             "numbers": {k: str(v) for k, v in self.numbers.items()},
             "user": {k: str(v) for k, v in self.user.items()},
             "losses": [{"change": words, **{k: str(v) for k, v in loss.numbers().items()}} for words, _, loss in other_changes(self)],
+            "also": [{"condition": words, **{k: str(v) for k, v in loss.numbers().items()}} for words, loss in self.also],
             "mechanism": self.mechanism,
             "assumptions": list(self.assumptions),
             "not_covered": list(self.not_covered),

@@ -1,8 +1,9 @@
 """Games against releases of stream mechanisms: a cohort of unequal rates, spaces and lengths, and every change its promise has a small loss for.
 
 Everybody in the cohort has the same recordings, so one release is as many trials as there are people: each recording has noise of its own.
-Gaze lies still; the change moves it by as much as the change allows. What is released of the changed samples is judged by its mean and by how
-much nearer each new place is to one of the two places, which for Laplace noise of one scale is the likelihood ratio.
+Gaze lies still; the change moves it by as much as the change allows. What is released of the changed samples is judged by its mean along the
+move, which is best for Gaussian noise, and by how much nearer new places are to one of the two places, which for Laplace noise of one scale is
+the likelihood ratio.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -99,22 +101,24 @@ def still(person: str, kind: Kind, spot: Places, changed: slice) -> Recording:
     return Recording(person, kind.stimulus, t, x, y, space=kind.space, rate_hz=kind.rate_hz)
 
 
-def evidence(released: Recording, spot: Places, changed: slice) -> tuple[float, float]:
-    """Of the changed samples: how far they lean to the second place on average, and how much nearer to it new places are in all."""
+def evidence(released: Recording, spot: Places, changed: slice) -> tuple[float, float, float]:
+    """Of the changed samples: how much nearer they are to the second place on average and new places in all, and how far they lie along the move."""
     x, y = released.x_deg[changed], released.y_deg[changed]
     good = np.isfinite(x)
     x, y = x[good], y[good]
     if not len(x):
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     if isinstance(released.space, Sphere):
         v = released.space.vectors(x, y)
         ends = [released.space.vectors(np.array([p[0]]), np.array([p[1]]))[0] for p in (spot.before, spot.after)]
         near, far = (np.degrees(np.arccos(np.clip(v @ e, -1.0, 1.0))) for e in ends)
+        along = v @ (ends[1] - ends[0])
     else:
         near, far = (np.hypot(x - p[0], y - p[1]) for p in (spot.before, spot.after))
+        along = x
     lean = near - far
     fresh = np.concatenate(([True], (np.diff(x) != 0) | (np.diff(y) != 0)))
-    return float(lean.mean()), float(lean[fresh].sum())
+    return float(lean.mean()), float(lean[fresh].sum()), float(along.mean())
 
 
 @dataclass(frozen=True)
@@ -148,12 +152,12 @@ class CohortGame:
         return Cohort([still(person, kind, places(kind.space, self.move_deg, self.pole), some) for person, kind, some in named])
 
     def play(self, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
-        """The evidence of each person, shape (trials, 2)."""
+        """The evidence of each person, shape (trials, 3)."""
         found: list[NDArray[np.float64]] = []
         changed = {kind.stimulus: (kind, some) for kind, some in self.changed}
         for begin in range(0, trials, _PEOPLE):
             people = min(_PEOPLE, trials - begin)
-            sums = {f"p{i}": np.zeros(2) for i in range(people)}
+            sums = {f"p{i}": np.zeros(3) for i in range(people)}
             for released in self.mechanism.release(self.cohort(side, people), seed=None if seed is None else seed + 2 * begin + side).data:
                 if released.person in sums:
                     kind, some = changed[released.stimulus]
@@ -214,8 +218,11 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     if told.status != "proved" or told.losses is None:
         return
     # Recordings must be as long as the windows that the promise speaks of, which are known once there is one.
-    window = mixed_guarantee(mechanism, kinds(60)).numbers.get("w_samples", Fraction(60))
-    every = kinds(int(window))
+    taken = tuple(kind for kind in kinds(60) if _takes(mechanism, kind))
+    if not taken:
+        return
+    window = mixed_guarantee(mechanism, taken).numbers.get("w_samples", Fraction(60))
+    every = tuple(kind for kind in kinds(int(window)) if _takes(mechanism, kind))
     mixed = mixed_guarantee(mechanism, every)
     seen: set[tuple[object, ...]] = set()
     for words, change in changes(mixed):
@@ -237,6 +244,15 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     if bound is not None and near_pole.move_deg is not None:
         one = CohortGame(mechanism, every, ((every[0], slice(30, 31)),), float(near_pole.move_deg), pole=True)
         yield Game("sample", bound[0], "One sample, moved across a pole of the sphere.", one.play, delta=bound[1])
+
+
+def _takes(mechanism: StreamMechanism, kind: Kind) -> bool:
+    """Whether a mechanism takes recordings of that rate: some windows are too long for it."""
+    try:
+        mechanism.promise(kind.rate_hz, kind.space)
+    except GazeveilError:
+        return False
+    return True
 
 
 def _worst(mechanism: StreamMechanism, every: tuple[Kind, ...], change: Change) -> Kind:

@@ -18,6 +18,7 @@ from gazeveil.privacy.registry import mechanism as by_name
 
 #: Most releases per input of a game at the front door: each is a whole release.
 FRONT_TRIALS = 2000
+_FRONT_SHARE = 50
 
 # Exact losses are computed in floating point: a claim met to within this is met.
 _ROUNDING = 1e-9
@@ -46,8 +47,8 @@ def audit(
     unit : str, optional
         Another unit than the claim's: `unit="user"` shows what a claim about chunks is worth for a person.
     front_door : bool
-        Whether `release(...)` and the sentence it prints are attacked too (:mod:`gazeveil.privacy.audit.front_door`), with at most
-        :data:`FRONT_TRIALS` releases of one person per input.
+        Whether `release(...)` and the sentence it prints are attacked too (:mod:`gazeveil.privacy.audit.front_door`), each with a
+        fiftieth of the trials and at most :data:`FRONT_TRIALS`.
     progress : callable
         Told what is being done.
     """
@@ -66,7 +67,7 @@ def audit(
     doors = []
     for game in front_games(chosen):
         progress(game.words)
-        doors.append(judge(str(chosen), game, min(count, FRONT_TRIALS), sure))
+        doors.append(judge(str(chosen), game, min(max(count // _FRONT_SHARE, 100), FRONT_TRIALS), sure))
     return replace(found, refuted=found.refuted or any(d.refuted for d in doors), front_door=tuple(doors))
 
 

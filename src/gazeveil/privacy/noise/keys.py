@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -21,20 +21,14 @@ from gazeveil.errors import DataError
 from gazeveil.privacy.noise.identity import Identity
 from gazeveil.privacy.noise.rng import Source, TestStream, WordArray
 
-#: A public part of what a key is for.
-Label: TypeAlias = str | int | bytes
 
-
-def derived_key(secret: bytes, *labels: Label) -> bytes:
+def derived_key(secret: bytes, *labels: str | int) -> bytes:
     """32 bytes of BLAKE2b for what the labels say, under a secret of at most 64 bytes.
 
     Every label stands with its kind and length, so that no two sequences of labels are written alike, whatever names people have.
     """
-    digest = hashlib.blake2b(key=secret, digest_size=32)
-    for label in labels:
-        text = label if isinstance(label, bytes) else str(label).encode("utf-8", "surrogatepass")
-        digest.update(f"{type(label).__name__}:{len(text)}:".encode() + text)
-    return digest.digest()
+    text = "".join([f"{type(label).__name__}:{len(str(label))}:{label}" for label in labels])
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=secret, digest_size=32).digest()
 
 
 class MasterKey:
@@ -60,20 +54,17 @@ class MasterKey:
         """Words for what the labels say, from the first one on each time it is asked for."""
         return TestStream(self.seed, *labels) if self.seed is not None else KeyedSource(derived_key(self._key, *labels))
 
-    def bound(self, arrays: tuple[NDArray[np.generic], ...], *labels: str | int) -> Source:
-        """Words for what the labels say about these very values: the same values have the same words, other ones unrelated words.
+    def tag(self, *arrays: NDArray[np.generic]) -> str:
+        """A label for these very values: under it the same values have the same words, other ones unrelated words.
 
         A file may change between two loads, and one noise on two versions of it would tell their difference. Values are told apart by GMAC under a
-        key of their own, whose tags never leave this method: two inputs of n bytes have the same tag with probability below n / 2**130.
+        key of their own, whose tags are only ever labels of keys: two inputs of n bytes have the same one with probability below n / 2**130.
         """
-        if self.seed is not None:
-            return TestStream(self.seed, *labels)
-        tag = Cipher(algorithms.AES256(derived_key(self._key, "values", *labels)), modes.GCM(bytes(12))).encryptor()
+        mac = Cipher(algorithms.AES256(derived_key(self._key, "tag")), modes.GCM(bytes(12))).encryptor()
         for array in arrays:
-            tag.authenticate_additional_data(np.ascontiguousarray(array).view(np.uint8).data)
-        tag.finalize()
-        shapes = ",".join(f"{a.dtype.str}{a.shape}" for a in arrays)
-        return KeyedSource(derived_key(self._key, "bound", *labels, shapes, tag.tag))
+            mac.authenticate_additional_data(np.ascontiguousarray(array).view(np.uint8).data)
+        mac.finalize()
+        return ",".join(f"{a.dtype.str}{a.shape}" for a in arrays) + mac.tag.hex()
 
     def __copy__(self) -> MasterKey:
         return self

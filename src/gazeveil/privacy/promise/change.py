@@ -50,7 +50,7 @@ class Change:
     Examples
     --------
     >>> print(Change.window(seconds="1/2", move_deg=2))
-    all gaze within 0.5 s of one recording is moved by at most 2 degrees, times and losses being the same
+    all gaze within any 0.5 s of one recording is moved by at most 2 degrees, times and losses being the same
     >>> print(Change.person())
     all gaze of one person is replaced by any other, times and losses being the same
     """
@@ -136,14 +136,14 @@ class Change:
         table : bool
             Whether the data are the values of a table.
         """
+        if self.unit == "event":  # also where larger units are those of a table: counters
+            return "one event is there or is not, all others being the same"
         if table:
             return _TABLE_WORDS[self.unit].format(rows=self.rows)
-        if self.unit == "event":
-            return "one event is there or is not, all others being the same"
         if self.start_deg is not None:
-            where = f"anything else that begins at most {shown(self.start_deg, down=True)} degrees{self._along(spaces)} from where it began"
+            where = f"anything else that begins at most {degrees(self.start_deg)}{self._along(spaces)} from where it began"
             return f"the gaze of {self._what()} on the public grid of windows is replaced by {where}"
-        moved = "replaced by any other" if self.move_deg is None else f"moved by at most {shown(self.move_deg, down=True)} degrees{self._along(spaces)}"
+        moved = "replaced by any other" if self.move_deg is None else f"moved by at most {degrees(self.move_deg)}{self._along(spaces)}"
         return f"{self._what()} is {moved}, times and losses being the same"
 
     def __str__(self) -> str:
@@ -156,8 +156,8 @@ class Change:
         if self.unit == "window":
             if self.start_deg is not None:
                 return many + f"one window of {_length(self)} of one recording"
-            held = f"{self.samples} samples in a row" if self.samples is not None else _length(self)
-            return many + f"all gaze within {held} of one recording"
+            held = f"the gaze of any {self.samples} samples in a row" if self.samples is not None else f"all gaze within any {_length(self)}"
+            return many + f"{held} of one recording"
         return many + ("all gaze of one recording" if self.unit == "recording" else "all gaze of one person")
 
     def _along(self, spaces: frozenset[str]) -> str:
@@ -178,6 +178,11 @@ _TABLE_WORDS = {
     "recording": f"all values of one recording {_OTHERS}, in any number up to the public length",
     "user": f"all values of all recordings of one person {_OTHERS}, in any number up to the public length",
 }
+
+
+def degrees(value: Fraction) -> str:
+    """A distance in words, rounded down: a larger one would be the better promise."""
+    return "1 degree" if value == 1 else f"{shown(value, down=True)} degrees"
 
 
 def _degrees(value: Number | None) -> Fraction | None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from gazeveil.privacy.exactly import round_up, shown
-from gazeveil.privacy.promise.change import UNITS, Change
+from gazeveil.privacy.promise.change import UNITS, Change, degrees
 from gazeveil.privacy.promise.conversions import epsilon_of_rho
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 
@@ -72,7 +72,7 @@ def claim(g: Guarantee) -> str:
         "epsilon-delta-dp": lambda: f"differential privacy with epsilon = {n['epsilon']} and delta = {n['delta']} for {about}",
         "rho-zcdp": lambda: f"zero-concentrated differential privacy with rho = {n['rho']} for {about}",
         "epsilon-ldp": lambda: f"local differential privacy with epsilon = {n['epsilon']} for {about}",
-        "geo-indistinguishability": lambda: f"geo-indistinguishability with epsilon = {n['epsilon']} per {n['r_deg']} degrees for {about}",
+        "geo-indistinguishability": lambda: f"geo-indistinguishability with epsilon = {n['epsilon']} per {degrees(g.numbers['r_deg'])} for {about}",
         "epsilon-w-r-dp": lambda: (
             f"(epsilon, w, r)-differential privacy with epsilon = {n['epsilon']}, w = {n['w_samples']} samples and r = {n['r_deg']} degrees"
         ),
@@ -104,7 +104,7 @@ def _candidates(own: Change, table: bool) -> Iterator[tuple[str, Change]]:
                 yield UNIT_WORDS[unit], Change(unit)
         return
     move = own.move_deg if own.start_deg is None else own.start_deg
-    far = "" if move is None else f", moved by at most {shown(move, down=True)} degrees"
+    far = "" if move is None else f", moved by at most {degrees(move)}"
     if move is not None:
         yield f"one sample{far}", Change.sample(move, own.metric)
         yield f"any second{far}", Change.window(seconds=1, move_deg=move, metric=own.metric)
@@ -146,6 +146,8 @@ def _tail(g: Guarantee) -> str:
         text += " For other changes of the data: " + "; ".join(f"{words}: {amounts(loss)}" for words, _, loss in others) + "."
     if g.losses is not None and g.unit != "user" and not any(change.unit == "user" for _, change, _ in others):
         text += " What it adds up to for one person depends on how long their recordings are, which is not known here."
+    if g.also:
+        text += " Under a further condition: " + "; ".join(f"{words}: {amounts(loss)}" for words, loss in g.also) + "."
     error = g.delta_num
     if error >= LEAST_PRINTED:
         text += f" Finite arithmetic adds at most {round_up(error, 2):.2g} to delta, the probability with which the promise may fail."

@@ -9,7 +9,7 @@ and a file that changed in between gets other noise. The key never leaves the pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from gazeveil.errors import DataError
@@ -44,10 +44,14 @@ class KeyedBits:
     def __init__(self, master: MasterKey, recording: Recording, *keys: str) -> None:
         self.master, self.recording, self.keys = master, recording, keys
 
+    @cached_property
+    def _about(self) -> tuple[str, ...]:
+        r = self.recording
+        return *self.keys, repr(r.rate_hz), repr(r.space), self.master.tag(r.t_ns, r.x_deg, r.y_deg, r.valid)
+
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
         """One keyed source."""
-        r = self.recording
-        return [self.master.bound((r.t_ns, r.x_deg, r.y_deg, r.valid), *self.keys, repr(r.rate_hz), repr(r.space), *keys)]
+        return [self.master.source(*self._about, *keys)]
 
 
 class Known:
@@ -63,15 +67,15 @@ class Known:
         self._cohort = cohort
         self._seen: dict[Key, tuple[float, Space, int]] = {}
 
-    def note(self, recording: Recording) -> None:
+    def note(self, key: Key, recording: Recording) -> None:
         """A recording was looked at."""
-        self._seen[recording.key] = recording.rate_hz, recording.space, len(recording)
+        self._seen[key] = recording.rate_hz, recording.space, len(recording)
 
     def all(self) -> Iterator[tuple[str, float, Space, int]]:
         """Person, rate, space and samples of every recording; those that nobody has loaded yet are read now."""
         for item in self._cohort.items:
             if item.key not in self._seen:
-                self.note(item if isinstance(item, Recording) else item.load())
+                self.note(item.key, item if isinstance(item, Recording) else item.load())
             yield (item.person, *self._seen[item.key])
 
 
@@ -87,7 +91,7 @@ def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None,
     known = Known(cohort)
     for item in cohort.items:
         if isinstance(item, Recording):
-            known.note(item)
+            known.note(item.key, item)
             items.append(mechanism.protected(item, _bits(master, item, item.key), kept))
         else:
             load: Callable[[], Recording] = partial(_load, mechanism, item.load, master, item.key, kept, known)
@@ -103,5 +107,5 @@ def _bits(master: MasterKey, recording: Recording, key: Key) -> Bits:
 
 def _load(mechanism: StreamMechanism, load: Callable[[], Recording], master: MasterKey, key: Key, kept: tuple[str, ...], known: Known) -> Recording:
     recording = load()
-    known.note(recording)
+    known.note(key, recording)
     return mechanism.protected(recording, _bits(master, recording, key), kept)

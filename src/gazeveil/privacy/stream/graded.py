@@ -55,6 +55,7 @@ Views: TypeAlias = Mapping[Fraction, Samples]
 _STEPS = 1024  # in the finest declared scale
 _SQRT_2 = Fraction(1414214, 10**6)
 _MOST_DEG = 1024
+_LEAST_BITS, _MOST_BITS = 5, 20
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ class Graded:
         nobody gets it, and nothing finer can be given out later.
     r_deg : number
         How far a sample moves in the promise.
+    bits : int, optional
+        2**bits steps of the grid to a degree, 5 to 20; by default as fine as the finest of `levels_deg` asks for. Where it is given, levels may
+        all be declared later (not with planar Laplace), and which ones a session can carry does not depend on who came first.
 
     Examples
     --------
@@ -82,13 +86,16 @@ class Graded:
     law: str
     levels_deg: tuple[Number, ...]
     r_deg: Number = 1
+    bits: int | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("graded", "law", self.law, LAWS)
+        if self.bits is not None and checks.count("graded", "bits", self.bits, least=_LEAST_BITS) > _MOST_BITS:
+            checks.refuse("graded", "bits", f"from {_LEAST_BITS} to {_MOST_BITS}", self.bits)
         if isinstance(self.levels_deg, str) or not isinstance(self.levels_deg, Iterable):
             checks.refuse("graded", "levels_deg", "several scales in degrees", self.levels_deg)
         levels = sorted({_scale(s) for s in self.levels_deg})
-        if not levels:
+        if not levels and (self.bits is None or self.law == "planar-laplace"):
             checks.refuse("graded", "levels_deg", "at least one scale in degrees", self.levels_deg)
         object.__setattr__(self, "levels_deg", tuple(levels))
         object.__setattr__(self, "r_deg", exact("graded", "r_deg", self.r_deg, above=0))
@@ -152,16 +159,11 @@ class GradedSession:
         self.remember = checks.count("graded", "remember", remember, least=0)
         self._seed = seed
         self._front = Session(_Front(), rate_hz, space)
-        finest = Fraction(graded.levels_deg[0])  # sorted by the constructor
-        self.bits = 5
-        while finest * (1 << self.bits) < _STEPS:
-            self.bits += 1
-        draw = self._draw()
-        self._noise: Noise
-        if graded.law == "planar-laplace":
-            self._noise = PlanarCloud(draw, self._steps(finest))
-        else:
-            self._noise = GaussianChain(draw) if graded.law == "gaussian" else LaplaceChain(draw)
+        self.bits = _LEAST_BITS if graded.bits is None else graded.bits
+        if graded.bits is None:
+            while Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS:  # sorted by the constructor
+                self.bits += 1
+        self._noise = self._fresh_noise()
         self.levels: tuple[Fraction, ...] = ()
         self.count = 0
         self._begin()
@@ -198,6 +200,12 @@ class GradedSession:
     def __copy__(self) -> GradedSession:
         return copy.deepcopy(self)  # a shallow one would share levels and noise, and not the lock
 
+    def _fresh_noise(self) -> Noise:
+        """Noise without levels, under a new key."""
+        if self.graded.law == "planar-laplace":
+            return PlanarCloud(self._draw(), self._steps(Fraction(self.graded.levels_deg[0])))
+        return GaussianChain(self._draw()) if self.graded.law == "gaussian" else LaplaceChain(self._draw())
+
     def _steps(self, scale: Fraction) -> Fraction:
         """A scale in steps of the lattice; rounded up to whole steps, so that every family can take it."""
         return Fraction(-(-scale * (1 << self.bits) // 1))
@@ -225,6 +233,27 @@ class GradedSession:
         self.levels = tuple(sorted((*self.levels, scale)))
         return scale
 
+    def keep_only(self, *scales_deg: Number) -> None:
+        """Forget all other levels, from the next sample on.
+
+        Noise of different samples is independent, so samples from here on may come from a new key without changing any law: every sample is
+        told from one key alone. What was pushed before cannot be asked for again.
+
+        Raises
+        ------
+        ParameterError
+            For a level that was not declared, or levels that lie too near to each other without those between; nothing is forgotten then.
+        """
+        kept = sorted({_scale(s) for s in scales_deg})
+        for level in kept:
+            self._known(level)
+        self._own()
+        with self._lock:
+            noise = self._fresh_noise()
+            for level in kept:
+                noise.declare(self._steps(level))
+            self._noise, self._first, self.levels = noise, self.count, tuple(kept)
+
     def push(self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True) -> Views:
         """The views of new samples at all levels; parameters as for a stream's session."""
         self._own()
@@ -247,8 +276,7 @@ class GradedSession:
             a forked child those from before it was made.
         """
         level = _scale(scale_deg)
-        if level not in self.levels:
-            checks.refuse("graded", "scale_deg", "a declared level: " + ", ".join(str(s) for s in self.levels), scale_deg, "Declare it first.")
+        self._known(level)
         begin, n = checks.count("graded", "first", first, least=0), checks.count("graded", "count", count)
         self._own()
         with self._lock:
@@ -266,6 +294,10 @@ class GradedSession:
         skipped = max(0, len(x) - self.remember)
         rows = np.arange(first + skipped, first + len(x)) % self.remember
         self._past[rows, 0], self._past[rows, 1] = np.where(ok, x, np.nan)[skipped:], np.where(ok, y, np.nan)[skipped:]
+
+    def _known(self, level: Fraction) -> None:
+        if level not in self.levels:
+            checks.refuse("graded", "scale_deg", "a declared level: " + ", ".join(str(s) for s in self.levels), float(level), "Declare it first.")
 
     def noise_steps(self, scale_deg: Number, first: int, count: int) -> NDArray[np.float64]:
         """Noise of samples in steps of 2**-bits degrees, shape (count, 2), of a session with a seed alone: it undoes the protection."""
@@ -295,7 +327,9 @@ class GradedSession:
 
     def guarantee(self, *scales_deg: Number) -> Guarantee:
         """What everybody who sees these views together is promised about one sample: the promise of the finest of them."""
-        finest = min((_scale(s) for s in scales_deg), default=self.levels[0])
+        finest = min((_scale(s) for s in scales_deg or self.levels), default=None)
+        if finest is None:
+            checks.refuse("graded", "scales_deg", "given where no level is declared", scales_deg)
         return _promise(self.graded, self._front.rate_hz, self.space, finest, self._steps(finest), self.bits, len(self.levels), self.seeded)
 
 

@@ -35,12 +35,12 @@ from gazeveil.errors import DataError
 from gazeveil.events import METHODS
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.exactly import Number, exact, shown
-from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.guarantee import Guarantee, Loss
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace
 from gazeveil.privacy.noise.keys import MasterKey
-from gazeveil.privacy.noise.rng import Source, Words, source
+from gazeveil.privacy.noise.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.crowd import Drawn, Rule, draw, most_events
 from gazeveil.privacy.synthesis.event_plans import PLACE_SHARE, Coding, Plan
@@ -306,21 +306,24 @@ class EventSynthPD(Mechanism[Cohort]):
 
     def _crowd_guarantee(self, allowed: int, delta_num: Fraction) -> Guarantee:
         epsilon, delta = charge(self.k, self.gamma, self.epsilon0, self.margin, allowed)
+        also: tuple[tuple[str, Loss], ...] = ()
+        more = "somebody who knows everybody else's raw data"
         if self.rho is None or delta > DELTA:
-            budget = "somebody who knows everybody else's raw data: there is no differential privacy without rho and a margin that keeps delta small"
+            more += ": there is no differential privacy without rho and a margin that keeps delta small"
         else:
-            budget = (
-                f"somebody who knows everybody else's raw data: as differential privacy the {allowed:,} attempts that may be made come to"
-                f" epsilon = {shown(epsilon)} and delta = {float(delta):.2g}, besides rho = {shown(Fraction(self.rho))}"
-                f" (with a numerical error of {float(delta_num):.2g}) for training"
+            against = "against somebody who knows everybody else's raw data"
+            also = (
+                (f"{against}, the {allowed} attempts that may be made", Loss.approximate(epsilon, delta)),
+                (f"{against}, training besides", Loss.concentrated(Fraction(self.rho), delta_num)),
             )
         return Guarantee(
             "plausible-deniability",
             counts={"k": Fraction(self.k), "gamma": Fraction(1)},
             alike="seed",
             mechanism=self.title,
-            assumptions=("who has which recordings is public", "the release is the only one made about these people"),
-            not_covered=(*_NOT_COVERED, budget),
+            also=also,
+            assumptions=("who has which recordings is public", "the release is the only one made about these people", ASSUMPTION),
+            not_covered=(*_NOT_COVERED, more),
             reason="proofs/event-synth-pd.md",
         )
 
@@ -332,7 +335,7 @@ class EventSynthPD(Mechanism[Cohort]):
             counts={"k": Fraction(self.k), "gamma": Fraction(self.gamma if self.gamma_total is None else self.gamma_total)},
             alike="sequence",
             mechanism=self.title,
-            assumptions=("who has which recordings is public", "the release is the only one made about these people"),
+            assumptions=("who has which recordings is public", "the release is the only one made about these people", ASSUMPTION),
             not_covered=(
                 *_NOT_COVERED,
                 "somebody who compares the names with one another: the deniers of one name may be told apart by their own",

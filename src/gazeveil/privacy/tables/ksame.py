@@ -30,7 +30,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.exponential import complete_values, task_of
 from gazeveil.privacy.tables.partition import blocks, mdav, need, random_groups, summaries
@@ -125,7 +125,7 @@ class KSameSelect(Mechanism[FeatureTable]):
             "k-anonymity",
             counts={"k": Fraction(self.k)},
             mechanism=self.title,
-            assumptions=("the release is the only one made about these people",),
+            assumptions=("the release is the only one made about these people", *((ASSUMPTION,) if self.groups == "random" else ())),
             not_covered=(*more, *_NOT_COVERED),
             reason="proofs/k-same-select.md",
         )

@@ -51,7 +51,7 @@ from gazeveil.privacy.synthesis.dpgazesynth.one_report import OneReport, public_
 from gazeveil.privacy.synthesis.dpgazesynth.plan import Plan, Split
 from gazeveil.privacy.synthesis.dpgazesynth.published import Published
 from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model, Scheme, Streams
-from gazeveil.privacy.synthesis.dpgazesynth.shuffle import shuffled_words
+from gazeveil.privacy.synthesis.dpgazesynth.shuffle import shuffled
 from gazeveil.privacy.synthesis.dpgazesynth.sums import added_up
 from gazeveil.privacy.synthesis.dpgazesynth.synthesis import MOTIONS, samples_of
 from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, samples_of_window, windows_of
@@ -283,8 +283,8 @@ class DPGazeSynthOneReport(Synthesis):
         known = list(recordings)
         scheme = self.scheme()
         windows = [-(-samples // plan.samples) for _, plan, samples in known]
-        mixed = shuffled_words(scheme.epsilon * (scheme.split[1] + scheme.split[2]), windows)
-        return self._promised(known, "proofs/dpgazesynth-one-report.md" + mixed)
+        mixed = shuffled(scheme.epsilon * (scheme.split[1] + scheme.split[2]), windows)
+        return replace(self._promised(known, "proofs/dpgazesynth-one-report.md"), also=mixed)
 
 
 def _given(mechanism: Synthesis) -> tuple[Fraction, int, Fraction | str, Fraction, Split, int]:

@@ -15,8 +15,9 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from gazeveil.privacy.exactly import round_up, shown
+from gazeveil.privacy.exactly import shown
 from gazeveil.privacy.promise.conversions import raised
+from gazeveil.privacy.promise.loss import Loss
 
 #: Delta of the number that guarantees print.
 DELTA = Fraction(1, 10**6)
@@ -41,8 +42,8 @@ def shuffled_epsilon(epsilon: Fraction, reports: int, delta: Fraction = DELTA) -
     return found if found < epsilon else None
 
 
-def shuffled_words(epsilon: Fraction, windows: Sequence[int]) -> str:
-    """What shuffling the answers of all windows would add, as a clause; empty where the theorem does not apply.
+def shuffled(epsilon: Fraction, windows: Sequence[int]) -> tuple[tuple[str, Loss], ...]:
+    """What is left of the answers of a window if those of all windows are shuffled, with the condition in words; empty where the theorem does not apply.
 
     Windows with an even and with an odd number answer different questions, so a window hides only among those of its own kind.
 
@@ -56,8 +57,9 @@ def shuffled_words(epsilon: Fraction, windows: Sequence[int]) -> str:
     alike = min(sum((n + 1) // 2 for n in windows), sum(n // 2 for n in windows))
     mixed = shuffled_epsilon(epsilon, alike)
     if mixed is None:
-        return ""
-    return (
-        f"; the answers of a window lose epsilon = {shown(epsilon)} of this, and if an honest shuffler mixes those of all {sum(windows)} windows, of which at"
-        f" least {alike} answer the same questions, before anybody sees them, epsilon = {round_up(mixed, 4):.4g} with delta = {float(DELTA):g}"
+        return ()
+    words = (
+        f"the answers of one window, which are {shown(epsilon)} of its epsilon, if an honest shuffler mixes those of all {sum(windows)} windows,"
+        f" at least {alike} of which answer the same questions, before anybody sees them"
     )
+    return ((words, Loss.approximate(mixed, DELTA)),)
