@@ -296,7 +296,7 @@ PLANTS = (
     Plant(
         "shuffled among all reports",
         "A report is said to hide among all windows, though even and odd ones answer different questions.",
-        lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.shuffle", "shuffled_words", _all_hide),
+        lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.shuffle", "shuffled", _all_hide),
         ("tests/test_dpgazesynth_release.py::test_shuffling_is_a_number_of_its_own_and_only_where_the_theorem_holds",),
     ),
 )

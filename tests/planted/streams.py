@@ -93,15 +93,15 @@ def _one_key(old: Any) -> Any:
 
 
 def _unbound(old: Any) -> Any:
-    return lambda self, arrays, *labels: self.source("bound", *labels)
+    return lambda self, *arrays: ""
 
 
 def _per_process(old: Any) -> Any:
-    return lambda self, arrays, *labels: old(self, arrays, os.getpid(), *labels) if self.seed is None else old(self, arrays, *labels)
+    return lambda self, *arrays: old(self, *arrays) + str(os.getpid())
 
 
 def _per_load(old: Any) -> Any:
-    return lambda self, arrays, *labels: old(self, arrays, os.urandom(8), *labels) if self.seed is None else old(self, arrays, *labels)
+    return lambda self, *arrays: old(self, *arrays) + os.urandom(8).hex()
 
 
 def _constant_key(old: Any) -> Any:
@@ -225,13 +225,13 @@ PLANTS = (
     Plant(
         "key not bound to values",
         "A recording that changed between two loads gets the noise of its old values.",
-        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "bound", _unbound),
+        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "tag", _unbound),
         (f"{IDENTITY}::test_a_file_that_changed_between_two_loads_gets_other_noise",),
     ),
     Plant(
         "keys per process",
         "The key of a file's noise is another one in every process that loads it.",
-        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "bound", _per_process),
+        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "tag", _per_process),
         (f"{IDENTITY}::test_forty_forked_loaders_have_one_noise_and_averaging_gains_nothing",),
         "gaussian:sigma_deg=3",
         100,
@@ -239,7 +239,7 @@ PLANTS = (
     Plant(
         "keys per load",
         "A file of a release gets new noise each time that it is loaded.",
-        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "bound", _per_load),
+        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "tag", _per_load),
         ("tests/test_stream_sessions.py::test_looking_twice_at_a_lazy_release_draws_no_new_noise",),
         "gaussian:sigma_deg=3",
         100,
