@@ -67,3 +67,15 @@ def test_honest_releases_about_people_lose_no_game_at_the_front_door(text: str) 
     verdicts = [judge(text, game, 300, 0.9999) for game in front_games(mechanism)]
     assert verdicts
     assert not [str(v) for v in verdicts if v.refuted]
+
+
+def test_all_maps_of_a_person_share_one_budget() -> None:
+    def spread(text: str, stimuli: int) -> float:
+        t = np.arange(4) * 10_000_000
+        seen = [gazeveil.Recording("p", f"s{i}", t, np.full(4, 90.0), np.full(4, 90.0), rate_hz=100.0) for i in range(stimuli)]
+        maps = gazeveil.mechanism(text).release(gazeveil.Cohort(seen), seed=1).data
+        return float(np.mean([one.noisy.std() for one in maps.values()]))
+
+    # Nine maps: Laplace noise of nine times the scale, Gaussian noise of three times.
+    assert spread("heatmap-laplace:epsilon=1", 9) == pytest.approx(9 * spread("heatmap-laplace:epsilon=1", 1), rel=0.1)
+    assert spread("heatmap-gaussian:rho=1", 9) == pytest.approx(3 * spread("heatmap-gaussian:rho=1", 1), rel=0.1)

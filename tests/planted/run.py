@@ -108,9 +108,12 @@ def main() -> int:
     tests = sorted({test for plant in plants for test in plant.tests})
     audits = {(p.audit, p.trials, p.front_door): p for p in plants if p.audit}
     with ThreadPoolExecutor(given.jobs) as pool:
-        by_tests = {p.name: pool.submit(run_tests, p.tests, p.name) for p in plants}
-        by_audit = {p.name: pool.submit(run_audit, p, True) for p in plants if p.audit}
-        plain = pool.submit(run_tests, tests, "")
+        plain = pool.submit(run_tests, tests, "")  # the longest first
+        by_tests, by_audit = {}, {}
+        for p in plants:
+            by_tests[p.name] = pool.submit(run_tests, p.tests, p.name)
+            if p.audit:
+                by_audit[p.name] = pool.submit(run_audit, p, True)
         plain_audits = {key: pool.submit(run_audit, p, False) for key, p in audits.items()}
         rows = []
         print(f"{'plant':48} {'audit':12} tests")

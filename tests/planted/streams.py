@@ -194,7 +194,6 @@ PLANTS = (
         "The clock reads a good sample in every slot, also where a window then holds one reading too many.",
         lambda p: everywhere(p, "privacy.synthesis.clock_slots", "read_slots", _no_rule),
         ("tests/test_clock_render.py::test_no_window_reads_more_samples_than_its_budget_is_shared_by",),
-        "clock-render:epsilon=1,r_deg=2",
     ),
     Plant(
         "reset begins a slot",
@@ -256,7 +255,7 @@ PLANTS = (
         "one seed used twice",
         "The system's source begins with the same words each time.",
         lambda p: method(p, f"{NOISE}.rng", "SystemSource", "_rekey", _same_words),
-        ("tests/test_noise_rng.py",),
+        ("tests/test_noise_rng.py::test_system_words_differ_every_time_and_look_uniform",),
         "heatmap-laplace:epsilon=1",
     ),
     Plant(
@@ -293,6 +292,6 @@ PLANTS = (
         "Laplace noise in floating point",
         "Laplace noise is drawn as a float and rounded.",
         lambda p: everywhere(p, f"{NOISE}.exact", "discrete_laplace", _floats),
-        ("tests/test_noise_exact.py",),
+        ("tests/test_noise_exact.py::test_discrete_laplace_has_its_probabilities",),
     ),
 )
