@@ -15,7 +15,7 @@ help:
 	@echo "make test    style, types, layers, and all tests"
 	@echo "make check   style, types and layers alone"
 	@echo "make bench   speed and agreement against peers, side by side; JSON lines in benchmarks/results"
-	@echo "make audit   the heavy checks: memory at 100 million samples, every labelled file"
+	@echo "make audit   the heavy checks: memory at 100 million samples, every labelled file, planted bugs"
 	@echo "make docs    the manual as HTML in docs/_build"
 
 install: $(VENV)/.installed
@@ -58,8 +58,10 @@ bench: install
 	  $(BIN)/python benchmarks/$$name.py --json benchmarks/results/$$name.jsonl || missed="$$missed $$name"; \
 	done; test -z "$$missed" || { echo "floors missed in:$$missed"; exit 1; }
 
+# Planted bugs: every one must fail a test, and most of them an audit.
 audit: install
 	$(BIN)/python -m pytest -m heavy
+	PYTHONPATH=tests $(BIN)/python -m planted.run
 
 docs: install
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -114,7 +115,7 @@ def test_a_lift_multiplies_by_what_the_unit_holds(loss: Loss, chunks: int, featu
 def test_a_larger_unit_never_loses_less(loss: Loss, chunks: int, features: int, recordings: int) -> None:
     table = UnitMap.of("chunk", loss, 8).lift("recording-feature", chunks).lift("recording", features).lift("user", recordings)
     several = [table.loss(c) for c in (Change.chunk(8), Change.recording_feature(), Change.recording(), Change.person(), Change.person(count=2))]
-    for small, large in zip(several, several[1:], strict=False):
+    for small, large in itertools.pairwise(several):
         assert at_most(small, large) or large.delta == 1
     if loss.amount > 0:
         assert several[0].amount < several[3].amount
@@ -225,9 +226,8 @@ def test_a_reset_on_the_clock_releases_nothing_before_the_next_slot() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.integers(1, 500)), min_size=1, max_size=8), st.data())
 def test_a_merge_is_the_worst_of_its_recordings(given_: list[tuple[str, int, int]], data: st.DataObject) -> None:
     budget = data.draw(amounts) + 1
-    kinds: list[StreamMap] = [
-        WindowBudget(rate, space, budget * (i + 1), 10 * (i + 1), Fraction(2)) for i, (rate, space) in enumerate([(60.0, Sphere()), (1000.0, Sphere()), (120.0, SCREEN)])
-    ]  # fmt: skip
+    where: list[tuple[float, Space]] = [(60.0, Sphere()), (1000.0, Sphere()), (120.0, SCREEN)]
+    kinds: list[StreamMap] = [WindowBudget(rate, space, budget * (i + 1), 10 * (i + 1), Fraction(2)) for i, (rate, space) in enumerate(where)]
     merged = RecordingsMap.of((person, kinds[kind], samples) for person, kind, samples in given_)
     used = {kind for _, kind, _ in given_}
     for change in (Change.sample(1), Change.window(30, move_deg=3), Change.window(seconds="1/10", move_deg=1)):

@@ -48,10 +48,10 @@ def _largest_window(_: Any) -> Any:
 
 
 def _merged_by_first(_: Any) -> Any:
-    """The first recording's promise for all, with the largest window: what a merge by numbers does."""
+    """The first recording's promise for all."""
 
     def loss(self: Any, change: Any) -> Any:
-        return self.streams[-1].within(change) if change.unit in ("sample", "window") else self._person(change, sorted(self.people)[0])
+        return self.streams[0].within(change) if change.unit in ("sample", "window") else self._person(change, sorted(self.people)[0])
 
     return loss
 
@@ -149,7 +149,8 @@ PLANTS = (
         "Of several recordings the least loss counts instead of the worst.",
         lambda p: everywhere(p, f"{PROMISE}.loss", "worst", _worst_is_least),
         (f"{ALGEBRA}::test_a_merge_is_the_worst_of_its_recordings",),
-        "kaleido-uniform:epsilon=1,w=50,r_deg=2",
+        "kaleido-uniform:epsilon=2,w=10,r_deg=2,slots=1,t_skip_ms=0",
+        1000,
     ),
     Plant(
         "composition takes the largest",
@@ -189,7 +190,8 @@ PLANTS = (
         "A person is said to lose what the worst of their recordings loses.",
         lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "_person", _person_is_one_recording),
         (f"{ALGEBRA}::test_a_person_is_the_sum_of_their_recordings",),
-        "kaleido-uniform:epsilon=1/2,w=1000,r_deg=2",
+        "kaleido-uniform:epsilon=2,w=60,r_deg=2,slots=1,t_skip_ms=0",
+        1000,
     ),
     Plant(
         "max where min belongs",
@@ -198,11 +200,12 @@ PLANTS = (
         (f"{ALGEBRA}::test_a_window_of_unequal_rates_has_the_least_number_of_samples",),
     ),
     Plant(
-        "merged by the last recording",
-        "A window is said to lose in every recording what it loses in the last one.",
+        "merged by the first recording",
+        "A window is said to lose in every recording what it loses in the first one.",
         lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "loss", _merged_by_first),
         (f"{ALGEBRA}::test_a_merge_is_the_worst_of_its_recordings",),
-        "clock-render:epsilon=1,r_deg=2",
+        "kaleido-uniform:epsilon=2,w=10,r_deg=2,slots=1,t_skip_ms=0",
+        1000,
     ),
     Plant(
         "seconds rounded down",
@@ -293,7 +296,7 @@ PLANTS = (
     Plant(
         "shuffled among all reports",
         "A report is said to hide among all windows, though even and odd ones answer different questions.",
-        lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.shuffle", "shuffled_words", _all_hide),
-        ("tests/test_dpgazesynth_release.py::test_shuffling_is_told_for_windows_that_answer_the_same_question",),
+        lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.shuffle", "shuffled", _all_hide),
+        ("tests/test_dpgazesynth_release.py::test_shuffling_is_a_number_of_its_own_and_only_where_the_theorem_holds",),
     ),
 )

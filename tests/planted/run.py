@@ -62,7 +62,7 @@ def _process(arguments: list[str], plant: str) -> tuple[int, str, float]:
     return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
 
 
-def tested(tests: Iterable[str], plant: str = "") -> Found:
+def run_tests(tests: Iterable[str], plant: str) -> Found:
     """Run tests, with a plant or without; caught where a test failed."""
     first = ["-x"] if plant else []
     code, text, seconds = _process(["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *first, *tests], plant)
@@ -72,7 +72,7 @@ def tested(tests: Iterable[str], plant: str = "") -> Found:
     return Found(False, "passed" if code == 0 else f"pytest ended with {code}: {text[-500:]}", seconds)
 
 
-def audited(plant: Plant, planted: bool) -> Found:
+def run_audit(plant: Plant, planted: bool) -> Found:
     """Run a plant's audit, with the plant or without; caught where the audit refutes."""
     code, text, seconds = _process(["-m", "planted.run", "--audit", plant.name], plant.name if planted else "")
     verdict = "refuted" in text.splitlines()
@@ -108,10 +108,10 @@ def main() -> int:
     tests = sorted({test for plant in plants for test in plant.tests})
     audits = {(p.audit, p.trials, p.front_door): p for p in plants if p.audit}
     with ThreadPoolExecutor(given.jobs) as pool:
-        by_tests = {p.name: pool.submit(tested, p.tests, p.name) for p in plants}
-        by_audit = {p.name: pool.submit(audited, p, True) for p in plants if p.audit}
-        plain = pool.submit(tested, tests)
-        plain_audits = {key: pool.submit(audited, p, False) for key, p in audits.items()}
+        by_tests = {p.name: pool.submit(run_tests, p.tests, p.name) for p in plants}
+        by_audit = {p.name: pool.submit(run_audit, p, True) for p in plants if p.audit}
+        plain = pool.submit(run_tests, tests, "")
+        plain_audits = {key: pool.submit(run_audit, p, False) for key, p in audits.items()}
         rows = []
         print(f"{'plant':48} {'audit':12} tests")
         for p in plants:
@@ -124,15 +124,14 @@ def main() -> int:
         false = [f"{key[0]}: {f.result().words}" for key, f in plain_audits.items() if f.result().words != "not refuted"]
         if plain.result().words != "passed":
             false.append(f"tests: {plain.result().words}")
-    by_audit_count, missed = sum(bool(r["audited"]) for r in rows), [r["plant"] for r in rows if not r["tested"]]
-    print(
-        f"{len(rows)} plants: the tests catch {len(rows) - len(missed)}, the audit catches {by_audit_count} of {sum(bool(p.audit) for p in plants)} it was asked."
-    )
+    audited, missed = sum(bool(r["audited"]) for r in rows), [r["plant"] for r in rows if not r["tested"]]
+    asked_of = sum(bool(p.audit) for p in plants)
+    print(f"{len(rows)} plants: the tests catch {len(rows) - len(missed)}; of {asked_of} that an audit was asked about it catches {audited}.")
     for line in false:
         print(f"False alarm without a plant: {line}")
     if given.json is not None:
         given.json.write_text(json.dumps({"plants": rows, "false_alarms": false}, indent=1) + "\n")
-    enough = by_audit_count >= LEAST_AUDITED or bool(given.only)
+    enough = audited >= LEAST_AUDITED or bool(given.only)
     return 0 if not missed and not false and enough else 1
 
 

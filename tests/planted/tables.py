@@ -127,7 +127,10 @@ def _unweighted(old: Any) -> Any:
 
 
 def _one_fewer(old: Any) -> Any:
-    return lambda people, k, words: old(people, max(1, k - 1), words)
+    def corrected(self: Any, seqs: Any, words: Any, seed: Any) -> Any:
+        return replace(old(replace(self, k=self.k - 1), seqs, words, seed), promised=self._guarantee())
+
+    return corrected
 
 
 def _one_fewer_alike(old: Any) -> Any:
@@ -167,7 +170,7 @@ PLANTS = (
         "scale 5 % low",
         "The sampler of discrete Laplace noise takes 0.95 of the scale it is asked for.",
         lambda p: everywhere(p, EXACT, "discrete_laplace", _scaled(Fraction(19, 20))),
-        ("tests/test_noise_exact.py",),
+        ("tests/test_noise_exact.py::test_discrete_laplace_has_its_probabilities",),
         "fpa:epsilon=1,k=1",
         1_000_000,
         False,
@@ -176,42 +179,42 @@ PLANTS = (
         "half noise",
         "The sampler of discrete Laplace noise takes half of the scale it is asked for.",
         lambda p: everywhere(p, EXACT, "discrete_laplace", _scaled(Fraction(1, 2))),
-        ("tests/test_noise_exact.py",),
+        ("tests/test_noise_exact.py::test_discrete_laplace_has_its_probabilities",),
         "lpa:epsilon=1",
     ),
     Plant(
         "data-dependent padding",
         "A short recording is padded with the mean of all others instead of the public midpoint.",
         lambda p: everywhere(p, f"{TABLES}.sequences", "lattice", _padded_by_others),
-        ("tests/test_tables_fourier.py",),
+        ("tests/test_front_tables.py::test_what_others_get_does_not_depend_on_one_person",),
         "lpa:epsilon=1",
     ),
     Plant(
         "no clipping",
         "Values beyond the public bounds go into the noise as they are.",
         lambda p: everywhere(p, f"{TABLES}.sequences", "lattice", _unclipped),
-        ("tests/test_tables_fourier.py",),
+        ("tests/test_tables_fourier.py::test_missing_values_count_as_the_midpoint_and_values_outside_are_clamped_and_counted",),
         "lpa:epsilon=1",
     ),
     Plant(
         "range of the data",
         "The bounds are the smallest and the largest value of the table.",
         lambda p: everywhere(p, f"{TABLES}.sequences", "public_bounds", _data_range),
-        ("tests/test_tables_fourier.py", "tests/test_tables_exponential.py"),
+        ("tests/test_front_tables.py::test_what_others_get_does_not_depend_on_one_person",),
         "exponential-dp:epsilon=1",
     ),
     Plant(
         "data-chosen coefficients",
         "The largest Fourier coefficients of the data are released instead of the first ones.",
         lambda p: method(p, f"{TABLES}.fourier", "FPA", "perturb", _chosen_by_data),
-        ("tests/test_tables_fourier.py",),
+        ("tests/test_tables_fourier.py::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=1",
     ),
     Plant(
         "noise on real parts alone",
         "The imaginary parts of a spectrum get no noise.",
         lambda p: method(p, f"{TABLES}.fourier", "FPA", "perturb", _real_alone),
-        ("tests/test_tables_fourier.py",),
+        ("tests/test_tables_fourier.py::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=5",
         20_000,
     ),
@@ -219,7 +222,7 @@ PLANTS = (
         "sensitivity without the length",
         "Laplace noise on a sequence is scaled for one value.",
         lambda p: everywhere(p, f"{TABLES}.laplace", "laplace_steps", _without_length),
-        ("tests/test_tables_fourier.py",),
+        ("tests/test_tables_fourier.py::test_lpa_noise_is_laplace_with_scale_length_times_range_over_epsilon",),
         "lpa:epsilon=1",
         4000,
         False,
@@ -228,21 +231,21 @@ PLANTS = (
         "lengths of recordings",
         "A release has as many rows of each recording as the data have.",
         lambda p: everywhere(p, f"{TABLES}.sequences", "rebuild", _own_lengths),
-        ("tests/test_tables_fourier.py",),
+        ("tests/test_front_tables.py::test_the_length_of_a_recording_is_not_told",),
         "lpa:epsilon=1",
     ),
     Plant(
         "forgotten recordings",
         "A person of a table is said to have one recording.",
         lambda p: method(p, f"{TABLES}.sequences", "Sequences", "most_recordings", lambda _: lambda self: 1),
-        ("tests/test_tables_fourier.py",),
+        ("tests/test_front_tables.py::test_a_person_loses_the_sum_over_all_their_recordings",),
         "fpa:epsilon=1,k=1",
     ),
     Plant(
         "round noise of half the scale",
         "Round noise on cosine coefficients has half its scale.",
         lambda p: method(p, f"{TABLES}.dct_knorm", "DCTKNorm", "law", _half_law),
-        ("tests/test_tables_fourier.py", "tests/test_tables_fourier_shells.py", "tests/test_noise_geometry.py"),
+        ("tests/test_tables_fourier.py::test_k_norm_noise_has_a_gamma_radius_and_no_direction",),
         "dct-knorm:epsilon=1/2",
         4000,
         False,
@@ -267,10 +270,10 @@ PLANTS = (
     ),
     Plant(
         "group of k - 1",
-        "Random groups have one person fewer than k.",
-        lambda p: everywhere(p, f"{TABLES}.partition", "random_groups", _one_fewer),
-        ("tests/test_tables_ksame.py", "tests/test_ksame_synth.py"),
-        "clock-render-k-same:k=3",
+        "Records are shared by one person fewer than k.",
+        lambda p: method(p, f"{TABLES}.ksame", "KSameSelect", "_corrected", _one_fewer),
+        ("tests/test_tables_ksame.py",),
+        "k-same-select:k=4",
     ),
     Plant(
         "k-same regrouped per task",

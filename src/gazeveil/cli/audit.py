@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ from rich.console import Console
 
 from gazeveil.cli.arguments import JsonOption, track, write_json
 from gazeveil.privacy.audit.planted import PLANTED
+from gazeveil.privacy.audit.result import Audit
 from gazeveil.privacy.audit.run import audit, judge
 
 NAME = "audit"
@@ -22,6 +24,7 @@ def command(
     trials: Annotated[int, typer.Option(help="Releases per input.")] = 100_000,
     confidence: Annotated[float, typer.Option(help="Confidence of the statistical bound.")] = 0.999,
     unit: Annotated[str | None, typer.Option(help="Audit at another unit than the claim's, e.g. user.", show_default=False)] = None,
+    front_door: Annotated[bool, typer.Option("--front-door/--no-front-door", help="Attack whole releases and their printed promises too.")] = True,
     json_file: JsonOption = None,
 ) -> None:
     """Audit mechanisms."""
@@ -31,10 +34,22 @@ def command(
         if name == "planted":
             for planted in track(PLANTED, len(PLANTED), "Planted mechanisms"):
                 verdict = judge(planted.name, planted.game(), trials, confidence)
-                console.print(f"{'caught' if verdict.refuted else 'MISSED'}: {verdict}", highlight=False)
+                console.print(f"{'caught' if verdict.refuted else 'MISSED'}: {verdict}", highlight=False, markup=False)
                 verdicts.append(verdict.figures())
         else:
-            found = audit(name, trials, confidence, unit)
-            console.print(str(found), highlight=False)
+            found = audit(name, trials, confidence, unit, front_door)
+            lost = sum(door.refuted for door in found.front_door)
+            told = f" Of {len(found.front_door)} attacks on releases and their printed promise {lost} succeeded:" if found.front_door else ""
+            console.print(f"{replace(found, front_door=())}{told}", highlight=False, markup=False)
+            for door in found.front_door:
+                console.print(f"  {_line(door)}", highlight=False, markup=False)
             verdicts.append(found.figures())
     write_json(json_file, verdicts)
+
+
+def _line(door: Audit) -> str:
+    """One attack on releases, in one line."""
+    verdict = "REFUTED" if door.refuted else "held"
+    if door.epsilon_claimed is None or door.epsilon_lower is None:
+        return f"{verdict}: {door.detail}"
+    return f"{verdict}: a {door.unit} may lose {door.epsilon_claimed:.4g} and loses at least {door.epsilon_lower:.4g}. {door.detail}"

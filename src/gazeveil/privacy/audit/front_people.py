@@ -53,7 +53,7 @@ def maps(mechanism: Mechanism[Any]) -> Iterator[Game]:
             continue  # nothing was released
         claim = claim_of(release.guarantee, Change(unit))
         if claim is not None:
-            words = f"Front door: maps of {stimuli} stimuli with {sessions} recording(s) each of one viewer: a {unit} on the left against the right half."
+            words = f"Maps of {stimuli} stimuli with {sessions} recording(s) each of one viewer: a {unit} on the left against the right half."
             yield Game(unit, claim[0], words, _play_maps(small, unit, stimuli, sessions), delta=claim[1])
 
 
@@ -99,18 +99,18 @@ def windows(mechanism: Mechanism[Any]) -> Iterator[Game]:
     """
     if not isinstance(mechanism, Synthesis):
         return
-    small = replace(mechanism, G=min(mechanism.G, 8))
-    long = max(1, round(float(small.window_s) * 100.0))
-    for count in (2, 1):
-        pair = [_looks("a", -0.45, count * long), _looks("b", 0.45, count * long)]
-        guarantee = small.release(Cohort(pair)).guarantee
+    long = max(1, round(float(mechanism.window_s) * 100.0))
+    # The finer the grid the smaller is r, and the more is lost from edge to edge; the first promise that is small enough to be seen broken is attacked.
+    for cells, count in ((20, 2), (20, 1), (8, 1)):
+        small = replace(mechanism, G=min(mechanism.G, cells))
+        guarantee = small.release(Cohort([_looks("a", -0.45, count * long), _looks("b", 0.45, count * long)])).guarantee
         if guarantee.status != "proved":
             return
         claim = claim_of(guarantee, Change.person())
         wrong = "" if dict(guarantee.user) == guarantee.map(Change.person()).numbers() else "The number printed for a person is not what the map says."
-        yield Game("user", None, f"Front door: what {count} window(s) of a person add up to is printed as the map has it.", broken=wrong)
+        yield Game("user", None, f"What {count} window(s) of a person add up to is printed as the map has it.", broken=wrong)
         if claim is not None:
-            words = f"Front door: a person with {count} window(s) that begin at the left edge of the screen against the right edge."
+            words = f"A person with {count} window(s) that begin at the left edge of the screen against the right edge."
             yield Game("user", claim[0], words, _play_windows(small, count, long), delta=claim[1])
             return
 
@@ -159,7 +159,7 @@ def shared(mechanism: Mechanism[Any]) -> Iterator[Game]:
         fewest = min([fewest, *Counter(records.values()).values()])
     if released == 0:
         return
-    words = f"Front door: in {released} releases of people with unequal lengths, rates, screens and times at least {fewest} names look alike; k = {k}."
+    words = f"In {released} releases of people with unequal lengths, rates, screens and times at least {fewest} names look alike; k = {k}."
     yield Game("user", None, words, broken="Names look alike to fewer than k." if fewest < k else "")
 
 

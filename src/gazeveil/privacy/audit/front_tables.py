@@ -40,7 +40,7 @@ DELTA = Fraction(1, 10**6)
 _FEATURES = ("a", "b")
 _PEOPLE_PER_TRIAL, _CELLS = 3, 300_000
 _RELEASES = 500  # of a whole table per input
-_OTHERS = 8
+_OTHERS = 24
 _BEYOND = (-3.0, 4.0)  # what data hold instead of 0 and 1
 
 Reals = NDArray[np.float64]
@@ -155,6 +155,10 @@ def tables(mechanism: Mechanism[Any]) -> Iterator[Game]:
     of_person = mechanism.release(person.table([np.full((3, person.length, 1), 0.5)] * crowd)).guarantee
     if guarantee.definition in OF_PEOPLE or guarantee.status != "proved":
         return
+    shape = _shape(mechanism, cast, crowd)
+    yield shape
+    if shape.exact:
+        return  # releases of unequal shapes are told apart without looking at their values
     units = [("chunk", Change.chunk(cast.chunk))] if cast.chunk is not None else []
     units += [(u, Change(u)) for u in ("recording-feature", "recording", "user")]
     several = cast
@@ -168,7 +172,6 @@ def tables(mechanism: Mechanism[Any]) -> Iterator[Game]:
             elif unit in ("user", guarantee.unit):
                 yield _whole(mechanism, cast, unit, claim, crowd)
     yield from _others(mechanism)
-    yield _shape(mechanism, several, crowd)
 
 
 _PATTERNS = {"level": "all 0 against all 1", "wave": "all 0 against 0 and 1 in turn"}
@@ -183,7 +186,7 @@ def _each(mechanism: Mechanism[Any], cast: _Cast, unit: str, pattern: str, claim
         released = mechanism.release(cast.table([values] * people), seed).data
         return _scores(_stacked(released, people, len(cast.rows)), cast.changed(unit))
 
-    words = f"Front door: a table of people with recordings of {cast.rows} rows, each with noise of their own; of each a {unit} is {_PATTERNS[pattern]}."
+    words = f"A table of people with recordings of {cast.rows} rows, each with noise of their own; of each a {unit} is {_PATTERNS[pattern]}."
     return Game(unit, claim[0], words, play, delta=claim[1])
 
 
@@ -200,7 +203,7 @@ def _whole(mechanism: Mechanism[Any], cast: _Cast, unit: str, claim: tuple[float
             scores.append(_scores(each.mean(axis=0, keepdims=True), cast.changed(unit))[0])
         return np.array(scores)
 
-    words = f"Front door: a table of {crowd} people with recordings of {cast.rows} rows; a {unit} of one of them is {_PATTERNS['level']}."
+    words = f"A table of {crowd} people with recordings of {cast.rows} rows; a {unit} of one of them is {_PATTERNS['level']}."
     return Game(unit, claim[0], words, play, delta=claim[1])
 
 
@@ -224,7 +227,7 @@ def _others(mechanism: Mechanism[Any]) -> Iterator[Game]:
             scores.append((theirs[:, 1:].sum(), theirs[:, 0].sum(), np.ptp(theirs)))
         return np.array(scores)
 
-    words = f"Front door: one person with {cast.rows[0]} rows, all 0 against all 1; what {others} others with one row each get, and their padding, is judged."
+    words = f"One person with {cast.rows[0]} rows, all 0 against all 1; what {others} others with one row each get, and their padding, is judged."
     yield Game("user", claim[0], words, play, delta=claim[1])
 
 
@@ -236,5 +239,5 @@ def _shape(mechanism: Mechanism[Any], cast: _Cast, crowd: int) -> Game:
         released = mechanism.release(cast.table(people, [mine, *[cast.rows] * (crowd - 1)])).data
         keys = released.keys
         shapes.append((released.values.shape, *(keys[name].tobytes() for name in ("person", "stimulus", "session", "task", "index"))))
-    words = "Front door: rows, names and order of what is released, if one person has one row instead of as many as the public length allows."
+    words = "Rows, names and order of what is released, if one person has one row instead of as many as the public length allows."
     return Game("recording-feature", 0.0, words, exact=0.0 if shapes[0] == shapes[1] else math.inf)
