@@ -35,18 +35,20 @@ class KeyedBits:
     ----------
     master : MasterKey
         Of the release.
-    recording : Recording
-        What it protects.
+    recording : Recording, optional
+        What it protects, where that is loaded more than once: a file that has changed gets other noise. One in memory is protected just once.
     *keys : str
         Which one of the release it is.
     """
 
-    def __init__(self, master: MasterKey, recording: Recording, *keys: str) -> None:
+    def __init__(self, master: MasterKey, recording: Recording | None, *keys: str) -> None:
         self.master, self.recording, self.keys = master, recording, keys
 
     @cached_property
     def _about(self) -> tuple[str, ...]:
         r = self.recording
+        if r is None:
+            return self.keys
         return *self.keys, repr(r.rate_hz), repr(r.space), self.master.tag(r.t_ns, r.x_deg, r.y_deg, r.valid)
 
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
@@ -92,14 +94,14 @@ def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None,
     for item in cohort.items:
         if isinstance(item, Recording):
             known.note(item.key, item)
-            items.append(mechanism.protected(item, _bits(master, item, item.key), kept))
+            items.append(mechanism.protected(item, _bits(master, None, item.key), kept))
         else:
             load: Callable[[], Recording] = partial(_load, mechanism, item.load, master, item.key, kept, known)
             items.append(Handle(item.person, item.stimulus, load, item.session, item.task))
     return Cohort(items, cohort.people, name=cohort.name), known
 
 
-def _bits(master: MasterKey, recording: Recording, key: Key) -> Bits:
+def _bits(master: MasterKey, recording: Recording | None, key: Key) -> Bits:
     if master.seed is not None:
         return SeededBits((derived_seed(master.seed, *key),))
     return KeyedBits(master, recording, *key)
