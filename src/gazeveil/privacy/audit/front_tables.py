@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.front_door import front_door
 from gazeveil.privacy.audit.games import Game
@@ -80,10 +81,9 @@ class _Cast:
         """As few rows as the mechanism's parameters allow: the fewer values share a loss, the better it is seen."""
         given = mechanism.parameters()
         chunk = given.get("chunk")
-        least = 2
-        if isinstance(mechanism, NoisyTable):  # elsewhere k is a number of people
-            numbers = {name: n for name, n in given.items() if isinstance(n, int)}
-            least = max(2, 2 * numbers.get("k", 2) - 2, numbers.get("D", 2), numbers.get("chunk", 2))
+        numbers = {name: n for name, n in given.items() if isinstance(n, int)}
+        bins = numbers.get("k", 2) if isinstance(mechanism, NoisyTable) else 2  # elsewhere k is a number of people
+        least = max(2, 2 * bins - 2, numbers.get("D", 2), numbers.get("chunk", 2))
         longest = given.get("length") or (2 * least if chunk else least)
         assert isinstance(longest, int)
         rows = (*[longest] * (recordings - 1), max(1, longest // 2)) if recordings > 1 else (longest,)
@@ -151,8 +151,11 @@ def tables(mechanism: Mechanism[Any]) -> Iterator[Game]:
     names = mechanism.parameters().get("k") if not alone else None
     crowd = max(3, names) if isinstance(names, int) else 3
     people = [np.full((2, cast.length, cast.features), 0.5)] * crowd
-    guarantee = mechanism.release(cast.table(people)).guarantee
-    of_person = mechanism.release(person.table([np.full((3, person.length, 1), 0.5)] * crowd)).guarantee
+    try:
+        guarantee = mechanism.release(cast.table(people)).guarantee
+        of_person = mechanism.release(person.table([np.full((3, person.length, 1), 0.5)] * crowd)).guarantee
+    except GazeveilError:
+        return  # these parameters are not for tables as small as these: nothing was released
     if guarantee.definition in OF_PEOPLE or guarantee.status != "proved":
         return
     shape = _shape(mechanism, cast, crowd)
