@@ -37,7 +37,7 @@ def command(
                 console.print(f"{'caught' if verdict.refuted else 'MISSED'}: {verdict}", highlight=False, markup=False)
                 verdicts.append(verdict.figures())
         else:
-            found = audit(name, trials, confidence, unit, front_door)
+            found = audit(name, trials, confidence, unit, front_door=front_door)
             lost = sum(door.refuted for door in found.front_door)
             told = f" Of {len(found.front_door)} attacks on releases and their printed promise {lost} succeeded:" if found.front_door else ""
             console.print(f"{replace(found, front_door=())}{told}", highlight=False, markup=False)

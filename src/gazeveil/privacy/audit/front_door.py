@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from gazeveil.errors import GazeveilError
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Mechanism
 
@@ -42,4 +43,7 @@ def front_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     for module in _MODULES:
         import_module(f"gazeveil.privacy.audit.{module}")
     for make in _MAKERS.get(mechanism.kind, ()):
-        yield from make(mechanism)
+        try:
+            yield from make(mechanism)
+        except GazeveilError as refusal:  # of the games' own data, by parameters that do not fit them
+            yield Game("user", None, f"Not played: {refusal}")
