@@ -15,7 +15,7 @@ help:
 	@echo "make test    style, types, layers, and all tests"
 	@echo "make check   style, types and layers alone"
 	@echo "make bench   speed and agreement against peers, side by side; JSON lines in benchmarks/results"
-	@echo "make audit   the heavy checks: memory at 100 million samples, every labelled file, planted bugs and who catches them, planted bugs"
+	@echo "make audit   the heavy checks: memory at 100 million samples, every labelled file, planted bugs and who catches them"
 	@echo "make docs    the manual as HTML in docs/_build"
 
 install: $(VENV)/.installed
