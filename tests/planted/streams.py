@@ -287,6 +287,8 @@ PLANTS = (
         "A pickled session takes the noise along that was drawn ahead for the original.",
         lambda p: method(p, f"{STREAM}.supply", "Supply", "__getstate__", _whole_state),
         ("tests/test_stream_sessions.py::test_a_copy_never_repeats_protective_noise",),
+        "gaussian:sigma_deg=5",
+        100,
     ),
     Plant(
         "Laplace noise in floating point",

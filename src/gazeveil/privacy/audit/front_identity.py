@@ -11,7 +11,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from gazeveil.privacy.stream.session import Session, StreamMechanism
 _RATE_HZ = 100.0
 _SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _N = 400
+_FEW = 7
 _LEAST_PLACES = 3
 _REUSED = "Both give equal gaze equal noise, so the difference of two wearers has none."
 
@@ -64,6 +65,14 @@ def in_child(work: Callable[[], bytes]) -> bytes | None:
         found = back.read()
     os.waitpid(child, 0)
     return found or None
+
+
+class Push(Protocol):
+    """Push the first samples of the same gaze into a session; what comes out of where gaze lies."""
+
+    def __call__(self, session: Any, first: int = _N) -> bytes:
+        """As bytes."""
+        ...
 
 
 def _told(words: str, wrong: bool, how: str) -> Game:
@@ -108,14 +117,14 @@ def sessions(mechanism: Mechanism[Any]) -> Iterator[Game]:
         yield from _copies("Shared views of one stream", lambda: Graded("gaussian", (mechanism.sigma_deg,)).open(_RATE_HZ, _SCREEN), _view)
 
 
-def _push(session: Session) -> bytes:
-    own = gaze("p")
+def _push(session: Session, first: int = _N) -> bytes:
+    own = gaze("p").slice(0, first)
     _, x, _, _ = session.push(own.t_ns, own.x_deg, own.y_deg, own.valid)
     return bytes(x.tobytes())
 
 
-def _view(session: GradedSession) -> bytes:
-    own = gaze("p")
+def _view(session: GradedSession, first: int = _N) -> bytes:
+    own = gaze("p").slice(0, first)
     _, x, _, _ = session.push(own.t_ns, own.x_deg, own.y_deg, own.valid)[session.levels[0]]
     return bytes(x.tobytes())
 
@@ -124,7 +133,7 @@ def _pickled(session: Any) -> Any:
     return pickle.loads(pickle.dumps(session))
 
 
-def _copies(name: str, opened: Callable[[], Any], push: Callable[[Any], bytes]) -> Iterator[Game]:
+def _copies(name: str, opened: Callable[[], Any], push: Push) -> Iterator[Game]:
     session = opened()
     first = push(session)
     session.reset()
@@ -143,10 +152,10 @@ def _copies(name: str, opened: Callable[[], Any], push: Callable[[Any], bytes]) 
         yield _told(f"{name} and its fork, after the same past.", _reused(past, push(session), child), _REUSED)
 
 
-def _with_past(opened: Callable[[], Any], push: Callable[[Any], bytes]) -> tuple[Any, set[float]]:
-    """A session that has released something, and what."""
+def _with_past(opened: Callable[[], Any], push: Push) -> tuple[Any, set[float]]:
+    """A session that has released something, and what; so little that noise which was drawn ahead is left."""
     session = opened()
-    past = drawn(push(session))
+    past = drawn(push(session, _FEW))
     session.reset()
     return session, past
 
