@@ -364,3 +364,16 @@ def test_an_odometer_may_be_read_at_any_time() -> None:
     # Never better than what a filter fixed in advance at exactly this rho would promise.
     assert epsilon >= epsilon_of_rho(Fraction(6, 100), Fraction(1, 10**6))
     assert delta == Fraction(1, 10**6)
+
+
+def test_every_change_has_words_wherever_it_is_asked_about() -> None:
+    several = [
+        Change.sample(1), Change.window(5, move_deg=1), Change.window(seconds=1), Change.window(5, start_deg=2), Change.chunk(8), Change.recording_feature(),
+        Change.recording(), Change.person(count=2), Change.event(),
+    ]  # fmt: skip
+    for change in several:
+        for table in (False, True):
+            for spaces in (frozenset(), frozenset({"sphere"}), frozenset({"sphere", "screen"})):
+                assert "one" in change.words(frozenset(spaces), table)
+    assert str(Change.person(count=2)).startswith("2 times: ")
+    assert "great circle on a sphere" in Change.sample(1).words(frozenset({"sphere", "screen"}))

@@ -137,28 +137,29 @@ class Change:
             Whether the data are the values of a table.
         """
         if self.unit == "event":  # also where larger units are those of a table: counters
-            return "one event is there or is not, all others being the same"
-        if table:
-            return _TABLE_WORDS[self.unit].format(rows=self.rows)
+            return self._many + "one event is there or is not, all others being the same"
+        if table and self.unit in _TABLE_WORDS:
+            return self._many + _TABLE_WORDS[self.unit].format(rows=self.rows)
         if self.start_deg is not None:
             where = f"anything else that begins at most {degrees(self.start_deg)}{self._along(spaces)} from where it began"
-            return f"the gaze of {self._what()} on the public grid of windows is replaced by {where}"
+            return f"{self._many}the gaze of one window of {_length(self)} of one recording on the public grid of windows is replaced by {where}"
         moved = "replaced by any other" if self.move_deg is None else f"moved by at most {degrees(self.move_deg)}{self._along(spaces)}"
-        return f"{self._what()} is {moved}, times and losses being the same"
+        return f"{self._many}{self._what()} is {moved}, times and losses being the same"
 
     def __str__(self) -> str:
         return self.words()
 
+    @property
+    def _many(self) -> str:
+        return "" if self.count == 1 else f"{self.count} times: "
+
     def _what(self) -> str:
-        many = "" if self.count == 1 else f"{self.count} times: "
         if self.unit == "sample":
-            return many + "one sample of one recording"
+            return "one sample of one recording"
         if self.unit == "window":
-            if self.start_deg is not None:
-                return many + f"one window of {_length(self)} of one recording"
             held = f"the gaze of any {self.samples} samples in a row" if self.samples is not None else f"all gaze within any {_length(self)}"
-            return many + f"{held} of one recording"
-        return many + ("all gaze of one recording" if self.unit == "recording" else "all gaze of one person")
+            return f"{held} of one recording"
+        return "all gaze of one person" if self.unit == "user" else f"all gaze of one {self.unit}"
 
     def _along(self, spaces: frozenset[str]) -> str:
         if self.metric == "coordinates":
