@@ -9,8 +9,9 @@ import pytest
 
 import gazeveil
 from gazeveil import Cohort, Recording, Screen, Sphere
-from gazeveil.errors import ParameterError
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Handle
+from gazeveil.privacy.accounting import BudgetError, Filter, compose
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.front_streams import CohortGame, Kind, changed_samples
 from gazeveil.privacy.promise.change import Change
@@ -40,7 +41,8 @@ def test_a_cohort_of_unequal_rates_promises_what_holds_for_each_of_them() -> Non
     assert (g.epsilon, g.numbers["w_samples"]) == (1, 30)
     assert g.map(Change.window(seconds="1/2", move_deg=2)).epsilon == 1
     assert g.map(Change.window(500, move_deg=2)).epsilon == 17
-    assert "all gaze within any 0.5 s of one recording" in g.neighbours
+    assert "the gaze of any 0.5 s of one recording, counted in samples at its nominal rate," in g.neighbours
+    assert g.map(Change.window(31, move_deg=2)).epsilon == Fraction(3, 2), "31 samples last half a second from the first to the last, and may be three readings"
 
 
 def test_an_attack_on_the_slow_stream_stays_below_what_is_promised_and_far_above_what_was() -> None:
@@ -122,6 +124,33 @@ def test_replacing_a_person_moves_where_windows_begin(text: str) -> None:
     assert lower <= float(one.user["epsilon"])
 
 
+def test_a_longer_window_begins_near_but_its_parts_anywhere() -> None:
+    def still(rate_hz: float) -> Cohort:
+        return Cohort([Recording("p", "s", np.arange(180) * 10**7, np.full(180, 9.0), np.full(180, 9.0), rate_hz=rate_hz)])
+
+    g = gazeveil.mechanism("dpgazesynth:epsilon=1,r_deg=2").release(still(60.0)).guarantee
+    # two windows of the grid: one that begins at most 2 degrees away, and one that begins anywhere on the sphere
+    assert g.map(Change.window(60, start_deg=2)).epsilon == 1 + Fraction(2, 5) + Fraction(3, 5) * 90
+    h = gazeveil.mechanism("dpgazesynth:epsilon=1,r_deg=2,window_s=1").release(still(60.0)).guarantee
+    assert compose([g, h], change=h.change).epsilon == 2 + Fraction(2, 5) + Fraction(3, 5) * 90
+    with pytest.raises(BudgetError):
+        Filter(3, unit=h.change or "user").spend([h, g])
+
+
+def test_windows_that_overlap_move_twice() -> None:
+    g = gazeveil.mechanism("gaussian:sigma_deg=5,w=60").promise(100.0, Sphere())  # type: ignore[attr-defined]
+    two = g.map(Change.window(60, move_deg=1, metric="coordinates", count=2)).rho
+    # windows from 0 and from 1: 59 samples move by 2 degrees and 2 by 1
+    assert two >= 59 * g.map(Change.sample(2, "coordinates")).rho + 2 * g.map(Change.sample(1, "coordinates")).rho
+    assert g.map(Change.sample(1, "coordinates", count=2)).rho >= g.map(Change.sample(2, "coordinates")).rho
+
+
+def test_a_recording_given_twice_is_refused() -> None:
+    one = steady("a", SLOW)
+    with pytest.raises(DataError, match="Two recordings say"):
+        Cohort([one, one])
+
+
 # --- moments that follow gaze --------------------------------------------------------------------------------------------------------
 
 
@@ -135,6 +164,18 @@ def test_moments_that_follow_gaze_are_no_promise() -> None:
     clock = gazeveil.mechanism("gaussian-fixation", sigma_deg=5, r_deg=1)
     g = clock.release(Recording("p", "s", t, x, np.full(100, 90.0), rate_hz=100.0)).guarantee
     assert (g.definition, g.status) == ("rho-zcdp", "proved")
+
+
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_reset_lets_no_more_samples_through(hold: bool) -> None:
+    session = gazeveil.mechanism(f"chain:stages=temporal(K=10;hold={hold})+gaussian(sigma_deg=5;w=60)").open(100.0)  # type: ignore[attr-defined]
+    places = 0
+    for i in range(60):
+        x = session.push(i * 10_000_000, 50.0 + i, 60.0)[1]
+        places += int(np.isfinite(x).sum())
+        session.reset()
+    # One of every ten is let through, however often the session is reset; held ones are lost after a reset, since they are the past.
+    assert places <= 6
 
 
 def test_a_reset_gives_no_slot_a_second_place() -> None:

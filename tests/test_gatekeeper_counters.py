@@ -111,8 +111,10 @@ def test_the_guarantee_states_the_event_and_the_sum_over_a_session() -> None:
     counters = Counters("1/2", 4, 100, None)
     g = counters.guarantee
     assert (g.definition, g.status, g.epsilon) == ("epsilon-dp", "proved", Fraction(1, 2))
-    assert g.user["epsilon"] == Fraction(1, 2) * ((15 * 100 + 1000) // 60 + 1)
-    assert "42 fixations" in str(g)
+    assert g.user == {}, "counting goes on, so a person has no sum"
+    assert g.also[0][1].epsilon == Fraction(1, 2) * ((15 * 100 + 1000) // 60 + 1)
+    assert "of which there are at most 42" in str(g)
+    assert "an event is one fixation in the area" in str(g)
     assert Counters(1, 4, 100, 7).guarantee.epsilon is None, "with a seed it is only claimed"
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gazeveil
-from gazeveil.errors import ParameterError
+from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.privacy.accounting import BudgetError, Filter, Odometer, compose
 from gazeveil.privacy.conformance import sample_data
 from gazeveil.privacy.exactly import exact, round_up, shown
@@ -364,6 +364,25 @@ def test_an_odometer_may_be_read_at_any_time() -> None:
     # Never better than what a filter fixed in advance at exactly this rho would promise.
     assert epsilon >= epsilon_of_rho(Fraction(6, 100), Fraction(1, 10**6))
     assert delta == Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Loss.pure("abc"), lambda: Loss.pure(-1), lambda: Loss.approximate(1, 2), lambda: Loss.pure(1).grouped(-1), lambda: Loss.pure(1).repeated(-1),
+        lambda: UnitMap.of("chunk", Loss.pure(1), 4).lift("user", 0), lambda: pure(1).map("user"), lambda: compose(pure(1)),
+        lambda: compose([pure(1)], change="user"), lambda: Filter(1).commit(None), lambda: Filter(1).spend(None), lambda: Odometer(start=Fraction(0)),
+        lambda: Odometer().reading(2), lambda: Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure(1)), "user"), lambda: Change("chunk"),
+    ],
+)  # fmt: skip
+def test_odd_input_gets_a_sentence_and_never_a_wrong_number(wrong: Callable[[], object]) -> None:
+    with pytest.raises(GazeveilError):
+        wrong()
+
+
+def test_a_large_loss_of_a_group_is_still_a_number() -> None:
+    assert Loss.approximate(230, Fraction(1, 10**9)).grouped(4).delta == 1
+    assert len({pure(1), pure(1), pure(2)}) == 2
 
 
 def test_every_change_has_words_wherever_it_is_asked_about() -> None:

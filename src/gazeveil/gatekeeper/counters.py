@@ -185,16 +185,16 @@ class Counters:
     def _promise(self) -> Guarantee:
         # Fixations do not overlap and last at least so long; what is told in a horizon ended in it or in the second before it.
         most = (((1 << self.levels) - 1) * self._tick_ms + 1000) // LEAST_FIXATION_MS + 1
+        horizon = (1 << self.levels) - 1
+        within = Loss.pure(self.epsilon * most, tail_delta(self.epsilon / self.levels, self.levels * most))
         found = Guarantee(
             "epsilon-dp",
-            # A horizon is all that a counter ever counts, so a person is as many fixations as fit into it.
-            WholeMap.of("event", Loss.pure(self.epsilon, tail_delta(self.epsilon / self.levels, self.levels))).lift("user", most),
+            WholeMap.of("event", Loss.pure(self.epsilon, tail_delta(self.epsilon / self.levels, self.levels))),
             Change.event(),
+            # Counting goes on horizon after horizon, so what a person adds up to is not known; only what a horizon does.
+            also=((f"all fixations of one horizon of {horizon} ticks in one area, of which there are at most {most}", within),),
             mechanism="Gatekeeper counter",
-            assumptions=(
-                ASSUMPTION,
-                f"the sum over a person is for one area and one horizon of {(1 << self.levels) - 1} ticks, in which at most {most} fixations fit",
-            ),
+            assumptions=(ASSUMPTION,),
             not_covered=(
                 "further areas that hold the same cells: each has a counter of its own, and their budgets add up",
                 "what the exact answers of other scopes tell",

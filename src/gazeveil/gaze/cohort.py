@@ -99,10 +99,11 @@ class Cohort:
         self.name = name
 
     def _refuse_clashes(self) -> None:
-        first: dict[tuple[str, str, str, str], Recording | Handle] = {}
-        for item in self._items:
-            other = first.setdefault(item.key, item)
-            if other is not item:
+        first: dict[tuple[str, str, str, str], int] = {}
+        for number, item in enumerate(self._items):
+            # By number, not by identity: one object given twice would be released twice.
+            if first.setdefault(item.key, number) != number:
+                other = self._items[first[item.key]]
                 where = [i.source or "memory" for i in (other, item)]
                 raise DataError(
                     f"Two recordings say person '{item.person}', stimulus '{item.stimulus}', session '{item.session}': {where[0]} and {where[1]}."

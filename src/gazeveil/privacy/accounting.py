@@ -87,6 +87,10 @@ def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: st
     BudgetError
         Where no rule applies, or a part has no bound for the change.
     """
+    if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
+        checks.refuse("compose", "guarantees", "several guarantees", guarantees, "Put them into a list.")
+    if not (change is None or isinstance(change, Change)):
+        checks.refuse("compose", "change", "a Change", change)
     parts = list(guarantees)
     checks.one_of("compose", "people", people, ("same", "disjoint"))
     if not parts:
@@ -247,6 +251,8 @@ class Filter:
         BudgetError
             If the decision was a refusal, or if something else was spent since it was made.
         """
+        if not isinstance(decision, Decision):
+            checks.refuse("Filter.commit", "decision", "what Filter.ask gave", decision)
         if not decision.allowed:
             raise BudgetError(f"Refused: {decision.reason}. Nothing was spent.", decision.guarantee)
         if decision.version != self._version:
@@ -262,6 +268,8 @@ class Filter:
 
     def spend(self, guarantees: Iterable[Guarantee]) -> None:
         """Take several releases or none: the whole is checked before any of it is spent."""
+        if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
+            checks.refuse("Filter.spend", "guarantees", "several guarantees", guarantees, "Put them into a list.")
         wanted = list(guarantees)
         before = (self.spent, self.delta_num, self._version, self._about.change)
         try:
@@ -308,6 +316,7 @@ class Odometer:
 
     def __post_init__(self) -> None:
         self._about = _About("Odometer", self.unit)
+        self.start = exact("Odometer", "start", self.start, above=0)
 
     def add(self, guarantee: Guarantee) -> None:
         """Record a release that was made."""
@@ -334,6 +343,8 @@ class Odometer:
             Delta includes the numerical error.
         """
         d = exact("Odometer.reading", "delta", delta, least=0)
+        if d >= 1:
+            checks.refuse("Odometer.reading", "delta", "below 1", delta)
         pure = sum(self._pure, start=Fraction(0)) if self._is_pure else None
         if d == 0:
             if pure is None:

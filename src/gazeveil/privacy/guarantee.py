@@ -101,6 +101,8 @@ class Guarantee:
         checks.one_of("Guarantee", "definition", self.definition, DEFINITIONS)
         checks.one_of("Guarantee", "status", self.status, STATUSES)
         checks.one_of("Guarantee", "alike", self.alike, ALIKE_WORDS)
+        if not (self.change is None or isinstance(self.change, Change)) or not (self.losses is None or isinstance(self.losses, PrivacyMap)):
+            checks.refuse("Guarantee", "losses", "a PrivacyMap with a Change", (self.losses, self.change))
         for name, value in self.counts.items():
             if not isinstance(value, Fraction) or value < 0:
                 checks.refuse("Guarantee", name, "a Fraction of at least 0: budgets are exact", value)
@@ -122,6 +124,9 @@ class Guarantee:
         # Mapping proxies cannot be pickled.
         return Guarantee, tuple(dict(self.counts) if f.name == "counts" else getattr(self, f.name) for f in fields(self))
 
+    def __hash__(self) -> int:
+        return hash((self.definition, self.losses, self.change, tuple(sorted(self.counts.items())), self.mechanism, self.status, self.reason))
+
     # --- the map ---------------------------------------------------------------------------------------------------------------------
 
     def map(self, change: Change) -> Loss:
@@ -138,6 +143,8 @@ class Guarantee:
 
     def claimed_loss(self, change: Change) -> Loss:
         """What is claimed to be lost at most, proved or not."""
+        if not isinstance(change, Change):
+            checks.refuse("Guarantee", "change", "a Change", change, "Make one: gazeveil.Change.person(), or .window(seconds=1, move_deg=2).")
         if self.losses is None:
             said = "promises nothing" if self.definition == "none" else f"promises {self.definition}, which compares people and bounds no loss"
             raise PromiseError(f"{self._name} {said}.")

@@ -70,9 +70,9 @@ class RecordingsMap(PrivacyMap):
             longest: dict[int, int] = {}
             for stream, samples in {one for person in self.people for one in person}:
                 longest[stream] = max(longest.get(stream, 0), _known(samples))
-            return worst(self.streams[stream].whole(change, samples) for stream, samples in longest.items()).repeated(change.count)
+            return worst(self.streams[stream].whole(change, samples) for stream, samples in longest.items()).grouped(change.count)
         if change.unit == "user":
-            return worst(self._person(change, person) for person in self.people).repeated(change.count)
+            return worst(self._person(change, person) for person in self.people).grouped(change.count)
         return self.streams[0].loss(change)
 
     def _person(self, change: Change, person: tuple[tuple[int, int | None], ...]) -> Loss:
@@ -127,4 +127,4 @@ class ApartMap(TogetherMap):
         if change.count == 1 or change.unit not in ("recording", "user"):
             return one
         single = Change(change.unit, move_deg=change.move_deg, metric=change.metric)
-        return worst([one, worst(p.loss(single) for p in self.parts).repeated(change.count)])
+        return worst([one, worst(p.loss(single) for p in self.parts).grouped(change.count)])

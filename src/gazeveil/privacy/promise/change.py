@@ -35,7 +35,7 @@ class Change:
     unit : str
         One of :data:`UNITS`.
     count : int
-        How many of that unit change.
+        How many of that unit change. They may overlap, so that what lies in several of them moves several times as far.
     samples, seconds : int, Fraction, optional
         Of a window: how long it is; one of them.
     rows : int, optional
@@ -50,7 +50,7 @@ class Change:
     Examples
     --------
     >>> print(Change.window(seconds="1/2", move_deg=2))
-    all gaze within any 0.5 s of one recording is moved by at most 2 degrees, times and losses being the same
+    the gaze of any 0.5 s of one recording, counted in samples at its nominal rate, is moved by at most 2 degrees, times and losses being the same
     >>> print(Change.person())
     all gaze of one person is replaced by any other, times and losses being the same
     """
@@ -73,6 +73,8 @@ class Change:
                 checks.refuse("Change", "samples", "given for a window, or seconds instead", (self.samples, self.seconds))
         elif self.samples is not None or self.seconds is not None or self.start_deg is not None:
             checks.refuse("Change", "samples", "left out for anything but a window", (self.samples, self.seconds, self.start_deg))
+        if (self.unit == "chunk") != (self.rows is not None):
+            checks.refuse("Change", "rows", "given for a chunk, and for nothing else", self.rows)
         for name in ("samples", "rows"):
             if getattr(self, name) is not None:
                 checks.count("Change", name, getattr(self, name))
@@ -157,8 +159,10 @@ class Change:
         if self.unit == "sample":
             return "one sample of one recording"
         if self.unit == "window":
-            held = f"the gaze of any {self.samples} samples in a row" if self.samples is not None else f"all gaze within any {_length(self)}"
-            return f"{held} of one recording"
+            if self.samples is not None:
+                return f"the gaze of any {self.samples} samples in a row of one recording"
+            # In samples: from the first to the last of 30 samples at 60 Hz it is less than half a second, of 31 it is half a second.
+            return f"the gaze of any {_length(self)} of one recording, counted in samples at its nominal rate,"
         return "all gaze of one person" if self.unit == "user" else f"all gaze of one {self.unit}"
 
     def _along(self, spaces: frozenset[str]) -> str:

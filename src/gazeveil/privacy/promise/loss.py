@@ -21,7 +21,10 @@ from fractions import Fraction
 
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
+from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.promise.conversions import epsilon_of_rho, raised, rho_of_epsilon
+
+_CERTAIN = Fraction(1)
 
 MEASURES = ("pure", "approximate", "concentrated")
 
@@ -67,23 +70,25 @@ class Loss:
             if value < 0:
                 # A negative loss would be a refund: an account that took it would allow more than its limit.
                 checks.refuse("Loss", name, "at least 0", value)
+        if self.delta > 1:
+            checks.refuse("Loss", "delta", "at most 1: it is a probability", self.delta)
         if self.delta > 0 and self.measure != "approximate":
             checks.refuse("Loss", "delta", f"0 where the measure is {self.measure}", self.delta)
 
     @classmethod
-    def pure(cls, epsilon: Fraction | int | str, delta_num: Fraction = Fraction(0)) -> Loss:
+    def pure(cls, epsilon: Number, delta_num: Fraction = Fraction(0)) -> Loss:
         """Epsilon-DP."""
-        return cls("pure", Fraction(epsilon), Fraction(0), delta_num)
+        return cls("pure", exact("Loss", "epsilon", epsilon, least=0), Fraction(0), delta_num)
 
     @classmethod
-    def concentrated(cls, rho: Fraction | int | str, delta_num: Fraction = Fraction(0)) -> Loss:
+    def concentrated(cls, rho: Number, delta_num: Fraction = Fraction(0)) -> Loss:
         """Rho-zCDP."""
-        return cls("concentrated", Fraction(rho), Fraction(0), delta_num)
+        return cls("concentrated", exact("Loss", "rho", rho, least=0), Fraction(0), delta_num)
 
     @classmethod
-    def approximate(cls, epsilon: Fraction | int | str, delta: Fraction, delta_num: Fraction = Fraction(0)) -> Loss:
+    def approximate(cls, epsilon: Number, delta: Number, delta_num: Fraction = Fraction(0)) -> Loss:
         """(epsilon, delta)-DP."""
-        return cls("approximate", Fraction(epsilon), delta, delta_num)
+        return cls("approximate", exact("Loss", "epsilon", epsilon, least=0), exact("Loss", "delta", delta, least=0), delta_num)
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -128,26 +133,29 @@ class Loss:
         return self if self.measure == "concentrated" else Loss.concentrated(rho_of_epsilon(self.amount), self.delta_num)
 
     def __add__(self, other: Loss) -> Loss:
+        if not isinstance(other, Loss):
+            return NotImplemented
         a, b = _alike(self, other)
-        return Loss(a.measure, a.amount + b.amount, a.delta + b.delta, a.delta_num + b.delta_num)
+        return Loss(a.measure, a.amount + b.amount, min(_CERTAIN, a.delta + b.delta), a.delta_num + b.delta_num)
 
     def repeated(self, times: int) -> Loss:
         """Composition with itself: so many releases with independent noise, each with this loss."""
-        return Loss(self.measure, self.amount * times, self.delta * times, self.delta_num * times)
+        n = checks.count("Loss.repeated", "times", times, least=0)
+        return Loss(self.measure, self.amount * n, min(_CERTAIN, self.delta * n), self.delta_num * n)
 
     def grouped(self, steps: int) -> Loss:
         """Group privacy: a change that is so many steps of the one this loss is about, in one release.
 
         Pure losses add up; in zCDP the steps square (Bun and Steinke 2016, Proposition 27); delta grows by (e**(n epsilon) - 1) / (e**epsilon - 1).
         """
-        if steps <= 1:
+        if checks.count("Loss.grouped", "steps", steps, least=0) <= 1:
             return self if steps == 1 else Loss(self.measure, Fraction(0))
         if self.measure == "concentrated":
             return Loss.concentrated(self.amount * steps * steps, self.delta_num * steps)
         if self.measure == "pure":
             return Loss.pure(self.amount * steps, self.delta_num * steps)
         grown = Fraction(steps) if self.amount == 0 else steps * _power(self.amount * (steps - 1))
-        return Loss.approximate(self.amount * steps, min(Fraction(1), self.delta * grown), self.delta_num * steps)
+        return Loss.approximate(self.amount * steps, min(_CERTAIN, self.delta * grown), self.delta_num * steps)
 
 
 def worst(losses: Iterable[Loss]) -> Loss:
@@ -182,4 +190,4 @@ def _alike(a: Loss, b: Loss) -> tuple[Loss, Loss]:
 
 def _power(exponent: Fraction) -> Fraction:
     """A fraction that is certainly not below e to that power."""
-    return raised(math.exp(float(exponent))) if exponent < 700 else Fraction(10) ** math.ceil(exponent)
+    return raised(math.exp(float(exponent))) if exponent < 600 else Fraction(10) ** math.ceil(exponent)

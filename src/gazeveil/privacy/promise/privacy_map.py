@@ -100,6 +100,7 @@ class UnitMap(PrivacyMap):
         below, loss = self.losses[-1]
         if parts is None:
             raise PromiseError(f"A promise about a {below} cannot be lifted to a {unit} without knowing how many of them there are at most.")
+        checks.count("UnitMap.lift", "parts", parts)
         if UNITS.index(unit) <= UNITS.index(below):
             checks.refuse("UnitMap.lift", "unit", f"larger than {below}", unit)
         lifted = Loss(loss.measure, loss.amount * parts, loss.delta * parts, loss.delta_num)  # all draws of the release are in delta_num already
@@ -137,6 +138,7 @@ class WholeMap(UnitMap):
         """Recordings instead of values."""
         told = {"recording": "one recording is replaced by any other of the same stimulus", "user": "all recordings of one person are replaced by any others"}
         more = " and there may be other ones" if self.presence else " of the same stimuli"
+        many = "" if change.count == 1 else f"{change.count} times: "
         if change.unit == "user":
-            return told["user"] + more
-        return told["recording"] if change.unit == "recording" else super().words(change)
+            return many + told["user"] + more
+        return many + told["recording"] if change.unit == "recording" else super().words(change)

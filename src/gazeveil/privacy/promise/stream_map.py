@@ -60,7 +60,8 @@ class StreamMap(PrivacyMap):
         samples = self.samples_of(change)
         if samples is None or change.start_deg is not None:
             raise PromiseError(f"This promise is about samples in a row that move, not about this change: {change}.")
-        return self.run(samples, change.move_deg, change.metric).repeated(change.count)
+        # Several windows may overlap, and what lies in two of them moves twice: a group, not so many changes apart.
+        return self.run(samples, change.move_deg, change.metric).grouped(change.count)
 
     def whole(self, change: Change, samples: int) -> Loss:
         """The loss if a recording of so many samples changes."""

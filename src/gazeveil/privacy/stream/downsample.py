@@ -97,8 +97,7 @@ class _Drop(Stage):
         self.every, self.phase = every, 0
         self.none: Samples = (np.empty((streams, 0), dtype=np.int64), np.empty((streams, 0)), np.empty((streams, 0)), np.empty((streams, 0), dtype=np.bool_))
 
-    def reset(self) -> None:
-        self.phase = 0
+    # A reset leaves the count as it is: begun anew it would let more samples through than one of every K.
 
     def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
         n = x_deg.shape[1]
@@ -118,7 +117,7 @@ class _Hold(Stage):
         self.held = np.full((streams, 2), np.nan)
 
     def reset(self) -> None:
-        self.phase = 0
+        # The count goes on: begun anew it would let more samples through than one of every K.
         self.held[...] = np.nan
 
     def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
@@ -176,9 +175,10 @@ class Spatial(StreamMechanism):
         return no_promise(self.title, "rounding is not random: the cell of every sample is told", ("the cell of every sample, and when it changes",))
 
     def moved(self, w: int, r_deg: Fraction) -> tuple[int, Fraction]:
-        """Rounding may add one step along each axis."""
+        """Rounding to a centre moves a place by at most half a step along each axis; to a corner, as the paper does, by a whole one."""
         across, down = self.steps_deg
-        return w, r_deg + across + down
+        far = across + down
+        return w, r_deg + (2 * far if self.reading == "published" else far)
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Two step sizes."""

@@ -75,7 +75,8 @@ class WindowsMap(StreamMap):
         samples = self.samples_of(change)
         if samples is None or samples % self.window:
             raise PromiseError(f"Windows have {self.window} samples here, and one of {samples} is none of the grid's. Ask about samples that move instead.")
-        return self.replaced(change.count * (samples // self.window), change.start_deg)
+        # Of a longer window only the first place is bound: the other windows of the grid in it begin anywhere.
+        return (self.replaced(1, change.start_deg) + self.replaced(samples // self.window - 1, None)).grouped(change.count)
 
     def whole(self, change: Change, samples: int) -> Loss:
         """All windows of a recording."""
