@@ -194,7 +194,7 @@ class Counters:
             # Counting goes on horizon after horizon, so what a person adds up to is not known; only what a horizon does.
             also=((f"all fixations of one horizon of {horizon} ticks in one area, of which there are at most {most}", within),),
             mechanism="Gatekeeper counter",
-            assumptions=(ASSUMPTION,),
+            assumptions=("an event is one fixation in the area", ASSUMPTION),
             not_covered=(
                 "further areas that hold the same cells: each has a counter of its own, and their budgets add up",
                 "what the exact answers of other scopes tell",
