@@ -170,7 +170,6 @@ PLANTS = (
         lambda p: method(p, f"{PROMISE}.privacy_map", "UnitMap", "lift", _lift_forgets("recording")),
         (f"{ALGEBRA}::test_a_lift_multiplies_by_what_the_unit_holds",),
         "lpa:epsilon=1",
-        20_000,
     ),
     Plant(
         "lift forgets chunks",
