@@ -1,4 +1,4 @@
-"""What gaussian-fixation does to gaze, and why it cannot be averaged away."""
+"""What gaussian-fixation does to gaze, and how much less of it can be averaged away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from gazeveil import Recording, mechanism
 
 def _averaging(axes: Axes, _: Recording) -> None:
     trials, lengths = 300, np.array([1, 2, 4, 8, 16, 32, 64, 128, 256])
-    for text, label, colour in (("gaussian:sigma_deg=2", "noise on every sample", "C1"), ("gaussian-fixation:sigma_deg=2", "one draw per fixation", "C0")):
+    for text, label, colour in (
+        ("gaussian:sigma_deg=2", "noise on every sample", "C1"),
+        ("gaussian-fixation:sigma_deg=2", "one draw per quarter of a second", "C0"),
+    ):
         n = int(lengths[-1])
         t = np.broadcast_to(np.arange(n) * 8_333_333, (trials, n))
         x = mechanism(text).open_many(trials, 120.0, seed=1).push(t, np.full((trials, n), 180.0), np.full((trials, n), 90.0))[1]
@@ -26,4 +29,4 @@ def _averaging(axes: Axes, _: Recording) -> None:
 
 def draw(path: Path) -> None:
     """Draw it."""
-    draw_streams(path, (("one draw per fixation, sigma = 2", "gaussian-fixation:sigma_deg=2", "C0"),), _averaging)
+    draw_streams(path, (("one draw per quarter of a second, sigma = 2", "gaussian-fixation:sigma_deg=2", "C0"),), _averaging)
