@@ -64,7 +64,7 @@ class Guarantee:
     mechanism : str
         Name and reading.
     also : tuple of (str, Loss)
-        What is lost at most under a further condition, said as a clause; printed besides the promise, never in its place.
+        What a part loses at most, or the whole under a further condition, said as a clause; printed besides the promise, never in its place.
     assumptions : tuple of str
         What must be true for the promise to hold, as clauses: the public bounds, the public length.
     not_covered : tuple of str

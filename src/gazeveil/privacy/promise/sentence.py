@@ -147,7 +147,7 @@ def _tail(g: Guarantee) -> str:
     if g.losses is not None and g.unit != "user" and not any(change.unit == "user" for _, change, _ in others):
         text += " What it adds up to for one person depends on how long their recordings are, which is not known here."
     if g.also:
-        text += " Under a further condition: " + "; ".join(f"{words}: {amounts(loss)}" for words, loss in g.also) + "."
+        text += " Besides, at most: " + "; ".join(f"{words}: {amounts(loss)}" for words, loss in g.also) + "."
     error = g.delta_num
     if error >= LEAST_PRINTED:
         text += f" Finite arithmetic adds at most {round_up(error, 2):.2g} to delta, the probability with which the promise may fail."

@@ -236,8 +236,8 @@ class Marginals(Mechanism[FeatureTable]):
             return Guarantee("epsilon-dp", histograms, Change(self.per), reason="proofs/marginals.md", **common)
         tests, delta = charge(self.k, self._exact("gamma"), self._exact("epsilon0"), people, candidates, self._exact("delta"))
         together = TogetherMap((histograms, UnitMap.of("user", Loss.approximate(tests, delta))))
-        why = f"proofs/marginals.md; histograms cost epsilon = {user}, the tests of {candidates} candidates the rest"
-        return Guarantee("epsilon-delta-dp", together, Change.person(), reason=why, **common)
+        parts = (("the histograms alone", Loss.pure(user)), (f"the tests of {candidates} candidates alone", Loss.approximate(tests, delta)))
+        return Guarantee("epsilon-delta-dp", together, Change.person(), also=parts, reason="proofs/marginals.md", **common)
 
     def _seeded(self, drawn: NDArray[np.int64], rows: Rows, task: int, people: int, pmf: NDArray[np.float64], words: Words) -> None:
         """Put the first features of seed records into the vectors that pass the randomised test, in place."""
