@@ -161,15 +161,15 @@ def _with_past(opened: Callable[[], Any], push: Push) -> tuple[Any, set[float]]:
 
 
 def drawn(released: bytes) -> set[float]:
-    """The different places that were released."""
+    """The different places that were released within the screen; wide noise is clamped to its edges, where all places are equal."""
     x = np.frombuffer(released, dtype=np.float64)
-    return set(x[np.isfinite(x)].tolist())
+    return set(x[np.abs(x) < 0.99 * _SCREEN.width_deg / 2].tolist())
 
 
 def _reused(past: set[float], one: bytes, other: bytes) -> bool:
     """Whether most new places are the same in both; what was released before may be shown again, since it is no news.
 
-    Some places are equal by chance: they lie on a lattice and are clamped to edges.
+    Some places are equal by chance: they lie on a lattice.
     """
     new = drawn(one) - past
     return len(new) >= _LEAST_PLACES and 2 * len(new & drawn(other)) > len(new)
