@@ -1,16 +1,19 @@
-"""Attackers on real people: how often they find them, and how fast the RBF network is beside a plain one.
+"""Attackers on real people: how often they find them, and how fast the RBF network is beside a
+plain one.
 
     python benchmarks/attackers.py [--json FILE] [--repetitions 10] [--no-speed]
 
-**Rates.** GazeCom and EyeNavGS under GAZEVEIL_DATA, as recorded; I-VT (50 deg/s, 100 ms), 12 + 46 event features, a random quarter of the
-stimuli (rounded as in a study: 2 of 10, 3 of 12) is asked about, mean over repetitions. Floors are what a plain reference reaches, less 8
-points; for EyeNavGS three times chance. `null` deals the names anew within each stimulus and must stay within three standard errors
-of chance. Slow attackers run three repetitions.
+**Rates.** GazeCom and EyeNavGS under GAZEVEIL_DATA, as recorded; I-VT (50 deg/s, 100 ms), 12 + 46
+event features, a random quarter of the stimuli (rounded as in a study: 2 of 10, 3 of 12) is asked
+about, mean over repetitions. Floors are what a plain reference reaches, less 8 points; for EyeNavGS
+three times chance. `null` deals the names anew within each stimulus and must stay within three
+standard errors of chance. Slow attackers run three repetitions.
 
-**Speed.** Ten repetitions of the RBF network on GazeCom from the files on: reading, events, features, networks of 32 prototypes per person, scores. The
-plain one reads lines, goes event by event through numpy and scipy, clusters with scikit-learn, computes activations event by event and
-inverts with `numpy.linalg.pinv`. It is timed in the same process on every eighth file and on one repetition, and multiplied; its
-networks get our events, so that both do the same work.
+**Speed.** Ten repetitions of the RBF network on GazeCom from the files on: reading, events,
+features, networks of 32 prototypes per person, scores. The plain one reads lines, goes event by
+event through numpy and scipy, clusters with scikit-learn, computes activations event by event and
+inverts with `numpy.linalg.pinv`. It is timed in the same process on every eighth file and on one
+repetition, and multiplied; its networks get our events, so that both do the same work.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from time import perf_counter
 import numpy as np
 
 import gazeveil
-from gazeveil.attacks.attack import Attack
+from gazeveil.attacks.base import Attack
 from gazeveil.attacks.registry import attack
-from gazeveil.features.material import Material
+from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from lines import Lines
 
@@ -35,7 +38,8 @@ REPETITIONS = 10
 EVERY = 8
 PROTOTYPES = 32
 
-#: Attackers, with the rate of a plain reference where there is one, and at most how many repetitions.
+#: Attackers, with the rate of a plain reference where there is one, and at most how many
+#: repetitions.
 GAZECOM: tuple[tuple[str, float | None, int], ...] = (
     ("rbfn", 0.95, 100),
     ("rbfn:kinds=fixation", 0.72, 100),
@@ -56,39 +60,53 @@ GAZECOM: tuple[tuple[str, float | None, int], ...] = (
 EYENAVGS = ("rbfn", "lda", "knn")
 
 
-def sides(whole: Material, repetition: int) -> tuple[Material, Material]:
+def sides(whole: RecordingSet, repetition: int) -> tuple[RecordingSet, RecordingSet]:
     """Three quarters of the stimuli to learn from, the others to be asked about."""
     order = np.random.default_rng([7, repetition]).permutation(whole.stimuli).tolist()
     learnt = round(0.75 * len(order))
     return whole.select(stimuli=order[:learnt]), whole.select(stimuli=order[learnt:])
 
 
-def shuffled(whole: Material, seed: int) -> Material:
+def shuffled(whole: RecordingSet, seed: int) -> RecordingSet:
     """Tables with the names dealt anew among those who saw a stimulus."""
     rng = np.random.default_rng([8, seed])
     deal = {}
     for stimulus in whole.stimuli:
         people = sorted({k[0] for k in whole.keys if k[1] == stimulus})
-        deal.update({(p, stimulus): q for p, q in zip(people, rng.permutation(people).tolist(), strict=True)})
+        deal.update(
+            {
+                (p, stimulus): q
+                for p, q in zip(people, rng.permutation(people).tolist(), strict=True)
+            }
+        )
 
     def dealt(t: FeatureTable) -> FeatureTable:
         k = t.keys
-        person = np.array([deal[p, s] for p, s in zip(k.person.tolist(), k.stimulus.tolist(), strict=True)])
-        return FeatureTable(t.values, t.columns, Keys(person, k.stimulus, k.session, k.task, k.index), t.bounds)
+        person = np.array(
+            [deal[p, s] for p, s in zip(k.person.tolist(), k.stimulus.tolist(), strict=True)]
+        )
+        return FeatureTable(
+            t.values, t.columns, Keys(person, k.stimulus, k.session, k.task, k.index), t.bounds
+        )
 
-    return Material(None, {name: dealt(t) for name, t in whole.tables.items()})
+    return RecordingSet(None, {name: dealt(t) for name, t in whole.tables.items()})
 
 
-def rates(whole: Material, who: Attack, repetitions: int, null: bool = False) -> tuple[float, float, float]:
+def rates(
+    whole: RecordingSet, who: Attack, repetitions: int, null: bool = False
+) -> tuple[float, float, float]:
     """Mean and standard deviation of the identification rate, and seconds per repetition."""
     begin = perf_counter()
-    found = [who.identify(*sides(shuffled(whole, r) if null else whole, r), r).credit().mean() for r in range(repetitions)]
+    found = [
+        who.identify(*sides(shuffled(whole, r) if null else whole, r), r).credit().mean()
+        for r in range(repetitions)
+    ]
     return float(np.mean(found)), float(np.std(found)), (perf_counter() - begin) / repetitions
 
 
 def bench_rates(lines: Lines, name: str, data: Path, repetitions: int) -> None:
     """Identification rates on one set of recordings."""
-    whole = Material(gazeveil.read(data / name).load()).prepared(("fixation", "saccade"))
+    whole = RecordingSet(gazeveil.read(data / name).load()).prepared(("fixation", "saccade"))
     people = len(whole.persons)
     chance = 1 / people
     cases = GAZECOM if name == "gazecom" else tuple((text, None, 100) for text in EYENAVGS)
@@ -96,14 +114,35 @@ def bench_rates(lines: Lines, name: str, data: Path, repetitions: int) -> None:
         n = min(repetitions, most)
         value, sd, seconds = rates(whole, attack(text), n)
         floor = 3 * chance if reference is None else reference - 0.08
-        lines.add(f"{name}: people found by {text}", round(floor, 3), value, "fraction", reference=reference, chance=round(chance, 3), people=people,
-                  repetitions=n, sd=round(sd, 3), s_per_repetition=round(seconds, 2))  # fmt: skip
+        lines.add(
+            f"{name}: people found by {text}",
+            round(floor, 3),
+            value,
+            "fraction",
+            reference=reference,
+            chance=round(chance, 3),
+            people=people,
+            repetitions=n,
+            sd=round(sd, 3),
+            s_per_repetition=round(seconds, 2),
+        )
     for text in ("rbfn", "lda"):
         value, sd, _ = rates(whole, attack(text), repetitions, null=True)
         limit = chance + 3 * float(np.sqrt(chance * (1 - chance) / (people * repetitions)))
-        lines.keep({"figure": f"{name}: people found by {text}, null", "value": round(value, 3), "unit": "fraction", "floor": round(limit, 3),
-                    "wanted": "at most", "met": value <= limit, "chance": round(chance, 3), "people": people, "repetitions": repetitions,
-                    "sd": round(sd, 3)})  # fmt: skip
+        lines.keep(
+            {
+                "figure": f"{name}: people found by {text}, null",
+                "value": round(value, 3),
+                "unit": "fraction",
+                "floor": round(limit, 3),
+                "wanted": "at most",
+                "met": value <= limit,
+                "chance": round(chance, 3),
+                "people": people,
+                "repetitions": repetitions,
+                "sd": round(sd, 3),
+            }
+        )
 
 
 def plain_read(path: Path) -> tuple[np.ndarray, np.ndarray, float]:
@@ -151,13 +190,22 @@ def _runs(kinds: list[str]) -> list[tuple[str, int, int]]:
     return runs
 
 
-def plain_features(x: np.ndarray, y: np.ndarray, rate_hz: float, events: list[tuple[str, int, int]]) -> dict[str, list[list[float]]]:
+def plain_features(
+    x: np.ndarray, y: np.ndarray, rate_hz: float, events: list[tuple[str, int, int]]
+) -> dict[str, list[list[float]]]:
     """12 features of each fixation and 46 of each saccade, one event at a time."""
     from scipy.stats import kurtosis, skew
 
     def bundle(v: np.ndarray) -> list[float]:
         flat = np.ptp(v) < 1e-9
-        return [v.mean(), np.median(v), v.max(), v.std(), 0.0 if flat else skew(v), 0.0 if flat else kurtosis(v)]
+        return [
+            v.mean(),
+            np.median(v),
+            v.max(),
+            v.std(),
+            0.0 if flat else skew(v),
+            0.0 if flat else kurtosis(v),
+        ]
 
     out: dict[str, list[list[float]]] = {"fixation": [], "saccade": []}
     before: dict[str, tuple[float, float, float]] = {}
@@ -171,15 +219,52 @@ def plain_features(x: np.ndarray, y: np.ndarray, rate_hz: float, events: list[tu
         angle = np.degrees(np.arctan2(ex[-1] - ex[0], ey[-1] - ey[0]))
         centre = (ex.mean(), ey.mean())
         turn = angle - before[kind][2] if kind in before else 0.0
-        moved = np.hypot(centre[0] - before[kind][0], centre[1] - before[kind][1]) if kind in before else 0.0
+        moved = (
+            np.hypot(centre[0] - before[kind][0], centre[1] - before[kind][1])
+            if kind in before
+            else 0.0
+        )
         before[kind] = (*centre, angle)
         spread = np.ptp(ex) + np.ptp(ey)
         if kind == "fixation":
-            out[kind].append([duration, ex.std(), ey.std(), path, turn, moved, skew(ex), skew(ey), kurtosis(ex), kurtosis(ey), spread, path / duration])
+            out[kind].append(
+                [
+                    duration,
+                    ex.std(),
+                    ey.std(),
+                    path,
+                    turn,
+                    moved,
+                    skew(ex),
+                    skew(ey),
+                    kurtosis(ex),
+                    kurtosis(ey),
+                    spread,
+                    path / duration,
+                ]
+            )
             continue
         speed, vx, vy = steps * rate_hz, -dx * rate_hz, -dy * rate_hz
-        series = [speed, np.diff(speed) * rate_hz, vx, vy, np.diff(vx) * rate_hz, np.diff(vy) * rate_hz]
-        scalars = [duration, spread, ex.std(), ey.std(), path, turn, moved, speed.max() / duration, angle, np.hypot(ex[-1] - ex[0], ey[-1] - ey[0])]
+        series = [
+            speed,
+            np.diff(speed) * rate_hz,
+            vx,
+            vy,
+            np.diff(vx) * rate_hz,
+            np.diff(vy) * rate_hz,
+        ]
+        scalars = [
+            duration,
+            spread,
+            ex.std(),
+            ey.std(),
+            path,
+            turn,
+            moved,
+            speed.max() / duration,
+            angle,
+            np.hypot(ex[-1] - ex[0], ey[-1] - ey[0]),
+        ]
         out[kind].append([*scalars, *(v for s in series for v in bundle(s))])
     return out
 
@@ -212,11 +297,13 @@ def bench_speed(lines: Lines, data: Path) -> None:
     """Ten repetitions from raw files, ours and the plain one's."""
     who = attack("rbfn", balance=False)
 
-    def prepared() -> Material:
-        return Material(gazeveil.read(data / "gazecom")).prepared(("fixation", "saccade"))
+    def prepared() -> RecordingSet:
+        return RecordingSet(gazeveil.read(data / "gazecom")).prepared(("fixation", "saccade"))
 
     # What is compiled on first use is not timed.
-    warm = Material(gazeveil.read(data / "gazecom").select(stimuli=("golf", "beach"))).prepared(("fixation", "saccade"))
+    warm = RecordingSet(gazeveil.read(data / "gazecom").select(stimuli=("golf", "beach"))).prepared(
+        ("fixation", "saccade")
+    )
     who.identify(warm.select(stimuli=["golf"]), warm.select(stimuli=["beach"]), 0)
     begin = perf_counter()
     whole = prepared()
@@ -228,19 +315,39 @@ def bench_speed(lines: Lines, data: Path) -> None:
     begin, events = perf_counter(), 0
     for path in files[::EVERY]:
         x, y, rate = plain_read(path)
-        events += sum(len(rows) for rows in plain_features(x, y, rate, plain_events(x, y, rate)).values())
+        events += sum(
+            len(rows) for rows in plain_features(x, y, rate, plain_events(x, y, rate)).values()
+        )
     plain_tables = (perf_counter() - begin) * len(files) / len(files[::EVERY])
     gallery, probe = sides(whole, 0)
     begin = perf_counter()
-    total = sum(plain_network(gallery.table(kind), probe.table(kind), 0) for kind in ("fixation", "saccade"))
+    total = sum(
+        plain_network(gallery.table(kind), probe.table(kind), 0) for kind in ("fixation", "saccade")
+    )
     plain_fits = (perf_counter() - begin) * REPETITIONS
     found = float((np.asarray(total).argmax(axis=1) == np.arange(len(total))).mean())
-    lines.add("rbfn: 10 repetitions on gazecom from raw files", 5.0, (plain_tables + plain_fits) / ours, "times the plain one",
-              peer="per-event numpy and scipy features, scikit-learn KMeans, numpy pinv", ours_s=round(ours, 2), ours_tables_s=round(ours_tables, 2),
-              plain_s=round(plain_tables + plain_fits, 1), plain_tables_s=round(plain_tables, 1),
-              scaled=f"plain: every {EVERY}th file x {EVERY}, one repetition x {REPETITIONS}",
-              ours_found=round(float(np.mean(ours_found)), 3), plain_found_in_first=round(found, 3), ours_found_in_first=round(float(ours_found[0]), 3),
-              plain_events_of_ours=round(events * len(files) / len(files[::EVERY]) / (len(whole.fixations) + len(whole.saccades)), 3))  # fmt: skip
+    lines.add(
+        "rbfn: 10 repetitions on gazecom from raw files",
+        5.0,
+        (plain_tables + plain_fits) / ours,
+        "times the plain one",
+        peer="per-event numpy and scipy features, scikit-learn KMeans, numpy pinv",
+        ours_s=round(ours, 2),
+        ours_tables_s=round(ours_tables, 2),
+        plain_s=round(plain_tables + plain_fits, 1),
+        plain_tables_s=round(plain_tables, 1),
+        scaled=f"plain: every {EVERY}th file x {EVERY}, one repetition x {REPETITIONS}",
+        ours_found=round(float(np.mean(ours_found)), 3),
+        plain_found_in_first=round(found, 3),
+        ours_found_in_first=round(float(ours_found[0]), 3),
+        plain_events_of_ours=round(
+            events
+            * len(files)
+            / len(files[::EVERY])
+            / (len(whole.fixations) + len(whole.saccades)),
+            3,
+        ),
+    )
 
 
 def main() -> None:
@@ -251,7 +358,9 @@ def main() -> None:
     parser.add_argument("--no-speed", action="store_true", help="rates alone")
     arguments = parser.parse_args()
     lines = Lines(arguments.json)
-    data = Path(os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+    data = Path(
+        os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent.parent / "shared" / "data")
+    )
     for name in ("gazecom", "eyenavgs_nthu"):
         if not (data / name).is_dir():
             print(f"{name}: not measured, no recordings under GAZEVEIL_DATA", file=sys.stderr)

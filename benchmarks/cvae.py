@@ -1,21 +1,29 @@
-"""The C-VAE of saccades on real people who are held out: its loss beside the published one, beside probabilistic PCA and beside the mean profile.
+"""The C-VAE of saccades on real people who are held out: its loss beside the published one, beside
+probabilistic PCA and beside the mean profile.
 
-    python benchmarks/cvae.py [--data FOLDER | --profiles FILE] [--write-profiles FILE] [--device cpu] [--splits 3] [--sample 100000]
+    python benchmarks/cvae.py [--data FOLDER | --profiles FILE] [--write-profiles FILE] [--device
+    cpu] [--splits 3] [--sample 100000]
                               [--people N] [--grid | --quick-grid] [--workers N] [--json FILE]
 
-Profiles come from the recordings of a folder (GazeCom under GAZEVEIL_DATA by default), or from an .npz file that `--write-profiles` made of them: with a file
-nothing but numpy, scipy, numba, scikit-learn and torch is needed, and no recordings. Three quarters of the people are trained on, the others are held out.
+Profiles come from the recordings of a folder (GazeCom under GAZEVEIL_DATA by default), or from an
+.npz file that `--write-profiles` made of them: with a file nothing but numpy, scipy, numba,
+scikit-learn and torch is needed, and no recordings. Three quarters of the people are trained on,
+the others are held out.
 
-All losses are in units of the training set's own mean squared deviation from its mean profile, so that the mean profile has a loss of about 1. S004 does
-not say the units of its 0.33. For each model:
+All losses are in units of the training set's own mean squared deviation from its mean profile, so
+that the mean profile has a loss of about 1. David-John et al. 2023 does not say the units of its
+0.33. For each model:
 
-* *given conditions*: squared error of the profile the model gives with no latent number known, for a held-out person's amplitude and duration;
+* *given conditions*: squared error of the profile the model gives with no latent number known, for
+  a held-out person's amplitude and duration;
 * *reconstruction*: squared error at the encoder's means;
 * *divergence*: KL of the encoder's law from the standard normal;
-* *loss*: squared error with latent numbers drawn plus divergence, for all models by the formula the network is trained with.
+* *loss*: squared error with latent numbers drawn plus divergence, for all models by the formula the
+  network is trained with.
 
-`--grid` runs studies/s004/cvae.toml whole (162 trainings of 30 epochs), `--quick-grid` with one number changed at a time (10 trainings). Training and sampling
-are timed; on a GPU the clock stops after the device has.
+`--grid` runs studies/davidjohn2023/cvae.toml whole (162 trainings of 30 epochs), `--quick-grid`
+with one number changed at a time (10 trainings). Training and sampling are timed; on a GPU the
+clock stops after the device has.
 """
 
 from __future__ import annotations
@@ -37,11 +45,11 @@ from numpy.typing import NDArray
 
 from gazeveil.models.cvae import CVAE, MOST_DEG_S, Layers, trained
 from gazeveil.models.train import History, Schedule, split_by_person
-from gazeveil.privacy.synthesis.saccade_models import PPCA, conditions, fitted, moments
+from gazeveil.privacy.synthesis.events_pd.saccade_models import PPCA, conditions, fitted, moments
 from lines import Lines
 
 ROOT = Path(__file__).parent.parent
-STUDY = ROOT / "studies" / "s004" / "cvae.toml"
+STUDY = ROOT / "studies" / "davidjohn2023" / "cvae.toml"
 
 Floats = NDArray[np.float64]
 Saccades = dict[str, NDArray]
@@ -52,12 +60,21 @@ def from_recordings(folder: Path) -> Saccades:
     import gazeveil
     from gazeveil.privacy.synthesis.motion import motion
 
-    parts: dict[str, list[NDArray]] = {"profiles": [], "amplitude_deg": [], "duration_s": [], "person": []}
+    parts: dict[str, list[NDArray]] = {
+        "profiles": [],
+        "amplitude_deg": [],
+        "duration_s": [],
+        "person": [],
+    }
     for recording in gazeveil.read(folder):
         m = motion(recording)
         if len(m.saccades):
             amplitude, duration = conditions(m.profiles, m.saccades[:, 3] / m.rate_hz)
-            for name, values in zip(parts, (m.profiles, amplitude, duration, np.full(len(duration), recording.person)), strict=True):
+            for name, values in zip(
+                parts,
+                (m.profiles, amplitude, duration, np.full(len(duration), recording.person)),
+                strict=True,
+            ):
                 parts[name].append(values)
     if not parts["profiles"]:
         sys.exit(f"No saccade was found in {folder}. Give a folder of recordings with --data.")
@@ -74,7 +91,9 @@ def from_file(path: Path) -> Saccades:
 
 
 def held_arrays(saccades: Saccades) -> tuple[Floats, Floats, Floats, Floats]:
-    """What a generator is asked with; who it was is left out, since held-out people have no number."""
+    """What a generator is asked with; who it was is left out, since held-out
+    people have no number.
+    """
     count = len(saccades["person"])
     return saccades["profiles"], saccades["amplitude_deg"], saccades["duration_s"], np.zeros(count)
 
@@ -87,7 +106,9 @@ def wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def judged(generator: CVAE | PPCA, arrays: tuple[Floats, ...], training: NDArray[np.bool_]) -> dict[str, float]:
+def judged(
+    generator: CVAE | PPCA, arrays: tuple[Floats, ...], training: NDArray[np.bool_]
+) -> dict[str, float]:
     """Errors of held-out profiles in units of the training set's deviation."""
     profiles = np.clip(arrays[0], 0.0, MOST_DEG_S)
     middle = profiles[training].mean(axis=0)
@@ -95,9 +116,14 @@ def judged(generator: CVAE | PPCA, arrays: tuple[Floats, ...], training: NDArray
     asked = tuple(a[~training] for a in arrays)
     truth = profiles[~training]
     mean, spread = generator.encode(*asked)
-    made, alone = generator.decode(mean, *asked[1:]), generator.decode(np.zeros_like(mean), *asked[1:])
+    made, alone = (
+        generator.decode(mean, *asked[1:]),
+        generator.decode(np.zeros_like(mean), *asked[1:]),
+    )
     divergence = 0.5 * (mean**2 + spread**2 - 1 - 2 * np.log(spread)).sum(axis=1)
-    drawn = generator.decode(mean + spread * np.random.default_rng(0).normal(size=mean.shape), *asked[1:])
+    drawn = generator.decode(
+        mean + spread * np.random.default_rng(0).normal(size=mean.shape), *asked[1:]
+    )
     squares = float(((drawn - truth) ** 2).mean()) / unit
     return {
         "mean_profile": float(((truth - middle) ** 2).mean()) / unit,
@@ -115,10 +141,20 @@ def closed_form(saccades: Saccades, training: NDArray[np.bool_], latent: int) ->
     order = rows[np.argsort(saccades["person"][rows], kind="stable")]
     _, counts = np.unique(saccades["person"][order], return_counts=True)
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return fitted(moments(saccades["profiles"][order], saccades["amplitude_deg"][order], saccades["duration_s"][order], starts), latent)
+    return fitted(
+        moments(
+            saccades["profiles"][order],
+            saccades["amplitude_deg"][order],
+            saccades["duration_s"][order],
+            starts,
+        ),
+        latent,
+    )
 
 
-def fit(saccades: Saccades, training: NDArray[np.bool_], layers: Layers, schedule: Schedule, device: str) -> tuple[CVAE, History, float]:
+def fit(
+    saccades: Saccades, training: NDArray[np.bool_], layers: Layers, schedule: Schedule, device: str
+) -> tuple[CVAE, History, float]:
     """A trained network, its history, and the seconds it took."""
     begin = perf_counter()
     net, history = trained(*held_arrays(saccades), training, layers, schedule, device)
@@ -129,7 +165,11 @@ def fit(saccades: Saccades, training: NDArray[np.bool_], layers: Layers, schedul
 def sampling_s(net: CVAE, count: int, device: str) -> float:
     """Seconds of drawing and decoding so many saccades."""
     rng = np.random.default_rng(1)
-    z, amplitude, duration = rng.normal(size=(count, net.latent)), rng.uniform(1, 20, count), rng.uniform(0.02, 0.1, count)
+    z, amplitude, duration = (
+        rng.normal(size=(count, net.latent)),
+        rng.uniform(1, 20, count),
+        rng.uniform(0.02, 0.1, count),
+    )
     net.decode(z[:1000], amplitude[:1000], duration[:1000], np.zeros(1000))
     wait(device)
     begin = perf_counter()
@@ -138,36 +178,96 @@ def sampling_s(net: CVAE, count: int, device: str) -> float:
     return perf_counter() - begin
 
 
-def models(lines: Lines, saccades: Saccades, splits: int, device: str, study: dict, count: int) -> None:
-    """Losses of the paper's network and its rivals on people who are held out; means over splits."""
+def models(
+    lines: Lines, saccades: Saccades, splits: int, device: str, study: dict, count: int
+) -> None:
+    """Losses of the paper's network and its rivals on people who are held
+    out; means over splits.
+    """
     chosen, share, published = study["chosen"], study["training_share"], study["validation_loss"]
     arrays = held_arrays(saccades)
-    about = {"saccades": len(arrays[0]), "people": len(set(saccades["person"].tolist())), "splits": splits}
+    about = {
+        "saccades": len(arrays[0]),
+        "people": len(set(saccades["person"].tolist())),
+        "splits": splits,
+    }
     rows: dict[str, list[dict[str, float]]] = {}
     seconds = []
     for split in range(splits):
         training = split_by_person(saccades["person"], share, split)
         for name, weight in (("cvae", 1.0), ("cvae, squared error x 15", 15.0)):
-            layers = Layers(int(chosen["hidden"]), int(chosen["latent"]) // 2, int(chosen["decoder"]), identity=False, weight=weight)
-            net, history, took = fit(saccades, training, layers, Schedule(chosen["learning_rate"], int(chosen["batch"]), int(chosen["epochs"]), split), device)
+            layers = Layers(
+                int(chosen["hidden"]),
+                int(chosen["latent"]) // 2,
+                int(chosen["decoder"]),
+                identity=False,
+                weight=weight,
+            )
+            net, history, took = fit(
+                saccades,
+                training,
+                layers,
+                Schedule(
+                    chosen["learning_rate"], int(chosen["batch"]), int(chosen["epochs"]), split
+                ),
+                device,
+            )
             if weight == 1.0:
                 seconds.append(took)
                 rows.setdefault("history", []).append({"loss": history.validation[-1]})
             rows.setdefault(name, []).append(judged(net, arrays, training))
         for latent in (1, 4):
-            rows.setdefault(f"ppca, {latent} latent", []).append(judged(closed_form(saccades, training, latent), arrays, training))
+            rows.setdefault(f"ppca, {latent} latent", []).append(
+                judged(closed_form(saccades, training, latent), arrays, training)
+            )
     value = float(np.mean([r["loss"] for r in rows.pop("history")]))
     mean_profile = float(np.mean([r["mean_profile"] for r in rows["cvae"]]))
-    lines.keep({"figure": "cvae: validation loss (MSE + KL)", "value": round(value, 3), "unit": "of the variance", "met": value < mean_profile,
-                "published": published, "mean_profile": round(mean_profile, 3), **about})  # fmt: skip
+    lines.keep(
+        {
+            "figure": "cvae: validation loss (MSE + KL)",
+            "value": round(value, 3),
+            "unit": "of the variance",
+            "met": value < mean_profile,
+            "published": published,
+            "mean_profile": round(mean_profile, 3),
+            **about,
+        }
+    )
     for name, found in rows.items():
         means = {k: round(float(np.mean([r[k] for r in found])), 3) for k in found[0]}
-        lines.keep({"figure": f"model: {name}", "value": means["given_conditions"], "unit": "of the variance", "met": True, **means})
-    lines.keep({"figure": "cvae: training", "value": round(float(np.median(seconds)), 3), "unit": "s", "met": True, "first_s": round(seconds[0], 3),
-                "device": device, "processor": machine(device), "epochs": chosen["epochs"], "batch": chosen["batch"]})  # fmt: skip
+        lines.keep(
+            {
+                "figure": f"model: {name}",
+                "value": means["given_conditions"],
+                "unit": "of the variance",
+                "met": True,
+                **means,
+            }
+        )
+    lines.keep(
+        {
+            "figure": "cvae: training",
+            "value": round(float(np.median(seconds)), 3),
+            "unit": "s",
+            "met": True,
+            "first_s": round(seconds[0], 3),
+            "device": device,
+            "processor": machine(device),
+            "epochs": chosen["epochs"],
+            "batch": chosen["batch"],
+        }
+    )
     took = min(sampling_s(net, count, device) for _ in range(3))
     lines.keep(
-        {"figure": "cvae: sampling", "value": round(took, 3), "unit": "s", "met": True, "saccades": count, "per_s": round(count / took), "device": device}
+        {
+            "figure": "cvae: sampling",
+            "value": round(took, 3),
+            "unit": "s",
+            "met": True,
+            "saccades": count,
+            "per_s": round(count / took),
+            "device": device,
+        }
     )
 
 
@@ -184,16 +284,30 @@ def settings(study: dict[str, dict[str, list[float]]], quick: bool) -> list[dict
     """The settings of the grid without epochs: all of them, or one number changed at a time."""
     grid = {name: values for name, values in study["grid"].items() if name != "epochs"}
     if not quick:
-        return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+        return [
+            dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())
+        ]
     chosen = {name: study["chosen"][name] for name in grid}
-    return [chosen, *({**chosen, name: value} for name, values in grid.items() for value in values if value != chosen[name])]  # type: ignore[dict-item]
+    return [
+        chosen,
+        *(
+            {**chosen, name: value}
+            for name, values in grid.items()
+            for value in values
+            if value != chosen[name]
+        ),
+    ]  # type: ignore[dict-item]
 
 
 def losses_of(saccades: Saccades, study: dict, device: str, one: dict[str, float]) -> list[float]:
     """Validation losses of one setting of the grid, epoch by epoch."""
     training = split_by_person(saccades["person"], study["training_share"], study["seed"])
-    layers = Layers(int(one["hidden"]), int(one["latent"]) // 2, int(one["decoder"]), identity=False)
-    schedule = Schedule(one["learning_rate"], int(one["batch"]), max(study["grid"]["epochs"]), study["seed"])
+    layers = Layers(
+        int(one["hidden"]), int(one["latent"]) // 2, int(one["decoder"]), identity=False
+    )
+    schedule = Schedule(
+        one["learning_rate"], int(one["batch"]), max(study["grid"]["epochs"]), study["seed"]
+    )
     _, history, _ = fit(saccades, training, layers, schedule, device)
     return list(history.validation)
 
@@ -205,36 +319,73 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def search(lines: Lines, saccades: Saccades, study: dict, quick: bool, device: str, workers: int) -> None:
-    """The supplement's grid search on held-out people; validation losses after each number of epochs of the grid."""
+def search(
+    lines: Lines, saccades: Saccades, study: dict, quick: bool, device: str, workers: int
+) -> None:
+    """The supplement's grid search on held-out people; validation losses after each number of
+    epochs of the grid.
+    """
     found, begin = {}, perf_counter()
     every = settings(study, quick)
     work = partial(losses_of, saccades, study, device)
-    with ProcessPoolExecutor(workers, initializer=one_thread) if workers > 1 else nullcontext() as pool:
-        trained_settings = list(zip(every, (map if pool is None else pool.map)(work, every), strict=True))
+    with (
+        ProcessPoolExecutor(workers, initializer=one_thread) if workers > 1 else nullcontext()
+    ) as pool:
+        trained_settings = list(
+            zip(every, (map if pool is None else pool.map)(work, every), strict=True)
+        )
     for one, validation in trained_settings:
         for epochs in study["grid"]["epochs"]:
             found[(*one.values(), epochs)] = validation[epochs - 1]
         losses = {str(e): round(validation[e - 1], 4) for e in study["grid"]["epochs"]}
-        lines.keep({"figure": "grid: one setting", "value": min(losses.values()), "unit": "loss", "met": True, **one, "after_epochs": losses})
+        lines.keep(
+            {
+                "figure": "grid: one setting",
+                "value": min(losses.values()),
+                "unit": "loss",
+                "met": True,
+                **one,
+                "after_epochs": losses,
+            }
+        )
     names = (*(n for n in study["grid"] if n != "epochs"), "epochs")
     best = min(found, key=lambda key: found[key])
     theirs = tuple(study["chosen"][name] for name in names)
-    lines.keep({"figure": "grid: best", "value": round(found[best], 4), "unit": "loss", "met": True, "best": dict(zip(names, best, strict=True)),
-                "at_the_papers_choice": round(found[theirs], 4), "rank_of_the_papers_choice": sorted(found.values()).index(found[theirs]) + 1,
-                "settings": len(found), "published": study["validation_loss"],
-                "seconds": round(perf_counter() - begin, 1), "device": device, "workers": workers})  # fmt: skip
+    lines.keep(
+        {
+            "figure": "grid: best",
+            "value": round(found[best], 4),
+            "unit": "loss",
+            "met": True,
+            "best": dict(zip(names, best, strict=True)),
+            "at_the_papers_choice": round(found[theirs], 4),
+            "rank_of_the_papers_choice": sorted(found.values()).index(found[theirs]) + 1,
+            "settings": len(found),
+            "published": study["validation_loss"],
+            "seconds": round(perf_counter() - begin, 1),
+            "device": device,
+            "workers": workers,
+        }
+    )
 
 
 def main() -> None:
     """Run it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("GAZEVEIL_DATA", ROOT.parent / "shared" / "data")) / "gazecom")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("GAZEVEIL_DATA", ROOT.parent / "shared" / "data")) / "gazecom",
+    )
     parser.add_argument("--profiles", type=Path)
     parser.add_argument("--write-profiles", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--sample", type=int, default=100_000, help="saccades to draw for the time of sampling")
+    parser.add_argument(
+        "--sample", type=int, default=100_000, help="saccades to draw for the time of sampling"
+    )
     parser.add_argument("--people", type=int, help="only this many people, for a shorter run")
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--quick-grid", action="store_true")
@@ -243,10 +394,15 @@ def main() -> None:
     arguments = parser.parse_args()
     source = arguments.profiles if arguments.profiles is not None else arguments.data
     if not source.exists():
-        sys.exit(f"{source} is not there. Name a folder of recordings with --data, or a file of profiles with --profiles.")
+        sys.exit(
+            f"{source} is not there. Name a folder of recordings with --data, or a file of profiles"
+            " with --profiles."
+        )
     saccades = from_file(source) if arguments.profiles is not None else from_recordings(source)
     if arguments.people is not None:
-        some = np.isin(saccades["person"], sorted(set(saccades["person"].tolist()))[: arguments.people])
+        some = np.isin(
+            saccades["person"], sorted(set(saccades["person"].tolist()))[: arguments.people]
+        )
         saccades = {name: values[some] for name, values in saccades.items()}
     if arguments.write_profiles is not None:
         np.savez_compressed(arguments.write_profiles, **saccades)

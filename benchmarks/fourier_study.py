@@ -1,11 +1,15 @@
-"""Which noise leaves most of a feature, at the same epsilon and unit, on window features of real recordings.
+"""Which noise leaves most of a feature, at the same epsilon and unit, on window features of real
+recordings.
 
-    python benchmarks/fourier_study.py [--people N] [--draws 3] [--json FILE] [--page docs/mechanisms/fourier-comparison.md]
+    python benchmarks/fourier_study.py [--people N] [--draws 3] [--json FILE] [--page
+    docs/results/fourier-comparison.md]
 
-Datasets, windows, epsilons and mechanisms are in studies/fourier.toml; 48 features, epsilon per recording-feature. All mechanisms get the same Wiener
-shrinkage with the same public spectrum, and the constant public midpoint is a row of its own. The figure is the root mean square error of a feature in units of
-its public range, averaged over features: expected in closed form before clamping, and measured on releases as they are published.
-Recordings are found through GAZEVEIL_DATA.
+Datasets, windows, epsilons and mechanisms are in studies/fourier.toml; 48 features, epsilon per
+recording-feature. All mechanisms get the same Wiener shrinkage with the same public spectrum, and
+the constant public midpoint is a row of its own. The figure is the root mean square error of a
+feature in units of its public range, averaged over features: expected in closed form before
+clamping, and measured on releases as they are published. Recordings are found through
+GAZEVEIL_DATA.
 """
 
 from __future__ import annotations
@@ -23,13 +27,16 @@ from gazeveil.features import without_minima
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.sequences import sequences
+from gazeveil.privacy.tables.sequences.recordings import sequences
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(os.environ.get("GAZEVEIL_DATA", ROOT / ".." / "shared" / "data"))
 STUDY = tomllib.loads((ROOT / "studies" / "fourier.toml").read_text(encoding="utf-8"))
 #: Folder, format, window and step in seconds, and the public length in windows.
-SETS = tuple((c["folder"], c["format"], c["window_s"], c["step_s"], c.get("length")) for c in STUDY["cohorts"])
+SETS = tuple(
+    (c["folder"], c["format"], c["window_s"], c["step_s"], c.get("length"))
+    for c in STUDY["cohorts"]
+)
 EPSILONS = tuple(STUDY["epsilons"])
 ROWS = tuple(STUDY["mechanisms"])
 
@@ -59,31 +66,52 @@ def measured(m: Mechanism[FeatureTable], table: FeatureTable, draws: int) -> flo
         out = m.release(table, seed=seed).data.values
         rows = len(out) // len(seqs.keys)
         kept = place < rows
-        errors.append(root_mean_square((out[(recording * rows + place)[kept]] - values[seqs.order[kept]]) / size))
+        errors.append(
+            root_mean_square(
+                (out[(recording * rows + place)[kept]] - values[seqs.order[kept]]) / size
+            )
+        )
     return float(np.mean(errors))
 
 
-def study(table: FeatureTable, length: int | None, draws: int) -> dict[str, dict[str, tuple[float, float]]]:
+def study(
+    table: FeatureTable, length: int | None, draws: int
+) -> dict[str, dict[str, tuple[float, float]]]:
     """Expected and measured error by row and epsilon."""
     values, middle, size = clamped(table)
     seqs = sequences("study", table)
-    kept = seqs.order[np.concatenate([np.arange(n) for n in seqs.lengths]) < (length or int(seqs.lengths.max()))]
+    kept = seqs.order[
+        np.concatenate([np.arange(n) for n in seqs.lengths]) < (length or int(seqs.lengths.max()))
+    ]
     constant = root_mean_square((values[kept] - middle) / size)
     out = {"midpoint": dict.fromkeys(EPSILONS, (constant, constant))}
     for row in ROWS:
         out[row.rstrip(":")] = {}
         for e in EPSILONS:
             m = mechanism(f"{row},epsilon={e},shrink=wiener", length=length)
-            out[row.rstrip(":")][e] = (float(np.sqrt(m.expected_error(table)).mean()), measured(m, table, draws))
+            out[row.rstrip(":")][e] = (
+                float(np.sqrt(m.expected_error(table)).mean()),
+                measured(m, table, draws),
+            )
     return out
 
 
 def rows_of(result: dict[str, dict[str, tuple[float, float]]], which: int) -> list[str]:
     """A markdown table."""
-    lines = ["| mechanism | " + " | ".join(f"epsilon {e}" for e in EPSILONS) + " |", "|---|" + "---|" * len(EPSILONS)]
+    lines = [
+        "| mechanism | " + " | ".join(f"epsilon {e}" for e in EPSILONS) + " |",
+        "|---|" + "---|" * len(EPSILONS),
+    ]
     best = {e: min(v[e][which] for v in result.values()) for e in EPSILONS}
     for name, by in result.items():
-        cells = [f"**{by[e][which]:.4f}**" if by[e][which] <= best[e] * (1 + 1e-9) else f"{by[e][which]:.4f}" for e in EPSILONS]
+        cells = [
+            (
+                f"**{by[e][which]:.4f}**"
+                if by[e][which] <= best[e] * (1 + 1e-9)
+                else f"{by[e][which]:.4f}"
+            )
+            for e in EPSILONS
+        ]
         lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
     return lines
 
@@ -99,29 +127,48 @@ def verdict(result: dict[str, dict[str, tuple[float, float]]]) -> list[str]:
         best = result[name][e][0]
         if min(ours, best) > SURVIVES * middle:
             lines.append(
-                f"- epsilon {e}: only the midpoint survives (`dct-knorm` {ours / middle:.4f} of its error, the best other one, `{name}`, {best / middle:.4f})."
+                f"- epsilon {e}: only the midpoint survives (`dct-knorm` {ours / middle:.4f} of its"
+                f" error, the best other one, `{name}`, {best / middle:.4f})."
             )
         else:
-            lines.append(f"- epsilon {e}: `dct-knorm` has {ours / middle:.3f} of the midpoint's error, the best other one, `{name}`, {best / middle:.3f};"
-                         f" {'lower' if ours < best else 'not lower'} by a factor of {best / ours:.3f}.")  # fmt: skip
+            lines.append(
+                f"- epsilon {e}: `dct-knorm` has {ours / middle:.3f} of the midpoint's error, the best other one, `{name}`, {best / middle:.3f};"
+                f" {'lower' if ours < best else 'not lower'} by a factor of {best / ours:.3f}."
+            )
     return lines
 
 
 def main() -> None:
     """Run, print and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--people", type=int, help="only the first people of each set")
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "mechanisms" / "fourier-comparison.md")
+    parser.add_argument(
+        "--page", type=Path, default=ROOT / "docs" / "results" / "fourier-comparison.md"
+    )
     given = parser.parse_args()
     page = [
         "# Noise on window features: who keeps most",
         "",
-        "Made by `python benchmarks/fourier_study.py`. Root mean square error of a feature in units of its public range, averaged over 48 window features",
-        "of real recordings. Epsilon is the budget of one recording-feature in every row; the 48 features of one recording cost 48 times as much. All rows get",
-        "the same Wiener shrinkage with the same public default spectrum; `midpoint` publishes the middle of the public bounds and nothing else.",
-        "`expected` is the closed form before clamping; `measured` is the mean of seeded releases as they are published, clamped to the bounds.",
+        (
+            "Made by `python benchmarks/fourier_study.py`. Root mean square error of a feature in"
+            " units of its public range, averaged over 48 window features"
+        ),
+        (
+            "of real recordings. Epsilon is the budget of one recording-feature in every row; the"
+            " 48 features of one recording cost 48 times as much. All rows get"
+        ),
+        (
+            "the same Wiener shrinkage with the same public default spectrum; `midpoint` publishes"
+            " the middle of the public bounds and nothing else."
+        ),
+        (
+            "`expected` is the closed form before clamping; `measured` is the mean of seeded"
+            " releases as they are published, clamped to the bounds."
+        ),
         "",
     ]
     lines: list[dict[str, object]] = []
@@ -132,19 +179,54 @@ def main() -> None:
         table = without_minima(gazeveil.window_features(cohort, window_s=window_s, step_s=step_s))
         seqs = sequences("study", table)
         result = study(table, length, given.draws)
-        told = f"{len(seqs.people)} people, {len(seqs.keys)} recordings of {seqs.lengths.min()} to {seqs.lengths.max()} windows of {window_s:g} s"
-        told += f" every {step_s:g} s; public length: " + (f"{length} windows" if length else "that of the longest recording")
-        page += [f"## {folder}", "", told + ".", "", "Expected:", "", *rows_of(result, 0), "", "Measured:", "", *rows_of(result, 1), "", *verdict(result), ""]
+        told = (
+            f"{len(seqs.people)} people, {len(seqs.keys)} recordings of {seqs.lengths.min()} to"
+            f" {seqs.lengths.max()} windows of {window_s:g} s"
+        )
+        told += f" every {step_s:g} s; public length: " + (
+            f"{length} windows" if length else "that of the longest recording"
+        )
+        page += [
+            f"## {folder}",
+            "",
+            told + ".",
+            "",
+            "Expected:",
+            "",
+            *rows_of(result, 0),
+            "",
+            "Measured:",
+            "",
+            *rows_of(result, 1),
+            "",
+            *verdict(result),
+            "",
+        ]
         print(f"{folder}: {told}", *rows_of(result, 0), *verdict(result), sep="\n", flush=True)
         lines += [
-            {"set": folder, "mechanism": name, "epsilon": e, "rmse_expected": by[e][0], "rmse_measured": by[e][1]}
+            {
+                "set": folder,
+                "mechanism": name,
+                "epsilon": e,
+                "rmse_expected": by[e][0],
+                "rmse_measured": by[e][1],
+            }
             for name, by in result.items()
             for e in EPSILONS
         ]
     page += [
-        "The closed form is exact, so where `dct-knorm` and `fpa` release the level alone with the same noise (epsilon below 1) they tie exactly, and",
-        "differences of the measured rows there are chance. A feature whose level happens to be at the midpoint is told best by the midpoint: at epsilon 1 and",
-        "below, any release is then a little worse than none, and the average over features says what is gained.",
+        (
+            "The closed form is exact, so where `dct-knorm` and `fpa` release the level alone with"
+            " the same noise (epsilon below 1) they tie exactly, and"
+        ),
+        (
+            "differences of the measured rows there are chance. A feature whose level happens to be"
+            " at the midpoint is told best by the midpoint: at epsilon 1 and"
+        ),
+        (
+            "below, any release is then a little worse than none, and the average over features"
+            " says what is gained."
+        ),
     ]
     given.page.parent.mkdir(parents=True, exist_ok=True)
     given.page.write_text("\n".join(page) + "\n", encoding="utf-8")

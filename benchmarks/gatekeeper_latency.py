@@ -1,16 +1,21 @@
-"""What protection adds to the delay of a stream, per mechanism at 60, 90, 120 and 250 Hz; and foveated rendering in its own terms.
+"""What protection adds to the delay of a stream, per mechanism at 60, 90, 120 and 250 Hz; and
+foveated rendering in its own terms.
 
-    python benchmarks/gatekeeper_latency.py [--json FILE] [--page docs/gatekeeper/latency.md] [--scenes 12]
+    python benchmarks/gatekeeper_latency.py [--json FILE] [--page docs/howto/gatekeeper/latency.md]
+    [--scenes 12]
 
-*Delay of the method.* Two runs have the same noise; in one of them the gaze steps by 10 degrees, at another phase in each stream. How far the two runs
-are apart, over how far they are in the end, is the response to the step, and the area above it is the mean delay. No noise is in this figure.
-A mechanism that lets fewer samples through (`temporal` without `hold`) would add the time to the next one; here it holds.
+*Delay of the method.* Two runs have the same noise; in one of them the gaze steps by 10 degrees, at
+another phase in each stream. How far the two runs are apart, over how far they are in the end, is
+the response to the step, and the area above it is the mean delay. No noise is in this figure. A
+mechanism that lets fewer samples through (`temporal` without `hold`) would add the time to the next
+one; here it holds.
 
-*Time of a push.* One sample at a time through an open session, by the clock: median and 99th percentile, beside the same for a session that does
-nothing, measured in turns in the same run.
+*Time of a push.* One sample at a time through an open session, by the clock: median and 99th
+percentile, beside the same for a session that does nothing, measured in turns in the same run.
 
-*Foveated rendering.* People of EyeNavGS (Quest Pro, real eyes) look around; at each frame the renderer draws the sharp region around the sample
-released last; the frame is good if the true gaze at that time is inside. Shares of frames are means over people. Needs GAZEVEIL_DATA.
+*Foveated rendering.* People of EyeNavGS (Quest Pro, real eyes) look around; at each frame the
+renderer draws the sharp region around the sample released last; the frame is good if the true gaze
+at that time is inside. Shares of frames are means over people. Needs GAZEVEIL_DATA.
 """
 
 from __future__ import annotations
@@ -40,6 +45,7 @@ WINDOW_S = 0.5
 
 TEXTS = (
     "gaussian:sigma_deg=2",
+    "gaussian-place:sigma_deg=2",
     "gaussian-fixation:sigma_deg=2,changes=detected",
     "temporal:K=3,hold=True",
     "spatial:L=64",
@@ -67,12 +73,16 @@ def shown(text: str) -> str:
     return text.replace("w={w}", "w=0.5 s")
 
 
-def delay_ms(text: str, rate_hz: float, streams: int = 400, before_s: float = 1.5, after_s: float = 1.5) -> float:
+def delay_ms(
+    text: str, rate_hz: float, streams: int = 400, before_s: float = 1.5, after_s: float = 1.5
+) -> float:
     """Mean delay: area above the response to a step, by two runs with the same noise."""
     n0, n1 = round(before_s * rate_hz), round(after_s * rate_hz)
     phases = np.arange(streams) % max(1, round(0.5 * rate_hz))
     n = n0 + n1 + int(phases.max())
-    t = np.broadcast_to(np.round(np.arange(n) * (1e9 / rate_hz)).astype(np.int64), (streams, n)).copy()
+    t = np.broadcast_to(
+        np.round(np.arange(n) * (1e9 / rate_hz)).astype(np.int64), (streams, n)
+    ).copy()
     rng = np.random.default_rng(1)
     # a little tremor, so that detectors of fixations see an eye and not a constant
     x = 175.0 + 0.02 * rng.standard_normal((streams, n))
@@ -81,10 +91,19 @@ def delay_ms(text: str, rate_hz: float, streams: int = 400, before_s: float = 1.
     stepped = x + STEP_DEG * (np.arange(n)[None, :] >= at[:, None])
     ok = np.ones((streams, n), dtype=np.bool_)
     chosen = stream_mechanism(text, rate_hz)
-    outs = [chosen.open_many(streams, rate_hz, Sphere(), seed=7).push(t, moved, y, ok) for moved in (x, stepped)]
-    assert outs[0][1].shape == (streams, n), "a mechanism that leaves samples out has no response at every sample"
-    apart = distance_deg(Sphere(), outs[0][1].ravel(), outs[0][2].ravel(), outs[1][1].ravel(), outs[1][2].ravel()).reshape(streams, n)
-    response = np.stack([np.clip(apart[s, a : a + n1] / STEP_DEG, 0.0, 1.0) for s, a in enumerate(at)])
+    outs = [
+        chosen.open_many(streams, rate_hz, Sphere(), seed=7).push(t, moved, y, ok)
+        for moved in (x, stepped)
+    ]
+    assert outs[0][1].shape == (streams, n), (
+        "a mechanism that leaves samples out has no response at every sample"
+    )
+    apart = distance_deg(
+        Sphere(), outs[0][1].ravel(), outs[0][2].ravel(), outs[1][1].ravel(), outs[1][2].ravel()
+    ).reshape(streams, n)
+    response = np.stack(
+        [np.clip(apart[s, a : a + n1] / STEP_DEG, 0.0, 1.0) for s, a in enumerate(at)]
+    )
     mean = np.nanmean(response, axis=0)
     plateau = float(mean[-round(0.25 * n1) :].mean())
     # not clipped at 1: what noise is left then cancels instead of adding up
@@ -92,9 +111,16 @@ def delay_ms(text: str, rate_hz: float, streams: int = 400, before_s: float = 1.
 
 
 def push_times_us(rate_hz: float, pushes: int) -> dict[str, tuple[float, float]]:
-    """Median and 99th percentile of one push of one sample in microseconds, for each mechanism and for a session that does nothing."""
+    """Median and 99th percentile of one push of one sample in microseconds, for each mechanism and
+    for a session that does nothing.
+    """
     recording = simulate(1, 1, pushes / rate_hz + 1, rate_hz, seed=3)[0]
-    t, x, y, v = recording.t_ns.tolist(), recording.x_deg.tolist(), recording.y_deg.tolist(), recording.valid.tolist()
+    t, x, y, v = (
+        recording.t_ns.tolist(),
+        recording.x_deg.tolist(),
+        recording.y_deg.tolist(),
+        recording.valid.tolist(),
+    )
     every = {"nothing": Nothing(), **{text: stream_mechanism(text, rate_hz) for text in texts()}}
     sessions = {name: chosen.open(rate_hz, Sphere()) for name, chosen in every.items()}
     taken: dict[str, list[int]] = {name: [] for name in sessions}
@@ -112,11 +138,18 @@ def push_times_us(rate_hz: float, pushes: int) -> dict[str, tuple[float, float]]
                         taken[name].append(perf_counter_ns() - begin)
     finally:
         gc.enable()
-    return {name: (float(np.median(times)) / 1000, float(np.percentile(times, 99)) / 1000) for name, times in taken.items()}
+    return {
+        name: (float(np.median(times)) / 1000, float(np.percentile(times, 99)) / 1000)
+        for name, times in taken.items()
+    }
 
 
-def true_gaze(recording: Recording, at_ns: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gaze at any time: on the way from one good sample to the next, NaN in gaps of more than two samples."""
+def true_gaze(
+    recording: Recording, at_ns: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gaze at any time: on the way from one good sample to the next, NaN in gaps of more than two
+    samples.
+    """
     good = recording.valid
     t = recording.t_ns[good]
     vectors = Sphere().vectors(recording.x_deg[good], recording.y_deg[good])
@@ -124,53 +157,79 @@ def true_gaze(recording: Recording, at_ns: NDArray[np.int64]) -> tuple[NDArray[n
     gap = t[after] - t[after - 1]
     share = ((at_ns - t[after - 1]) / np.maximum(gap, 1))[:, None]
     near = (gap <= 2.5e9 / recording.rate_hz) & (share[:, 0] >= 0) & (share[:, 0] <= 1)
-    return Sphere().degrees(np.where(near[:, None], vectors[after - 1] * (1 - share) + vectors[after] * share, np.nan))
+    return Sphere().degrees(
+        np.where(near[:, None], vectors[after - 1] * (1 - share) + vectors[after] * share, np.nan)
+    )
 
 
 def inside(recording: Recording, text: str | None) -> dict[tuple[float, float], tuple[int, int]]:
-    """Per frame rate and radius: frames with the true gaze inside the sharp region, and all frames with a true gaze."""
+    """Per frame rate and radius: frames with the true gaze inside the sharp region, and all frames
+    with a true gaze.
+    """
     if text is None:
         t, x, y, valid = recording.t_ns, recording.x_deg, recording.y_deg, recording.valid
     else:
         session = stream_mechanism(text, recording.rate_hz).open(recording.rate_hz, recording.space)
-        _, x, y, valid = session.push(recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
+        _, x, y, valid = session.push(
+            recording.t_ns, recording.x_deg, recording.y_deg, recording.valid
+        )
         # a sample is there when the tracker gave it, whatever time it carries
         t = recording.t_ns
     t, x, y = t[valid], x[valid], y[valid]
     counts: dict[tuple[float, float], tuple[int, int]] = {}
     for frames_hz in FRAMES_HZ:
-        frames = recording.t_ns[0] + np.round(np.arange(round(recording.duration_s * frames_hz)) * (1e9 / frames_hz)).astype(np.int64)
+        frames = recording.t_ns[0] + np.round(
+            np.arange(round(recording.duration_s * frames_hz)) * (1e9 / frames_hz)
+        ).astype(np.int64)
         last = np.searchsorted(t, frames, side="right") - 1
         true_x, true_y = true_gaze(recording, frames)
         seen = np.isfinite(true_x) & (last >= 0)
         apart = distance_deg(Sphere(), true_x[seen], true_y[seen], x[last[seen]], y[last[seen]])
         for radius in RADII_DEG:
-            counts[frames_hz, radius] = int(np.count_nonzero(apart <= radius)), int(np.count_nonzero(seen))
+            counts[frames_hz, radius] = (
+                int(np.count_nonzero(apart <= radius)),
+                int(np.count_nonzero(seen)),
+            )
     return counts
 
 
-def foveated(folder: Path, scenes: int) -> tuple[dict[str, dict[tuple[float, float], tuple[float, float, float]]], str]:
-    """Per mechanism, frame rate and radius: mean share over people and the interval of that mean; and which recordings."""
+def foveated(
+    folder: Path, scenes: int
+) -> tuple[dict[str, dict[tuple[float, float], tuple[float, float, float]]], str]:
+    """Per mechanism, frame rate and radius: mean share over people and the interval of that mean;
+    and which recordings.
+    """
     cohort = read(folder, "eyenavgs")
     names = sorted(cohort.stimuli)[:: max(1, len(cohort.stimuli) // scenes)][:scenes]
     recordings = [r for r in cohort.select(stimuli=names) if r.valid.mean() > 0.5]
     people = sorted({r.person for r in recordings})
     rates = sorted({round(r.rate_hz) for r in recordings})
-    said = f"{len(people)} people, {len(names)} scenes, {len(recordings)} recordings at {min(rates)} to {max(rates)} Hz"
+    said = (
+        f"{len(people)} people, {len(names)} scenes, {len(recordings)} recordings at {min(rates)}"
+        f" to {max(rates)} Hz"
+    )
     result = {}
     for text in (None, *texts()):
         shares: dict[tuple[float, float], list[float]] = {}
-        by_person: dict[str, dict[tuple[float, float], list[tuple[int, int]]]] = {p: {} for p in people}
+        by_person: dict[str, dict[tuple[float, float], list[tuple[int, int]]]] = {
+            p: {} for p in people
+        }
         for recording in recordings:
             for key, pair in inside(recording, text).items():
                 by_person[recording.person].setdefault(key, []).append(pair)
         for found in by_person.values():
             for key, pairs in found.items():
-                shares.setdefault(key, []).append(sum(a for a, _ in pairs) / max(1, sum(b for _, b in pairs)))
+                shares.setdefault(key, []).append(
+                    sum(a for a, _ in pairs) / max(1, sum(b for _, b in pairs))
+                )
         rng = np.random.default_rng(5)
         drawn = rng.integers(0, len(people), (2000, len(people)))
         result[text or "none"] = {
-            k: (float(np.mean(v)), *(float(q) for q in np.percentile(np.array(v)[drawn].mean(axis=1), [2.5, 97.5]))) for k, v in shares.items()
+            k: (
+                float(np.mean(v)),
+                *(float(q) for q in np.percentile(np.array(v)[drawn].mean(axis=1), [2.5, 97.5])),
+            )
+            for k, v in shares.items()
         }
     return result, said
 
@@ -180,16 +239,34 @@ def page(rows: list[dict[str, object]], said: str) -> str:
     lines = [
         "# Latency added, and foveated rendering in its own terms",
         "",
-        "Written by `python benchmarks/gatekeeper_latency.py --page docs/gatekeeper/latency.md`; do not edit.",
+        (
+            "Written by `python benchmarks/gatekeeper_latency.py --page"
+            " docs/howto/gatekeeper/latency.md`; do not edit."
+        ),
         "",
         "## Delay of the method",
         "",
-        "How much later a released sample tells of a movement, in milliseconds, because of how the mechanism works and however fast the machine is:",
-        f"the area above the response to a step of {STEP_DEG:g} degrees (two runs with the same noise, one with the step; 400 streams, the step at all",
-        "phases). `smoothing` averages over a fixed number of samples, so it is slower the lower the rate; `gaussian-fixation` with",
-        "`changes=detected`, which promises nothing, waits until a new fixation is sure; on its clock, the default, it looks at the gaze at public times",
+        (
+            "How much later a released sample tells of a movement, in milliseconds, because of how"
+            " the mechanism works and however fast the machine is:"
+        ),
+        (
+            f"the area above the response to a step of {STEP_DEG:g} degrees (two runs with the same"
+            " noise, one with the step; 400 streams, the step at all"
+        ),
+        (
+            "phases). `smoothing` averages over a fixed number of samples, so it is slower the"
+            " lower the rate; `gaussian-fixation` with"
+        ),
+        (
+            "`changes=detected`, which promises nothing, waits until a new fixation is sure; on its"
+            " clock, the default, it looks at the gaze at public times"
+        ),
         "only, as do the Kaleido family and `clock-render`.",
-        "0.0 means that the sample that shows a movement is the one that came with it. No mechanism holds samples back: every push releases at once.",
+        (
+            "0.0 means that the sample that shows a movement is the one that came with it. No"
+            " mechanism holds samples back: every push releases at once."
+        ),
         "Noise is not delay: how far off a sample is stands on each mechanism's own page.",
         "",
         "| mechanism | " + " | ".join(f"{r:g} Hz" for r in RATES_HZ) + " |",
@@ -197,38 +274,69 @@ def page(rows: list[dict[str, object]], said: str) -> str:
     ]
 
     def value(figure: str, text: str, **more: object) -> dict[str, object]:
-        return next(r for r in rows if r["figure"] == figure and r["mechanism"] == text and all(r[k] == v for k, v in more.items()))
+        return next(
+            r
+            for r in rows
+            if r["figure"] == figure
+            and r["mechanism"] == text
+            and all(r[k] == v for k, v in more.items())
+        )
 
-    delays = {text: [f"{value('delay', text, rate_hz=r)['value']:.1f}" for r in RATES_HZ] for text in texts()}
+    delays = {
+        text: [f"{value('delay', text, rate_hz=r)['value']:.1f}" for r in RATES_HZ]
+        for text in texts()
+    }
     lines += [f"| `{shown(text)}` | " + " | ".join(cells) + " |" for text, cells in delays.items()]
     lines += [
         "",
         "## Time of one push",
         "",
-        "Median / 99th percentile of a push of one sample, as a multiple of the median of a session that does nothing in the same run (its own row: in",
-        "microseconds on the machine that wrote this page), and in brackets the 99th percentile as a share of the time between two samples.",
+        (
+            "Median / 99th percentile of a push of one sample, as a multiple of the median of a"
+            " session that does nothing in the same run (its own row: in"
+        ),
+        (
+            "microseconds on the machine that wrote this page), and in brackets the 99th percentile"
+            " as a share of the time between two samples."
+        ),
         "",
         "| mechanism | " + " | ".join(f"{r:g} Hz" for r in RATES_HZ) + " |",
         "|---|" + "---|" * len(RATES_HZ),
     ]
     base = {r: value("push", "nothing", rate_hz=r) for r in RATES_HZ}
-    lines.append("| a session that does nothing | " + " | ".join(f"{base[r]['value']:.1f} / {base[r]['p99']:.1f} µs" for r in RATES_HZ) + " |")
+    lines.append(
+        "| a session that does nothing | "
+        + " | ".join(f"{base[r]['value']:.1f} / {base[r]['p99']:.1f} µs" for r in RATES_HZ)
+        + " |"
+    )
     for text in texts():
         cells = []
         for r in RATES_HZ:
             one, empty = value("push", text, rate_hz=r), float(str(base[r]["value"]))
             share = float(str(one["p99"])) * r / 1e6
-            cells.append(f"{float(str(one['value'])) / empty:.1f} / {float(str(one['p99'])) / empty:.1f} ({100 * share:.2f} %)")
+            cells.append(
+                f"{float(str(one['value'])) / empty:.1f} / {float(str(one['p99'])) / empty:.1f}"
+                f" ({100 * share:.2f} %)"
+            )
         lines.append(f"| `{shown(text)}` | " + " | ".join(cells) + " |")
     lines += ["", "## Foveated rendering", ""]
     if not said:
         lines += ["The recordings were not there when this page was written.", ""]
         return "\n".join(lines)
     lines += [
-        "A renderer draws each frame sharp within a radius around the sample released last. Share of frames in percent in which the true gaze at the time",
-        "of the frame lies inside that region, mean over people with the 95 % interval of that mean (people drawn again), for frames at",
+        (
+            "A renderer draws each frame sharp within a radius around the sample released last."
+            " Share of frames in percent in which the true gaze at the time"
+        ),
+        (
+            "of the frame lies inside that region, mean over people with the 95 % interval of that"
+            " mean (people drawn again), for frames at"
+        ),
         f"{', '.join(f'{f:g}' for f in FRAMES_HZ)} Hz. EyeNavGS, real headset gaze: {said}.",
-        "`none` is unprotected gaze: what is missing there to 100 is the age of the last sample alone. Kaleido's window is half a second of samples at",
+        (
+            "`none` is unprotected gaze: what is missing there to 100 is the age of the last sample"
+            " alone. Kaleido's window is half a second of samples at"
+        ),
         "the recording's rate.",
         "",
     ]
@@ -248,17 +356,31 @@ def page(rows: list[dict[str, object]], said: str) -> str:
             lines.append(f"| `{shown(text)}` | " + " | ".join(cells) + " |")
         lines.append("")
     lines += [
-        "How to read it: a renderer that takes the preset `foveated-rendering` must choose its radius so that the frames outside are few enough, and pays",
-        "with pixels. Mechanisms with a proved promise about half a second of gaze (the Kaleido family) move samples so far that the sharp region",
-        "must be large or the budget generous; `gaussian` and `spatial` keep nearly all frames and promise less. Frame times are a side channel that",
-        "no mechanism here covers: a renderer that sees how long frames take can tell how much of the picture was sharp.",
+        (
+            "How to read it: a renderer that takes the preset `foveated-rendering` must choose its"
+            " radius so that the frames outside are few enough, and pays"
+        ),
+        (
+            "with pixels. Mechanisms with a proved promise about half a second of gaze (the Kaleido"
+            " family) move samples so far that the sharp region"
+        ),
+        (
+            "must be large or the budget generous; `gaussian` and `spatial` keep nearly all frames"
+            " and promise less. Frame times are a side channel that"
+        ),
+        (
+            "no mechanism here covers: a renderer that sees how long frames take can tell how much"
+            " of the picture was sharp."
+        ),
         "",
     ]
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path)
     parser.add_argument("--scenes", type=int, default=12)
@@ -277,12 +399,27 @@ def main() -> None:
         for text, (median, p99) in push_times_us(rate, given.pushes).items():
             add(figure="push", mechanism=text, rate_hz=rate, value=median, p99=p99, unit="us")
     said = ""
-    data = Path(os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent / ".." / "shared" / "data")) / "eyenavgs_nthu"
+    data = (
+        Path(
+            os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent / ".." / "shared" / "data")
+        )
+        / "eyenavgs_nthu"
+    )
     if data.is_dir():
         found, said = foveated(data, given.scenes)
         for text, shares in found.items():
             for (frames, radius), (mean, low, high) in shares.items():
-                add(figure="inside", mechanism=text, frames_hz=frames, radius_deg=radius, value=mean, low=low, high=high, unit="share", people=said)
+                add(
+                    figure="inside",
+                    mechanism=text,
+                    frames_hz=frames,
+                    radius_deg=radius,
+                    value=mean,
+                    low=low,
+                    high=high,
+                    unit="share",
+                    people=said,
+                )
     else:
         print("no EyeNavGS recordings under GAZEVEIL_DATA: foveated rendering is left out")
     if given.json:

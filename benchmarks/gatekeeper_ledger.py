@@ -1,12 +1,15 @@
 """What a charge costs beside the database's own smallest durable write: one JSON line per engine.
 
-    python benchmarks/gatekeeper_ledger.py [--json FILE] [--charges 1000] [--folder DIR] [--database URL]
+    python benchmarks/gatekeeper_ledger.py [--json FILE] [--charges 1000] [--folder DIR] [--database
+    URL]
 
-A charge takes budget from two accounts (the device's and an app's) and is on the disk when it returns. Beside each charge the same database makes one
-bare insert of one row with the same guarantee of durability, through its plain driver, in turn with the charges. On a disk SQLite's charge must
-take at most 3 times the bare insert; PostgreSQL's is told without a floor, because it depends on how long a message takes to the server and back.
-`processor_ms` is the time this process computed per charge. `--database` names a PostgreSQL; without it one is started from Debian's packages if they
-are there.
+A charge takes budget from two accounts (the device's and an app's) and is on the disk when it
+returns. Beside each charge the same database makes one bare insert of one row with the same
+guarantee of durability, through its plain driver, in turn with the charges. On a disk SQLite's
+charge must take at most 3 times the bare insert; PostgreSQL's is told without a floor, because it
+depends on how long a message takes to the server and back. `processor_ms` is the time this process
+computed per charge. `--database` names a PostgreSQL; without it one is started from Debian's
+packages if they are there.
 """
 
 from __future__ import annotations
@@ -22,9 +25,9 @@ from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter, process_time
 
-from gazeveil.gatekeeper.audit_log import AuditLog
-from gazeveil.gatekeeper.ledger import Charge, Ledger
-from gazeveil.gatekeeper.tokens import Tokens
+from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
+from gazeveil.gatekeeper.service.tokens import Tokens
 from lines import Lines
 
 COSTS = (Charge("device", "epsilon", Fraction(1, 3)), Charge("shop", "epsilon", Fraction(1, 3)))
@@ -36,7 +39,9 @@ def timed(work: Callable[[], object]) -> float:
     return (perf_counter() - begin) * 1e3
 
 
-def measure(lines: Lines, engine: str, ledger: Ledger, bare: Callable[[], object], charges: int) -> None:
+def measure(
+    lines: Lines, engine: str, ledger: Ledger, bare: Callable[[], object], charges: int
+) -> None:
     for account in ("device", "shop"):
         ledger.set_limit(account, "epsilon", None, "ever")
     log, tokens = AuditLog(ledger), Tokens(ledger)
@@ -60,8 +65,15 @@ def measure(lines: Lines, engine: str, ledger: Ledger, bare: Callable[[], object
         "bare_ms": round(median(alone), 3),
         "bare_p99_ms": round(quantiles(alone, n=100)[98], 3),
         "processor_ms": round(median(busy), 3),
-        "audit_row_ms": round(median(timed(lambda: log.record("answer", "shop", {"what": "tile"}, 0)) for _ in range(100)), 3),
-        "token_check_ms": round(median(timed(lambda: tokens.check(token, 0)) for _ in range(100)), 3),
+        "audit_row_ms": round(
+            median(
+                timed(lambda: log.record("answer", "shop", {"what": "tile"}, 0)) for _ in range(100)
+            ),
+            3,
+        ),
+        "token_check_ms": round(
+            median(timed(lambda: tokens.check(token, 0)) for _ in range(100)), 3
+        ),
         "charges": charges,
     }
     lines.keep(row)
@@ -103,8 +115,8 @@ def postgres_bare(url: str) -> Iterator[Callable[[], object]]:
 
 @contextlib.contextmanager
 def postgres_url(given: str | None) -> Iterator[str | None]:
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    from postgres import Server, programs
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    from tests.support.postgres import Server, programs
 
     binaries = programs()
     if given is not None or binaries is None:
@@ -122,13 +134,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--json", type=Path, help="write the lines here")
     parser.add_argument("--charges", type=int, default=1000)
-    parser.add_argument("--folder", type=Path, help="where SQLite's file is made: the disk that is measured")
+    parser.add_argument(
+        "--folder", type=Path, help="where SQLite's file is made: the disk that is measured"
+    )
     parser.add_argument("--database", help="postgresql://user@host/name, an empty database")
     arguments = parser.parse_args()
     lines = Lines(arguments.json)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         folder = Path(name)
-        with Ledger.open(f"sqlite:///{folder / 'ledger.db'}") as ledger, sqlite_bare(folder) as bare:
+        with (
+            Ledger.open(f"sqlite:///{folder / 'ledger.db'}") as ledger,
+            sqlite_bare(folder) as bare,
+        ):
             measure(lines, "sqlite", ledger, bare, arguments.charges)
     with postgres_url(arguments.database) as url:
         if url is None:

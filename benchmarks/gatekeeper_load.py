@@ -1,17 +1,27 @@
 """Load on the Gatekeeper beside a bare WebSocket echo of equal messages: one JSON line per figure.
 
-    python benchmarks/gatekeeper_load.py [--json FILE] [--seconds 4] [--turns 3]
+    python benchmarks/gatekeeper_load.py [--json FILE] [--seconds 4] [--turns 3] [--soak 300]
 
-Both servers run in a process of their own on this machine with the same uvicorn configuration; the client is this process, and both are measured in
-turns in the same run.
+Both servers run in a process of their own on this machine with the same uvicorn configuration; the
+client is this process, and both are measured in turns in the same run.
 
-*Messages.* The echo: each of 8 connections sends a batch of 12 samples (228 bytes) and waits for it. The Gatekeeper: a tracker sends such batches, at
-most two ahead of the slowest stream, and 8 private streams get them. Counted is what the client receives in a second. The tracker's nominal rate is
-10 kHz, so that a lease is what it is in real use: one a second.
+*Messages.* The echo: each of 8 connections sends a batch of 12 samples (228 bytes) and waits for
+it. The Gatekeeper: a tracker sends such batches, at most two ahead of the slowest stream, and 8
+private streams get them. Counted is what the client receives in a second. The tracker's nominal
+rate is 10 kHz, so that a lease is what it is in real use: one a second.
 
-*Latency.* 100 private streams of 10 apps, 120 samples a second each, one sample a message (41 bytes); from before the tracker's send to the receipt at
-each stream. The echo: 100 connections, each sends such a message 120 times a second; from before its own send to its receipt. Where other work keeps
-the echo's client from sending that often, the streams are measured at the rate it reached, which is told.
+*Latency.* 100 private streams of 10 apps, 120 samples a second each, one sample a message (41
+bytes); from before the tracker's send to the receipt at each stream. The echo: 100 connections,
+each sends such a message 120 times a second; from before its own send to its receipt. Where other
+work keeps the echo's client from sending that often, the streams are measured at the rate it
+reached, which is told.
+
+*Soak.* 200 private streams of 10 apps at 120 samples a second, for so many seconds: samples that
+were dropped, whether each stream got every sample the tracker sent, and the server's memory, whose
+median over the last third must not be more than 2 percent and 2 MiB above that over the second.
+
+Ratios mean something on a quiet machine alone: `load_before`, the machine's load average of the
+last minute before the run, is told with each figure, and a run that begins above 0.5 says so.
 """
 
 from __future__ import annotations
@@ -42,6 +52,7 @@ from lines import Lines
 
 MECHANISM = "gaussian:sigma_deg=3"
 STREAMS, RATE_HZ, APPS = 100, 120.0, 10
+SOAK_STREAMS, SOAK_BATCH = 200, 4
 CONNECTIONS, BATCH = 8, 12
 
 GRANT: dict[str, Any] = {
@@ -65,7 +76,16 @@ async def echo(websocket: WebSocket) -> None:
 
 def serve_echo(port: int) -> None:
     app = Starlette(routes=[WebSocketRoute("/", echo)])
-    uvicorn.run(app, port=port, loop="uvloop", http="httptools", ws="websockets-sansio", ws_per_message_deflate=False, access_log=False, log_level="error")
+    uvicorn.run(
+        app,
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        access_log=False,
+        log_level="error",
+    )
 
 
 class Gatekeeper:
@@ -74,19 +94,44 @@ class Gatekeeper:
     def __init__(self, port: int, rate_hz: float) -> None:
         self.home = tempfile.TemporaryDirectory(prefix="gazeveil-load-")
         self.address, self.ws = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}"
-        environment = {**os.environ, "GAZEVEIL_HOME": self.home.name, "GAZEVEIL_TRACKER": "websocket", "GAZEVEIL_RATE_HZ": str(rate_hz)}
+        environment = {
+            **os.environ,
+            "GAZEVEIL_HOME": self.home.name,
+            "GAZEVEIL_TRACKER": "websocket",
+            "GAZEVEIL_RATE_HZ": str(rate_hz),
+        }
         command = [sys.executable, "-m", "gazeveil.cli.main", "serve", "--port", str(port)]
-        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         assert self.process.stdout is not None
-        link = next(line for line in self.process.stdout if line.startswith("Owner link")).split(": ", 1)[1].strip()
+        link = (
+            next(line for line in self.process.stdout if line.startswith("Owner link"))
+            .split(": ", 1)[1]
+            .strip()
+        )
         until(self.address)
-        owner = httpx.Client(base_url=self.address, headers={"X-Gazeveil": "1"}, timeout=30)
-        owner.get(link.removeprefix(self.address)).raise_for_status()
+        owner = httpx.Client(base_url=self.address, timeout=30)
+        # As the page behind the owner's link does.
+        signed = owner.post(
+            "/v1/sign-in",
+            headers={
+                "Authorization": f"Bearer {link.partition('key=')[2]}",
+                "Origin": self.address,
+            },
+        ).raise_for_status()
+        owner.headers["X-Gazeveil-Session"] = signed.json()["session"]
         owner.post("/v1/consent", json={"on": True}).raise_for_status()
         self.tokens = []
         for number in range(APPS):
-            self.tokens.append(owner.post("/v1/apps", json={"name": f"app-{number}"}).raise_for_status().json()["token"])
-            owner.post(f"/v1/apps/app-{number}/grant", json={"grant": GRANT}).raise_for_status()
+            self.tokens.append(
+                owner.post("/v1/apps", json={"name": f"app-{number}"})
+                .raise_for_status()
+                .json()["token"]
+            )
+            owner.post(
+                f"/v1/apps/app-{number}/grant", json={"grant": GRANT, "lasts": "for-good"}
+            ).raise_for_status()
         self.tracker_token = owner.post("/v1/tracker/token").raise_for_status().json()["token"]
 
     def close(self) -> None:
@@ -99,7 +144,18 @@ class Gatekeeper:
         socket = await connect(self.ws + "/v1/stream", compression=None)
         await socket.send(json.dumps({"type": "hello", "token": self.tokens[number % APPS]}))
         await socket.recv()
-        await socket.send(json.dumps({"type": "subscribe", "id": 1, "what": "samples", "mechanism": MECHANISM, "encoding": "binary", "batch": batch}))
+        await socket.send(
+            json.dumps(
+                {
+                    "type": "subscribe",
+                    "id": 1,
+                    "what": "samples",
+                    "mechanism": MECHANISM,
+                    "encoding": "binary",
+                    "batch": batch,
+                }
+            )
+        )
         answer = json.loads(await socket.recv())
         if answer["type"] != "subscribed":
             sys.exit(f"The stream was refused: {answer['reason']}")
@@ -113,7 +169,9 @@ class Gatekeeper:
 
 
 def cpu_s(process: subprocess.Popen[Any]) -> float:
-    """Seconds of processor time a server has used; does not depend on what else runs on the machine."""
+    """Seconds of processor time a server has used; does not depend on what else runs on the
+    machine.
+    """
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -169,7 +227,7 @@ async def stream_messages(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -
 
     async def listen(number: int) -> None:
         async for data in sockets[number]:
-            assert isinstance(data, bytes)
+            assert isinstance(data, bytes), data
             got[number] += 1
             *_, count, sequence, dropped[number] = blocks.HEADER.unpack_from(data)
             seen[number] = (sequence + count) // BATCH
@@ -191,8 +249,12 @@ async def stream_messages(keeper: Gatekeeper, seconds: float, t_ns: list[int]) -
     return rate, sum(dropped)
 
 
-async def echo_latency(address: str, process: subprocess.Popen[Any], seconds: float) -> tuple[np.ndarray, float, float]:
-    """Milliseconds from before each send to its receipt, all connections; the server's processor time; the rate that was reached."""
+async def echo_latency(
+    address: str, process: subprocess.Popen[Any], seconds: float
+) -> tuple[np.ndarray, float, float]:
+    """Milliseconds from before each send to its receipt, all connections; the server's processor
+    time; the rate that was reached.
+    """
     message = batch_of(0, 1, 1)
     sockets = [await connect(address, compression=None) for _ in range(STREAMS)]
     begun: list[list[float]] = [[] for _ in range(STREAMS)]
@@ -222,7 +284,9 @@ async def echo_latency(address: str, process: subprocess.Popen[Any], seconds: fl
 
 
 async def _paced(seconds: float, rate_hz: float, work: Any) -> float:
-    """Do something `rate_hz` times a second, never faster to catch up; the rate that was reached."""
+    """Do something `rate_hz` times a second, never faster to catch up; the
+    rate that was reached.
+    """
     begin = due = time.perf_counter()
     times = 0
     while (now := time.perf_counter()) - begin < seconds:
@@ -233,8 +297,12 @@ async def _paced(seconds: float, rate_hz: float, work: Any) -> float:
     return times / (time.perf_counter() - begin)
 
 
-async def stream_latency(keeper: Gatekeeper, seconds: float, rate_hz: float, t_ns: list[int]) -> tuple[np.ndarray, float, int]:
-    """Milliseconds from before the tracker's send to the receipt at each stream; the server's processor time; samples that were dropped."""
+async def stream_latency(
+    keeper: Gatekeeper, seconds: float, rate_hz: float, t_ns: list[int]
+) -> tuple[np.ndarray, float, int]:
+    """Milliseconds from before the tracker's send to the receipt at each stream; the server's
+    processor time; samples that were dropped.
+    """
     sockets = [await keeper.stream(n, 1) for n in range(STREAMS)]
     tracker = await keeper.tracker()
     step_ns = round(1e9 / RATE_HZ)
@@ -245,7 +313,7 @@ async def stream_latency(keeper: Gatekeeper, seconds: float, rate_hz: float, t_n
     async def listen(number: int) -> None:
         async for data in sockets[number]:
             now = time.perf_counter()
-            assert isinstance(data, bytes)
+            assert isinstance(data, bytes), data
             *_, sequence, dropped[number] = blocks.HEADER.unpack_from(data)
             took.append(now - begun[sequence])
 
@@ -266,21 +334,124 @@ async def stream_latency(keeper: Gatekeeper, seconds: float, rate_hz: float, t_n
     return np.array(took) * 1000, used, sum(dropped)
 
 
-async def measure(lines: Lines, bare_process: subprocess.Popen[Any], port: int, seconds: float, turns: int) -> None:
+def memory_mib(process: subprocess.Popen[Any]) -> float:
+    """Memory that a server holds, in MiB."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return (
+        int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+        / 1024
+    )
+
+
+async def soak(lines: Lines, seconds: float, load_before: float) -> None:
+    """Many streams for a long time."""
+    keeper, t_ns = Gatekeeper(free_port(), RATE_HZ), [10**9]
+    try:
+        sockets = [await keeper.stream(n, SOAK_BATCH) for n in range(SOAK_STREAMS)]
+        tracker = await keeper.tracker()
+        step_ns = round(1e9 / RATE_HZ)
+        got, dropped = [0] * SOAK_STREAMS, [0] * SOAK_STREAMS
+        memory: list[float] = []
+
+        async def listen(number: int) -> None:
+            async for data in sockets[number]:
+                assert isinstance(data, bytes), data
+                *_, count, sequence, dropped[number] = blocks.HEADER.unpack_from(data)
+                got[number] = sequence + count
+
+        async def look() -> None:
+            while True:
+                memory.append(memory_mib(keeper.process))
+                await asyncio.sleep(1.0)
+
+        listeners = [asyncio.create_task(listen(n)) for n in range(SOAK_STREAMS)]
+        looking = asyncio.create_task(look())
+        sent = 0
+
+        async def one() -> None:
+            nonlocal sent
+            await tracker.send(batch_of(t_ns[0], step_ns, 1))
+            t_ns[0] += step_ns
+            sent += 1
+
+        rate_hz = await _paced(seconds, RATE_HZ, one)
+        await asyncio.sleep(2.0)
+        looking.cancel()
+        for socket in (*sockets, tracker):
+            await socket.close()
+        await asyncio.gather(*listeners, looking, return_exceptions=True)
+    finally:
+        keeper.close()
+    third = len(memory) // 3
+    second, last = (
+        float(np.median(memory[third : 2 * third])),
+        float(np.median(memory[2 * third :])),
+    )
+    # What does not fill a message yet waits for the next sample.
+    whole = sum(sent - count < SOAK_BATCH for count in got)
+    lines.keep(
+        {
+            "figure": (
+                f"{SOAK_STREAMS} streams at {RATE_HZ:g} Hz for {seconds:g} s, {SOAK_BATCH} samples"
+                " a message"
+            ),
+            "met": (
+                not sum(dropped)
+                and whole == SOAK_STREAMS
+                and last <= 1.02 * second + 2.0
+                and rate_hz > 0.98 * RATE_HZ
+            ),
+            "dropped_samples": sum(dropped),
+            "streams_with_every_sample": whole,
+            "reached_hz": round(rate_hz, 1),
+            "memory_mib_second_third": round(second, 1),
+            "memory_mib_last_third": round(last, 1),
+            "load_before": load_before,
+        }
+    )
+
+
+async def measure(
+    lines: Lines,
+    bare_process: subprocess.Popen[Any],
+    port: int,
+    seconds: float,
+    turns: int,
+    load_before: float,
+) -> None:
     address = f"ws://127.0.0.1:{port}/"
     keeper, t_ns = Gatekeeper(free_port(), 10_000.0), [10**9]
     try:
         # The first turn compiles and warms both sides.
         await echo_messages(address, 0.5)
         await stream_messages(keeper, 1.0, t_ns)
-        pairs = [(await echo_messages(address, seconds), await stream_messages(keeper, seconds, t_ns)) for _ in range(turns)]
+        pairs = [
+            (await echo_messages(address, seconds), await stream_messages(keeper, seconds, t_ns))
+            for _ in range(turns)
+        ]
     finally:
         keeper.close()
-    echoed, streamed = float(np.median([p[0] for p in pairs])), float(np.median([p[1][0] for p in pairs]))
+    echoed, streamed = (
+        float(np.median([p[0] for p in pairs])),
+        float(np.median([p[1][0] for p in pairs])),
+    )
     lost = sum(p[1][1] for p in pairs)
     ratio = float(np.median([p[1][0] / p[0] for p in pairs]))
-    what = f"messages of {CONNECTIONS} private streams in batches of {BATCH}, over those of a bare echo"
-    lines.add(what, 0.5, ratio, "times", messages_per_s=round(streamed), echo_messages_per_s=round(echoed), dropped_samples=lost, turns=turns)
+    what = (
+        f"messages of {CONNECTIONS} private streams in batches of {BATCH}, over those of a bare"
+        " echo"
+    )
+    lines.add(
+        what,
+        0.5,
+        ratio,
+        "times",
+        messages_per_s=round(streamed),
+        echo_messages_per_s=round(echoed),
+        dropped_samples=lost,
+        turns=turns,
+        load_before=load_before,
+    )
 
     keeper, t_ns = Gatekeeper(free_port(), RATE_HZ), [10**9]
     try:
@@ -297,16 +468,40 @@ async def measure(lines: Lines, bare_process: subprocess.Popen[Any], port: int, 
         "messages": sum(len(ours[0]) for _, ours in both),
         "echo_messages": sum(len(bare[0]) for bare, _ in both),
         "dropped_samples": sum(ours[2] for _, ours in both),
-        "cpu_us_per_message": round(1e6 * sum(ours[1] for _, ours in both) / sum(len(ours[0]) for _, ours in both), 1),
-        "echo_cpu_us_per_message": round(1e6 * sum(bare[1] for bare, _ in both) / sum(len(bare[0]) for bare, _ in both), 1),
+        "cpu_us_per_message": round(
+            1e6 * sum(ours[1] for _, ours in both) / sum(len(ours[0]) for _, ours in both), 1
+        ),
+        "echo_cpu_us_per_message": round(
+            1e6 * sum(bare[1] for bare, _ in both) / sum(len(bare[0]) for bare, _ in both), 1
+        ),
         "turns": turns,
+        "load_before": load_before,
     }
     for name, share in (("median", 50), ("99th percentile", 99)):
         bare_ms = float(np.median([np.percentile(bare[0], share) for bare, _ in both]))
         ours_ms = float(np.median([np.percentile(ours[0], share) for _, ours in both]))
-        times = float(np.median([np.percentile(ours[0], share) / np.percentile(bare[0], share) for bare, ours in both]))
-        figure = f"{name} latency of {STREAMS} streams at {RATE_HZ:g} Hz: 3 over its ratio to a bare echo"
-        lines.add(figure, 1.0, 3 / times, "times", ratio=round(times, 3), milliseconds=round(ours_ms, 3), echo_milliseconds=round(bare_ms, 3), **more)
+        times = float(
+            np.median(
+                [
+                    np.percentile(ours[0], share) / np.percentile(bare[0], share)
+                    for bare, ours in both
+                ]
+            )
+        )
+        figure = (
+            f"{name} latency of {STREAMS} streams at {RATE_HZ:g} Hz: 3 over its ratio to a bare"
+            " echo"
+        )
+        lines.add(
+            figure,
+            1.0,
+            3 / times,
+            "times",
+            ratio=round(times, 3),
+            milliseconds=round(ours_ms, 3),
+            echo_milliseconds=round(bare_ms, 3),
+            **more,
+        )
 
 
 def main() -> None:
@@ -314,17 +509,31 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the lines here")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument(
+        "--soak", type=float, help="seconds of 200 streams at 120 Hz, instead of the comparison"
+    )
     parser.add_argument("--serve-echo", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve_echo is not None:
         serve_echo(arguments.serve_echo)
         return
     lines, port = Lines(arguments.json), free_port()
+    load_before = round(os.getloadavg()[0], 2)
+    if load_before > 0.5:
+        print(
+            f"The machine is not quiet: its load average is {load_before}. What follows is no"
+            " figure for a page.",
+            file=sys.stderr,
+        )
+    if arguments.soak is not None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(soak(lines, arguments.soak, load_before))
+        sys.exit(0 if lines.close() else 1)
     bare = subprocess.Popen([sys.executable, __file__, "--serve-echo", str(port)])
     try:
         until(f"http://127.0.0.1:{port}")
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(measure(lines, bare, port, arguments.seconds, arguments.turns))
+            runner.run(measure(lines, bare, port, arguments.seconds, arguments.turns, load_before))
     finally:
         bare.terminate()
         bare.wait(20)

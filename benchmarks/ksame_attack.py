@@ -1,11 +1,13 @@
-"""How often people are found again in a k-same release, by the number of tasks: groups redrawn per task, and one partition.
+"""How often people are found again in a k-same release, by the number of tasks: groups redrawn per
+task, and one partition.
 
     python benchmarks/ksame_attack.py [--json FILE] [--repetitions 50]
 
-The model: 20 people have a trait of 12 numbers, standard normal; each of their recordings is the trait plus normal noise of 0.3. The
-attacker averages the release over tasks, one average per name, and gives a new raw recording of each person the nearest name; names that are equally near
-are chosen among at random. Every figure is over repetitions x people guesses. `published` must exceed 1/k where there are many tasks and
-`corrected` must not, within three standard errors.
+The model: 20 people have a trait of 12 numbers, standard normal; each of their recordings is the
+trait plus normal noise of 0.3. The attacker averages the release over tasks, one average per name,
+and gives a new raw recording of each person the nearest name; names that are equally near are
+chosen among at random. Every figure is over repetitions x people guesses. `published` must exceed
+1/k where there are many tasks and `corrected` must not, within three standard errors.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.tables.ksame import KSameSelect
+from gazeveil.privacy.tables.groups.ksame import KSameSelect
 
 PEOPLE, TRAITS, NOISE = 20, 12, 0.3
 
@@ -27,14 +29,19 @@ def cohort(tasks: int, rng: np.random.Generator) -> tuple[FeatureTable, np.ndarr
     """A table with one vector per person and task, and one further raw vector of each person."""
     trait = rng.normal(size=(PEOPLE, TRAITS))
     raw = trait[:, None] + NOISE * rng.normal(size=(PEOPLE, tasks, TRAITS))
-    keys = Keys.of_recordings([(f"{p:02}", f"task {t:02}", "", "") for p in range(PEOPLE) for t in range(tasks)], [np.arange(1)] * (PEOPLE * tasks))
+    keys = Keys.of_recordings(
+        [(f"{p:02}", f"task {t:02}", "", "") for p in range(PEOPLE) for t in range(tasks)],
+        [np.arange(1)] * (PEOPLE * tasks),
+    )
     table = FeatureTable(raw.reshape(-1, TRAITS), tuple(f"trait {i}" for i in range(TRAITS)), keys)
     return table, trait + NOISE * rng.normal(size=trait.shape)
 
 
 def found(release: FeatureTable, test: np.ndarray, rng: np.random.Generator) -> int:
     """How many people the attacker names rightly."""
-    templates = np.stack([release.values[release.keys.person == f"{p:02}"].mean(axis=0) for p in range(PEOPLE)])
+    templates = np.stack(
+        [release.values[release.keys.person == f"{p:02}"].mean(axis=0) for p in range(PEOPLE)]
+    )
     apart = ((test[:, None] - templates) ** 2).sum(axis=-1)
     near = apart <= apart.min(axis=1, keepdims=True) * (1 + 1e-12)
     return sum(int(rng.choice(np.flatnonzero(row)) == person) for person, row in enumerate(near))

@@ -1,4 +1,6 @@
-"""What the benchmarks share: the fastest of a few runs, figures as JSON lines, and tables on pages."""
+"""What the benchmarks share: the fastest of a few runs, figures as JSON lines,
+and tables on pages.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,16 @@ class Lines:
 
     def add(self, figure: str, floor: float, value: float, unit: str, **more: object) -> None:
         """Print and keep one figure that must reach its floor."""
-        self.keep({"figure": figure, "value": round(value, 3), "unit": unit, "floor": floor, "met": value >= floor, **more})
+        self.keep(
+            {
+                "figure": figure,
+                "value": round(value, 3),
+                "unit": unit,
+                "floor": floor,
+                "met": value >= floor,
+                **more,
+            }
+        )
 
     def keep(self, row: dict[str, object]) -> None:
         """Print and keep one figure that says itself whether it is met."""
@@ -47,7 +58,10 @@ class Lines:
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table."""
-    return "\n".join("| " + " | ".join(row) + " |" for row in ([c.strip() for c in columns], ["---"] * len(columns), *rows))
+    return "\n".join(
+        "| " + " | ".join(row) + " |"
+        for row in ([c.strip() for c in columns], ["---"] * len(columns), *rows)
+    )
 
 
 def put_into(page: Path, name: str, text: str) -> None:

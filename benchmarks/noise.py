@@ -2,9 +2,10 @@
 
     python benchmarks/noise.py [--json FILE] [--draws 1000000] [--peer-draws 100000]
 
-Every sampler of ours is timed on a million draws with the system's randomness (keying included), OpenDP's vectorised integer Laplace and
-Gaussian on a hundred thousand zeros. A figure is OpenDP's time per value over ours. Each time is the best of a few runs after one that
-compiles. Figures without a floor are there to be read.
+Every sampler of ours is timed on a million draws with the system's randomness (keying included),
+OpenDP's vectorised integer Laplace and Gaussian on a hundred thousand zeros. A figure is OpenDP's
+time per value over ours. Each time is the best of a few runs after one that compiles. Figures
+without a floor are there to be read.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
-from gazeveil.privacy.noise.geometry import knorm, planar_laplace
+from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.local import ORACLES
 from gazeveil.privacy.noise.oracle import opendp_gaussian, opendp_laplace
-from gazeveil.privacy.noise.rng import SystemSource, Words, source
-from gazeveil.privacy.noise.staircase import Staircase
+from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.noise.table import gaussian_table, laplace_table
+from gazeveil.privacy.randomness.rng import SystemSource, Words, source
 from lines import Lines, best_s
 
 SCALES = (1, 10, 1000, 1_000_000)
@@ -40,10 +41,29 @@ def bench_scale(lines: Lines, scale: int, draws: int, peer_draws: int) -> None:
     exact = best_s(lambda: discrete_laplace(Fraction(scale), draws, Words(source(None)))) / draws
     peer = best_s(lambda: measurement(zeros), runs=3) / peer_draws
     tabled = best_s(lambda: table.draw(draws, Words(source(None)))) / draws
-    more = {"peer": "OpenDP vectorised integer Laplace", "peer_version": version("opendp"), "peer_ns": round(peer * 1e9, 1), "scale": scale}
-    lines.add(f"exact discrete Laplace, scale {scale}", 20.0, peer / exact, "times the peer", **more, ours_ns=round(exact * 1e9, 1))
-    lines.add(f"table discrete Laplace, scale {scale}", 100.0, peer / tabled, "times the peer", **more, ours_ns=round(tabled * 1e9, 1),
-              delta_num=float(table.delta_num))  # fmt: skip
+    more = {
+        "peer": "OpenDP vectorised integer Laplace",
+        "peer_version": version("opendp"),
+        "peer_ns": round(peer * 1e9, 1),
+        "scale": scale,
+    }
+    lines.add(
+        f"exact discrete Laplace, scale {scale}",
+        20.0,
+        peer / exact,
+        "times the peer",
+        **more,
+        ours_ns=round(exact * 1e9, 1),
+    )
+    lines.add(
+        f"table discrete Laplace, scale {scale}",
+        100.0,
+        peer / tabled,
+        "times the peer",
+        **more,
+        ours_ns=round(tabled * 1e9, 1),
+        delta_num=float(table.delta_num),
+    )
 
 
 def bench_gaussian(lines: Lines, draws: int, peer_draws: int) -> None:
@@ -55,9 +75,27 @@ def bench_gaussian(lines: Lines, draws: int, peer_draws: int) -> None:
     exact = best_s(lambda: discrete_gaussian(100, draws, Words(source(None)))) / draws
     peer = best_s(lambda: measurement(zeros), runs=2) / peer_draws
     tabled = best_s(lambda: table.draw(draws, Words(source(None)))) / draws
-    more = {"peer": "OpenDP vectorised integer Gaussian", "peer_version": version("opendp"), "peer_ns": round(peer * 1e9, 1)}
-    lines.add("exact discrete Gaussian, sigma 100", 20.0, peer / exact, "times the peer", **more, ours_ns=round(exact * 1e9, 1))
-    lines.add("table discrete Gaussian, sigma 100", 100.0, peer / tabled, "times the peer", **more, ours_ns=round(tabled * 1e9, 1))
+    more = {
+        "peer": "OpenDP vectorised integer Gaussian",
+        "peer_version": version("opendp"),
+        "peer_ns": round(peer * 1e9, 1),
+    }
+    lines.add(
+        "exact discrete Gaussian, sigma 100",
+        20.0,
+        peer / exact,
+        "times the peer",
+        **more,
+        ours_ns=round(exact * 1e9, 1),
+    )
+    lines.add(
+        "table discrete Gaussian, sigma 100",
+        100.0,
+        peer / tabled,
+        "times the peer",
+        **more,
+        ours_ns=round(tabled * 1e9, 1),
+    )
 
 
 def bench_others(lines: Lines, draws: int) -> None:
@@ -65,11 +103,16 @@ def bench_others(lines: Lines, draws: int) -> None:
     truth = np.arange(draws // 10) % 100
     others: dict[str, tuple[int, Callable[[int, Words], object]]] = {
         "lattice planar Laplace, scale 100": (draws, lambda n, w: planar_laplace(100, n, w)),
-        "l2 K-norm in 16 dimensions, scale 10000, vectors": (draws // 10, lambda n, w: knorm(16, 10_000, n, w)),
-        "staircase, epsilon 5, sensitivity 1000": (draws, lambda n, w: Staircase(5, 1000).draw(n, w)),
+        "l2 K-norm in 16 dimensions, scale 10000, vectors": (
+            draws // 10,
+            lambda n, w: knorm(16, 10_000, n, w),
+        ),
     }
     for name, oracle in ORACLES.items():
-        others[f"reports of {name}, 100 categories, epsilon 1"] = (len(truth), lambda n, w, o=oracle: o(1, 100).report(truth[:n], w))
+        others[f"reports of {name}, 100 categories, epsilon 1"] = (
+            len(truth),
+            lambda n, w, o=oracle: o(1, 100).report(truth[:n], w),
+        )
     for figure, (count, work) in others.items():
         work(10, Words(source(None)))
         seconds = best_s(lambda work=work, count=count: work(count, Words(source(None))), runs=2)  # type: ignore[misc]
@@ -83,8 +126,16 @@ def bench_bits(lines: Lines) -> None:
     ours = best_s(lambda: [system.take(1 << 16) for _ in range(64)])
     peer = best_s(lambda: [os.urandom(1 << 19) for _ in range(64)], runs=3)
     megabytes = 64 * (1 << 19) / 1e6
-    lines.add("random bytes, AES-256 counter stream", 1.0, peer / ours, "times the peer", peer="os.urandom", peer_version=sys.platform,
-              ours_mb_per_s=round(megabytes / ours), peer_mb_per_s=round(megabytes / peer))  # fmt: skip
+    lines.add(
+        "random bytes, AES-256 counter stream",
+        1.0,
+        peer / ours,
+        "times the peer",
+        peer="os.urandom",
+        peer_version=sys.platform,
+        ours_mb_per_s=round(megabytes / ours),
+        peer_mb_per_s=round(megabytes / peer),
+    )
 
 
 def main() -> None:
@@ -92,7 +143,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--json", type=Path, help="write the lines here")
     parser.add_argument("--draws", type=int, default=1_000_000, help="draws of ours per figure")
-    parser.add_argument("--peer-draws", type=int, default=100_000, help="draws of OpenDP per figure")
+    parser.add_argument(
+        "--peer-draws", type=int, default=100_000, help="draws of OpenDP per figure"
+    )
     arguments = parser.parse_args()
     lines = Lines(arguments.json)
     bench_bits(lines)

@@ -1,16 +1,21 @@
-"""Real people under mechanisms: how often linkage, its stronger forms, the papers' network and a trace matcher find them.
+"""Real people under mechanisms: how often linkage, its stronger forms, the papers' network and a
+trace matcher find them.
 
-    python benchmarks/real_people.py [--json FILE] [--repetitions 10] [--cohort gazecom|eyenavgs] [--workers N]
+    python benchmarks/real_people.py [--json FILE] [--repetitions 10] [--cohort gazecom|eyenavgs]
+    [--workers N]
 
-GazeCom (24 people x 10 clips) and EyeNavGS (12 people x 12 scenes) under GAZEVEIL_DATA, run as a study: 75/25 by stimulus, every repetition
-with its own split and its own two independent releases, events by I-VT (50 deg/s, 100 ms) found again on the release. Mechanisms are in
-their corrected reading unless the line says published. Streams are attacked private against private; `trace` holds the raw recordings
-of the same stimuli; tables (k-same) are trained private and tested raw.
+GazeCom (24 people x 10 clips) and EyeNavGS (12 people x 12 scenes) under GAZEVEIL_DATA, run as a
+study: 75/25 by stimulus, every repetition with its own split and its own two independent releases,
+events by I-VT (50 deg/s, 100 ms) found again on the release. Mechanisms are in their corrected
+reading unless the line says published. Streams are attacked private against private; `trace` holds
+the raw recordings of the same stimuli; tables (k-same) are trained private and tested raw.
 
-Floors: what a plain reference reaches on GazeCom, less 8 points (being more is being the better attacker); corrected k-same may also not
-exceed 1/k by more than three standard errors over people; three times chance on EyeNavGS raw; wide features, a low-pass front end or paths
-must add at least 8 points to Gaussian 10 deg and spatial 64; attackers behind a front end and those retrained on releases may be weaker
-than the plain frozen one in no cell beyond the paired 95 % interval over people; names dealt anew within each stimulus must give chance.
+Floors: what a plain reference reaches on GazeCom, less 8 points (being more is being the better
+attacker); corrected k-same may also not exceed 1/k by more than three standard errors over people;
+three times chance on EyeNavGS raw; wide features, a low-pass front end or paths must add at least 8
+points to Gaussian 10 deg and spatial 64; attackers behind a front end and those retrained on
+releases may be weaker than the plain frozen one in no cell beyond the paired 95 % interval over
+people; names dealt anew within each stimulus must give chance.
 """
 
 from __future__ import annotations
@@ -30,11 +35,16 @@ from lines import Lines
 
 FOLDERS = {"gazecom": "gazecom", "eyenavgs": "eyenavgs_nthu"}
 
-#: Points within which a plain reference must be met, and by which the strong forms must exceed the narrow one.
+#: Points within which a plain reference must be met, and by which the strong forms must exceed the
+#: narrow one.
 NEAR = 0.08
 
 STREAMS = ("gaussian:sigma_deg=10", "spatial:L=64", "temporal:K=3")
-TABLES = tuple(f"k-same-select:k={k},reading={reading}" for reading in ("published", "corrected") for k in (2, 4, 8))
+TABLES = tuple(
+    f"k-same-select:k={k},reading={reading}"
+    for reading in ("published", "corrected")
+    for k in (2, 4, 8)
+)
 
 ATTACKS = (
     "linkage",
@@ -60,8 +70,14 @@ REFERENCE = {
     ("temporal:K=3", "linkage"): 0.83,
     ("spatial:L=64", "rbfn"): 0.26,
     ("spatial:L=64", "linkage"): 0.24,
-    **{(f"k-same-select:k={k},reading=published", "linkage"): rate for k, rate in ((2, 0.48), (4, 0.29), (8, 0.10))},
-    **{(f"k-same-select:k={k},reading=corrected", "linkage"): rate for k, rate in ((2, 0.32), (4, 0.08), (8, 0.08))},
+    **{
+        (f"k-same-select:k={k},reading=published", "linkage"): rate
+        for k, rate in ((2, 0.48), (4, 0.29), (8, 0.10))
+    },
+    **{
+        (f"k-same-select:k={k},reading=corrected", "linkage"): rate
+        for k, rate in ((2, 0.32), (4, 0.08), (8, 0.08))
+    },
 }
 
 #: Front ends and retraining, each against the same attacker without.
@@ -70,28 +86,53 @@ FRONTED = ("linkage", "linkage:features=wide", "rbfn")
 NOISY = ("gaussian:sigma_deg=1", "gaussian:sigma_deg=10")
 
 #: Kaleido over half a second at the rate of each cohort.
-KALEIDO = {"gazecom": "kaleido:epsilon=10,w=125,r_deg=2", "eyenavgs": "kaleido:epsilon=10,w=18,r_deg=2"}
+KALEIDO = {
+    "gazecom": "kaleido:epsilon=10,w=125,r_deg=2",
+    "eyenavgs": "kaleido:epsilon=10,w=18,r_deg=2",
+}
 
 #: Most repetitions of the comparisons person by person, whose intervals are over people.
 PAIRED_REPETITIONS = 4
 
 
-def study(cohort: Cohort, mechanisms: tuple[str, ...], attacks: tuple[str, ...], scenario: str, arguments: argparse.Namespace, most: int = 1000) -> Any:
+def study(
+    cohort: Cohort,
+    mechanisms: tuple[str, ...],
+    attacks: tuple[str, ...],
+    scenario: str,
+    arguments: argparse.Namespace,
+    most: int = 1000,
+) -> Any:
     """One part of the study, with at most so many repetitions."""
     repetitions = min(most, arguments.repetitions)
-    return gazeveil.evaluate(cohort, mechanisms, attacks, scenarios=(scenario,), repetitions=repetitions, seed=1, executor=arguments.workers, train=0.75)
+    return gazeveil.evaluate(
+        cohort,
+        mechanisms,
+        attacks,
+        scenarios=(scenario,),
+        repetitions=repetitions,
+        seed=1,
+        executor=arguments.workers,
+        train=0.75,
+    )
 
 
 def rates(results: Any) -> dict[tuple[str, str], dict[str, Any]]:
     """(mechanism, attack) -> row, mechanisms written as on the command line."""
-    rows = results.frame.filter((pl.col("metric") == "identification_rate") & pl.col("attack").is_not_null()).to_dicts()
+    rows = results.frame.filter(
+        (pl.col("metric") == "identification_rate") & pl.col("attack").is_not_null()
+    ).to_dicts()
     return {(_text(r), r["attack"]): r for r in rows}
 
 
 def _text(row: dict[str, Any]) -> str:
     if row["mechanism"] == "none":
         return "none"
-    found = [m for m in (*STREAMS, *TABLES, *NOISY, *KALEIDO.values()) if gazeveil.mechanism(m).name == row["mechanism"] and _same(m, row)]
+    found = [
+        m
+        for m in (*STREAMS, *TABLES, *NOISY, *KALEIDO.values())
+        if gazeveil.mechanism(m).name == row["mechanism"] and _same(m, row)
+    ]
     return found[0] if found else str(row["mechanism"])
 
 
@@ -99,7 +140,9 @@ def _same(text: str, row: dict[str, Any]) -> bool:
     """Whether a mechanism's text is the one of a row."""
     wanted = dict(part.split("=") for part in text.partition(":")[2].split(","))
     given = dict(part.split("=") for part in (row["parameters"] or "").split(",") if "=" in part)
-    return all(v == (row["reading"] if k == "reading" else given.get(k)) for k, v in wanted.items()) and ("reading" in wanted or row["reading"] == "corrected")
+    return all(
+        v == (row["reading"] if k == "reading" else given.get(k)) for k, v in wanted.items()
+    ) and ("reading" in wanted or row["reading"] == "corrected")
 
 
 def shuffled(cohort: Cohort, seed: int) -> Cohort:
@@ -143,7 +186,9 @@ def report_rates(lines: Lines, name: str, found: dict[tuple[str, str], dict[str,
 
 
 def report_not_weaker(lines: Lines, name: str, results: Any, stronger: str, plain: str) -> None:
-    """One line per cell: the gain of an attacker over a plainer one, which may not lie below 0 beyond its interval."""
+    """One line per cell: the gain of an attacker over a plainer one, which may not lie below 0
+    beyond its interval.
+    """
     for row in results.paired(stronger, plain).filter(pl.col("mechanism") != "none").to_dicts():
         lines.keep(
             {
@@ -166,10 +211,16 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--cohort", choices=sorted(FOLDERS), help="one cohort only")
     parser.add_argument("--workers", type=int, help="processes; default one per core")
-    parser.add_argument("--part", choices=("streams", "trace", "tables", "fronts", "white", "null"), help="one part only")
+    parser.add_argument(
+        "--part",
+        choices=("streams", "trace", "tables", "fronts", "white", "null"),
+        help="one part only",
+    )
     arguments = parser.parse_args()
     lines = Lines(arguments.json)
-    data = Path(os.environ.get("GAZEVEIL_DATA", Path(__file__).parent / ".." / ".." / "shared" / "data"))
+    data = Path(
+        os.environ.get("GAZEVEIL_DATA", Path(__file__).parent / ".." / ".." / "shared" / "data")
+    )
     for name, folder in FOLDERS.items():
         if arguments.cohort not in (None, name):
             continue
@@ -195,35 +246,59 @@ def run(lines: Lines, name: str, cohort: Cohort, arguments: argparse.Namespace) 
             best = max(float(found[mechanism, attack]["value"]) for attack in STRONG)
             floor = NEAR if name == "gazecom" else 0.0
             lines.add(
-                f"{name}, {mechanism}, private/private: the strongest form of linkage over the narrow one",
+                f"{name}, {mechanism}, private/private: the strongest form of linkage over the"
+                " narrow one",
                 floor,
                 best - linkage[STREAMS.index(mechanism)],
                 "fraction",
             )
         if name == "gazecom":
-            lines.add(f"{name}, linkage: spatial over gaussian", 0.0, linkage[1] - linkage[0], "fraction")
-            lines.add(f"{name}, linkage: temporal over spatial", 0.0, linkage[2] - linkage[1], "fraction")
+            lines.add(
+                f"{name}, linkage: spatial over gaussian", 0.0, linkage[1] - linkage[0], "fraction"
+            )
+            lines.add(
+                f"{name}, linkage: temporal over spatial", 0.0, linkage[2] - linkage[1], "fraction"
+            )
     if wanted("trace"):
-        report_rates(lines, name, rates(study(cohort, STREAMS, ("trace",), "raw/private", arguments)))
+        report_rates(
+            lines, name, rates(study(cohort, STREAMS, ("trace",), "raw/private", arguments))
+        )
     if wanted("tables"):
         found = rates(study(cohort, TABLES, ON_TABLES, "private/raw", arguments))
         report_rates(lines, name, {k: v for k, v in found.items() if k[0] != "none"})
     if wanted("fronts"):
         fronted = {a: [_with(a, f"front={front}") for front in FRONTS] for a in FRONTED}
         every = tuple(t for a in FRONTED for t in (a, *fronted[a]))
-        results = study(cohort, (*NOISY, KALEIDO[name]), every, "private/private", arguments, PAIRED_REPETITIONS)
+        results = study(
+            cohort, (*NOISY, KALEIDO[name]), every, "private/private", arguments, PAIRED_REPETITIONS
+        )
         for plain, others in fronted.items():
             for other in others:
                 report_not_weaker(lines, name, results, other, plain)
     if wanted("white"):
         every = tuple(t for a in FRONTED for t in (a, _with(a, "knowledge=white-box")))
-        results = study(cohort, (*STREAMS, NOISY[0], KALEIDO[name]), every, "raw/private", arguments, PAIRED_REPETITIONS)
+        results = study(
+            cohort,
+            (*STREAMS, NOISY[0], KALEIDO[name]),
+            every,
+            "raw/private",
+            arguments,
+            PAIRED_REPETITIONS,
+        )
         for plain in FRONTED:
             report_not_weaker(lines, name, results, _with(plain, "knowledge=white-box"), plain)
     if wanted("null"):
         values, chance = [], 1.0
         for seed in range(arguments.repetitions):
-            null = gazeveil.evaluate(shuffled(cohort, seed), (), ("linkage",), repetitions=1, seed=seed, executor=1, train=0.75)
+            null = gazeveil.evaluate(
+                shuffled(cohort, seed),
+                (),
+                ("linkage",),
+                repetitions=1,
+                seed=seed,
+                executor=1,
+                train=0.75,
+            )
             row = rates(null)["none", "linkage"]
             values.append(float(row["value"]))
             chance, people = float(row["chance"]), int(row["n"])

@@ -2,8 +2,9 @@
 
     python benchmarks/speed.py [--json FILE] [--samples 10000000]
 
-Machines are noisy, so what counts is the ratio of two times measured one after the other, not the times. Each time is the best of
-a few runs after one that compiles. Figures without a peer state samples or bytes per second against the floor the project set.
+Machines are noisy, so what counts is the ratio of two times measured one after the other, not the
+times. Each time is the best of a few runs after one that compiles. Figures without a peer state
+samples or bytes per second against the floor the project set.
 """
 
 from __future__ import annotations
@@ -26,10 +27,27 @@ RATE_HZ = 1000.0
 
 
 def simulated(samples: int) -> Recording:
-    """One long recording without losses, so that peers that cannot take NaN see the same samples."""
-    pieces = list(simulate(max(1, samples // 1_000_000), 1, min(samples, 1_000_000) / RATE_HZ, RATE_HZ, task="video", space=SCREEN, seed=1))
-    x, y = (np.concatenate([_filled(getattr(p, name), p.valid) for p in pieces])[:samples] for name in ("x_deg", "y_deg"))
-    return Recording("bench", "video", np.arange(len(x)) * 1_000_000, x, y, space=SCREEN, rate_hz=RATE_HZ)
+    """One long recording without losses, so that peers that cannot take NaN
+    see the same samples.
+    """
+    pieces = list(
+        simulate(
+            max(1, samples // 1_000_000),
+            1,
+            min(samples, 1_000_000) / RATE_HZ,
+            RATE_HZ,
+            task="video",
+            space=SCREEN,
+            seed=1,
+        )
+    )
+    x, y = (
+        np.concatenate([_filled(getattr(p, name), p.valid) for p in pieces])[:samples]
+        for name in ("x_deg", "y_deg")
+    )
+    return Recording(
+        "bench", "video", np.arange(len(x)) * 1_000_000, x, y, space=SCREEN, rate_hz=RATE_HZ
+    )
 
 
 def _filled(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
@@ -38,18 +56,26 @@ def _filled(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
 
 
 def hard_inputs(samples: int) -> dict[str, Recording]:
-    """Inputs that are hard for a sliding dispersion: ramps that break the limit just before and just after every shortest window, walks, noise, stillness."""
+    """Inputs that are hard for a sliding dispersion: ramps that break the limit just before and
+    just after every shortest window, walks, noise, stillness.
+    """
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(0, 0.02, (samples, 2)), axis=0)
     shapes = {
         "ramp": (np.mod(np.arange(samples) * (1.0 / 101.0), 40.0) - 20.0, np.zeros(samples)),
-        "crawl": (np.mod(np.arange(samples) * (1.0 / 98.0), 40.0) - 20.0 + rng.normal(0, 0.002, samples), np.zeros(samples)),
+        "crawl": (
+            np.mod(np.arange(samples) * (1.0 / 98.0), 40.0) - 20.0 + rng.normal(0, 0.002, samples),
+            np.zeros(samples),
+        ),
         "walk": (20 * np.sin(walk[:, 0] / 20), 20 * np.sin(walk[:, 1] / 20)),
         "noise": (rng.normal(0, 0.3, samples), rng.normal(0, 0.3, samples)),
         "still": (np.zeros(samples), np.zeros(samples)),
     }
     t = np.arange(samples) * 1_000_000
-    return {name: Recording("bench", name, t, x, y, space=SCREEN, rate_hz=RATE_HZ) for name, (x, y) in shapes.items()}
+    return {
+        name: Recording("bench", name, t, x, y, space=SCREEN, rate_hz=RATE_HZ)
+        for name, (x, y) in shapes.items()
+    }
 
 
 def pymovements_gaze(recording: Recording) -> object:
@@ -58,8 +84,12 @@ def pymovements_gaze(recording: Recording) -> object:
     import pymovements as pm
 
     screen = pm.Experiment(1280, 720, 40.0, 22.5, 45.0, origin="upper left", sampling_rate=RATE_HZ)
-    frame = pl.DataFrame({"time": recording.t_ns // 1_000_000, "x": recording.x_deg, "y": recording.y_deg})
-    return pm.Gaze(frame, experiment=screen, time_column="time", time_unit="ms", position_columns=["x", "y"])
+    frame = pl.DataFrame(
+        {"time": recording.t_ns // 1_000_000, "x": recording.x_deg, "y": recording.y_deg}
+    )
+    return pm.Gaze(
+        frame, experiment=screen, time_column="time", time_unit="ms", position_columns=["x", "y"]
+    )
 
 
 def bench_ivt(lines: Lines, recording: Recording) -> None:
@@ -77,8 +107,16 @@ def bench_ivt(lines: Lines, recording: Recording) -> None:
     peer()
     seconds = float(peer.seconds)  # type: ignore[attr-defined]
     rate = len(recording) / ours / 1e6
-    lines.add("I-VT, positions to events", 30.0, seconds / ours, "times the peer", peer="pymovements pos2vel + detect('ivt')",
-              peer_version=version("pymovements"), samples=len(recording), ours_msamples_per_s=round(rate, 2))  # fmt: skip
+    lines.add(
+        "I-VT, positions to events",
+        30.0,
+        seconds / ours,
+        "times the peer",
+        peer="pymovements pos2vel + detect('ivt')",
+        peer_version=version("pymovements"),
+        samples=len(recording),
+        ours_msamples_per_s=round(rate, 2),
+    )
 
 
 def bench_idt(lines: Lines, recording: Recording) -> None:
@@ -88,12 +126,29 @@ def bench_idt(lines: Lines, recording: Recording) -> None:
     begin = perf_counter()
     gaze.detect("idt", dispersion_threshold=1.0, minimum_duration=100)  # type: ignore[attr-defined]
     peer = perf_counter() - begin
-    lines.add("I-DT, positions to events", 200.0, peer / ours, "times the peer", peer="pymovements detect('idt')",
-              peer_version=version("pymovements"), samples=len(recording), ours_msamples_per_s=round(len(recording) / ours / 1e6, 2))  # fmt: skip
-    slow = {name: best_s(lambda hard=hard: detect(hard, "idt"), runs=5) for name, hard in hard_inputs(len(recording)).items()}  # type: ignore[misc]
+    lines.add(
+        "I-DT, positions to events",
+        200.0,
+        peer / ours,
+        "times the peer",
+        peer="pymovements detect('idt')",
+        peer_version=version("pymovements"),
+        samples=len(recording),
+        ours_msamples_per_s=round(len(recording) / ours / 1e6, 2),
+    )
+    slow = {
+        name: best_s(lambda hard=hard: detect(hard, "idt"), runs=5)
+        for name, hard in hard_inputs(len(recording)).items()
+    }  # type: ignore[misc]
     worst = max(slow, key=lambda name: slow[name])
-    lines.add("I-DT, time of the usual input over that of the hardest", 0.5, ours / slow[worst], "ratio", input=worst,
-              hardest_times_the_peer=round(peer / slow[worst], 1))  # fmt: skip
+    lines.add(
+        "I-DT, time of the usual input over that of the hardest",
+        0.5,
+        ours / slow[worst],
+        "ratio",
+        input=worst,
+        hardest_times_the_peer=round(peer / slow[worst], 1),
+    )
 
 
 def bench_auto(lines: Lines, recording: Recording) -> None:
@@ -112,8 +167,16 @@ def bench_auto(lines: Lines, recording: Recording) -> None:
     begin = perf_counter()
     peer_clf(peer_clf.preproc(part), classify_isp=True, sort_events=True)
     peer = (perf_counter() - begin) * len(samples) / len(part)
-    lines.add("default detector with pursuit", 1.0, peer / ours, "times the peer", peer="REMoDNaV preproc + classify, timed on a fifth of the samples",
-              peer_version=version("remodnav"), samples=len(recording), ours_msamples_per_s=round(len(recording) / ours / 1e6, 2))  # fmt: skip
+    lines.add(
+        "default detector with pursuit",
+        1.0,
+        peer / ours,
+        "times the peer",
+        peer="REMoDNaV preproc + classify, timed on a fifth of the samples",
+        peer_version=version("remodnav"),
+        samples=len(recording),
+        ours_msamples_per_s=round(len(recording) / ours / 1e6, 2),
+    )
 
 
 def bench_features(lines: Lines, recording: Recording) -> None:
@@ -126,7 +189,14 @@ def bench_features(lines: Lines, recording: Recording) -> None:
         event_features(recording, kind="saccade", events=events)
 
     seconds = best_s(work)
-    lines.add("features of all fixations and saccades", 1.0, len(recording) / seconds / 1e6, "M samples/s", samples=len(recording), events=len(events))
+    lines.add(
+        "features of all fixations and saccades",
+        1.0,
+        len(recording) / seconds / 1e6,
+        "M samples/s",
+        samples=len(recording),
+        events=len(events),
+    )
 
 
 def bench_reading(lines: Lines) -> None:
@@ -148,7 +218,14 @@ def bench_reading(lines: Lines) -> None:
         for name, path in (("ARFF", Path(temporary)), ("ARFF, gzipped, per byte of text", folder)):
             cohort = read(path)
             seconds = best_s(lambda cohort=cohort: sum(len(r) for r in cohort), runs=2)  # type: ignore[misc]
-            lines.add(f"reading GazeCom {name}", 20.0, total / seconds / 1e6, "MB/s", files=len(cohort), megabytes=round(total / 1e6, 1))
+            lines.add(
+                f"reading GazeCom {name}",
+                20.0,
+                total / seconds / 1e6,
+                "MB/s",
+                files=len(cohort),
+                megabytes=round(total / 1e6, 1),
+            )
 
 
 def bench_simulation(lines: Lines) -> None:
@@ -157,13 +234,20 @@ def bench_simulation(lines: Lines) -> None:
         cohort = simulate(10, 4, 60.0, RATE_HZ, task=task, space=space, seed=4)
         seconds = best_s(lambda cohort=cohort: [len(r) for r in cohort], runs=2)  # type: ignore[misc]
         samples = 10 * 4 * 60 * int(RATE_HZ)
-        lines.add(f"simulating {task}", 1.0, samples / seconds / 1e6, "M samples/s", samples=samples)
+        lines.add(
+            f"simulating {task}", 1.0, samples / seconds / 1e6, "M samples/s", samples=samples
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--json", type=Path, help="write the lines here")
-    parser.add_argument("--samples", type=int, default=10_000_000, help="samples for I-VT and features; a tenth for I-DT and REMoDNaV")
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=10_000_000,
+        help="samples for I-VT and features; a tenth for I-DT and REMoDNaV",
+    )
     arguments = parser.parse_args()
     lines = Lines(arguments.json)
     recording = simulated(arguments.samples)

@@ -1,10 +1,12 @@
-"""Speed of protection on streams, beside what bare numpy does in the same run: one JSON line per figure.
+"""Speed of protection on streams, beside what bare numpy does in the same run: one JSON line per
+figure.
 
     python benchmarks/streams.py [--json FILE] [--samples 2000000]
 
-Times of blocks are processor time of one core, the best of a few runs after one that compiles, since other work on the machine must not
-count; figures of single pushes are by the clock: they are medians and 99th percentiles of 20,000 pushes, and
-stand beside those of an empty session, which takes samples and lets them pass, so that what the machine itself costs can be seen.
+Times of blocks are processor time of one core, the best of a few runs after one that compiles,
+since other work on the machine must not count; figures of single pushes are by the clock: they are
+medians and 99th percentiles of 20,000 pushes, and stand beside those of an empty session, which
+takes samples and lets them pass, so that what the machine itself costs can be seen.
 """
 
 from __future__ import annotations
@@ -28,12 +30,13 @@ from gazeveil import Recording, mechanism, simulate
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.session import Samples, Session, Stage, StreamMechanism
-from gazeveil.privacy.stream.supply import Bits
 
 RATE_HZ = 500.0
 
-#: Samples per second of the published smoothing defence as found, and how many times faster ours must be.
+#: Samples per second of the published smoothing defence as found, and how many times faster ours
+#: must be.
 FOUND, TIMES = 34_000, 100
 
 
@@ -54,7 +57,13 @@ class Nothing(StreamMechanism):
 
 
 class _Pass(Stage):
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         return t_ns, x_deg, y_deg, valid
 
 
@@ -69,11 +78,34 @@ def best_s(work: Callable[[], object], runs: int = 5) -> float:
     return min(times)
 
 
-def add(rows: list[dict[str, object]], figure: str, value: float, unit: str, floor: float | None = None, ceiling: float | None = None, **more: object) -> None:
+def add(
+    rows: list[dict[str, object]],
+    figure: str,
+    value: float,
+    unit: str,
+    floor: float | None = None,
+    ceiling: float | None = None,
+    **more: object,
+) -> None:
     """Print a figure and keep it."""
     met = (floor is None or value >= floor) and (ceiling is None or value <= ceiling)
-    bound = {"floor": floor} if floor is not None else {"ceiling": ceiling} if ceiling is not None else {}
-    rows.append({"figure": figure, "value": float(f"{value:.4g}"), "unit": unit, **bound, "met": met, **more})
+    bound = (
+        {"floor": floor}
+        if floor is not None
+        else {"ceiling": ceiling}
+        if ceiling is not None
+        else {}
+    )
+    rows.append(
+        {
+            "figure": figure,
+            "value": float(f"{value:.4g}"),
+            "unit": unit,
+            **bound,
+            "met": met,
+            **more,
+        }
+    )
     print(json.dumps(rows[-1]), flush=True)
 
 
@@ -91,8 +123,19 @@ def blocks(rows: list[dict[str, object]], r: Recording) -> None:
 
         return n / best_s(work)
 
-    for text in ("gaussian:sigma_deg=10", "gaussian-fixation:sigma_deg=10", "spatial:L=64", "spatial-equal-area:L=64"):
-        add(rows, f"{text}, corrected, secure noise", rate(text, None) / 1e6, "million samples/s", floor=2.0)
+    for text in (
+        "gaussian:sigma_deg=10",
+        "gaussian-fixation:sigma_deg=10",
+        "spatial:L=64",
+        "spatial-equal-area:L=64",
+    ):
+        add(
+            rows,
+            f"{text}, corrected, secure noise",
+            rate(text, None) / 1e6,
+            "million samples/s",
+            floor=2.0,
+        )
     rng = np.random.default_rng(1)
     bare = n / best_s(lambda: rng.standard_normal(2 * n))
     ours = rate("gaussian:sigma_deg=10,reading=published", 1)
@@ -105,7 +148,13 @@ def blocks(rows: list[dict[str, object]], r: Recording) -> None:
         numpy_million_samples_s=round(bare / 1e6, 2),
     )
     for text in ("smoothing:", "smoothing:reading=published"):
-        add(rows, f"{text} against the published program as found", rate(text, None) / FOUND, "times", floor=float(TIMES))
+        add(
+            rows,
+            f"{text} against the published program as found",
+            rate(text, None) / FOUND,
+            "times",
+            floor=float(TIMES),
+        )
     for text in ("temporal:K=3", "kalman:", "chain:stages=gaussian(sigma_deg=10)+temporal(K=3)"):
         add(rows, text, rate(text, None) / 1e6, "million samples/s")
 
@@ -123,7 +172,11 @@ def single(rows: list[dict[str, object]], pushes: int = 20_000) -> None:
         "kalman:",
     ):
         median, p99 = _percentiles(mechanism(text), pushes)  # type: ignore[arg-type]
-        more = {"p99": round(p99, 2), "empty_median": round(empty[0], 2), "empty_p99": round(empty[1], 2)}
+        more = {
+            "p99": round(p99, 2),
+            "empty_median": round(empty[0], 2),
+            "empty_p99": round(empty[1], 2),
+        }
         add(rows, f"one push, {text}", median, "microseconds (median)", ceiling=10.0, **more)
 
 
@@ -142,7 +195,9 @@ def _percentiles(m: StreamMechanism, pushes: int) -> tuple[float, float]:
     return float(median), float(p99)
 
 
-def together(rows: list[dict[str, object]], streams: int = 1000, rate_hz: float = 120.0, seconds: int = 2) -> None:
+def together(
+    rows: list[dict[str, object]], streams: int = 1000, rate_hz: float = 120.0, seconds: int = 2
+) -> None:
     """Many streams, one tick at a time."""
     ticks = int(rate_hz * seconds)
     rng = np.random.default_rng(2)
@@ -153,13 +208,24 @@ def together(rows: list[dict[str, object]], streams: int = 1000, rate_hz: float 
         for i in range(ticks):
             session.push(i * 8_333_333, x[i], y[i])
 
-    for text in ("gaussian:sigma_deg=10", "gaussian-fixation:sigma_deg=10", "smoothing:", "kalman:"):
+    for text in (
+        "gaussian:sigma_deg=10",
+        "gaussian-fixation:sigma_deg=10",
+        "smoothing:",
+        "kalman:",
+    ):
         for seed in (None, 1):
             session = mechanism(text).open_many(streams, rate_hz, seed=seed)  # type: ignore[attr-defined]
             session.push(0, x[0], y[0])
             share = best_s(partial(step, session), 3) / seconds
             kind = "test streams" if seed else "secure noise"
-            add(rows, f"{streams} streams at {rate_hz:g} Hz in step, {text}, {kind}", share, "of real time", ceiling=0.5)
+            add(
+                rows,
+                f"{streams} streams at {rate_hz:g} Hz in step, {text}, {kind}",
+                share,
+                "of real time",
+                ceiling=0.5,
+            )
 
 
 def main() -> None:
@@ -168,7 +234,15 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2_000_000)
     given = parser.parse_args()
     rows: list[dict[str, object]] = []
-    add(rows, "machine", float(os.cpu_count() or 1), "cores", load=round(os.getloadavg()[0], 2), python=platform.python_version(), machine=platform.machine())
+    add(
+        rows,
+        "machine",
+        float(os.cpu_count() or 1),
+        "cores",
+        load=round(os.getloadavg()[0], 2),
+        python=platform.python_version(),
+        machine=platform.machine(),
+    )
     blocks(rows, simulate(1, 1, given.samples / RATE_HZ, RATE_HZ, seed=1)[0])
     single(rows)
     together(rows)

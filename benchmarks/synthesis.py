@@ -1,17 +1,23 @@
-"""Synthetic recordings: how fast they are made, how fast reports are added up, and how often people are found again.
+"""Synthetic recordings: how fast they are made, how fast reports are added up, and how often people
+are found again.
 
-    python benchmarks/synthesis.py [--json FILE] [--only speed curator people] [--repetitions 5] [--page docs/synthesis.md]
+    python benchmarks/synthesis.py [--json FILE] [--only speed curator people] [--repetitions 5]
+    [--page docs/explain/synthesis.md]
 
-**speed.** A simulated cohort of EHTask's size (30 people x 15 videos of 2 minutes at 100 Hz, 5.4 million samples) in memory, noise from the operating system
-as in production. Seconds on the clock and of the processor (all cores together: these are held to the limit, because other work on the machine does not
-enter them), beside the runtimes that S004 and its main paper give (on another machine), and beside a plain loop on a slice, multiplied by the samples.
-The plain loop goes sample by sample in Python. For k-same-synth it calls `scipy.optimize.curve_fit` for each saccade, given our events; for DPGazeSynth it
-draws each unary answer as one numpy vector of bits and adds these up.
+**speed.** A simulated cohort of EHTask's size (30 people x 15 videos of 2 minutes at 100 Hz, 5.4
+million samples) in memory, noise from the operating system as in production. Seconds on the clock
+and of the processor (all cores together: these are held to the limit, because other work on the
+machine does not enter them), beside the runtimes that David-John et al. 2023 and its supplement
+give (on another machine), and beside a plain loop on a slice, multiplied by the samples. The plain
+loop goes sample by sample in Python. For k-same-synth it calls `scipy.optimize.curve_fit` for each
+saccade, given our events; for DPGazeSynth it draws each unary answer as one numpy vector of bits
+and adds these up.
 
 **curator.** Answers per second of one core that the curator of DPGazeSynth adds up.
 
-**people** (not by default). The share of people of GazeCom who are found by attackers who hold a k-same-synth release of three quarters of the clips and raw
-recordings of the others, with events detected again; and by linkage when the attacker is handed the event parameters themselves.
+**people** (not by default). The share of people of GazeCom who are found by attackers who hold a
+k-same-synth release of three quarters of the clips and raw recordings of the others, with events
+detected again; and by linkage when the attacker is handed the event parameters themselves.
 
 What releases keep of real gaze: `benchmarks/fidelity.py`.
 """
@@ -33,27 +39,28 @@ import numpy as np
 
 import gazeveil
 from gazeveil.attacks.registry import attack
-from gazeveil.features.material import Material
+from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.noise.local import OUE
-from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.device import message
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Grid
+from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import DPGazeSynthOneReport
-from gazeveil.privacy.synthesis.dpgazesynth.packing import pack, tally, width
-from gazeveil.privacy.synthesis.dpgazesynth.scheme import Streams
-from gazeveil.privacy.synthesis.ksame_synth import KSameSynth
+from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
+from gazeveil.privacy.synthesis.dpgazesynth.reports.packing import pack, tally, width
+from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
+from gazeveil.privacy.synthesis.ksame.mechanism import KSameSynth
 from gazeveil.privacy.synthesis.motion import Motion, motion
 from lines import Lines, markdown, put_into
 
 PEOPLE, VIDEOS, SECONDS, RATE_HZ = 30, 15, 120, 100
 
-#: Mechanism -> processor seconds it may take, and the seconds of the paper where it gives any. event-synth-pd with its training.
+#: Mechanism -> processor seconds it may take, and the seconds of the paper where it gives any.
+#: event-synth-pd with its training.
 SPEED = {
     "k-same-synth:k=4": (10, 132),
     "k-same-synth:k=4,match=crowd": (10, 132),
@@ -74,11 +81,14 @@ Key = tuple[str, str, str, str]
 
 def data_folder() -> Path | None:
     """Where the real recordings are."""
-    path = Path(os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+    path = Path(
+        os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent.parent / "shared" / "data")
+    )
     return path if path.exists() else None
 
 
-# --- speed ---------------------------------------------------------------------------------------------------------------------------------
+# --- speed
+# --------------------------------------------------------------------------------------------------
 
 
 def plain_events(r: Recording, found: gazeveil.Events) -> list[tuple[str, list[float]]]:
@@ -96,26 +106,42 @@ def plain_events(r: Recording, found: gazeveil.Events) -> list[tuple[str, list[f
                 east.append(d - 360 if d > 180 else d + 360 if d < -180 else d)
                 south.append(y[i])
             mx, my = sum(east) / len(east), sum(south) / len(south)
-            sx, sy = (math.sqrt(sum((v - m) ** 2 for v in values) / len(values)) for values, m in ((east, mx), (south, my)))
-            out.append(("fixation", [(x[place[0]] + mx) % 360, my, sx, sy, event.offset - event.onset + 1]))
+            sx, sy = (
+                math.sqrt(sum((v - m) ** 2 for v in values) / len(values))
+                for values, m in ((east, mx), (south, my))
+            )
+            out.append(
+                ("fixation", [(x[place[0]] + mx) % 360, my, sx, sy, event.offset - event.onset + 1])
+            )
         elif event.kind == "saccade" and len(place) > 1:
             speed = []
             for i, j in pairwise(place):
                 a, b = math.radians(90 - y[i]), math.radians(90 - y[j])
-                h = math.sin((b - a) / 2) ** 2 + math.cos(a) * math.cos(b) * math.sin(math.radians(x[j] - x[i]) / 2) ** 2
+                h = (
+                    math.sin((b - a) / 2) ** 2
+                    + math.cos(a) * math.cos(b) * math.sin(math.radians(x[j] - x[i]) / 2) ** 2
+                )
                 speed.append(math.degrees(2 * math.asin(min(1.0, math.sqrt(h)))) / (t[j] - t[i]))
             at = np.linspace(0, 1, 30)
             profile = np.interp(at, (np.arange(len(speed)) + 0.5) / len(speed), speed)
             start = (profile.max() + 1e-9, float(at[profile.argmax()]), 0.3)
             try:
-                fit, _ = curve_fit(lambda t, a, b, c: a * np.exp(-(((t - b) / c) ** 2)), at, profile, start, bounds=([0, 0, 0.02], [2000, 1, 2]))
+                fit, _ = curve_fit(
+                    lambda t, a, b, c: a * np.exp(-(((t - b) / c) ** 2)),
+                    at,
+                    profile,
+                    start,
+                    bounds=([0, 0, 0.02], [2000, 1, 2]),
+                )
             except RuntimeError:
                 fit = np.array(start)
             out.append(("saccade", [*fit.tolist(), event.offset - event.onset + 1]))
     return out
 
 
-def plain_k_same_synth(people: list[Recording], events: list[gazeveil.Events], k: int) -> list[list[tuple[float, float]]]:
+def plain_k_same_synth(
+    people: list[Recording], events: list[gazeveil.Events], k: int
+) -> list[list[tuple[float, float]]]:
     """One group and one stimulus: parameters, their means by index, samples drawn one by one."""
     each = [plain_events(r, e) for r, e in zip(people, events, strict=True)]
     means = {}
@@ -125,14 +151,19 @@ def plain_k_same_synth(people: list[Recording], events: list[gazeveil.Events], k
         means[kind] = []
         for i in range(longest):
             having = [r[i] for r in rows if len(r) > i]
-            means[kind].append([sum(v[c] for v in having) / len(having) for c in range(len(having[0]))])
+            means[kind].append(
+                [sum(v[c] for v in having) / len(having) for c in range(len(having[0]))]
+            )
     released = []
     for _ in people:
         samples: list[tuple[float, float]] = []
         for i, (mx, my, sx, sy, n) in enumerate(means["fixation"]):
             if samples and i <= len(means["saccade"]):
                 a, b, c, count = means["saccade"][i - 1]
-                speeds = [a * math.exp(-((((j + 0.5) / count) - b) ** 2) / c**2) for j in range(round(count))]
+                speeds = [
+                    a * math.exp(-((((j + 0.5) / count) - b) ** 2) / c**2)
+                    for j in range(round(count))
+                ]
                 total, gone, (x0, y0) = sum(speeds) or 1.0, 0.0, samples[-1]
                 for speed in speeds:
                     gone += speed / total
@@ -142,8 +173,12 @@ def plain_k_same_synth(people: list[Recording], events: list[gazeveil.Events], k
     return released
 
 
-def plain_dpgazesynth(recordings: list[Recording], epsilon: float = 1.0, size: int = 60, cap: int = 6) -> dict[tuple[int, int], float]:
-    """Devices, curator and drawing of DPGazeSynth: places to cells, runs, noise, unary answers and their sums, and a walk over the estimated counts."""
+def plain_dpgazesynth(
+    recordings: list[Recording], epsilon: float = 1.0, size: int = 60, cap: int = 6
+) -> dict[tuple[int, int], float]:
+    """Devices, curator and drawing of DPGazeSynth: places to cells, runs, noise, unary answers and
+    their sums, and a walk over the estimated counts.
+    """
     rng, steps = np.random.default_rng(), 8 * size**2 - 6 * size + 1
     q = 1 / (math.exp(epsilon / 5 / (cap - 1)) + 1)
     total, reports, starts = np.zeros(steps), 0, []
@@ -159,12 +194,19 @@ def plain_dpgazesynth(recordings: list[Recording], epsilon: float = 1.0, size: i
                 elif runs:
                     runs[-1][1] += 1
             runs = runs[:cap] or [[size * size // 2, per]]
-            angle, radius = random.uniform(0, 2 * math.pi), random.gammavariate(2, 9 / (0.6 * epsilon))
+            angle, radius = (
+                random.uniform(0, 2 * math.pi),
+                random.gammavariate(2, 9 / (0.6 * epsilon)),
+            )
             lengths = [n + rng.laplace(0, (2 * per - 2) / (epsilon / 5)) for _, n in runs]
             starts.append((runs[0][0], radius * math.cos(angle), radius * math.sin(angle), lengths))
             for k in range(cap - 1):
                 bits = rng.random(steps) < q
-                step = number.setdefault((runs[k][0], runs[k + 1][0]), len(number) % steps) if k + 1 < len(runs) else steps - 1
+                step = (
+                    number.setdefault((runs[k][0], runs[k + 1][0]), len(number) % steps)
+                    if k + 1 < len(runs)
+                    else steps - 1
+                )
                 bits[step] = rng.random() < 0.5
                 total += bits
                 reports += 1
@@ -175,7 +217,11 @@ def plain_dpgazesynth(recordings: list[Recording], epsilon: float = 1.0, size: i
             for _ in range(max(int(length), 1)):
                 random.gauss(east, 0.1), random.gauss(south, 0.1)
             near = [(to, w) for (at, to), w in chain.items() if at == cell][:8]
-            cell = random.choices([t for t, _ in near], [w + 1e-9 for _, w in near])[0] if near else cell
+            cell = (
+                random.choices([t for t, _ in near], [w + 1e-9 for _, w in near])[0]
+                if near
+                else cell
+            )
     return chain
 
 
@@ -209,9 +255,23 @@ def speed(lines: Lines, _: int) -> None:
             chosen.release(cohort)
             wall, work = min(wall, perf_counter() - begin), min(work, process_time() - spent)
         beside = next((s for name, s in plain.items() if text.startswith(name)), None)
-        lines.keep({"figure": f"speed: {text}", "value": round(wall, 2), "unit": "s", "floor": limit, "wanted": "at most", "met": work <= limit,
-                    "processor_s": round(work, 2), "samples": samples, "published_s": published, "plain_s": None if beside is None else round(beside),
-                    "ratio": None if beside is None else round(beside / work, 1), "load": round(os.getloadavg()[0], 1), "cores": os.cpu_count()})  # fmt: skip
+        lines.keep(
+            {
+                "figure": f"speed: {text}",
+                "value": round(wall, 2),
+                "unit": "s",
+                "floor": limit,
+                "wanted": "at most",
+                "met": work <= limit,
+                "processor_s": round(work, 2),
+                "samples": samples,
+                "published_s": published,
+                "plain_s": None if beside is None else round(beside),
+                "ratio": None if beside is None else round(beside / work, 1),
+                "load": round(os.getloadavg()[0], 1),
+                "cores": os.cpu_count(),
+            }
+        )
 
 
 def busy_s(work: Callable[[], object]) -> float:
@@ -233,8 +293,13 @@ def curator(lines: Lines, _: int) -> None:
         packed = np.tile(some, (count // len(some), 1))
         tally(oracle, some)
         seconds = busy_s(lambda packed=packed, oracle=oracle: tally(oracle, packed))  # type: ignore[misc]
-        what = f"one-report answers of {width(oracle)} bytes ({oracle.name}, {oracle.categories} categories)"
-        lines.add(f"curator, {what} added", 5.0, len(packed) / seconds / 1e6, "million reports per second")
+        what = (
+            f"one-report answers of {width(oracle)} bytes ({oracle.name}, {oracle.categories}"
+            " categories)"
+        )
+        lines.add(
+            f"curator, {what} added", 5.0, len(packed) / seconds / 1e6, "million reports per second"
+        )
     cohort = gazeveil.simulate(1, 1, 20 * 3600.0, 10.0, space=SCREEN, seed=1)
     chosen = DPGazeSynthOneReport(1)
     scheme, parameters = chosen.settled(None).scheme(), str(chosen)
@@ -245,16 +310,29 @@ def curator(lines: Lines, _: int) -> None:
 
     seconds = busy_s(add)
     windows = int(cohort[0].duration_s * 2)
-    lines.add("curator, whole one-report messages read, checked and added", 5.0, 2 * windows / seconds / 1e6, "million reports per second", bytes=len(whole))
-    oue = OUE(Fraction(1, 25), Grid(SCREEN, 60, False).transitions + 1)
+    lines.add(
+        "curator, whole one-report messages read, checked and added",
+        5.0,
+        2 * windows / seconds / 1e6,
+        "million reports per second",
+        bytes=len(whole),
+    )
+    oue = OUE(Fraction(1, 25), CellGrid(SCREEN, 60, False).transitions + 1)
     rows = np.tile(pack(oue, oue.report(np.arange(50), Words(source(1)))), (40, 1))
     tally(oue, rows[:2])
     seconds = busy_s(lambda: tally(oue, rows))
     bits = len(rows) * oue.categories / seconds / 1e9
-    lines.add("curator, unary answers of 28,085 bits added", 1.0, bits, "billion bits per second", reports_per_s=round(len(rows) / seconds))
+    lines.add(
+        "curator, unary answers of 28,085 bits added",
+        1.0,
+        bits,
+        "billion bits per second",
+        reports_per_s=round(len(rows) / seconds),
+    )
 
 
-# --- who is found ----------------------------------------------------------------------------------------------------------------------------
+# --- who is found
+# --------------------------------------------------------------------------------------------------
 
 
 def sides(stimuli: tuple[str, ...], repetition: int) -> tuple[list[str], list[str]]:
@@ -264,24 +342,53 @@ def sides(stimuli: tuple[str, ...], repetition: int) -> tuple[list[str], list[st
     return order[:learnt], order[learnt:]
 
 
-def parameter_tables(laws: Mapping[Key, Motion]) -> Material:
+def parameter_tables(laws: Mapping[Key, Motion]) -> RecordingSet:
     """Event parameters as tables."""
 
     def table(columns: tuple[str, ...], rows: dict[Key, np.ndarray]) -> FeatureTable:
-        return FeatureTable(np.concatenate(list(rows.values())), columns, Keys.of_recordings(list(rows), [np.arange(len(v)) for v in rows.values()]))
+        return FeatureTable(
+            np.concatenate(list(rows.values())),
+            columns,
+            Keys.of_recordings(list(rows), [np.arange(len(v)) for v in rows.values()]),
+        )
 
-    looked = {k: np.column_stack((np.log(m.fixations[:, 2:5]), m.fixations[:, :2])) for k, m in laws.items() if len(m.fixations)}
-    moved = {k: np.column_stack((np.log(m.saccades[:, 0] + 1), m.saccades[:, 1], np.log(m.saccades[:, 2:]))) for k, m in laws.items() if len(m.saccades)}
-    return Material(None, {"fixation": table(("sigma_x", "sigma_y", "samples", "mu_x", "mu_y"), looked), "saccade": table(("a", "b", "c", "samples"), moved)})
+    looked = {
+        k: np.column_stack((np.log(m.fixations[:, 2:5]), m.fixations[:, :2]))
+        for k, m in laws.items()
+        if len(m.fixations)
+    }
+    moved = {
+        k: np.column_stack(
+            (np.log(m.saccades[:, 0] + 1), m.saccades[:, 1], np.log(m.saccades[:, 2:]))
+        )
+        for k, m in laws.items()
+        if len(m.saccades)
+    }
+    return RecordingSet(
+        None,
+        {
+            "fixation": table(("sigma_x", "sigma_y", "samples", "mu_x", "mu_y"), looked),
+            "saccade": table(("a", "b", "c", "samples"), moved),
+        },
+    )
 
 
-def found(released: Callable[[int], Material], raw: Material, who: str, repetitions: int) -> tuple[float, float]:
+def found(
+    released: Callable[[int], RecordingSet], raw: RecordingSet, who: str, repetitions: int
+) -> tuple[float, float]:
     """Mean and standard deviation of the share of people found."""
     shares = []
     for r in range(repetitions):
         learnt, asked = sides(raw.stimuli, r)
         gallery = released(r).select(stimuli=learnt)
-        shares.append(float(attack(who).identify(gallery, raw.select(people=gallery.persons, stimuli=asked), r).credit().mean()))
+        shares.append(
+            float(
+                attack(who)
+                .identify(gallery, raw.select(people=gallery.persons, stimuli=asked), r)
+                .credit()
+                .mean()
+            )
+        )
     return float(np.mean(shares)), float(np.std(shares))
 
 
@@ -291,24 +398,50 @@ def people(lines: Lines, repetitions: int) -> None:
     if folder is None:
         return
     cohort = gazeveil.read(folder / "gazecom").load()
-    raw = Material(cohort).prepared(("fixation", "saccade"))
+    raw = RecordingSet(cohort).prepared(("fixation", "saccade"))
     parameters = parameter_tables({r.key: motion(r) for r in cohort})
     for who in ATTACKS:
         value, sd = found(lambda _: raw, raw, who, repetitions)
-        lines.keep({"figure": f"people: none, {who} on samples", "value": round(value, 3), "sd": round(sd, 3), "unit": "fraction", "met": True})
+        lines.keep(
+            {
+                "figure": f"people: none, {who} on samples",
+                "value": round(value, 3),
+                "sd": round(sd, 3),
+                "unit": "fraction",
+                "met": True,
+            }
+        )
     for k in (2, 4, 8):
-        for text in (f"k-same-synth:k={k},reading=published", f"k-same-synth:k={k}", f"k-same-synth:k={k},match=crowd"):
+        for text in (
+            f"k-same-synth:k={k},reading=published",
+            f"k-same-synth:k={k}",
+            f"k-same-synth:k={k},match=crowd",
+        ):
             chosen = mechanism(text)
             assert isinstance(chosen, KSameSynth)
             holds = chosen.reading == "corrected"
             limit = 1 / k + 3 * math.sqrt(1 / k * (1 - 1 / k) / len(raw.persons))
-            made = [Material(chosen.release(cohort, seed=r).data).prepared(("fixation", "saccade")) for r in range(repetitions)]
+            made = [
+                RecordingSet(chosen.release(cohort, seed=r).data).prepared(("fixation", "saccade"))
+                for r in range(repetitions)
+            ]
             laws = [parameter_tables(chosen.laws(cohort, seed=r)) for r in range(repetitions)]
-            cases = [(who, "samples", made, raw) for who in ATTACKS] + [("linkage", "parameters", laws, parameters)]
+            cases = [(who, "samples", made, raw) for who in ATTACKS] + [
+                ("linkage", "parameters", laws, parameters)
+            ]
             for who, on, released, against in cases:
                 value, sd = found(released.__getitem__, against, who, repetitions)
-                lines.keep({"figure": f"people: {text}, {who} on {on}", "value": round(value, 3), "sd": round(sd, 3), "unit": "fraction",
-                            "bound": round(1 / k, 3), "met": not holds or value <= limit, "repetitions": repetitions})  # fmt: skip
+                lines.keep(
+                    {
+                        "figure": f"people: {text}, {who} on {on}",
+                        "value": round(value, 3),
+                        "sd": round(sd, 3),
+                        "unit": "fraction",
+                        "bound": round(1 / k, 3),
+                        "met": not holds or value <= limit,
+                        "repetitions": repetitions,
+                    }
+                )
 
 
 def table(lines: Lines) -> str:
@@ -319,16 +452,39 @@ def table(lines: Lines) -> str:
         if name.startswith("speed: "):
             share, plain = float(str(row["processor_s"])) / float(str(row["floor"])), row["ratio"]
             paper = "-" if row["published_s"] is None else f"{row['published_s']} s"
-            rows.append([f"`{name.removeprefix('speed: ')}`", f"{row['floor']} s", f"{share:.0%}", "-" if plain is None else f"{plain:.0f} times", paper])
-    return markdown(("mechanism", "limit", "used of it", "faster than the plain loop", "the paper's own runtime"), rows)
+            rows.append(
+                [
+                    f"`{name.removeprefix('speed: ')}`",
+                    f"{row['floor']} s",
+                    f"{share:.0%}",
+                    "-" if plain is None else f"{plain:.0f} times",
+                    paper,
+                ]
+            )
+    return markdown(
+        (
+            "mechanism",
+            "limit",
+            "used of it",
+            "faster than the plain loop",
+            "the paper's own runtime",
+        ),
+        rows,
+    )
 
 
-SECTIONS: dict[str, Callable[[Lines, int], None]] = {"speed": speed, "curator": curator, "people": people}
+SECTIONS: dict[str, Callable[[Lines, int], None]] = {
+    "speed": speed,
+    "curator": curator,
+    "people": people,
+}
 
 
 def main() -> None:
     """Run the sections."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", nargs="+", choices=sorted(SECTIONS), default=["speed", "curator"])
     parser.add_argument("--repetitions", type=int, default=5)

@@ -7,15 +7,63 @@ import os
 import pytest
 from hypothesis import Phase, settings
 
-# The first example of a test may compile a kernel: time limits belong to whole tests (pytest-timeout), not to examples.
+from tests.support.expected import expected, marks_of, missed
+
+# The first example of a test may compile a kernel: time limits belong to whole tests
+# (pytest-timeout), not to examples.
 settings.register_profile("gazeveil", deadline=None)
 settings.load_profile("gazeveil")
 
 if os.environ.get("GAZEVEIL_PLANT"):
-    # One planted bug for the whole run: see tests/planted. Nobody wants the smallest example of a failure that is asked for.
-    from planted import PLANTS
+    # One planted bug for the whole run: see tests/planted. Nobody wants the smallest example of a
+    # failure that is asked for.
+    from tests.planted import PLANTS
 
-    settings.register_profile("planted", deadline=None, phases=(Phase.explicit, Phase.generate), database=None)
+    settings.register_profile(
+        "planted", deadline=None, phases=(Phase.explicit, Phase.generate), database=None
+    )
     settings.load_profile("planted")
 
     PLANTS[os.environ["GAZEVEIL_PLANT"]].change(pytest.MonkeyPatch())
+
+#: Skips for want of something that GAZEVEIL_EXPECTS names: (test, what is missing).
+UNWANTED_SKIPS: list[tuple[str, str]] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they use: data, browser, postgres, stats."""
+    for item in items:
+        if isinstance(item, pytest.Function):
+            name = item.nodeid.split("::")[1].split("[")[0]
+            for mark in marks_of(item.path, name):
+                item.add_marker(mark)
+
+
+def _note(nodeid: str, longrepr: object) -> None:
+    reason = str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr)
+    if (word := missed(reason, expected())) is not None:
+        UNWANTED_SKIPS.append((nodeid, word))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember a test that was skipped although what it needs was expected."""
+    if report.skipped:
+        _note(report.nodeid, report.longrepr)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Remember a file that was skipped although what it needs was expected."""
+    if report.skipped:
+        _note(report.nodeid, report.longrepr)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run for such a skip."""
+    if UNWANTED_SKIPS and not hasattr(session.config, "workerinput"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which skips made the run fail."""
+    for nodeid, word in UNWANTED_SKIPS:
+        terminalreporter.write_line(f"SKIPPED for want of {word}, which is expected: {nodeid}")

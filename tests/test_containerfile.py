@@ -1,24 +1,41 @@
-"""The Containerfile, read: no container is built here, so what can be known without building is checked."""
+"""The Containerfile, read: no container is built here, so what can be known without building is
+checked.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from pathlib import Path
 
 import typer
 
 from gazeveil.cli.main import app
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parent.parent
-
-INSTRUCTIONS = {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+INSTRUCTIONS = {
+    "FROM",
+    "WORKDIR",
+    "COPY",
+    "RUN",
+    "ENV",
+    "USER",
+    "VOLUME",
+    "EXPOSE",
+    "STOPSIGNAL",
+    "HEALTHCHECK",
+    "ENTRYPOINT",
+    "CMD",
+}
 
 
 def parse(text: str) -> list[tuple[str, str]]:
     """Instructions and what follows them; lines that end in a backslash go on."""
-    joined = re.sub(r"\\\n", " ", "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#")))
+    joined = re.sub(
+        r"\\\n",
+        " ",
+        "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#")),
+    )
     found = [line.split(None, 1) for line in joined.splitlines() if line.strip()]
     assert all(len(parts) == 2 for parts in found)
     return [(word, rest.strip()) for word, rest in found]
@@ -47,11 +64,17 @@ def test_the_last_stage_runs_the_service_as_a_user_without_rights() -> None:
     made = [rest for word, rest in last if word == "RUN" and "useradd" in rest]
     assert "--uid 10001" in made[0], "a number that is not 0"
     after = last[[word for word, _ in last].index("USER") :]
-    assert not [word for word, _ in after if word in ("RUN", "COPY", "ADD")], "nothing is made as root after the user is set"
+    assert not [word for word, _ in after if word in ("RUN", "COPY", "ADD")], (
+        "nothing is made as root after the user is set"
+    )
     verb = json.loads(dict(last)["CMD"])
     assert dict(last)["ENTRYPOINT"] == '["gazeveil"]'
     assert verb[0] in {command.name for command in app.registered_commands}
-    known = {option for parameter in typer.main.get_command(app).commands[verb[0]].params for option in parameter.opts}  # type: ignore[attr-defined]
+    known = {
+        option
+        for parameter in typer.main.get_command(app).commands[verb[0]].params
+        for option in parameter.opts
+    }  # type: ignore[attr-defined]
     assert {word for word in verb if word.startswith("--")} <= known
     assert dict(last)["EXPOSE"] == verb[verb.index("--port") + 1]
 

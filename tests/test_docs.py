@@ -2,29 +2,34 @@
 
 import importlib.util
 import re
-from pathlib import Path
+import runpy
 
 import pytest
 
+import gazeveil
+from gazeveil.evaluation.results import FRAME
 from gazeveil.io import registry as formats
 from gazeveil.privacy import registry
-
-ROOT = Path(__file__).parent.parent
+from tests.support.places import ROOT
 
 
 def test_the_page_of_formats_is_what_the_readers_say() -> None:
-    spec = importlib.util.spec_from_file_location("formats_page", ROOT / "docs" / "formats_page.py")
+    spec = importlib.util.spec_from_file_location(
+        "formats_page", ROOT / "docs" / "reference" / "formats_page.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (ROOT / "docs" / "formats.md").read_text(encoding="utf-8") == module.page(), "run python docs/formats_page.py"
+    assert (ROOT / "docs" / "reference" / "formats.md").read_text(
+        encoding="utf-8"
+    ) == module.page(), "run python docs/reference/formats_page.py"
     assert all(f"## `{name}`" in module.page() for name in formats.names())
 
 
 @pytest.mark.parametrize("name", registry.mechanisms())
 def test_every_mechanism_has_its_proof_and_its_page(name: str) -> None:
-    page = ROOT / "docs" / "mechanisms" / f"{name}.md"
+    page = ROOT / "docs" / "reference" / "mechanisms" / f"{name}.md"
     assert page.is_file()
     text = page.read_text(encoding="utf-8")
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
@@ -32,13 +37,42 @@ def test_every_mechanism_has_its_proof_and_its_page(name: str) -> None:
     for picture in pictures:
         assert (page.parent / picture).is_file(), picture
     # One page may prove a family: heatmap, spatial.
-    assert any(name == p.stem or name.startswith(f"{p.stem}-") for p in (ROOT / "proofs").glob("*.md"))
+    assert any(
+        name == p.stem or name.startswith(f"{p.stem}-") for p in (ROOT / "proofs").glob("*.md")
+    )
+
+
+def test_every_mechanism_has_the_recipe_of_its_picture() -> None:
+    recipes = runpy.run_path(str(ROOT / "docs" / "reference" / "mechanisms" / "recipes.py"))[
+        "names"
+    ]()
+    assert set(registry.mechanisms()) <= set(recipes)
+    assert len(recipes) == len(set(recipes))
+    for name in recipes:
+        assert (ROOT / "docs" / "figures" / f"{name}.png").is_file(), name
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         if "_build" in page.parts:
             continue
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if not target.startswith(("http:", "https:", "mailto:")):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_page_of_the_architecture_is_what_the_import_contracts_say() -> None:
+    path = ROOT / "docs" / "explain" / "architecture_page.py"
+    page = runpy.run_path(str(path))["page"]
+    assert path.with_name("architecture.md").read_text(encoding="utf-8") == page(), (
+        "run python docs/explain/architecture_page.py"
+    )
+
+
+def test_the_glossary_has_every_public_class_and_every_column_of_results() -> None:
+    text = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"`([^`]+)`", text))
+    classes = {name for name in gazeveil.__all__ if name[0].isupper()}
+    assert classes - words == set(), "docs/reference/glossary.md lacks them"
+    assert set(FRAME) - words == set()
+    assert "`Room`" not in text

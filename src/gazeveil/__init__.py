@@ -6,10 +6,15 @@ Everything public is here and loads on first use, so that `import gazeveil` cost
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gazeveil.gaze import writer
+
 if TYPE_CHECKING:
-    from gazeveil.evaluate.api import evaluate
+    from gazeveil import errors
+    from gazeveil.evaluation.api import evaluate
+    from gazeveil.evaluation.results import Results
     from gazeveil.events import detect
     from gazeveil.features import FeatureTable, event_features, window_features
     from gazeveil.gaze.cohort import Cohort
@@ -18,11 +23,14 @@ if TYPE_CHECKING:
     from gazeveil.gaze.recording import Recording
     from gazeveil.gaze.simulate import simulate
     from gazeveil.io.registry import read
+    from gazeveil.plugins import check_mechanism, register
     from gazeveil.privacy.audit.run import audit
     from gazeveil.privacy.guarantee import Guarantee
+    from gazeveil.privacy.mechanism import Mechanism
     from gazeveil.privacy.promise.change import Change
     from gazeveil.privacy.promise.loss import Loss
     from gazeveil.privacy.registry import mechanism, mechanisms
+    from gazeveil.privacy.release import Release
 
 __version__ = "0.1.0"
 
@@ -33,16 +41,21 @@ _HOME = {
     "FeatureTable": "gazeveil.features",
     "Guarantee": "gazeveil.privacy.guarantee",
     "Loss": "gazeveil.privacy.promise.loss",
+    "Mechanism": "gazeveil.privacy.mechanism",
     "Recording": "gazeveil.gaze.recording",
+    "Release": "gazeveil.privacy.release",
+    "Results": "gazeveil.evaluation.results",
     "Screen": "gazeveil.gaze.geometry",
     "Sphere": "gazeveil.gaze.geometry",
     "audit": "gazeveil.privacy.audit.run",
+    "check_mechanism": "gazeveil.plugins",
     "detect": "gazeveil.events",
-    "evaluate": "gazeveil.evaluate",
+    "evaluate": "gazeveil.evaluation.api",
     "event_features": "gazeveil.features",
     "mechanism": "gazeveil.privacy.registry",
     "mechanisms": "gazeveil.privacy.registry",
     "read": "gazeveil.io.registry",
+    "register": "gazeveil.plugins",
     "simulate": "gazeveil.gaze.simulate",
     "window_features": "gazeveil.features",
 }
@@ -54,28 +67,43 @@ __all__ = [
     "FeatureTable",
     "Guarantee",
     "Loss",
+    "Mechanism",
     "Recording",
+    "Release",
+    "Results",
     "Screen",
     "Sphere",
     "__version__",
     "audit",
+    "check_mechanism",
     "detect",
+    "errors",
     "evaluate",
     "event_features",
     "mechanism",
     "mechanisms",
     "read",
+    "register",
     "simulate",
     "window_features",
 ]
 
 
+def _write_cohort(cohort: Cohort, path: str | Path) -> Path:
+    from gazeveil.io.parquet import write  # polars is heavy: only where something is written
+
+    return write(cohort, path)
+
+
+writer.write_cohort = _write_cohort
+
+
 def __getattr__(name: str) -> object:
+    if name == "errors":
+        return import_module("gazeveil.errors")
     if name not in _HOME:
         raise AttributeError(f"module 'gazeveil' has no attribute '{name}'")
-    home = import_module(_HOME[name])
-    # `evaluate` is a package that can be called; everything else is a name in a module.
-    value = home if home.__name__ == f"{__name__}.{name}" else getattr(home, name)
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

@@ -48,14 +48,24 @@ def number(owner: str, name: str, value: object) -> float:
 
 def positive(owner: str, name: str, value: object) -> float:
     """A finite number above zero."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Real)
+        or not math.isfinite(value)
+        or value <= 0
+    ):
         refuse(owner, name, "a positive finite number", value)
     return float(value)
 
 
 def not_negative(owner: str, name: str, value: object) -> float:
     """A finite number, zero or above."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value) or value < 0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Real)
+        or not math.isfinite(value)
+        or value < 0
+    ):
         refuse(owner, name, "a finite number of at least 0", value)
     return float(value)
 
@@ -72,8 +82,21 @@ def one_of(owner: str, name: str, value: object, allowed: Iterable[str]) -> str:
     words = sorted(allowed)
     if not isinstance(value, str) or value not in words:
         near = get_close_matches(str(value), words, n=1)
-        refuse(owner, name, "one of " + ", ".join(words), value, f"Did you mean '{near[0]}'?" if near else "")
+        refuse(
+            owner,
+            name,
+            "one of " + ", ".join(words),
+            value,
+            f"Did you mean '{near[0]}'?" if near else "",
+        )
     return value
+
+
+def renamed(owner: str, name: str, old: str, new: str) -> NoReturn:
+    """Refuse a value that has another name now, and give the new one."""
+    raise ParameterError(
+        f"The {name} '{old}' of {owner} is called '{new}' now.", name=name, got=old
+    )
 
 
 def known_options(owner: str, options: Mapping[str, object], allowed: Iterable[str]) -> None:
@@ -82,5 +105,11 @@ def known_options(owner: str, options: Mapping[str, object], allowed: Iterable[s
     for name in options:
         if name not in words:
             near = get_close_matches(name, words, n=1)
-            hint = f"Did you mean '{near[0]}'?" if near else ("Allowed: " + ", ".join(words) + "." if words else "It takes no options.")
-            raise ParameterError(f"{owner} has no option '{name}'. {hint}", name=name, got=options[name])
+            hint = (
+                f"Did you mean '{near[0]}'?"
+                if near
+                else ("Allowed: " + ", ".join(words) + "." if words else "It takes no options.")
+            )
+            raise ParameterError(
+                f"{owner} has no option '{name}'. {hint}", name=name, got=options[name]
+            )

@@ -1,6 +1,7 @@
 """Numba behind a typed name, so that strict type checking still sees the functions it compiles.
 
-Compiled code is cached beside the source (or in the user's cache folder where that is read-only), so only the first run pays.
+Compiled code is cached beside the source (or in the user's cache folder where that is read-only),
+so only the first run pays.
 """
 
 from __future__ import annotations
@@ -15,10 +16,17 @@ R = TypeVar("R")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` on first call: no Python objects inside, the GIL released, the machine code cached."""
+    """Compile `function` on first call: no Python objects inside, the GIL released, the machine
+    code cached.
+    """
     return cast("Callable[P, R]", numba.njit(function, cache=True, nogil=True, error_model="numpy"))
 
 
 def fused(function: Callable[P, R]) -> Callable[P, R]:
-    """As :func:`compiled`, and a product that is added to something may be rounded once instead of twice; for code that bounds its own errors."""
-    return cast("Callable[P, R]", numba.njit(function, cache=True, nogil=True, error_model="numpy", fastmath={"contract"}))
+    """As :func:`compiled`, and a product that is added to something may be rounded once instead of
+    twice; for code that bounds its own errors.
+    """
+    return cast(
+        "Callable[P, R]",
+        numba.njit(function, cache=True, nogil=True, error_model="numpy", fastmath={"contract"}),
+    )

@@ -8,8 +8,9 @@
     │   └── FormatError     a file cannot be read as its format
     └── MissingExtraError   an optional dependency is absent   (also an ImportError)
 
-A message is one or two sentences: what is wrong, what is allowed, what came, and the next step. The command line prints it as it
-is and exits with code 2; nothing below it needs a traceback to be understood.
+A message is one or two sentences: what is wrong, what is allowed, what came, and the next step. The
+command line prints it as it is and exits with code 2; nothing below it needs a traceback to be
+understood.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class FormatError(DataError):
         One-based line where it was seen.
     """
 
-    def __init__(self, path: Path | str, problem: str, remedy: str = "", line: int | None = None) -> None:
+    def __init__(
+        self, path: Path | str, problem: str, remedy: str = "", line: int | None = None
+    ) -> None:
         where = f"{path}, line {line}" if line is not None else f"{path}"
         super().__init__(f"{where}: {problem}." + (f" {remedy}" if remedy else ""))
         self.path = Path(path)
@@ -68,7 +71,8 @@ class FormatError(DataError):
         self.line = line
 
     def __reduce__(self) -> tuple[type[FormatError], tuple[str, str, str, int | None]]:
-        # The default reduction would pass the one-sentence message as `path`; worker processes send these errors back.
+        # The default reduction would pass the one-sentence message as `path`; worker processes send
+        # these errors back.
         return FormatError, (str(self.path), self.problem, self.remedy, self.line)
 
 
@@ -84,7 +88,10 @@ class MissingExtraError(GazeveilError, ImportError):
     """
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"This needs the package '{package}', which is not installed. Install it with: pip install 'gazeveil[{extra}]'")
+        super().__init__(
+            f"This needs the package '{package}', which is not installed. Install it with: pip"
+            f" install 'gazeveil[{extra}]'"
+        )
         self.package = package
         self.extra = extra
 

@@ -1,12 +1,16 @@
-"""Planted bugs: mutants of the library that the tests, and as far as it can see them the audit, must catch.
+"""Planted bugs: mutants of the library that the tests, and as far as it can see them the audit,
+must catch.
 
-`python -m planted.run` (from `tests`, or `make audit`) applies each of them in a process of its own and prints who catches what.
+`python -m tests.planted.run` (or `make audit`) applies each of them in a process of its own and
+prints who catches what.
 """
 
 from __future__ import annotations
 
-from planted import gatekeeper, promises, streams, tables
-from planted.plant import Plant
+from tests.planted import gatekeeper, promises, streams, tables
+from tests.planted.plant import Plant
 
 #: All of them, by name.
-PLANTS: dict[str, Plant] = {plant.name: plant for part in (promises, tables, streams, gatekeeper) for plant in part.PLANTS}
+PLANTS: dict[str, Plant] = {
+    plant.name: plant for part in (promises, tables, streams, gatekeeper) for plant in part.PLANTS
+}

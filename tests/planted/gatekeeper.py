@@ -5,9 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from planted.plant import Plant, everywhere, method
+from tests.planted.plant import Plant, everywhere, method
 
-CHARGES = "tests/test_gatekeeper_core_charges.py"
+CHARGES = "tests/gatekeeper/core/test_charges.py"
+STREAMS = "tests/gatekeeper/streams/test_attack.py"
+PLACES = "tests/gatekeeper/streams/test_places.py"
+NUMBERS = "tests/gatekeeper/core/test_event_numbers.py"
 
 
 def _half(old: Any) -> Any:
@@ -19,7 +22,7 @@ def _half(old: Any) -> Any:
 
 
 def _apps_free(old: Any) -> Any:
-    return lambda self, why, device, apps: old(self, why, device, ())
+    return lambda self, why, device, apps, once=None: old(self, why, device, (), once)
 
 
 def _declared_at_once(old: Any) -> Any:
@@ -40,8 +43,8 @@ def _graded_apps_r(old: Any) -> Any:
 
 
 def _own_r(patch: Any) -> None:
-    method(patch, "gatekeeper.streams", "Base", "charge_at", _apps_r)
-    method(patch, "gatekeeper.streams", "GradedBase", "charge_at", _graded_apps_r)
+    method(patch, "gatekeeper.streams.shared", "SharedStream", "charge_at", _apps_r)
+    method(patch, "gatekeeper.streams.graded", "GradedStream", "charge_at", _graded_apps_r)
 
 
 def _coarsest(old: Any) -> Any:
@@ -52,24 +55,99 @@ def _coarsest(old: Any) -> Any:
     return cost
 
 
+def _whatever_is_open(old: Any) -> Any:
+    def base_for(self: Any, mechanism: Any, every: int) -> Any:
+        reserved, active = self._reserved, self._active
+        self._reserved, self._active = [], ()
+        try:
+            return old(self, mechanism, every)
+        finally:
+            self._reserved, self._active = reserved, active
+
+    return base_for
+
+
+def _new_each_time(old: Any) -> Any:
+    def now(self: Any, wearer: Any) -> Any:
+        self._draw(self._clock_ns())
+        return old(self, wearer)
+
+    return now
+
+
+def _not_counted(old: Any) -> Any:
+    def request(self: Any, *given: Any, **named: Any) -> Any:
+        self.opening.clear()
+        return old(self, *given, **named)
+
+    return request
+
+
 PLANTS = (
+    Plant(
+        "a session for every set of parameters",
+        "A family has as many sessions at a time as there are sets of parameters, each with noise"
+        " of its own.",
+        lambda p: method(
+            p, "gatekeeper.streams.pool", "StreamPool", "_stream_for", _whatever_is_open
+        ),
+        (f"{STREAMS}::test_a_family_has_one_session_at_a_time_and_the_refusal_names_it",),
+    ),
+    Plant(
+        "copies pass",
+        "A mechanism without noise gives samples.",
+        lambda p: everywhere(
+            p, "gatekeeper.streams.families", "problem", lambda _: lambda mechanism: None
+        ),
+        (f"{STREAMS}::test_a_device_refuses_copies_for_its_own_tile_too",),
+    ),
+    Plant(
+        "streams counted too late",
+        "Streams that are being paid for do not count as open.",
+        lambda p: method(p, "gatekeeper.core.device_state", "DeviceState", "request", _not_counted),
+        (f"{STREAMS}::test_twelve_threads_get_as_many_streams_as_are_allowed",),
+    ),
+    Plant(
+        "a new key for every look",
+        "The noise of a place is drawn anew whenever it is asked for.",
+        lambda p: method(p, "gatekeeper.streams.day_keys", "DayKeys", "now", _new_each_time),
+        (
+            f"{PLACES}::test_a_place_has_one_noise_for_all_apps_and_sessions_of_a_day_and_is_paid_for_once",
+        ),
+    ),
+    Plant(
+        "the device's own event numbers",
+        "Apps are told the numbers that events have in the event log.",
+        lambda p: method(
+            p,
+            "gatekeeper.core.event_numbers",
+            "EventNumbers",
+            "told",
+            lambda _: lambda self, entry, oldest: entry.event,
+        ),
+        (f"{NUMBERS}::test_numbers_have_no_gaps_where_the_wearer_looked_elsewhere",),
+    ),
     Plant(
         "undercharging",
         "A lease of the Gatekeeper costs half of what its samples lose.",
-        lambda p: everywhere(p, "gatekeeper.till", "cost_of", _half),
+        lambda p: everywhere(p, "gatekeeper.streams.billing", "cost_of", _half),
         (f"{CHARGES}::test_a_small_r_of_kaleido_costs_as_many_steps_as_it_takes_to_the_devices",),
     ),
     Plant(
         "apps do not pay",
         "The Gatekeeper charges leases to the device and not to the app.",
-        lambda p: method(p, "gatekeeper.till", "Till", "pay", _apps_free),
+        lambda p: method(p, "gatekeeper.streams.billing", "Billing", "pay", _apps_free),
         (f"{CHARGES}::test_an_app_does_not_choose_what_it_is_charged_for",),
     ),
     Plant(
         "level before payment",
         "A level of noise is declared when an app asks for it, before it is paid for.",
-        lambda p: method(p, "gatekeeper.streams", "GradedBase", "view_of", _declared_at_once),
-        (f"{CHARGES}::test_where_all_levels_are_in_use_a_further_one_is_refused_and_one_that_is_left_makes_room",),
+        lambda p: method(
+            p, "gatekeeper.streams.graded", "GradedStream", "view_of", _declared_at_once
+        ),
+        (
+            f"{CHARGES}::test_where_all_levels_are_in_use_a_further_one_is_refused_and_one_that_is_left_makes_room",
+        ),
     ),
     Plant(
         "app-chosen r",
@@ -80,7 +158,7 @@ PLANTS = (
     Plant(
         "coalition pays for its coarsest view",
         "The device pays for the coarsest of the views that apps have together.",
-        lambda p: method(p, "gatekeeper.streams", "GradedBase", "cost", _coarsest),
+        lambda p: method(p, "gatekeeper.streams.graded", "GradedStream", "cost", _coarsest),
         (f"{CHARGES}::test_requests_that_are_refused_do_not_part_the_noise_of_others",),
     ),
 )

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-#: Of a refutation: some forty audits of honest releases, with several games each, must raise no alarm.
+#: Of a refutation: some forty audits of honest releases, with several games each, must raise no
+#: alarm.
 CONFIDENCE = 0.9999
 
 
@@ -27,7 +28,8 @@ class Plant:
     wrong : str
         One sentence: what the mutant does wrong.
     change : callable
-        Patches the library through a :class:`pytest.MonkeyPatch`; a name that is no longer there is an error.
+        Patches the library through a :class:`pytest.MonkeyPatch`; a name that is no longer there is
+        an error.
     tests : tuple of str
         Test ids of which at least one must fail.
     audit : str
@@ -54,19 +56,25 @@ class Plant:
             yield
 
     def refuted(self) -> bool:
-        """Whether the audit refutes the mechanism as the library is now; it ends with the first game that does."""
-        from gazeveil.privacy.audit.front_door import front_games
-        from gazeveil.privacy.audit.games import game_of
+        """Whether the audit refutes the mechanism as the library is now; it ends with the first
+        game that does.
+        """
+        from gazeveil.privacy.audit.front_door.games import front_games
         from gazeveil.privacy.audit.run import FRONT_TRIALS, judge
         from gazeveil.privacy.registry import mechanism
 
         chosen = mechanism(self.audit)
-        games = itertools.chain(((game_of(chosen, None), self.trials),), ((game, min(self.trials, FRONT_TRIALS)) for game in front_games(chosen)))
+        games = itertools.chain(
+            ((chosen.audit_game(None), self.trials),),
+            ((game, min(self.trials, FRONT_TRIALS)) for game in front_games(chosen)),
+        )
         played = games if self.front_door else itertools.islice(games, 1)
         return any(judge(self.audit, game, trials, CONFIDENCE).refuted for game, trials in played)
 
 
-def everywhere(patch: pytest.MonkeyPatch, module: str, name: str, make: Callable[[Any], Any]) -> None:
+def everywhere(
+    patch: pytest.MonkeyPatch, module: str, name: str, make: Callable[[Any], Any]
+) -> None:
     """Replace a function in its module and in every module that has imported it.
 
     Parameters
@@ -89,9 +97,13 @@ def everywhere(patch: pytest.MonkeyPatch, module: str, name: str, make: Callable
     assert getattr(home, name) is new
 
 
-def method(patch: pytest.MonkeyPatch, module: str, owner: str, name: str, make: Callable[[Any], Any]) -> None:
+def method(
+    patch: pytest.MonkeyPatch, module: str, owner: str, name: str, make: Callable[[Any], Any]
+) -> None:
     """Replace a method or property of a class; a class that no longer has it is an error."""
     cls = getattr(import_module(f"gazeveil.{module}"), owner)
     if name not in vars(cls):
-        raise AttributeError(f"{owner} has no '{name}' of its own: this plant no longer fits the library.")
+        raise AttributeError(
+            f"{owner} has no '{name}' of its own: this plant no longer fits the library."
+        )
     patch.setattr(cls, name, make(vars(cls)[name]))

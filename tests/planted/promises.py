@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from planted.plant import Plant, everywhere, method
+from tests.planted.plant import Plant, everywhere, method
 
 PROMISE = "privacy.promise"
 
@@ -20,7 +20,9 @@ def _worst_is_least(old: Any) -> Any:
 
 
 def _sum_is_largest(_: Any) -> Any:
-    return lambda self, change: max((p.loss(change) for p in self.parts), key=lambda one: one.amount)
+    return lambda self, change: max(
+        (p.loss(change) for p in self.parts), key=lambda one: one.amount
+    )
 
 
 def _steps_once(old: Any) -> Any:
@@ -31,27 +33,41 @@ def _steps_once(old: Any) -> Any:
 
 
 def _lift_forgets(unit: str) -> Any:
-    return lambda old: lambda self, larger, parts: old(self, larger, 1 if larger == unit and parts is not None else parts)
+    return lambda old: (
+        lambda self, larger, parts: old(
+            self, larger, 1 if larger == unit and parts is not None else parts
+        )
+    )
 
 
 def _person_is_one_recording(_: Any) -> Any:
     def person(self: Any, change: Any, person: Any) -> Any:
         from gazeveil.privacy.promise.algebra import _known
 
-        return max((self.streams[s].whole(change, _known(n)) for s, n in person), key=lambda one: one.amount)
+        return max(
+            (self.streams[s].whole(change, _known(n)) for s, n in person),
+            key=lambda one: one.amount,
+        )
 
     return person
 
 
 def _largest_window(_: Any) -> Any:
-    return lambda self, change: max((s.samples_of(change) for s in self.streams if s.samples_of(change) is not None), default=None)
+    return lambda self, change: max(
+        (s.samples_of(change) for s in self.streams if s.samples_of(change) is not None),
+        default=None,
+    )
 
 
 def _merged_by_first(_: Any) -> Any:
     """The first recording's promise for all."""
 
     def loss(self: Any, change: Any) -> Any:
-        return self.streams[0].within(change) if change.unit in ("sample", "window") else self._person(change, sorted(self.people)[0])
+        return (
+            self.streams[0].within(change)
+            if change.unit in ("sample", "window")
+            else self._person(change, sorted(self.people)[0])
+        )
 
     return loss
 
@@ -60,7 +76,11 @@ def _floor(_: Any) -> Any:
     def samples_of(self: Any, change: Any) -> Any:
         if change.unit == "sample":
             return 1
-        return change.samples if change.seconds is None else max(1, math.floor(change.seconds * Fraction(repr(float(self.rate_hz)))))
+        return (
+            change.samples
+            if change.seconds is None
+            else max(1, math.floor(change.seconds * Fraction(repr(float(self.rate_hz)))))
+        )
 
     return samples_of
 
@@ -82,7 +102,9 @@ def _no_rest(old: Any) -> Any:
 
 
 def _one_step(old: Any) -> Any:
-    return lambda self, samples, move_deg, metric: old(self, samples, self.r_deg if move_deg is None or move_deg > self.r_deg else move_deg, metric)
+    return lambda self, samples, move_deg, metric: old(
+        self, samples, self.r_deg if move_deg is None or move_deg > self.r_deg else move_deg, metric
+    )
 
 
 def _plane(old: Any) -> Any:
@@ -120,7 +142,9 @@ def _apart_for_same(patch: Any) -> None:
 
 
 def _any_partition(old: Any) -> Any:
-    return lambda guarantees, people="same", partition="unknown", change=None: old(guarantees, people, "data-independent", change)
+    return lambda guarantees, people="same", partition="unknown", change=None: old(
+        guarantees, people, "data-independent", change
+    )
 
 
 def _commit(_: Any) -> Any:
@@ -134,14 +158,16 @@ def _commit(_: Any) -> Any:
 def _without_diameter(_: Any) -> Any:
     from gazeveil.privacy.promise.loss import Loss
 
-    return lambda self, windows, start_deg: Loss.pure(self.rest + self.start, self.delta_num).repeated(windows)
+    return lambda self, windows, start_deg: Loss.pure(
+        self.rest + self.start, self.delta_num
+    ).repeated(windows)
 
 
 def _all_hide(old: Any) -> Any:
     return lambda epsilon, windows: old(epsilon, [2 * n for n in windows])
 
 
-GUARANTEE, ALGEBRA = "tests/test_guarantee.py", "tests/test_promises.py"
+GUARANTEE, ALGEBRA = "tests/privacy/test_guarantee.py", "tests/privacy/test_promises.py"
 
 PLANTS = (
     Plant(
@@ -167,14 +193,18 @@ PLANTS = (
     Plant(
         "lift forgets features",
         "A recording is said to lose what one of its features loses.",
-        lambda p: method(p, f"{PROMISE}.privacy_map", "UnitMap", "lift", _lift_forgets("recording")),
+        lambda p: method(
+            p, f"{PROMISE}.privacy_map", "UnitMap", "lift", _lift_forgets("recording")
+        ),
         (f"{ALGEBRA}::test_a_lift_multiplies_by_what_the_unit_holds",),
         "lpa:epsilon=1",
     ),
     Plant(
         "lift forgets chunks",
         "A recording-feature is said to lose what one of its chunks loses.",
-        lambda p: method(p, f"{PROMISE}.privacy_map", "UnitMap", "lift", _lift_forgets("recording-feature")),
+        lambda p: method(
+            p, f"{PROMISE}.privacy_map", "UnitMap", "lift", _lift_forgets("recording-feature")
+        ),
         (f"{ALGEBRA}::test_a_lift_multiplies_by_what_the_unit_holds",),
         "cfpa:epsilon=1,chunk=2,k=1,per=chunk",
     ),
@@ -188,14 +218,17 @@ PLANTS = (
     Plant(
         "forgotten recordings of a stream",
         "A person is said to lose what the worst of their recordings loses.",
-        lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "_person", _person_is_one_recording),
+        lambda p: method(
+            p, f"{PROMISE}.algebra", "RecordingsMap", "_person", _person_is_one_recording
+        ),
         (f"{ALGEBRA}::test_a_person_is_the_sum_of_their_recordings",),
         "kaleido-uniform:epsilon=2,w=60,r_deg=2,slots=1,t_skip_ms=0",
         1000,
     ),
     Plant(
         "max where min belongs",
-        "Recordings of unequal rates are merged with the largest number of samples as everybody's window.",
+        "Recordings of unequal rates are merged with the largest number of samples as everybody's"
+        " window.",
         lambda p: method(p, f"{PROMISE}.algebra", "RecordingsMap", "samples_of", _largest_window),
         (f"{ALGEBRA}::test_a_window_of_unequal_rates_has_the_least_number_of_samples",),
     ),
@@ -233,7 +266,8 @@ PLANTS = (
     ),
     Plant(
         "sphere taken for a plane",
-        "Near a pole a small move along a great circle is taken for a small move of the coordinates.",
+        "Near a pole a small move along a great circle is taken for a small move of the"
+        " coordinates.",
         lambda p: everywhere(p, f"{PROMISE}.stream_map", "farthest_coordinates_deg", _plane),
         (f"{ALGEBRA}::test_near_a_pole_a_small_move_turns_the_coordinates_by_half_a_turn",),
         "gaussian:sigma_deg=20,r_deg=1,w=1",
@@ -253,7 +287,9 @@ PLANTS = (
     Plant(
         "proved with a seed",
         "A release made with a known seed stays proved.",
-        lambda p: method(p, "privacy.guarantee", "Guarantee", "tested", lambda _: lambda self: self),
+        lambda p: method(
+            p, "privacy.guarantee", "Guarantee", "tested", lambda _: lambda self: self
+        ),
         (f"{GUARANTEE}::test_a_seed_turns_a_proof_into_a_claim",),
     ),
     Plant(
@@ -266,7 +302,9 @@ PLANTS = (
         "stages before the noise are ignored",
         "A chain promises what its noise promises, whatever spreads a change before it.",
         lambda p: method(p, "privacy.stream.chain", "BehindMap", "run", _only_inner),
-        ("tests/test_stream_mechanisms.py::test_what_follows_noise_is_free_and_what_precedes_it_is_accounted",),
+        (
+            "tests/privacy/stream/test_mechanisms.py::test_what_follows_noise_is_free_and_what_precedes_it_is_accounted",
+        ),
     ),
     Plant(
         "same people taken for disjoint ones",
@@ -288,15 +326,25 @@ PLANTS = (
     ),
     Plant(
         "user sum without the diameter",
-        "A person with T windows is said to lose T epsilon, however far the beginnings of windows lie apart.",
-        lambda p: method(p, "privacy.synthesis.dpgazesynth.windows_map", "WindowsMap", "replaced", _without_diameter),
+        "A person with T windows is said to lose T epsilon, however far the beginnings of windows"
+        " lie apart.",
+        lambda p: method(
+            p,
+            "privacy.synthesis.dpgazesynth.windows_map",
+            "WindowsMap",
+            "replaced",
+            _without_diameter,
+        ),
         (f"{ALGEBRA}::test_a_person_whose_windows_begin_anywhere_loses_by_the_diameter",),
         "dpgazesynth:epsilon=1",
     ),
     Plant(
         "shuffled among all reports",
-        "A report is said to hide among all windows, though even and odd ones answer different questions.",
+        "A report is said to hide among all windows, though even and odd ones answer different"
+        " questions.",
         lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.shuffle", "shuffled", _all_hide),
-        ("tests/test_dpgazesynth_release.py::test_shuffling_is_a_number_of_its_own_and_only_where_the_theorem_holds",),
+        (
+            "tests/privacy/synthesis/test_dpgazesynth_release.py::test_shuffling_is_a_number_of_its_own_and_only_where_the_theorem_holds",
+        ),
     ),
 )

@@ -1,7 +1,8 @@
 """Plant every bug, run the tests and the audit that must catch it, and print who did.
 
-Each plant runs in processes of its own. The same tests and audits run once without any plant: an alarm there is a false one. Exits with 1 if the
-tests miss a plant, the audit catches fewer than :data:`LEAST_AUDITED`, or anything raises a false alarm.
+Each plant runs in processes of its own. The same tests and audits run once without any plant: an
+alarm there is a false one. Exits with 1 if the tests miss a plant, the audit catches fewer than
+:data:`LEAST_AUDITED`, or anything raises a false alarm.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from planted import PLANTS
-from planted.plant import Plant
+from tests.planted import PLANTS
+from tests.planted.plant import Plant
 
 #: The variable that names the plant for `tests/conftest.py`.
 VARIABLE = "GAZEVEIL_PLANT"
@@ -53,10 +54,23 @@ class Found:
 
 def _process(arguments: list[str], plant: str) -> tuple[int, str, float]:
     begun = time.monotonic()
-    paths = [str(ROOT / "src"), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    env = {**os.environ, VARIABLE: plant, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    paths = [str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {
+        **os.environ,
+        VARIABLE: plant,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "OMP_NUM_THREADS": "1",
+    }
     try:
-        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return -1, f"took more than {_PATIENCE_S} s", time.monotonic() - begun
     return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
@@ -65,16 +79,23 @@ def _process(arguments: list[str], plant: str) -> tuple[int, str, float]:
 def run_tests(tests: Iterable[str], plant: str) -> Found:
     """Run tests, with a plant or without; caught where a test failed."""
     first = ["-x"] if plant else []
-    code, text, seconds = _process(["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *first, *tests], plant)
+    code, text, seconds = _process(
+        ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *first, *tests],
+        plant,
+    )
     failed = re.search(r"^FAILED (\S+)", text, re.MULTILINE)
     if code == _FAILED and failed is not None:
         return Found(True, failed.group(1), seconds)
-    return Found(False, "passed" if code == 0 else f"pytest ended with {code}: {text[-500:]}", seconds)
+    return Found(
+        False, "passed" if code == 0 else f"pytest ended with {code}: {text[-500:]}", seconds
+    )
 
 
 def run_audit(plant: Plant, planted: bool) -> Found:
     """Run a plant's audit, with the plant or without; caught where the audit refutes."""
-    code, text, seconds = _process(["-m", "planted.run", "--audit", plant.name], plant.name if planted else "")
+    code, text, seconds = _process(
+        ["-m", "tests.planted.run", "--audit", plant.name], plant.name if planted else ""
+    )
     verdict = "refuted" in text.splitlines()
     if code != 0 or not (verdict or "not refuted" in text.splitlines()):
         return Found(False, f"error: {text[-300:]}", seconds)
@@ -120,16 +141,41 @@ def main() -> int:
         for p in plants:
             by = by_audit[p.name].result() if p.audit else Found(False, "-", 0.0)
             found = by_tests[p.name].result()
-            rows.append({"plant": p.name, "wrong": p.wrong, "audit": by.words, "audited": by.caught, "tests": found.words, "tested": found.caught})
+            rows.append(
+                {
+                    "plant": p.name,
+                    "wrong": p.wrong,
+                    "audit": by.words,
+                    "audited": by.caught,
+                    "tests": found.words,
+                    "tested": found.caught,
+                }
+            )
             rows[-1] |= {"seconds": round(by.seconds + found.seconds, 1)}
-            seen = ("caught" if by.caught else "MISSED" if p.audit else "-") + (f" {by.words}" if by.words.startswith("error") else "")
-            print(f"{p.name:48} {seen:12} {'caught by ' if found.caught else 'MISSED: '}{found.words}", flush=True)
-        false = [f"{key[0]}: {f.result().words}" for key, f in plain_audits.items() if f.result().words != "not refuted"]
+            seen = ("caught" if by.caught else "MISSED" if p.audit else "-") + (
+                f" {by.words}" if by.words.startswith("error") else ""
+            )
+            print(
+                f"{p.name:48} {seen:12}"
+                f" {'caught by ' if found.caught else 'MISSED: '}{found.words}",
+                flush=True,
+            )
+        false = [
+            f"{key[0]}: {f.result().words}"
+            for key, f in plain_audits.items()
+            if f.result().words != "not refuted"
+        ]
         if plain.result().words != "passed":
             false.append(f"tests: {plain.result().words}")
-    audited, missed = sum(bool(r["audited"]) for r in rows), [r["plant"] for r in rows if not r["tested"]]
+    audited, missed = (
+        sum(bool(r["audited"]) for r in rows),
+        [r["plant"] for r in rows if not r["tested"]],
+    )
     asked_of = sum(bool(p.audit) for p in plants)
-    print(f"{len(rows)} plants: the tests catch {len(rows) - len(missed)}; of {asked_of} that an audit was asked about it catches {audited}.")
+    print(
+        f"{len(rows)} plants: the tests catch {len(rows) - len(missed)}; of {asked_of} that an"
+        f" audit was asked about it catches {audited}."
+    )
     for line in false:
         print(f"False alarm without a plant: {line}")
     if given.json is not None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from planted.plant import Plant, everywhere, method
+from tests.planted.plant import Plant, everywhere, method
 
-STREAM, NOISE = "privacy.stream", "privacy.noise"
-IDENTITY = "tests/test_randomness_identity.py"
+STREAM, NOISE, RANDOM = "privacy.stream", "privacy.noise", "privacy.randomness"
+IDENTITY = "tests/privacy/randomness/test_identity.py"
 
 
 def _plan(change: Any) -> Any:
@@ -31,20 +32,20 @@ def _plan(change: Any) -> Any:
 
 
 def _narrow(found: Any) -> None:
-    from gazeveil.privacy.stream import kaleido_step as step
+    from gazeveil.privacy.stream.kaleido import step
 
     found.real[step.SCALE_TIMES_UNITS] /= math.sqrt(2)
 
 
 def _test_without_r(found: Any) -> None:
-    from gazeveil.privacy.stream import kaleido_step as step
+    from gazeveil.privacy.stream.kaleido import step
 
     found.real[step.TEST_SCALE] /= float(found.r_steps)
 
 
 def _window(by: Any) -> Any:
     def change(found: Any) -> None:
-        from gazeveil.privacy.stream import kaleido_step as step
+        from gazeveil.privacy.stream.kaleido import step
 
         found.whole[step.WINDOW] = by(int(found.whole[step.WINDOW]))
 
@@ -133,9 +134,13 @@ def _first_again(old: Any) -> Any:
 
 def _shared_key(old: Any) -> Any:
     def draw(self: Any) -> Any:
-        from gazeveil.privacy.noise.keys import MasterKey
+        from gazeveil.privacy.randomness.keys import MasterKey
 
-        return partial(MasterKey(1).source, "graded", self.graded.law, self.bits) if self._seed is None else old(self)
+        return (
+            partial(MasterKey(1).source, "graded", self.graded.law, self.bits)
+            if self._seed is None
+            else old(self)
+        )
 
     return draw
 
@@ -147,17 +152,97 @@ def _whole_state(old: Any) -> Any:
 def _floats(old: Any) -> Any:
     def discrete_laplace(scale: Fraction, count: int, words: Any) -> Any:
         uniform = words.source.take(count).astype(np.float64) / 2.0**64 - 0.5
-        return np.rint(-float(scale) * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))).astype(np.int64)
+        return np.rint(-float(scale) * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))).astype(
+            np.int64
+        )
 
     return discrete_laplace
 
 
+def _place_per_look(old: Any) -> Any:
+    def run(self: Any, t: Any, x: Any, y: Any, valid: Any) -> Any:
+        for i in range(x.shape[1]):
+            self._take_keys()
+            old(self, t[:, i : i + 1], x[:, i : i + 1], y[:, i : i + 1], valid[:, i : i + 1])
+        return t, x, y, valid
+
+    return run
+
+
+def _scaled_places(old: Any) -> Any:
+    def noise(self: Any, label: str, cell: int, sigma: Fraction) -> tuple[int, int]:
+        finest = self.sigmas_deg[0]
+        one = old(self, label, cell, finest)
+        return int(one[0] * sigma / finest), int(one[1] * sigma / finest)
+
+    return noise
+
+
+def _one_place_noise(old: Any) -> Any:
+    return lambda self, label, cell, sigma: old(self, label, 0, sigma)
+
+
+def _any_cells(old: Any) -> Any:
+    def loss(self: Any, change: Any) -> Any:
+        return old(
+            self, replace(change, cell_deg=self.cell_deg) if change.unit == "place" else change
+        )
+
+    return loss
+
+
+PLACES = "tests/privacy/stream/test_place.py"
+
 PLANTS = (
+    Plant(
+        "places per recording",
+        "Each recording of a person has noisy places of its own, while the promise counts a place"
+        " once for all of them.",
+        lambda p: method(
+            p, f"{STREAM}.cohorts", "KeyedBits", "of_person", lambda _: lambda self: self
+        ),
+        (f"{PLACES}::test_all_recordings_of_a_person_in_a_release_show_a_cell_at_one_place",),
+        "gaussian-place:sigma_deg=10",
+        4000,
+    ),
+    Plant(
+        "places per look",
+        "A cell gets new noise each time that it is looked at.",
+        lambda p: method(p, f"{STREAM}.place.mechanism", "_OwnPlaces", "run", _place_per_look),
+        (f"{PLACES}::test_a_cell_has_one_place_however_long_and_often_it_is_looked_at",),
+        "gaussian-place:sigma_deg=10",
+        4000,
+        False,
+    ),
+    Plant(
+        "cells share their noise",
+        "All cells have one noise, so that the difference of two places has none.",
+        lambda p: method(p, f"{STREAM}.place.noise", "PlaceNoise", "_noise", _one_place_noise),
+        (f"{PLACES}::test_noise_belongs_to_a_cell_of_one_grid_and_to_one_key",),
+        "gaussian-place:sigma_deg=10",
+        4000,
+        False,
+    ),
+    Plant(
+        "sigmas scaled",
+        "The noise of a coarser place is that of the finer one times a factor, so that two views"
+        " give the centre away.",
+        lambda p: method(p, f"{STREAM}.place.noise", "PlaceNoise", "_noise", _scaled_places),
+        (f"{PLACES}::test_two_views_of_a_cell_tell_no_more_than_the_finer_one",),
+    ),
+    Plant(
+        "cells of any size",
+        "A promise about cells of one size answers for cells of another.",
+        lambda p: method(p, f"{STREAM}.place.mechanism", "PlaceMap", "loss", _any_cells),
+        (f"{PLACES}::test_no_other_change_of_gaze_is_promised_anything",),
+    ),
     Plant(
         "planar noise narrower by the square root of 2",
         "The noise of Kaleido's publications has its scale divided by the square root of 2.",
-        lambda p: everywhere(p, f"{STREAM}.kaleido_stage", "plan", _plan(_narrow)),
-        ("tests/test_stream_kaleido_noise.py::test_publications_on_a_screen_are_planar_laplace",),
+        lambda p: everywhere(p, f"{STREAM}.kaleido.stage", "plan", _plan(_narrow)),
+        (
+            "tests/privacy/stream/test_kaleido_noise.py::test_publications_on_a_screen_are_planar_laplace",
+        ),
         "kaleido-uniform:epsilon=1,w=50,r_deg=2",
         4000,
         False,
@@ -165,8 +250,10 @@ PLANTS = (
     Plant(
         "test noise without r",
         "The noise of Kaleido's tests does not grow with the radius.",
-        lambda p: everywhere(p, f"{STREAM}.kaleido_stage", "plan", _plan(_test_without_r)),
-        ("tests/test_stream_kaleido_noise.py::test_scales_never_fall_below_the_exact_ones",),
+        lambda p: everywhere(p, f"{STREAM}.kaleido.stage", "plan", _plan(_test_without_r)),
+        (
+            "tests/privacy/stream/test_kaleido_noise.py::test_scales_never_fall_below_the_exact_ones",
+        ),
         "kaleido:epsilon=1,w=50,r_deg=2",
         4000,
         False,
@@ -174,44 +261,60 @@ PLANTS = (
     Plant(
         "spent budget forgotten",
         "Kaleido remembers what it spent for one sample instead of a window.",
-        lambda p: everywhere(p, f"{STREAM}.kaleido_stage", "plan", _plan(_window(lambda w: 1))),
-        ("tests/test_stream_kaleido.py::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",),
+        lambda p: everywhere(p, f"{STREAM}.kaleido.stage", "plan", _plan(_window(lambda w: 1))),
+        (
+            "tests/privacy/stream/test_kaleido.py::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",
+        ),
     ),
     Plant(
         "window one sample short",
         "Kaleido gives budget back one sample too early.",
-        lambda p: everywhere(p, f"{STREAM}.kaleido_stage", "plan", _plan(_window(lambda w: max(1, w - 1)))),
-        ("tests/test_stream_kaleido.py::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",),
+        lambda p: everywhere(
+            p, f"{STREAM}.kaleido.stage", "plan", _plan(_window(lambda w: max(1, w - 1)))
+        ),
+        (
+            "tests/privacy/stream/test_kaleido.py::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",
+        ),
     ),
     Plant(
         "reset gives budget back",
         "A reset of Kaleido forgets what was spent in the window across it.",
-        lambda p: method(p, f"{STREAM}.kaleido_stage", "LatticeStage", "reset", _ring_forgotten),
-        ("tests/test_stream_kaleido.py::test_after_a_reset_windows_across_it_keep_their_budget",),
+        lambda p: method(p, f"{STREAM}.kaleido.stage", "LatticeStage", "reset", _ring_forgotten),
+        (
+            "tests/privacy/stream/test_kaleido.py::test_after_a_reset_windows_across_it_keep_their_budget",
+        ),
     ),
     Plant(
         "spacing rule dropped",
-        "The clock reads a good sample in every slot, also where a window then holds one reading too many.",
-        lambda p: everywhere(p, "privacy.synthesis.clock_slots", "read_slots", _no_rule),
-        ("tests/test_clock_render.py::test_no_window_reads_more_samples_than_its_budget_is_shared_by",),
+        "The clock reads a good sample in every slot, also where a window then holds one reading"
+        " too many.",
+        lambda p: everywhere(p, "privacy.synthesis.clock.slots", "read_slots", _no_rule),
+        (
+            "tests/privacy/synthesis/test_clock_render.py::test_no_window_reads_more_samples_than_its_budget_is_shared_by",
+        ),
     ),
     Plant(
         "reset begins a slot",
-        "A reset of gaussian-fixation begins a slot with a new release, so that a window holds one more.",
+        "A reset of gaussian-fixation begins a slot with a new release, so that a window holds one"
+        " more.",
         lambda p: method(p, f"{STREAM}.gaussian_fixation", "_Memo", "reset", _slot_again),
-        ("tests/test_composition_regressions.py::test_a_reset_gives_no_slot_a_second_place",),
+        (
+            "tests/privacy/test_composition_regressions.py::test_a_reset_gives_no_slot_a_second_place",
+        ),
     ),
     Plant(
         "half the rho",
         "Gaussian noise is accounted for with half of its rho.",
-        lambda p: method(p, f"{STREAM}.gaussian", "Lattice", "rho", _half_rho),
-        ("tests/test_stream_mechanisms.py::test_rho_bounds_every_pair_of_neighbours_and_is_nearly_reached",),
+        lambda p: method(p, f"{STREAM}.gaussian", "GaussianLattice", "rho", _half_rho),
+        (
+            "tests/privacy/stream/test_mechanisms.py::test_rho_bounds_every_pair_of_neighbours_and_is_nearly_reached",
+        ),
     ),
     Plant(
         "slots that are full alone",
         "Of a window that touches slots only those that it fills are accounted for.",
         lambda p: method(p, f"{STREAM}.gaussian", "GaussianMap", "run", _slots_full),
-        ("tests/test_promises.py::test_samples_touch_slots_that_they_do_not_fill",),
+        ("tests/privacy/test_promises.py::test_samples_touch_slots_that_they_do_not_fill",),
     ),
     Plant(
         "key shared by recordings",
@@ -224,13 +327,13 @@ PLANTS = (
     Plant(
         "key not bound to values",
         "A recording that changed between two loads gets the noise of its old values.",
-        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "tag", _unbound),
+        lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "tag", _unbound),
         (f"{IDENTITY}::test_a_file_that_changed_between_two_loads_gets_other_noise",),
     ),
     Plant(
         "keys per process",
         "The key of a file's noise is another one in every process that loads it.",
-        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "tag", _per_process),
+        lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "tag", _per_process),
         (f"{IDENTITY}::test_forty_forked_loaders_have_one_noise_and_averaging_gains_nothing",),
         "gaussian:sigma_deg=3",
         100,
@@ -238,15 +341,17 @@ PLANTS = (
     Plant(
         "keys per load",
         "A file of a release gets new noise each time that it is loaded.",
-        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "tag", _per_load),
-        ("tests/test_stream_sessions.py::test_looking_twice_at_a_lazy_release_draws_no_new_noise",),
+        lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "tag", _per_load),
+        (
+            "tests/privacy/stream/test_sessions.py::test_looking_twice_at_a_lazy_release_draws_no_new_noise",
+        ),
         "gaussian:sigma_deg=3",
         100,
     ),
     Plant(
         "one key for all releases",
         "Every release has the same master key.",
-        lambda p: method(p, f"{NOISE}.keys", "MasterKey", "__init__", _constant_key),
+        lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "__init__", _constant_key),
         (f"{IDENTITY}::test_recordings_and_releases_have_unrelated_noise",),
         "gaussian:sigma_deg=3",
         100,
@@ -254,14 +359,17 @@ PLANTS = (
     Plant(
         "one seed used twice",
         "The system's source begins with the same words each time.",
-        lambda p: method(p, f"{NOISE}.rng", "SystemSource", "_rekey", _same_words),
-        ("tests/test_noise_rng.py::test_system_words_differ_every_time_and_look_uniform",),
+        lambda p: method(p, f"{RANDOM}.rng", "SystemSource", "_rekey", _same_words),
+        (
+            "tests/privacy/randomness/test_rng.py::test_system_words_differ_every_time_and_look_uniform",
+        ),
         "heatmap-laplace:epsilon=1",
     ),
     Plant(
         "pad reuse after a reset",
-        "A graded session numbers its samples from 0 again after a reset, so that their noise comes again.",
-        lambda p: method(p, f"{STREAM}.graded", "GradedSession", "reset", _first_again),
+        "A graded session numbers its samples from 0 again after a reset, so that their noise comes"
+        " again.",
+        lambda p: method(p, f"{STREAM}.graded.session", "GradedSession", "reset", _first_again),
         (f"{IDENTITY}::test_a_reset_graded_session_goes_on_with_its_numbers",),
         "gaussian:sigma_deg=3",
         100,
@@ -269,7 +377,7 @@ PLANTS = (
     Plant(
         "copies of graded sessions share their pad",
         "A copy of a graded session goes on under the key of the original.",
-        lambda p: method(p, f"{STREAM}.graded", "GradedSession", "_draw", _shared_key),
+        lambda p: method(p, f"{STREAM}.graded.session", "GradedSession", "_draw", _shared_key),
         (f"{IDENTITY}::test_two_wearers_of_one_graded_session_and_its_copy_cannot_be_subtracted",),
         "gaussian:sigma_deg=3",
         100,
@@ -277,7 +385,13 @@ PLANTS = (
     Plant(
         "forks believe to be the original",
         "A forked child takes noise that was drawn ahead for its parent.",
-        lambda p: method(p, f"{NOISE}.identity", "Identity", "original", lambda _: property(lambda self: True)),
+        lambda p: method(
+            p,
+            f"{RANDOM}.identity",
+            "ProcessIdentity",
+            "original",
+            lambda _: property(lambda self: True),
+        ),
         (f"{IDENTITY}::test_no_copy_of_a_session_repeats_its_noise",),
         "gaussian:sigma_deg=3",
         100,
@@ -285,8 +399,8 @@ PLANTS = (
     Plant(
         "pickled noise",
         "A pickled session takes the noise along that was drawn ahead for the original.",
-        lambda p: method(p, f"{STREAM}.supply", "Supply", "__getstate__", _whole_state),
-        ("tests/test_stream_sessions.py::test_a_copy_never_repeats_protective_noise",),
+        lambda p: method(p, f"{RANDOM}.supply", "Supply", "__getstate__", _whole_state),
+        ("tests/privacy/stream/test_sessions.py::test_a_copy_never_repeats_protective_noise",),
         "gaussian:sigma_deg=5",
         100,
     ),
@@ -294,6 +408,6 @@ PLANTS = (
         "Laplace noise in floating point",
         "Laplace noise is drawn as a float and rounded.",
         lambda p: everywhere(p, f"{NOISE}.exact", "discrete_laplace", _floats),
-        ("tests/test_noise_exact.py::test_discrete_laplace_has_its_probabilities",),
+        ("tests/privacy/noise/test_exact.py::test_discrete_laplace_has_its_probabilities",),
     ),
 )

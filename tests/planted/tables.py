@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planted.plant import Plant, everywhere, method
+from tests.planted.plant import Plant, everywhere, method
 
 TABLES, EXACT = "privacy.tables", "privacy.noise.exact"
 
@@ -32,13 +32,15 @@ def _padded_by_others(old: Any) -> Any:
 
 def _unclipped(old: Any) -> Any:
     def lattice(owner: str, seqs: Any, length: Any) -> Any:
-        from gazeveil.privacy.tables.sequences import STEPS
+        from gazeveil.privacy.tables.sequences.recordings import STEPS
 
         grid = old(owner, seqs, length)
         values = grid.values.copy()
         for recording in range(len(seqs.keys)):
             raw = seqs.table.values[seqs.rows(recording)[: grid.length]]
-            values[recording, : len(raw)] = np.where(np.isfinite(raw), np.rint((raw - grid.low) / grid.step), STEPS // 2).astype(np.int64)
+            values[recording, : len(raw)] = np.where(
+                np.isfinite(raw), np.rint((raw - grid.low) / grid.step), STEPS // 2
+            ).astype(np.int64)
         return replace(grid, values=values)
 
     return lattice
@@ -56,8 +58,8 @@ def _data_range(old: Any) -> Any:
 def _chosen_by_data(old: Any) -> Any:
     def perturb(self: Any, blocks: Any, epsilon: Fraction, words: Any) -> Any:
         from gazeveil.privacy.noise.exact import discrete_laplace
-        from gazeveil.privacy.tables.family import Noisy
-        from gazeveil.privacy.tables.sequences import STEPS
+        from gazeveil.privacy.tables.sequences.noisy_sequence import Noisy
+        from gazeveil.privacy.tables.sequences.recordings import STEPS
 
         n, k = len(blocks), self.bins(len(blocks), float(epsilon))
         found = np.fft.rfft(blocks - STEPS // 2, axis=0)
@@ -73,22 +75,30 @@ def _chosen_by_data(old: Any) -> Any:
 
 def _real_alone(old: Any) -> Any:
     def perturb(self: Any, blocks: Any, epsilon: Fraction, words: Any) -> Any:
-        from gazeveil.privacy.tables.sequences import STEPS
+        from gazeveil.privacy.tables.sequences.recordings import STEPS
 
         noisy = old(self, blocks, epsilon, words)
         bare = np.fft.rfft(blocks - STEPS // 2, axis=0)
         found = np.fft.rfft(noisy.values - STEPS / 2, axis=0)
         kept = np.abs(found) > 0
-        return replace(noisy, values=np.fft.irfft(np.where(kept, found.real + 1j * bare.imag, 0.0), len(blocks), axis=0) + STEPS / 2)
+        return replace(
+            noisy,
+            values=np.fft.irfft(
+                np.where(kept, found.real + 1j * bare.imag, 0.0), len(blocks), axis=0
+            )
+            + STEPS / 2,
+        )
 
     return perturb
 
 
 def _own_lengths(old: Any) -> Any:
     def rebuild(seqs: Any, values: Any) -> Any:
-        from gazeveil.privacy.tables.sequences import rebuild_rows
+        from gazeveil.privacy.tables.sequences.recordings import rebuild_rows
 
-        return rebuild_rows(seqs, [v[:n] for v, n in zip(values, seqs.lengths.tolist(), strict=True)])
+        return rebuild_rows(
+            seqs, [v[:n] for v, n in zip(values, seqs.lengths.tolist(), strict=True)]
+        )
 
     return rebuild
 
@@ -115,7 +125,7 @@ def _half_draw(old: Any) -> Any:
 
 def _unweighted(old: Any) -> Any:
     def weights(self: Any, bins: int) -> Any:
-        from gazeveil.privacy.tables.marginals import PARTS
+        from gazeveil.privacy.tables.histograms import PARTS
 
         features = self.codes.shape[1]
         total = np.zeros((self.tasks, features, bins), dtype=np.int64)
@@ -128,7 +138,9 @@ def _unweighted(old: Any) -> Any:
 
 def _one_fewer(old: Any) -> Any:
     def corrected(self: Any, seqs: Any, words: Any, seed: Any) -> Any:
-        return replace(old(replace(self, k=self.k - 1), seqs, words, seed), promised=self._guarantee())
+        return replace(
+            old(replace(self, k=self.k - 1), seqs, words, seed), promised=self._guarantee()
+        )
 
     return corrected
 
@@ -156,7 +168,10 @@ def _members_own_screen(old: Any) -> Any:
 
     def shared(known: Any, groups: Any, k: int, common: Any) -> Any:
         given, suppressed = old(known, groups, k, common)
-        return {key: replace(law, rate_hz=known[key].rate_hz) if key in known else law for key, law in given.items()}, suppressed
+        return {
+            key: replace(law, rate_hz=known[key].rate_hz) if key in known else law
+            for key, law in given.items()
+        }, suppressed
 
     return shared
 
@@ -170,7 +185,7 @@ PLANTS = (
         "scale 5 % low",
         "The sampler of discrete Laplace noise takes 0.95 of the scale it is asked for.",
         lambda p: everywhere(p, EXACT, "discrete_laplace", _scaled(Fraction(19, 20))),
-        ("tests/test_noise_exact.py::test_discrete_laplace_has_its_probabilities",),
+        ("tests/privacy/noise/test_exact.py::test_discrete_laplace_has_its_probabilities",),
         "fpa:epsilon=1,k=1",
         1_000_000,
         False,
@@ -179,50 +194,60 @@ PLANTS = (
         "half noise",
         "The sampler of discrete Laplace noise takes half of the scale it is asked for.",
         lambda p: everywhere(p, EXACT, "discrete_laplace", _scaled(Fraction(1, 2))),
-        ("tests/test_noise_exact.py::test_discrete_laplace_has_its_probabilities",),
+        ("tests/privacy/noise/test_exact.py::test_discrete_laplace_has_its_probabilities",),
         "lpa:epsilon=1",
     ),
     Plant(
         "data-dependent padding",
         "A short recording is padded with the mean of all others instead of the public midpoint.",
-        lambda p: everywhere(p, f"{TABLES}.sequences", "lattice", _padded_by_others),
-        ("tests/test_front_tables.py::test_what_others_get_does_not_depend_on_one_person",),
+        lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "lattice", _padded_by_others),
+        (
+            "tests/privacy/audit/test_front_door_tables.py::test_what_others_get_does_not_depend_on_one_person",
+        ),
         "lpa:epsilon=1",
     ),
     Plant(
         "no clipping",
         "Values beyond the public bounds go into the noise as they are.",
-        lambda p: everywhere(p, f"{TABLES}.sequences", "lattice", _unclipped),
-        ("tests/test_tables_fourier.py::test_missing_values_count_as_the_midpoint_and_values_outside_are_clamped_and_counted",),
+        lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "lattice", _unclipped),
+        (
+            "tests/privacy/tables/test_fourier.py::test_missing_values_count_as_the_midpoint_and_values_outside_are_clamped_and_counted",
+        ),
         "lpa:epsilon=1",
     ),
     Plant(
         "range of the data",
         "The bounds are the smallest and the largest value of the table.",
-        lambda p: everywhere(p, f"{TABLES}.sequences", "public_bounds", _data_range),
-        ("tests/test_front_tables.py::test_what_others_get_does_not_depend_on_one_person",),
+        lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "public_bounds", _data_range),
+        (
+            "tests/privacy/audit/test_front_door_tables.py::test_what_others_get_does_not_depend_on_one_person",
+        ),
         "exponential-dp:epsilon=1",
     ),
     Plant(
         "data-chosen coefficients",
         "The largest Fourier coefficients of the data are released instead of the first ones.",
-        lambda p: method(p, f"{TABLES}.fourier", "FPA", "perturb", _chosen_by_data),
-        ("tests/test_tables_fourier.py::test_fpa_is_real_and_has_nothing_beyond_k",),
+        lambda p: method(p, f"{TABLES}.sequences.fourier", "FPA", "perturb", _chosen_by_data),
+        ("tests/privacy/tables/test_fourier.py::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=1",
     ),
     Plant(
         "noise on real parts alone",
         "The imaginary parts of a spectrum get no noise.",
-        lambda p: method(p, f"{TABLES}.fourier", "FPA", "perturb", _real_alone),
-        ("tests/test_tables_fourier.py::test_fpa_is_real_and_has_nothing_beyond_k",),
+        lambda p: method(p, f"{TABLES}.sequences.fourier", "FPA", "perturb", _real_alone),
+        ("tests/privacy/tables/test_fourier.py::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=5",
         20_000,
     ),
     Plant(
         "sensitivity without the length",
         "Laplace noise on a sequence is scaled for one value.",
-        lambda p: everywhere(p, f"{TABLES}.laplace", "laplace_steps", _without_length),
-        ("tests/test_tables_fourier.py::test_lpa_noise_is_laplace_with_scale_length_times_range_over_epsilon",),
+        lambda p: everywhere(
+            p, f"{TABLES}.sequences.integer_transform", "laplace_steps", _without_length
+        ),
+        (
+            "tests/privacy/tables/test_fourier.py::test_lpa_noise_is_laplace_with_scale_length_times_range_over_epsilon",
+        ),
         "lpa:epsilon=1",
         4000,
         False,
@@ -230,22 +255,34 @@ PLANTS = (
     Plant(
         "lengths of recordings",
         "A release has as many rows of each recording as the data have.",
-        lambda p: everywhere(p, f"{TABLES}.sequences", "rebuild", _own_lengths),
-        ("tests/test_front_tables.py::test_the_length_of_a_recording_is_not_told",),
+        lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "rebuild", _own_lengths),
+        (
+            "tests/privacy/audit/test_front_door_tables.py::test_the_length_of_a_recording_is_not_told",
+        ),
         "lpa:epsilon=1",
     ),
     Plant(
         "forgotten recordings",
         "A person of a table is said to have one recording.",
-        lambda p: method(p, f"{TABLES}.sequences", "Sequences", "most_recordings", lambda _: lambda self: 1),
-        ("tests/test_front_tables.py::test_a_person_loses_the_sum_over_all_their_recordings",),
+        lambda p: method(
+            p,
+            f"{TABLES}.sequences.recordings",
+            "Sequences",
+            "most_recordings",
+            lambda _: lambda self: 1,
+        ),
+        (
+            "tests/privacy/audit/test_front_door_tables.py::test_a_person_loses_the_sum_over_all_their_recordings",
+        ),
         "fpa:epsilon=1,k=1",
     ),
     Plant(
         "round noise of half the scale",
         "Round noise on cosine coefficients has half its scale.",
-        lambda p: method(p, f"{TABLES}.dct_knorm", "DCTKNorm", "law", _half_law),
-        ("tests/test_tables_fourier.py::test_k_norm_noise_has_a_gamma_radius_and_no_direction",),
+        lambda p: method(p, f"{TABLES}.sequences.dct_knorm", "DCTKNorm", "law", _half_law),
+        (
+            "tests/privacy/tables/test_fourier.py::test_k_norm_noise_has_a_gamma_radius_and_no_direction",
+        ),
         "dct-knorm:epsilon=1/2",
         4000,
         False,
@@ -253,8 +290,10 @@ PLANTS = (
     Plant(
         "group noise divided twice",
         "The noise of a group is divided by its size once more.",
-        lambda p: method(p, f"{TABLES}.dp_ksame", "DPKSame", "_draw", _half_draw),
-        ("tests/test_tables_ksame_dp.py::test_separate_noise_is_discrete_laplace_divided_by_the_size_of_the_group",),
+        lambda p: method(p, f"{TABLES}.groups.dp_ksame", "DPKSame", "_draw", _half_draw),
+        (
+            "tests/privacy/tables/test_dp_ksame.py::test_separate_noise_is_discrete_laplace_divided_by_the_size_of_the_group",
+        ),
         "dp-k-same:k=4,epsilon=1/2",
         100_000,
         False,
@@ -262,8 +301,10 @@ PLANTS = (
     Plant(
         "histograms without weights",
         "Every row counts in a histogram, so who has more rows weighs more.",
-        lambda p: method(p, f"{TABLES}.marginals", "Rows", "weights", _unweighted),
-        ("tests/test_tables_marginals.py::test_replacing_a_person_changes_the_histograms_by_at_most_twice_their_weight",),
+        lambda p: method(p, f"{TABLES}.histograms", "BinnedRows", "weights", _unweighted),
+        (
+            "tests/privacy/tables/test_marginals.py::test_replacing_a_person_changes_the_histograms_by_at_most_twice_their_weight",
+        ),
         "marginals:k=4",
         4000,
         False,
@@ -271,58 +312,76 @@ PLANTS = (
     Plant(
         "group of k - 1",
         "Records are shared by one person fewer than k.",
-        lambda p: method(p, f"{TABLES}.ksame", "KSameSelect", "_corrected", _one_fewer),
-        ("tests/test_tables_ksame.py::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_one",),
+        lambda p: method(p, f"{TABLES}.groups.ksame", "KSameSelect", "_corrected", _one_fewer),
+        (
+            "tests/privacy/tables/test_ksame.py::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_one",
+        ),
         "k-same-select:k=4",
     ),
     Plant(
         "k-same regrouped per task",
         "Groups are drawn anew for each task.",
-        lambda p: method(p, f"{TABLES}.ksame", "KSameSelect", "_corrected", _anew_per_task),
-        ("tests/test_tables_ksame.py::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_one",),
+        lambda p: method(p, f"{TABLES}.groups.ksame", "KSameSelect", "_corrected", _anew_per_task),
+        (
+            "tests/privacy/tables/test_ksame.py::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_one",
+        ),
         "k-same-select:k=4",
     ),
     Plant(
         "attributes of k - 1 people",
         "Ages and genders are shared by one person fewer than k.",
         lambda p: everywhere(p, "privacy.people.partition", "best_groups", _one_fewer_alike),
-        ("tests/test_people_maps.py::test_the_optimum_beats_or_equals_the_supplement",),
+        ("tests/privacy/test_people_maps.py::test_the_optimum_beats_or_equals_the_supplement",),
         "demographics:k=5",
     ),
     Plant(
         "everybody keeps their rate",
         "Members of a group share a law and keep the rate of their own recording.",
-        lambda p: everywhere(p, "privacy.synthesis.groups", "shared", _members_own_screen),
-        ("tests/test_ksame_synth.py::test_rates_and_screens_that_differ_are_averaged",),
+        lambda p: everywhere(p, "privacy.synthesis.ksame.groups", "shared", _members_own_screen),
+        (
+            "tests/privacy/synthesis/test_ksame_synth.py::test_rates_and_screens_that_differ_are_averaged",
+        ),
         "k-same-synth:k=3",
     ),
     Plant(
         "viewers weigh what they saw",
         "A viewer of a heat map weighs as much as there are samples.",
-        lambda p: everywhere(p, "privacy.maps.heatmap", "viewer_weights", _heavy),
-        ("tests/test_people_maps.py::test_no_viewer_weighs_more_than_one",),
+        lambda p: everywhere(p, "privacy.maps.weights", "viewer_weights", _heavy),
+        ("tests/privacy/test_people_maps.py::test_no_viewer_weighs_more_than_one",),
         "heatmap-laplace:epsilon=1",
     ),
     Plant(
         "budget of maps not divided",
         "Each of a person's heat maps has noise for the whole budget.",
-        lambda p: method(p, "privacy.maps.heatmap", "HeatmapLaplace", "scale_steps", lambda old: lambda self, stimuli: old(self, 1)),
-        ("tests/test_front_tables.py::test_all_maps_of_a_person_share_one_budget",),
+        lambda p: method(
+            p,
+            "privacy.maps.heatmap",
+            "HeatmapLaplace",
+            "scale_steps",
+            lambda old: lambda self, stimuli: old(self, 1),
+        ),
+        (
+            "tests/privacy/audit/test_front_door_tables.py::test_all_maps_of_a_person_share_one_budget",
+        ),
         "heatmap-laplace:epsilon=1",
     ),
     Plant(
         "factor of the square root of 2",
         "Gaussian noise of heat maps has its scale divided by the square root of 2.",
         lambda p: method(
-            p, "privacy.maps.heatmap", "HeatmapGaussian", "sigma_steps", lambda old: lambda self, stimuli: max(1, round(old(self, stimuli) / math.sqrt(2)))
+            p,
+            "privacy.maps.heatmap",
+            "HeatmapGaussian",
+            "sigma_steps",
+            lambda old: lambda self, stimuli: max(1, round(old(self, stimuli) / math.sqrt(2))),
         ),
-        ("tests/test_people_maps.py::test_the_noise_has_the_scale_of_the_proof",),
+        ("tests/privacy/test_people_maps.py::test_the_noise_has_the_scale_of_the_proof",),
     ),
     Plant(
         "odds of twice the epsilon",
         "Answers through frequency oracles have the odds of twice their epsilon.",
         lambda p: everywhere(p, "privacy.noise.local", "odds_below", _doubled),
-        ("tests/test_noise_local.py::test_the_odds_are_just_below_exp_epsilon",),
+        ("tests/privacy/noise/test_local.py::test_the_odds_are_just_below_exp_epsilon",),
         "dpgazesynth:epsilon=1",
         4000,
         False,

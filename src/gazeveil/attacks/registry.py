@@ -2,50 +2,47 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-
-from gazeveil import checks
-from gazeveil.attacks.attack import Attack
-from gazeveil.privacy.registry import build, parse
+from gazeveil.attacks.base import Attack
+from gazeveil.registry import Registry, build_by_text, is_class_of
 
 #: Name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
-    "rbfn": ("rbfn", "RBFN"),
-    "linkage": ("linkage", "Linkage"),
-    "trace": ("trace", "Trace"),
-    "forest": ("classic", "Forest"),
-    "svm": ("classic", "SVM"),
-    "knn": ("classic", "KNN"),
-    "tree": ("classic", "Tree"),
-    "lda": ("classic", "LDA"),
-    "boosting": ("classic", "Boosting"),
+    "rbfn": ("identify.rbfn", "RBFN"),
+    "linkage": ("identify.linkage", "Linkage"),
+    "trace": ("identify.trace", "Trace"),
+    "forest": ("identify.classic", "Forest"),
+    "svm": ("identify.classic", "SVM"),
+    "knn": ("identify.classic", "KNN"),
+    "tree": ("identify.classic", "Tree"),
+    "lda": ("identify.classic", "LDA"),
+    "boosting": ("identify.classic", "Boosting"),
 }
+
+REGISTRY: Registry[type[Attack]] = Registry(
+    "attack",
+    "gazeveil.attacks",
+    BUILT_IN,
+    is_class_of(Attack),
+    "a class derived from gazeveil.attacks.base.Attack",
+)
 
 
 def attacks() -> tuple[str, ...]:
-    """Names of all attackers, sorted."""
-    return tuple(sorted(BUILT_IN))
+    """Names of all attacks, sorted."""
+    return REGISTRY.names()
 
 
-@cache
 def get(name: str) -> type[Attack]:
-    """The class of an attacker."""
-    checks.one_of("attack", "name", name, BUILT_IN)
-    module, attribute = BUILT_IN[name]
-    found: type[Attack] = getattr(import_module(f"gazeveil.attacks.{module}"), attribute)
-    return found
+    """The class of an attack."""
+    return REGISTRY.get(name)
 
 
 def attack(name: str, **parameters: object) -> Attack:
-    """An attacker by name.
+    """An attack by name.
 
     Examples
     --------
     >>> str(attack("linkage:features=wide"))
     'linkage:features=wide'
     """
-    if ":" in name:
-        name, given = parse(name, "An attack")
-        parameters = {**given, **parameters}
-    return build("Attack", get(name), parameters)
+    return build_by_text(REGISTRY, name, parameters)

@@ -1,7 +1,8 @@
 """What an attack achieved, as figures with intervals, chance and an exact test beside them.
 
-The unit is the person: repetitions (other splits, other noise) of one attack ask about the same people again, so they sharpen the value
-but do not make people more; intervals over people use the number of people, however many repetitions there were.
+The unit is the person: repetitions (other splits, other noise) of one attack ask about the same
+people again, so they sharpen the value but do not make people more; intervals over people use the
+number of people, however many repetitions there were.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
-from gazeveil.attacks.attack import Scores
+from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
 from gazeveil.privacy.audit.bounds import clopper_pearson
 
@@ -65,17 +66,32 @@ class AttackResult:
         return f"{text}, n {self.n}"
 
 
-def rate_result(metric: str, value: float, n: int, chance: float = math.nan, protocol: str = "") -> AttackResult:
-    """A rate among `n` people: Clopper-Pearson 95 % at the rounded count, and the exact one-sided binomial test against chance."""
+def rate_result(
+    metric: str, value: float, n: int, chance: float = math.nan, protocol: str = ""
+) -> AttackResult:
+    """A rate among `n` people: Clopper-Pearson 95 % at the rounded count, and the exact one-sided
+    binomial test against chance.
+    """
     if n == 0:
         return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
     hits = math.floor(value * n + 0.5)
     low, high = clopper_pearson(hits, n, ERROR / 2)
-    return AttackResult(metric, float(value), float(low), float(high), n, chance, at_least(hits, n, chance), protocol)
+    return AttackResult(
+        metric,
+        float(value),
+        float(low),
+        float(high),
+        n,
+        chance,
+        at_least(hits, n, chance),
+        protocol,
+    )
 
 
 def at_least(hits: int, n: int, chance: float) -> float:
-    """Probability of at least `hits` of `n` by guessing: the exact one-sided binomial test. NaN without a chance."""
+    """Probability of at least `hits` of `n` by guessing: the exact one-sided binomial test. NaN
+    without a chance.
+    """
     from scipy.special import betainc
 
     if math.isnan(chance):
@@ -94,18 +110,29 @@ def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
     Returns
     -------
     AttackResult
-        `value` is the mean credit over repetitions (a tie of m people counts 1/m); the interval is Clopper-Pearson over people at the
-        rounded mean count, the test exact at that count; chance is 1 / people known.
+        `value` is the mean credit over repetitions (a tie of m people counts 1/m); the interval is
+        Clopper-Pearson over people at the rounded mean count, the test exact at that count; chance
+        is 1 / people known.
     """
     repetitions = _some(scores_per_repetition)
     value = float(np.mean([s.credit().mean() for s in repetitions]))
     n = round(float(np.mean([len(s.probes) for s in repetitions])))
     chance = float(np.mean([1 / len(s.known) for s in repetitions]))
-    return rate_result("identification_rate", value, n, chance, f"mean of {len(repetitions)} repetitions, interval over people")
+    return rate_result(
+        "identification_rate",
+        value,
+        n,
+        chance,
+        f"mean of {len(repetitions)} repetitions, interval over people",
+    )
 
 
-def credit_table(scores_per_repetition: Sequence[Scores]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """People (sorted) and their credit, shape (people, repetitions); NaN where a repetition did not ask about a person."""
+def credit_table(
+    scores_per_repetition: Sequence[Scores],
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """People (sorted) and their credit, shape (people, repetitions); NaN where a repetition did not
+    ask about a person.
+    """
     repetitions = _some(scores_per_repetition)
     people = tuple(sorted({p for s in repetitions for p in s.probes}))
     at = {p: i for i, p in enumerate(people)}
@@ -118,10 +145,12 @@ def credit_table(scores_per_repetition: Sequence[Scores]) -> tuple[tuple[str, ..
 def eer(scores: Scores) -> float:
     """Equal error rate: where as many people are refused as themselves as are taken for another.
 
-    Between the two thresholds around the crossing both rates are drawn as straight lines. NaN scores count as the smallest; NaN where
-    there is nobody to take for oneself or for another.
+    Between the two thresholds around the crossing both rates are drawn as straight lines. NaN
+    scores count as the smallest; NaN where there is nobody to take for oneself or for another.
     """
-    genuine, impostor = (np.sort(np.where(np.isnan(v), -np.inf, v)) for v in scores.genuine_and_impostor())
+    genuine, impostor = (
+        np.sort(np.where(np.isnan(v), -np.inf, v)) for v in scores.genuine_and_impostor()
+    )
     if len(genuine) == 0 or len(impostor) == 0:
         return math.nan
     cuts = np.unique(np.concatenate((genuine, impostor)))
@@ -137,9 +166,11 @@ def eer(scores: Scores) -> float:
 
 
 def d_prime(scores: Scores) -> float:
-    """Distance of genuine from impostor scores in units of their root mean variance: (m_g - m_i) / sqrt((v_g + v_i) / 2).
+    """Distance of genuine from impostor scores in units of their root mean variance: (m_g - m_i) /
+    sqrt((v_g + v_i) / 2).
 
-    0 where both are the same constant, infinite where they are two constants, NaN where one kind has no finite score.
+    0 where both are the same constant, infinite where they are two constants, NaN where one kind
+    has no finite score.
     """
     genuine, impostor = (v[np.isfinite(v)] for v in scores.genuine_and_impostor())
     if len(genuine) == 0 or len(impostor) == 0:
@@ -152,7 +183,9 @@ def d_prime(scores: Scores) -> float:
 
 
 def f1_macro(scores: Scores) -> float:
-    """Mean over the known people of F1 of one decision per probe; a tie of m names counts as 1/m of a decision for each."""
+    """Mean over the known people of F1 of one decision per probe; a tie of m names counts as 1/m of
+    a decision for each.
+    """
     values = np.where(np.isnan(scores.values), -np.inf, scores.values)
     best = (values == values.max(axis=1, keepdims=True)).astype(np.float64)
     best /= best.sum(axis=1, keepdims=True)
@@ -162,8 +195,12 @@ def f1_macro(scores: Scores) -> float:
     return float(np.mean(np.where(both > 0, 2 * right / np.where(both > 0, both, 1), 0.0)))
 
 
-def over_repetitions(metric: str, values: Sequence[float], seed: int, chance: float = math.nan) -> AttackResult:
-    """The mean of a figure over repetitions with its bootstrap interval; NaN repetitions are left out and counted in the protocol."""
+def over_repetitions(
+    metric: str, values: Sequence[float], seed: int, chance: float = math.nan
+) -> AttackResult:
+    """The mean of a figure over repetitions with its bootstrap interval; NaN repetitions are left
+    out and counted in the protocol.
+    """
     found = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
     protocol = f"mean of {len(found)} repetitions, bootstrap over them"
     if len(found) < len(values):
@@ -171,7 +208,9 @@ def over_repetitions(metric: str, values: Sequence[float], seed: int, chance: fl
     if len(found) == 0:
         return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
     low, high = bootstrap(found, seed)
-    return AttackResult(metric, float(found.mean()), low, high, len(found), chance, math.nan, protocol)
+    return AttackResult(
+        metric, float(found.mean()), low, high, len(found), chance, math.nan, protocol
+    )
 
 
 def bootstrap(values: ArrayLike, seed: int, draws: int = 4000) -> tuple[float, float]:
@@ -203,12 +242,16 @@ def bootstrap(values: ArrayLike, seed: int, draws: int = 4000) -> tuple[float, f
 
 
 def beaten_by(scores: Scores) -> NDArray[np.int64]:
-    """How many others score above the true person, one number per probe; the number of people known for a person who is not in the gallery."""
+    """How many others score above the true person, one number per probe; the number of people known
+    for a person who is not in the gallery.
+    """
     return _rivals(scores)[0]
 
 
 def tied_with(scores: Scores) -> NDArray[np.int64]:
-    """How many others score exactly as the true person, one number per probe; 0 for a person who is not in the gallery."""
+    """How many others score exactly as the true person, one number per probe; 0 for a person who is
+    not in the gallery.
+    """
     return _rivals(scores)[1]
 
 
@@ -226,16 +269,19 @@ def _rivals(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
-    """By how much the first attacker is better than the second on the same people, with a 95 % interval over people.
+    """By how much the first attacker is better than the second on the same people, with a 95 %
+    interval over people.
 
-    Student's t on the people's differences (averaged over repetitions first): it needs no seed, and with the 10 to 50 people of eye-tracking
-    sets its tails are wider, and so more honest, than those of a bootstrap over people. Where all differences are equal the interval
-    has no width; where there is one person it is the whole range.
+    Student's t on the people's differences (averaged over repetitions first): it needs no seed, and
+    with the 10 to 50 people of eye-tracking sets its tails are wider, and so more honest, than
+    those of a bootstrap over people. Where all differences are equal the interval has no width;
+    where there is one person it is the whole range.
 
     Parameters
     ----------
     first, second : array of float64, shape (people,) or (people, repetitions)
-        Credit of each person (:meth:`Scores.credit`, :func:`credit_table`), the same people in the same order; NaN where not asked.
+        Credit of each person (:meth:`Scores.credit`, :func:`credit_table`), the same people in the
+        same order; NaN where not asked.
 
     Returns
     -------
@@ -244,17 +290,27 @@ def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, 
     """
     a, b = (np.asarray(x, dtype=np.float64) for x in (first, second))
     if a.shape[:1] != b.shape[:1] or a.ndim not in (1, 2) or b.ndim not in (1, 2):
-        raise DataError(f"A paired interval needs the same people twice. Got arrays of shape {a.shape} and {b.shape}.")
+        raise DataError(
+            f"A paired interval needs the same people twice. Got arrays of shape {a.shape} and"
+            f" {b.shape}."
+        )
     apart = _mean_of_person(a) - _mean_of_person(b)
     apart = apart[np.isfinite(apart)]
     if len(apart) == 0:
-        raise DataError("A paired interval needs at least one person whom both attackers were asked about. There is none.")
+        raise DataError(
+            "A paired interval needs at least one person whom both attackers were asked about."
+            " There is none."
+        )
     value = float(apart.mean())
     if len(apart) == 1:
         return value, -1.0, 1.0
     from scipy.special import stdtrit
 
-    half = float(stdtrit(len(apart) - 1, 1 - ERROR / 2)) * float(apart.std(ddof=1)) / math.sqrt(len(apart))
+    half = (
+        float(stdtrit(len(apart) - 1, 1 - ERROR / 2))
+        * float(apart.std(ddof=1))
+        / math.sqrt(len(apart))
+    )
     return value, value - half, value + half
 
 
@@ -262,11 +318,18 @@ def _mean_of_person(credit: NDArray[np.float64]) -> NDArray[np.float64]:
     if credit.ndim == 1:
         return credit
     asked = np.isfinite(credit)
-    return np.where(asked.any(axis=1), np.where(asked, credit, 0.0).sum(axis=1) / np.maximum(asked.sum(axis=1), 1), np.nan)
+    return np.where(
+        asked.any(axis=1),
+        np.where(asked, credit, 0.0).sum(axis=1) / np.maximum(asked.sum(axis=1), 1),
+        np.nan,
+    )
 
 
 def _some(scores: Sequence[Scores]) -> list[Scores]:
     repetitions = list(scores)
     if not repetitions or any(len(s.probes) == 0 or len(s.known) == 0 for s in repetitions):
-        raise DataError("There is nothing to judge: an attack needs at least one repetition with people known and people asked about.")
+        raise DataError(
+            "There is nothing to judge: an attack needs at least one repetition with people known"
+            " and people asked about."
+        )
     return repetitions

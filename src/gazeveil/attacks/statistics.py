@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-#: Smallest value of which a logarithm is taken, in degrees or deg/s: far below what trackers resolve.
+#: Smallest value of which a logarithm is taken, in degrees or deg/s: far below what trackers
+#: resolve.
 LEAST = 0.01
 
 
@@ -49,7 +50,9 @@ def shape(values: Floats) -> tuple[float, float]:
 
 
 def correlation(a: Floats, b: Floats) -> float:
-    """Correlation over the pairs that are both known; NaN for fewer than three pairs, 0 where one does not vary."""
+    """Correlation over the pairs that are both known; NaN for fewer than three pairs, 0 where one
+    does not vary.
+    """
     both = np.isfinite(a) & np.isfinite(b)
     if np.count_nonzero(both) < 3:
         return float("nan")
@@ -59,7 +62,9 @@ def correlation(a: Floats, b: Floats) -> float:
 
 
 def line(x: Floats, y: Floats) -> tuple[float, float, float]:
-    """Slope, value in the middle of x, and deviation of the rest, of a straight line through points; NaN for fewer than three."""
+    """Slope, value in the middle of x, and deviation of the rest, of a straight line through
+    points; NaN for fewer than three.
+    """
     if len(x) < 3 or np.ptp(x) < 1e-9:
         return float("nan"), float("nan"), float("nan")
     dx = x - x.mean()

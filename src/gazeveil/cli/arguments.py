@@ -20,17 +20,48 @@ from gazeveil.io.registry import read
 
 Item = TypeVar("Item")
 
-PathArgument = Annotated[Path, typer.Argument(help="A file or a folder of recordings.", show_default=False)]
-FormatOption = Annotated[str | None, typer.Option("--format", "-f", help="Format name; found by looking at the files if not given.", show_default=False)]
+PathArgument = Annotated[
+    Path, typer.Argument(help="A file or a folder of recordings.", show_default=False)
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="Format name; found by looking at the files if not given.",
+        show_default=False,
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", "-s", metavar="NAME=VALUE", help="An option of the format or method, e.g. unit=px. May be repeated.", show_default=False),
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=VALUE",
+        help="An option of the format or method, e.g. unit=px. May be repeated.",
+        show_default=False,
+    ),
 ]
 ScreenOption = Annotated[
     str | None,
-    typer.Option("--screen", metavar="WxHpx,WxHmm,Dmm", help="Screen geometry, e.g. 1280x720px,400x225mm,450mm.", show_default=False),
+    typer.Option(
+        "--screen",
+        metavar="WxHpx,WxHmm,Dmm",
+        help="Screen geometry, e.g. 1280x720px,400x225mm,450mm.",
+        show_default=False,
+    ),
 ]
-JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.", show_default=False)]
+JsonOption = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the figures as JSON.", show_default=False),
+]
+
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", "-w", min=1, help="Processes; one per core if not given.", show_default=False
+    ),
+]
 
 _NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
 _SCREEN = re.compile(rf"^{_NUMBER}x{_NUMBER}px,{_NUMBER}x{_NUMBER}mm,{_NUMBER}mm$")
@@ -52,7 +83,11 @@ def console() -> Console:
     return Console(markup=False, highlight=False)
 
 
-def options(pairs: list[str] | None, screen: str | None = None, taken: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
+def options(
+    pairs: list[str] | None,
+    screen: str | None = None,
+    taken: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, object]:
     """`NAME=VALUE` pairs as keyword arguments; a value is JSON where it can be, else text.
 
     `taken` maps names that have an argument of their own to that argument.
@@ -61,9 +96,18 @@ def options(pairs: list[str] | None, screen: str | None = None, taken: Mapping[s
     for pair in pairs or []:
         name, sign, text = pair.partition("=")
         if not sign or not name.strip():
-            raise ParameterError(f"The '--set' option must be NAME=VALUE. Got '{pair}' instead.", name="--set", got=pair)
+            raise ParameterError(
+                f"The '--set' option must be NAME=VALUE. Got '{pair}' instead.",
+                name="--set",
+                got=pair,
+            )
         if name.strip() in taken:
-            raise ParameterError(f"'{name.strip()}' is not given as NAME=VALUE but by {taken[name.strip()]}. Got '{pair}'.", name=name.strip(), got=pair)
+            raise ParameterError(
+                f"'{name.strip()}' is not given as NAME=VALUE but by {taken[name.strip()]}. Got"
+                f" '{pair}'.",
+                name=name.strip(),
+                got=pair,
+            )
         try:
             result[name.strip()] = json.loads(text)
         except (json.JSONDecodeError, RecursionError):
@@ -77,21 +121,37 @@ def parse_screen(text: str) -> Screen:
     """A screen from text such as `1280x720px,400x225mm,450mm`."""
     found = _SCREEN.match(text.replace(" ", ""))
     if found is None:
-        raise ParameterError(f"The '--screen' option must look like 1280x720px,400x225mm,450mm. Got '{text}' instead.", name="--screen", got=text)
+        raise ParameterError(
+            f"The '--screen' option must look like 1280x720px,400x225mm,450mm. Got '{text}'"
+            " instead.",
+            name="--screen",
+            got=text,
+        )
     return Screen(*(float(part) for part in found.groups()))
 
 
-def read_cohort(path: Path, format_name: str | None, pairs: list[str] | None, screen: str | None) -> Cohort:
+def read_cohort(
+    path: Path, format_name: str | None, pairs: list[str] | None, screen: str | None
+) -> Cohort:
     """Read what the shared arguments name."""
-    return read(path, format_name, **options(pairs, screen, {"path": "the argument PATH", "format": "--format", "screen": "--screen"}))
+    return read(
+        path,
+        format_name,
+        **options(
+            pairs, screen, {"path": "the argument PATH", "format": "--format", "screen": "--screen"}
+        ),
+    )
 
 
 def track(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """Iterate with a progress bar on standard error that appears once a second has passed, and vanishes at the end."""
+    """Iterate with a progress bar on standard error that appears once a second has passed, and
+    vanishes at the end; nothing where that is not a terminal.
+    """
     from time import monotonic
 
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    screen = Console(stderr=True)
+    progress = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
     task = progress.add_task(what, total=total)
     started, shown = monotonic(), False
     try:

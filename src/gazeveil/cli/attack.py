@@ -1,21 +1,41 @@
-"""`gazeveil attack`: how many people attackers recognise in a protected copy that is already there."""
+"""`gazeveil attack`: what attackers get from a protected copy that is already there: names of
+people, attributes, membership, links between records, places.
+"""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from gazeveil.cli.arguments import FormatOption, JsonOption, ScreenOption, SetOption, console, read_cohort, write_json
-from gazeveil.cli.evaluate import WorkersOption, bar, figures, rate_table, rate_words
-from gazeveil.errors import DataError
+from gazeveil import checks
+from gazeveil.cli.arguments import (
+    FormatOption,
+    JsonOption,
+    ScreenOption,
+    SetOption,
+    WorkersOption,
+    console,
+    read_cohort,
+    write_json,
+)
+from gazeveil.cli.printing import bar, figures, rate_table, rate_words
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.gaze.cohort import Cohort
 
 NAME = "attack"
-HELP = """Attack a protected copy: raw recordings of the same people against it, and the copy against itself.
+HELP = """Attack a protected copy with raw recordings of the same people.
 
-Example: `gazeveil attack recordings/ protected/ -a linkage -a rbfn`"""
+Kinds: identify (the default; also the copy against itself), attributes, membership, record-linkage,
+demographics and reconstruction, each as `kind:parameter=value,...`.
+
+Example: `gazeveil attack recordings/ protected/ -a linkage -a rbfn`
+
+Example: `gazeveil attack recordings/ protected/ --kind attributes:attribute=gender`"""
 
 _WORDS = {
     "raw/raw": "raw, other raw ones",
@@ -25,43 +45,132 @@ _WORDS = {
 
 
 def command(
-    raw: Annotated[Path, typer.Argument(help="Raw recordings, a file or a folder.", show_default=False)],
-    protected: Annotated[Path, typer.Argument(help="The protected copy, with the same names of people and stimuli.", show_default=False)],
-    attacks: Annotated[list[str] | None, typer.Option("--attack", "-a", metavar="NAME:...", help="linkage and rbfn by default.", show_default=False)] = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", "-r", help="Random splits of the stimuli.")] = 10,
-    train: Annotated[float, typer.Option("--train", help="Share of the stimuli to learn from.")] = 0.75,
-    split: Annotated[str, typer.Option("--split", help="stimulus, halves or session.")] = "stimulus",
+    raw: Annotated[
+        Path, typer.Argument(help="Raw recordings, a file or a folder.", show_default=False)
+    ],
+    protected: Annotated[
+        Path,
+        typer.Argument(
+            help="The protected copy, with the same names of people and stimuli.",
+            show_default=False,
+        ),
+    ],
+    attacks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attack",
+            "-a",
+            metavar="NAME:...",
+            help="linkage and rbfn by default.",
+            show_default=False,
+        ),
+    ] = None,
+    kind: Annotated[
+        str, typer.Option("--kind", "-k", metavar="KIND:...", help="What the attacker wants.")
+    ] = "identify",
+    repetitions: Annotated[
+        int, typer.Option("--repetitions", "-r", help="Random splits of the stimuli.")
+    ] = 10,
+    train: Annotated[
+        float, typer.Option("--train", help="Share of the stimuli to learn from.")
+    ] = 0.75,
+    split: Annotated[
+        str, typer.Option("--split", help="stimulus, halves or session.")
+    ] = "stimulus",
     seed: Annotated[int, typer.Option("--seed", help="Of splits and attackers.")] = 0,
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
-    copy_format: Annotated[str | None, typer.Option("--copy-format", help="Format of the copy, if it cannot be found.", show_default=False)] = None,
+    copy_format: Annotated[
+        str | None,
+        typer.Option(
+            "--copy-format", help="Format of the copy, if it cannot be found.", show_default=False
+        ),
+    ] = None,
     workers: WorkersOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Attack a copy."""
-    from gazeveil.evaluate.api import DEFAULT_ATTACKS
-    from gazeveil.evaluate.copy import study_of_copy
-    from gazeveil.evaluate.run import run
+    from gazeveil.evaluation.api import DEFAULT_ATTACKS
+    from gazeveil.evaluation.existing_release import study_of_copy
+    from gazeveil.evaluation.run import run
 
-    cohorts = read_cohort(raw, format_name, settings, screen), read_cohort(protected, copy_format, None, None)
-    study = study_of_copy(*cohorts, tuple(attacks or DEFAULT_ATTACKS), repetitions=repetitions, train=train, split=split, seed=seed)
+    cohorts = (
+        read_cohort(raw, format_name, settings, screen),
+        read_cohort(protected, copy_format, None, None),
+    )
+    if kind != "identify":
+        if attacks:
+            raise ParameterError(
+                "--attack names attackers of the kind identify. Leave it out, or leave --kind out.",
+                name="attack",
+                got=attacks,
+            )
+        _infer(kind, *cohorts, seed, json_file)
+        return
+    study = study_of_copy(
+        *cohorts,
+        tuple(attacks or DEFAULT_ATTACKS),
+        repetitions=repetitions,
+        train=train,
+        split=split,
+        seed=seed,
+    )
     with bar("Attacking") as progress:
         results = run(study, None, workers, progress)
     rates = results.frame.filter(metric="identification_rate")
     if rates.filter(mechanism="copy").height == 0:
-        raise DataError(f"Nobody could attack the copy. {next((f['sentence'] for f in results.failures), '')}".rstrip())
-    table = rate_table(f"{protected.name}: people recognised, mean of {repetitions} splits", "attacker", "learns from, is asked about")
-    for row in sorted(rates.iter_rows(named=True), key=lambda r: (list(_WORDS).index(r["scenario"]), -r["value"], r["attack"])):
+        raise DataError(
+            f"Nobody could attack the copy. {next((f['sentence'] for f in results.failures), '')}".rstrip()
+        )
+    table = rate_table(
+        f"{protected.name}: people recognised, mean of {repetitions} splits",
+        "attacker",
+        "learns from, is asked about",
+    )
+    for row in sorted(
+        rates.iter_rows(named=True),
+        key=lambda r: (list(_WORDS).index(r["scenario"]), -r["value"], r["attack"]),
+    ):
         table.add_row(row["attack"], _WORDS[row["scenario"]], *rate_words(row))
     console().print(table)
     words = Console(highlight=False, soft_wrap=True)
     if "release/release" in rates["scenario"].to_list():
         words.print(
-            "The copy against itself is one release split afterwards: what its noise has in common in both parts can identify people too. With the mechanism"
-            " at hand, `gazeveil evaluate` compares two independent releases.",
+            "The copy against itself is one release split afterwards: what its noise has in common"
+            " in both parts can identify people too. With the mechanism at hand, `gazeveil"
+            " evaluate` compares two independent releases.",
             markup=False,
         )
     for sentence in dict.fromkeys(f["sentence"] for f in results.failures):
         words.print(f"Not computed: {sentence}", markup=False)
     write_json(json_file, figures(results))
+
+
+def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path | None) -> None:
+    """Run an inference attack and print what it found."""
+    from gazeveil.attacks.infer.kinds import KINDS
+    from gazeveil.features.recording_set import RecordingSet
+    from gazeveil.registry import build, parse
+
+    name, parameters = parse(text, "attack")
+    checks.one_of("attack", "kind", name, ("identify", *KINDS))
+    attack = build("attack", KINDS[name], parameters)
+    with console().status(f"Attacking: {attack.summary}"):
+        found = attack.run(
+            RecordingSet(raw, people=raw.people),
+            RecordingSet(protected, people=protected.people),
+            seed,
+        )
+    table = Table("metric", "value", "95 % interval", "chance", "n", "how", title=attack.summary)
+    for result in found.results:
+        table.add_row(
+            result.metric,
+            f"{result.value:.3f}",
+            f"{result.low:.3f} to {result.high:.3f}",
+            "" if result.chance is None or math.isnan(result.chance) else f"{result.chance:.3f}",
+            str(result.n),
+            result.protocol,
+        )
+    console().print(table)
+    write_json(json_file, found.to_dict())

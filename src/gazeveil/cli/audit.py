@@ -20,11 +20,25 @@ Example: `gazeveil audit lpa:epsilon=1 exponential-dp:epsilon=1,reading=publishe
 
 
 def command(
-    mechanisms: Annotated[list[str], typer.Argument(help="Mechanisms as name:parameter=value,..., or the word planted.", show_default=False)],
+    mechanisms: Annotated[
+        list[str],
+        typer.Argument(
+            help="Mechanisms as name:parameter=value,..., or the word planted.", show_default=False
+        ),
+    ],
     trials: Annotated[int, typer.Option(help="Releases per input.")] = 100_000,
     confidence: Annotated[float, typer.Option(help="Confidence of the statistical bound.")] = 0.999,
-    unit: Annotated[str | None, typer.Option(help="Audit at another unit than the claim's, e.g. user.", show_default=False)] = None,
-    front_door: Annotated[bool, typer.Option("--front-door/--no-front-door", help="Attack whole releases and their printed promises too.")] = True,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Audit at another unit than the claim's, e.g. user.", show_default=False),
+    ] = None,
+    front_door: Annotated[
+        bool,
+        typer.Option(
+            "--front-door/--no-front-door",
+            help="Attack whole releases and their printed promises too.",
+        ),
+    ] = True,
     json_file: JsonOption = None,
 ) -> None:
     """Audit mechanisms."""
@@ -34,16 +48,25 @@ def command(
         if name == "planted":
             for planted in track(PLANTED, len(PLANTED), "Planted mechanisms"):
                 verdict = judge(planted.name, planted.game(), trials, confidence)
-                console.print(f"{'caught' if verdict.refuted else 'MISSED'}: {verdict}", highlight=False, markup=False)
-                verdicts.append(verdict.figures())
+                console.print(
+                    f"{'caught' if verdict.refuted else 'MISSED'}: {verdict}",
+                    highlight=False,
+                    markup=False,
+                )
+                verdicts.append(verdict.to_dict())
         else:
             found = audit(name, trials, confidence, unit, front_door=front_door)
             lost = sum(door.refuted for door in found.front_door)
-            told = f" Of {len(found.front_door)} attacks on releases and their printed promise {lost} succeeded:" if found.front_door else ""
+            told = (
+                f" Of {len(found.front_door)} attacks on releases and their printed promise {lost}"
+                " succeeded:"
+                if found.front_door
+                else ""
+            )
             console.print(f"{replace(found, front_door=())}{told}", highlight=False, markup=False)
             for door in found.front_door:
                 console.print(f"  {_line(door)}", highlight=False, markup=False)
-            verdicts.append(found.figures())
+            verdicts.append(found.to_dict())
     write_json(json_file, verdicts)
 
 
@@ -52,4 +75,7 @@ def _line(door: Audit) -> str:
     verdict = "REFUTED" if door.refuted else "held"
     if door.epsilon_claimed is None or door.epsilon_lower is None:
         return f"{verdict}: {door.detail}"
-    return f"{verdict}: a {door.unit} may lose {door.epsilon_claimed:.4g} and loses at least {door.epsilon_lower:.4g}. {door.detail}"
+    return (
+        f"{verdict}: a {door.unit} may lose {door.epsilon_claimed:.4g} and loses at least"
+        f" {door.epsilon_lower:.4g}. {door.detail}"
+    )

@@ -12,15 +12,15 @@ import typer
 
 from gazeveil.cli.arguments import JsonOption, console, counted, track, write_json
 from gazeveil.cli.public_parameters import read_parameters
-from gazeveil.cli.report import ParametersOption
+from gazeveil.cli.randomize import ParametersOption
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import free, write
-from gazeveil.privacy.noise.rng import source
-from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
+from gazeveil.privacy.randomness.rng import source
+from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import synthetic
-from gazeveil.privacy.synthesis.dpgazesynth.messages import Buffer
-from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model
+from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
+from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model
 
 NAME = "curate"
 HELP = """Add up the messages of devices, learn from the sums, and draw synthetic recordings.
@@ -33,10 +33,27 @@ kind is taken) is refused, counted and left out."""
 
 
 def command(
-    paths: Annotated[list[Path], typer.Argument(metavar="MESSAGES...", help="Files of messages, or folders of them.", show_default=False)],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MESSAGES...", help="Files of messages, or folders of them.", show_default=False
+        ),
+    ],
     parameters: ParametersOption,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write; must not exist or be empty.", show_default=False)],
-    seed: Annotated[int | None, typer.Option("--seed", help="Draw the same recordings each time.", show_default=False)] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Folder to write; must not exist or be empty.",
+            show_default=False,
+        ),
+    ],
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="Draw the same recordings each time.", show_default=False),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Curate messages."""
@@ -45,26 +62,44 @@ def command(
     free(out)
     curator = Curator(chosen.scheme(), str(chosen), public.space)
     with ExitStack() as stack:
-        taken = curator.add(*(_mapped(stack, file) for file in track(_files(paths), len(paths), "Reading")))
+        taken = curator.add(
+            *(_mapped(stack, file) for file in track(_files(paths), len(paths), "Reading"))
+        )
         say = console()
         for why, count in sorted(curator.refused.items()):
             say.print(f"Refused {counted(count, 'message')}: {why}.", soft_wrap=True)
         if not taken:
-            raise DataError("No message could be taken. Check that they are messages of `gazeveil report` made with these parameters.")
+            raise DataError(
+                "No message could be taken. Check that they are messages of `gazeveil randomize` made"
+                " with these parameters."
+            )
         model = curator.learn()
     out.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(out / "counts.npz", **_counts(curator))  # type: ignore[arg-type]
     np.savez_compressed(out / "model.npz", **_learned(model))  # type: ignore[arg-type]
     key, reports = source(seed, "curate").take(2).tobytes(), curator.in_order()
-    drawn = Cohort([synthetic(curator.scheme, model, r, chosen.moves, key) for r in track(reports, len(reports), "Drawing")])
+    drawn = Cohort(
+        [
+            synthetic(curator.scheme, model, r, chosen.moves, key)
+            for r in track(reports, len(reports), "Drawing")
+        ]
+    )
     write(drawn, out / "recordings")
-    promise = chosen.promise((r.head.person, curator.scheme.plan(r.head.space, r.head.rate_hz), r.head.samples) for r in reports)
+    promise = chosen.promise(
+        (r.head.person, curator.scheme.plan(r.head.space, r.head.rate_hz), r.head.samples)
+        for r in reports
+    )
     say.print(
-        f"{counted(taken, 'message')} about {counted(curator.windows, 'window')} of {counted(len(drawn.people), 'person')}; "
-        f"{sum(curator.refused.values())} refused.",
+        f"{counted(taken, 'message')} about {counted(curator.windows, 'window')} of"
+        f" {counted(len(drawn.people), 'person')}; {sum(curator.refused.values())} refused.",
         soft_wrap=True,
     )
-    say.print("Learned from them: " + ", ".join(f"{n} {100 * v:.0f} %" for n, v in model.learned.items()) + ".", soft_wrap=True)
+    say.print(
+        "Learned from them: "
+        + ", ".join(f"{n} {100 * v:.0f} %" for n, v in model.learned.items())
+        + ".",
+        soft_wrap=True,
+    )
     say.print(f"Counts, model and recordings written to {out}.", soft_wrap=True)
     say.print(f"If every device reported with noise of its own: {promise}", soft_wrap=True)
     figures = {
@@ -74,7 +109,7 @@ def command(
         "people": len(drawn.people),
         "learned": dict(model.learned),
         "parameters": str(chosen),
-        "guarantee": promise.figures(),
+        "guarantee": promise.to_dict(),
     }
     write_json(json_file, figures)
 
@@ -84,10 +119,16 @@ def _files(paths: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise DataError(f"{path} does not exist. Give files that `gazeveil report` wrote, or folders of them.")
+            raise DataError(
+                f"{path} does not exist. Give files that `gazeveil randomize` wrote, or folders of"
+                " them."
+            )
         found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     if not found:
-        raise DataError("There are no files in these folders. Give files that `gazeveil report` wrote, or folders of them.")
+        raise DataError(
+            "There are no files in these folders. Give files that `gazeveil randomize` wrote, or"
+            " folders of them."
+        )
     return list(dict.fromkeys(found))
 
 
@@ -100,11 +141,24 @@ def _mapped(stack: ExitStack, path: Path) -> Buffer:
 def _counts(curator: Curator) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
     """Sums by question: ones per category, and how many answers."""
     supports = {f"{name}/supports": tally.supports for name, tally in sorted(curator.sums.items())}
-    return {**supports, **{f"{name}/reports": np.array([tally.reports]) for name, tally in sorted(curator.sums.items())}}
+    return {
+        **supports,
+        **{
+            f"{name}/reports": np.array([tally.reports])
+            for name, tally in sorted(curator.sums.items())
+        },
+    }
 
 
 def _learned(model: Model) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
     chain = model.transitions
-    parts = {"transitions": chain.rows, "uniform": chain.uniform, "counts": model.counts, "lengths": model.lengths}
-    parts |= {f"density/{stimulus or 'all stimuli'}": d for (_, stimulus), d in model.densities.items()}
+    parts = {
+        "transitions": chain.rows,
+        "uniform": chain.uniform,
+        "counts": model.counts,
+        "lengths": model.lengths,
+    }
+    parts |= {
+        f"density/{stimulus or 'all stimuli'}": d for (_, stimulus), d in model.densities.items()
+    }
     return parts if chain.turns is None else {**parts, "turns": chain.turns}

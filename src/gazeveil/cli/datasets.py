@@ -20,24 +20,34 @@ Example: `gazeveil datasets gazecom downloads/gazecom`"""
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="A dataset's name, or a path; all datasets if not given.", show_default=False)] = None,
-    path: Annotated[Path | None, typer.Argument(help="A folder to check against the layout.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A dataset's name, or a path; all datasets if not given.", show_default=False
+        ),
+    ] = None,
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="A folder to check against the layout.", show_default=False),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """List datasets, or check a folder."""
     out = console()
-    if path is None and name is not None and name not in registry.MODULES and Path(name).exists():
+    if path is None and name is not None and name not in registry.names() and Path(name).exists():
         path, name = Path(name), None
     if path is not None:
         report = listing.check(path, name)
         out.print(str(report), soft_wrap=True)
-        write_json(json_file, report.figures())
+        write_json(json_file, report.to_dict())
         if not report.ok:
             raise typer.Exit(2)
         return
     entries = listing.describe() if name is None else [listing.entry(name)]
     if name is None:
-        table = Table(title="Public datasets (gazeveil datasets NAME tells more)", title_justify="left")
+        table = Table(
+            title="Public datasets (gazeveil datasets NAME tells more)", title_justify="left"
+        )
         for column in ("format", "dataset", "licence", "layout"):
             table.add_column(column, overflow="fold")
         for one in entries:
@@ -46,4 +56,4 @@ def command(
     else:
         for one in entries:
             out.print(one.text(), soft_wrap=True)
-    write_json(json_file, [one.figures() for one in entries])
+    write_json(json_file, [one.to_dict() for one in entries])

@@ -1,4 +1,6 @@
-"""`gazeveil demo`: the whole road on the embedded default: simulate, inspect, protect, attack, measure what is left, and write the report."""
+"""`gazeveil demo`: the whole road on the embedded default: simulate, inspect, protect, attack,
+measure what is left, and write the report.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ import typer
 from rich.console import Console
 
 from gazeveil.cli import inspect
-from gazeveil.cli.arguments import track
-from gazeveil.cli.evaluate import WorkersOption, bar
+from gazeveil.cli.arguments import WorkersOption, track
 from gazeveil.cli.figures import draw_overview, draw_protected
+from gazeveil.cli.printing import bar
 from gazeveil.errors import DataError
-from gazeveil.features.material import Preparation
+from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
 from gazeveil.io.parquet import INDEX, write
@@ -26,7 +28,7 @@ from gazeveil.privacy.audit.run import audit
 from gazeveil.privacy.registry import mechanism
 
 if TYPE_CHECKING:
-    from gazeveil.evaluate.results import Results
+    from gazeveil.evaluation.results import Results
 
 NAME = "demo"
 HELP = """Simulate people, protect their recordings in several ways, attack every release, measure what is left of it, and write a report: without any data
@@ -40,7 +42,8 @@ _STIMULI = 6
 # Windows short enough for recordings of a demonstration.
 _WINDOW_S, _STEP_S = 10.0, 1.0
 
-#: One mechanism of each kind that attackers can look at: streams, then tables (of k-same both readings), then synthetic recordings.
+#: One mechanism of each kind that attackers can look at: streams, then tables (of k-same both
+#: readings), then synthetic recordings.
 _MECHANISMS = (
     "gaussian:sigma_deg=3",
     "temporal:K=3",
@@ -52,7 +55,13 @@ _MECHANISMS = (
     "k-same-synth:k=4,match=crowd",
     "dpgazesynth-one-report:epsilon=3",
 )
-_ATTACKS = ("rbfn", "linkage", "linkage:features=wide", "linkage:knowledge=white-box", "linkage:front=lowpass")
+_ATTACKS = (
+    "rbfn",
+    "linkage",
+    "linkage:features=wide",
+    "linkage:knowledge=white-box",
+    "linkage:front=lowpass",
+)
 _UTILITIES = ("document:split=people", "saliency", "events")
 _SCENARIOS = ("raw/private", "private/private")
 
@@ -64,20 +73,49 @@ _AUDITS = ("lpa:epsilon=1", "exponential-dp:epsilon=1,reading=published")
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the recordings, the pictures and the report.")] = Path("demo"),
-    people: Annotated[int, typer.Option("--people", min=4, help="How many people to simulate.")] = 24,
-    seconds: Annotated[float, typer.Option("--seconds", min=5, help="Length of each recording.")] = 20.0,
-    repetitions: Annotated[int, typer.Option("--repetitions", "-r", min=1, help="Draws of what attackers learn from, and of the noise.")] = 2,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for the recordings, the pictures and the report.")
+    ] = Path("demo"),
+    people: Annotated[
+        int, typer.Option("--people", min=4, help="How many people to simulate.")
+    ] = 24,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=5, help="Length of each recording.")
+    ] = 20.0,
+    repetitions: Annotated[
+        int,
+        typer.Option(
+            "--repetitions",
+            "-r",
+            min=1,
+            help="Draws of what attackers learn from, and of the noise.",
+        ),
+    ] = 2,
     workers: WorkersOption = None,
-    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser at the end.")] = False,
+    show: Annotated[
+        bool, typer.Option("--open", help="Open the report in a browser at the end.")
+    ] = False,
 ) -> None:
     """Run the demonstration."""
     console = Console(highlight=False, soft_wrap=True)
-    headset = _cohort(console, out, "headset", simulate(12, 4, seconds, 120.0, task="free-viewing", seed=_SEED))
-    readers = _cohort(console, out, "reading", simulate(people, _STIMULI, seconds, 250.0, task="reading", seed=_SEED))
+    headset = _cohort(
+        console, out, "headset", simulate(12, 4, seconds, 120.0, task="free-viewing", seed=_SEED)
+    )
+    readers = _cohort(
+        console,
+        out,
+        "reading",
+        simulate(people, _STIMULI, seconds, 250.0, task="reading", seed=_SEED),
+    )
     console.rule("protected, sample by sample")
-    releases = {text: mechanism(text).release(headset[0]) for text in (_MECHANISMS[0], _MECHANISMS[3])}
-    draw_protected(headset[0], [(text, release.data) for text, release in releases.items()], out / "protected.png")
+    releases = {
+        text: mechanism(text).release(headset[0]) for text in (_MECHANISMS[0], _MECHANISMS[3])
+    }
+    draw_protected(
+        headset[0],
+        [(text, release.data) for text, release in releases.items()],
+        out / "protected.png",
+    )
     for release in releases.values():
         console.print(f"{release.guarantee}\n", markup=False)
     console.print(f"Picture: {out / 'protected.png'}", markup=False)
@@ -87,7 +125,7 @@ def command(
     console.rule("releases, attacked and used")
     results = _study(out, people, seconds, repetitions, workers)
     report = _with_maps_and_people(results, readers).report(out)
-    from gazeveil.evaluate.report import headline
+    from gazeveil.evaluation.report import headline
 
     for sentence in headline(results):
         console.print(f"- {sentence}", markup=False)
@@ -95,18 +133,25 @@ def command(
         console.print(f"Not computed: {failure['cell']}: {failure['sentence']}", markup=False)
     console.rule()
     console.print(f"Report: {report}", markup=False)
-    console.print("Next: gazeveil evaluate YOUR_RECORDINGS --out study --mechanism gaussian:sigma_deg=10", markup=False)
+    console.print(
+        "Next: gazeveil evaluate YOUR_RECORDINGS --out study --mechanism gaussian:sigma_deg=10",
+        markup=False,
+    )
     if show:
         import webbrowser
 
         webbrowser.open(report.resolve().as_uri())
 
 
-def _study(out: Path, people: int, seconds: float, repetitions: int, workers: int | None) -> Results:
-    """Every mechanism against every attacker, on the recordings just written; finished cells of an earlier demo are kept."""
-    from gazeveil.evaluate.run import run
-    from gazeveil.evaluate.sources import Files
-    from gazeveil.evaluate.study import Study
+def _study(
+    out: Path, people: int, seconds: float, repetitions: int, workers: int | None
+) -> Results:
+    """Every mechanism against every attacker, on the recordings just written; finished cells of an
+    earlier demo are kept.
+    """
+    from gazeveil.evaluation.run import run
+    from gazeveil.evaluation.sources import Files
+    from gazeveil.evaluation.study import Study
 
     study = Study(
         Files(str(out / "reading")),
@@ -117,7 +162,7 @@ def _study(out: Path, people: int, seconds: float, repetitions: int, workers: in
         repetitions=repetitions,
         seed=_SEED,
         name="demo",
-        preparation=Preparation(window_s=min(_WINDOW_S, seconds / 2), step_s=_STEP_S),
+        preparation=FeaturePipeline(window_s=min(_WINDOW_S, seconds / 2), step_s=_STEP_S),
     )
     with bar("Attacking and measuring") as progress:
         results = run(study, out / "study", workers, progress)
@@ -126,27 +171,49 @@ def _study(out: Path, people: int, seconds: float, repetitions: int, workers: in
 
 
 def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
-    """The results with two releases nobody can be identified in by an attacker of recordings: a heat map, and the table of people."""
+    """The results with two releases nobody can be identified in by an attacker of recordings: a
+    heat map, and the table of people.
+    """
     promised = []
     stimulus = str(results.examples.get("title", "")).rpartition(", ")[2] or cohort.stimuli[0]
     maps, table = mechanism(_MAP), mechanism(_PEOPLE)
     drawn, groups = maps.release(cohort), table.release(cohort.people)
     for text, guarantee in ((str(maps), drawn.guarantee), (str(table), groups.guarantee)):
-        promised.append({"mechanism": text, "sentence": str(guarantee), "status": guarantee.status, "definition": guarantee.definition, "unit": guarantee.unit})
+        promised.append(
+            {
+                "mechanism": text,
+                "sentence": str(guarantee),
+                "status": guarantee.status,
+                "definition": guarantee.definition,
+                "unit": guarantee.unit,
+            }
+        )
     examples = dict(results.examples)
     known = examples.get("maps")
     if isinstance(known, Mapping) and stimulus in drawn.data:
         examples["maps"] = {**known, str(maps): drawn.data[stimulus].cells}
     rows = [
-        [name, *(str(cohort.people[name].get(a, "")) for a in ("age", "gender")), *(str(groups.data[name].get(a, "")) for a in ("age", "gender"))]
+        [
+            name,
+            *(str(cohort.people[name].get(a, "")) for a in ("age", "gender")),
+            *(str(groups.data[name].get(a, "")) for a in ("age", "gender")),
+        ]
         for name in groups.data
     ]
     told = {
-        "caption": f"People as they are and as {_PEOPLE} releases them: at least 4 share every released line.",
+        "caption": (
+            f"People as they are and as {_PEOPLE} releases them: at least 4 share every released"
+            " line."
+        ),
         "columns": ["person", "age", "gender", "released age", "released gender"],
         "rows": rows,
     }
-    return replace(results, guarantees=(*results.guarantees, *promised), examples=examples, study={**results.study, "tables": [told]})
+    return replace(
+        results,
+        guarantees=(*results.guarantees, *promised),
+        examples=examples,
+        study={**results.study, "tables": [told]},
+    )
 
 
 def _cohort(console: Console, out: Path, name: str, cohort: Cohort) -> Cohort:
@@ -166,5 +233,7 @@ def _clear(folder: Path) -> None:
     if not folder.exists():
         return
     if not (folder / INDEX).is_file():
-        raise DataError(f"{folder} exists and was not written by the demo. Choose another folder with --out.")
+        raise DataError(
+            f"{folder} exists and was not written by the demo. Choose another folder with --out."
+        )
     shutil.rmtree(folder)

@@ -10,7 +10,18 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, console, options, read_cohort, track, write_json
+from gazeveil.cli.arguments import (
+    FormatOption,
+    JsonOption,
+    PathArgument,
+    ScreenOption,
+    SetOption,
+    console,
+    options,
+    read_cohort,
+    track,
+    write_json,
+)
 from gazeveil.errors import ParameterError
 from gazeveil.events import agreement, detect
 from gazeveil.gaze.events import KINDS, Events
@@ -20,7 +31,7 @@ from gazeveil.io.events_file import write_events
 NAME = "events"
 HELP = """Detect fixations, saccades, pursuits, blinks and the rest.
 
-Example: `gazeveil events recordings/ --method ivt --parameter setting=s003 --out events.parquet`"""
+Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out events.parquet`"""
 
 
 def command(
@@ -28,19 +39,49 @@ def command(
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="auto, ivt, idt, dorr, is5t or online.")] = "auto",
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="auto, ivt, idt, dorr, is5t or online.")
+    ] = "auto",
     parameters: Annotated[
-        list[str] | None, typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter of the method.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            "--parameter",
+            "-p",
+            metavar="NAME=VALUE",
+            help="A parameter of the method.",
+            show_default=False,
+        ),
     ] = None,
-    against: Annotated[str | None, typer.Option("--against", metavar="LABELLER", help="Score against labels in the recordings.", show_default=False)] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the events, .parquet or .csv.", show_default=False)] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="LABELLER",
+            help="Score against labels in the recordings.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the events, .parquet or .csv.",
+            show_default=False,
+        ),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Detect events."""
     cohort = read_cohort(path, format_name, settings, screen)
     given = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
-    durations: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {k: [] for k in KINDS}
-    words: list[tuple[np.ndarray[tuple[int], np.dtype[np.str_]], np.ndarray[tuple[int], np.dtype[np.str_]]]] = []
+    durations: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {
+        k: [] for k in KINDS
+    }
+    words: list[
+        tuple[np.ndarray[tuple[int], np.dtype[np.str_]], np.ndarray[tuple[int], np.dtype[np.str_]]]
+    ] = []
 
     def each() -> Iterator[tuple[tuple[str, str, str, str], Events]]:
         for recording in track(cohort, len(cohort), "Detecting"):
@@ -56,10 +97,17 @@ def command(
     else:
         for _ in each():
             continue
-    figures = {kind: _figures(np.concatenate(d) if d else np.empty(0)) for kind, d in durations.items()}
+    figures = {
+        kind: _figures(np.concatenate(d) if d else np.empty(0)) for kind, d in durations.items()
+    }
     screen_out = console()
     screen_out.print(_table(figures, f"Events of {len(cohort)} recordings by {method}"))
-    result: dict[str, object] = {"method": method, "parameters": given, "recordings": len(cohort), "events": figures}
+    result: dict[str, object] = {
+        "method": method,
+        "parameters": given,
+        "recordings": len(cohort),
+        "events": figures,
+    }
     if against is not None:
         truth, found = (np.concatenate([pair[i] for pair in words]) for i in (0, 1))
         score = agreement.agreement(truth, found)
@@ -73,15 +121,34 @@ def command(
 def _labels(recording: Recording, name: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
     if name not in recording.labels:
         known = ", ".join(recording.labels) or "none"
-        raise ParameterError(f"The '--against' option must name labels of the recordings ({known}). Got '{name}' instead.", name="--against", got=name)
+        raise ParameterError(
+            f"The '--against' option must name labels of the recordings ({known}). Got '{name}'"
+            " instead.",
+            name="--against",
+            got=name,
+        )
     return recording.labels[name]
 
 
-def _figures(durations_s: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float | int | None]:
+def _figures(
+    durations_s: np.ndarray[tuple[int], np.dtype[np.float64]],
+) -> dict[str, float | int | None]:
     if len(durations_s) == 0:
-        return {"count": 0, "total_s": 0.0, "median_ms": None, "quarter_ms": None, "three_quarters_ms": None}
+        return {
+            "count": 0,
+            "total_s": 0.0,
+            "median_ms": None,
+            "quarter_ms": None,
+            "three_quarters_ms": None,
+        }
     low, mid, high = (float(1000 * q) for q in np.quantile(durations_s, (0.25, 0.5, 0.75)))
-    return {"count": len(durations_s), "total_s": float(durations_s.sum()), "median_ms": mid, "quarter_ms": low, "three_quarters_ms": high}
+    return {
+        "count": len(durations_s),
+        "total_s": float(durations_s.sum()),
+        "median_ms": mid,
+        "quarter_ms": low,
+        "three_quarters_ms": high,
+    }
 
 
 def _table(figures: dict[str, dict[str, float | int | None]], title: str) -> Table:
@@ -91,5 +158,12 @@ def _table(figures: dict[str, dict[str, float | int | None]], title: str) -> Tab
         table.add_column(name, justify="right")
     for kind, f in figures.items():
         if f["count"]:
-            table.add_row(kind, f"{f['count']:,}", f"{f['total_s']:.1f}", f"{f['quarter_ms']:.0f}", f"{f['median_ms']:.0f}", f"{f['three_quarters_ms']:.0f}")
+            table.add_row(
+                kind,
+                f"{f['count']:,}",
+                f"{f['total_s']:.1f}",
+                f"{f['quarter_ms']:.0f}",
+                f"{f['median_ms']:.0f}",
+                f"{f['three_quarters_ms']:.0f}",
+            )
     return table

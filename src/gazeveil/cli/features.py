@@ -10,7 +10,18 @@ import typer
 from rich.table import Table
 
 from gazeveil import checks
-from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, console, options, read_cohort, track, write_json
+from gazeveil.cli.arguments import (
+    FormatOption,
+    JsonOption,
+    PathArgument,
+    ScreenOption,
+    SetOption,
+    console,
+    options,
+    read_cohort,
+    track,
+    write_json,
+)
 from gazeveil.errors import DataError
 from gazeveil.features import FeatureTable, event_features, window_features
 from gazeveil.gaze.cohort import Cohort
@@ -29,34 +40,84 @@ def command(
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
-    kind: Annotated[str, typer.Option("--kind", "-k", help="fixation, saccade, all (one vector for both) or window.")] = "fixation",
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind", "-k", help="fixation, saccade, all (one vector for both) or window."
+        ),
+    ] = "fixation",
     parameters: Annotated[
-        list[str] | None, typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="E.g. subset=reading, window_s=10.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            "--parameter",
+            "-p",
+            metavar="NAME=VALUE",
+            help="E.g. subset=reading, window_s=10.",
+            show_default=False,
+        ),
     ] = None,
     protect: Annotated[
         str | None,
-        typer.Option("--mechanism", metavar="NAME:PARAMETER=VALUE,...", help="Release a protected table instead, e.g. lpa:epsilon=1.", show_default=False),
+        typer.Option(
+            "--mechanism",
+            metavar="NAME:PARAMETER=VALUE,...",
+            help="Release a protected table instead, e.g. lpa:epsilon=1.",
+            show_default=False,
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="For tests: repeatable noise that protects nobody.", show_default=False)] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the table, .parquet or .csv.", show_default=False)] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="For tests: repeatable noise that protects nobody.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the table, .parquet or .csv.",
+            show_default=False,
+        ),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compute features."""
     kind = checks.one_of("features", "--kind", kind, ("fixation", "saccade", "all", "window"))
     cohort = read_cohort(path, format_name, settings, screen)
-    given = options(parameters, taken={"cohort": "the argument PATH", "kind": "--kind", "events": "--parameter method=NAME"})
-    parts = [_features(cohort[i : i + 1], kind, given) for i in track(range(len(cohort)), len(cohort), "Computing features")]
+    given = options(
+        parameters,
+        taken={
+            "cohort": "the argument PATH",
+            "kind": "--kind",
+            "events": "--parameter method=NAME",
+        },
+    )
+    parts = [
+        _features(cohort[i : i + 1], kind, given)
+        for i in track(range(len(cohort)), len(cohort), "Computing features")
+    ]
     table = FeatureTable.concat(parts)
     screen_out = console()
     if len(table) == 0:
-        raise DataError(f"No recording gives a row: {_why(table)}. For windows, choose a smaller window_s with --parameter window_s=5.")
+        raise DataError(
+            f"No recording gives a row: {_why(table)}. For windows, choose a smaller window_s with"
+            " --parameter window_s=5."
+        )
     promise: dict[str, object] = {}
     if protect is not None:
         release = _table_mechanism(protect).release(table, seed)
         table = release.data
-        promise = {"guarantee": release.guarantee.figures(), "provenance": release.provenance.figures()}
+        promise = {
+            "guarantee": release.guarantee.to_dict(),
+            "provenance": release.provenance.to_dict(),
+        }
         screen_out.print(str(release.guarantee))
-    screen_out.print(_table(table, f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings"))
+    screen_out.print(
+        _table(
+            table,
+            f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings",
+        )
+    )
     if out is not None:
         write_table(table, out)
         screen_out.print(f"Features: {out}", soft_wrap=True)
@@ -72,7 +133,10 @@ def _table_mechanism(text: str) -> Mechanism[FeatureTable]:
 
 
 def _why(table: FeatureTable) -> str:
-    return "; ".join(f"{reason} ({n})" for reason, n in table.counts.items() if n) or "there are no events"
+    return (
+        "; ".join(f"{reason} ({n})" for reason, n in table.counts.items() if n)
+        or "there are no events"
+    )
 
 
 def _features(cohort: Cohort, kind: str, given: dict[str, object]) -> FeatureTable:
@@ -86,9 +150,23 @@ def _figures(table: FeatureTable) -> dict[str, dict[str, float | None]]:
     for i, name in enumerate(table.columns):
         column = table.values[:, i]
         column = column[np.isfinite(column)]
-        low, mid, high = (float(q) for q in np.quantile(column, (0.25, 0.5, 0.75))) if len(column) else (None, None, None)
-        bounds = (None, None) if table.bounds is None else (float(table.bounds[i, 0]), float(table.bounds[i, 1]))
-        result[name] = {"quarter": low, "median": mid, "three_quarters": high, "bound_low": bounds[0], "bound_high": bounds[1]}
+        low, mid, high = (
+            (float(q) for q in np.quantile(column, (0.25, 0.5, 0.75)))
+            if len(column)
+            else (None, None, None)
+        )
+        bounds = (
+            (None, None)
+            if table.bounds is None
+            else (float(table.bounds[i, 0]), float(table.bounds[i, 1]))
+        )
+        result[name] = {
+            "quarter": low,
+            "median": mid,
+            "three_quarters": high,
+            "bound_low": bounds[0],
+            "bound_high": bounds[1],
+        }
     return result
 
 
@@ -98,6 +176,12 @@ def _table(table: FeatureTable, title: str) -> Table:
     for name in ("25 %", "median", "75 %", "public bounds"):
         shown.add_column(name, justify="right")
     for name, f in _figures(table).items():
-        cells = ["-" if f[k] is None else f"{f[k]:.4g}" for k in ("quarter", "median", "three_quarters")]
-        shown.add_row(name, *cells, "-" if f["bound_low"] is None else f"{f['bound_low']:g} .. {f['bound_high']:g}")
+        cells = [
+            "-" if f[k] is None else f"{f[k]:.4g}" for k in ("quarter", "median", "three_quarters")
+        ]
+        shown.add_row(
+            name,
+            *cells,
+            "-" if f["bound_low"] is None else f"{f['bound_low']:g} .. {f['bound_high']:g}",
+        )
     return shown

@@ -35,7 +35,8 @@ _MAIN_SEQUENCE_RECORDINGS = 40
 
 
 def draw_overview(cohort: Cohort, summary: CohortSummary, path: Path) -> None:
-    """One picture of a cohort: a trace with its events, the main sequence, a heat map, and data loss.
+    """One picture of a cohort: a trace with its events, the main sequence, a heat map, and data
+    loss.
 
     Parameters
     ----------
@@ -47,7 +48,11 @@ def draw_overview(cohort: Cohort, summary: CohortSummary, path: Path) -> None:
         PNG, PDF or SVG.
     """
     if path.suffix.lower() not in {".png", ".pdf", ".svg"}:
-        raise ParameterError(f"The '--plot' option must name a PNG, PDF or SVG file. Got '{path}' instead.", name="--plot", got=str(path))
+        raise ParameterError(
+            f"The '--plot' option must name a PNG, PDF or SVG file. Got '{path}' instead.",
+            name="--plot",
+            got=str(path),
+        )
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -84,12 +89,17 @@ def draw_protected(raw: Recording, protected: list[tuple[str, Recording]], path:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, len(protected), figsize=(6.5 * len(protected), 6.5), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(
+        2, len(protected), figsize=(6.5 * len(protected), 6.5), layout="constrained", squeeze=False
+    )
     for column, (name, released) in enumerate(protected):
         for recording, colour, label in ((released, "#D55E00", "released"), (raw, "black", "raw")):
             shown = recording.t_ns - recording.t_ns[0] <= _SHOWN_S * 1e9
             t = (recording.t_ns[shown] - recording.t_ns[0]) / 1e9
-            x, y = (np.where(recording.valid[shown], v[shown], np.nan) for v in (recording.x_deg, recording.y_deg))
+            x, y = (
+                np.where(recording.valid[shown], v[shown], np.nan)
+                for v in (recording.x_deg, recording.y_deg)
+            )
             x = unwrap_x(x) if isinstance(recording.space, Sphere) else x
             axes[0, column].plot(t, x, color=colour, lw=0.8, label=label)
             axes[1, column].plot(x, y, color=colour, lw=0.6)
@@ -111,9 +121,16 @@ def _typical(summary: CohortSummary) -> int | None:
 
 
 def draw_trace(axes: Axes, recording: Recording) -> None:
-    """The first ten seconds after the first valid sample: x and y against time, a stripe of events below."""
+    """The first ten seconds after the first valid sample: x and y against time, a stripe of events
+    below.
+    """
     begin = int(np.flatnonzero(recording.valid)[0])
-    stop = begin + int(np.searchsorted(np.maximum.accumulate(recording.t_ns[begin:]), recording.t_ns[begin] + int(_SHOWN_S * 1e9)))
+    stop = begin + int(
+        np.searchsorted(
+            np.maximum.accumulate(recording.t_ns[begin:]),
+            recording.t_ns[begin] + int(_SHOWN_S * 1e9),
+        )
+    )
     piece = recording.slice(begin, max(stop, begin + 2))
     t = (piece.t_ns - piece.t_ns[0]) / 1e9
     x, y = (np.where(piece.valid, v, np.nan) for v in (piece.x_deg, piece.y_deg))
@@ -133,13 +150,22 @@ def draw_trace(axes: Axes, recording: Recording) -> None:
             continue
         # An event lasts until the sample after its last one.
         more = 1 / piece.rate_hz if piece.rate_hz > 0 else 1e-3
-        spans = [((a - piece.t_ns[0]) / 1e9, (b - a) / 1e9 + more) for a, b in zip(some.onset_ns, some.offset_ns, strict=True)]
+        spans = [
+            ((a - piece.t_ns[0]) / 1e9, (b - a) / 1e9 + more)
+            for a, b in zip(some.onset_ns, some.offset_ns, strict=True)
+        ]
         axes.broken_barh(spans, (low - 1.5 * height, height), facecolors=COLOURS[kind], label=kind)
-    axes.set(xlabel="time (s)", ylabel="gaze (deg)", title=f"Trace: {piece.person}, {piece.stimulus} (events: gazeveil.detect)")
+    axes.set(
+        xlabel="time (s)",
+        ylabel="gaze (deg)",
+        title=f"Trace: {piece.person}, {piece.stimulus} (events: gazeveil.detect)",
+    )
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=9, fontsize=7, frameon=False)
 
 
-def saccade_sizes(recording: Recording, events: Events) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def saccade_sizes(
+    recording: Recording, events: Events
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Amplitude (deg) and peak speed (deg/s) of each saccade with valid ends."""
     saccades = events.of("saccade")
     if len(saccades) == 0:
@@ -147,7 +173,10 @@ def saccade_sizes(recording: Recording, events: Events) -> tuple[NDArray[np.floa
     a, b = saccades.onset, saccades.offset
     x, y = recording.x_deg, recording.y_deg
     amplitude = distance_deg(recording.space, x[a], y[a], x[b], y[b])
-    steps = np.concatenate(([0.0], distance_deg(recording.space, x[:-1], y[:-1], x[1:], y[1:]))) * recording.rate_hz
+    steps = (
+        np.concatenate(([0.0], distance_deg(recording.space, x[:-1], y[:-1], x[1:], y[1:])))
+        * recording.rate_hz
+    )
     steps[~recording.valid] = 0.0
     steps[1:][~recording.valid[:-1]] = 0.0
     # A saccade's first step leads into its first sample, so one more than its samples is looked at.
@@ -159,7 +188,16 @@ def saccade_sizes(recording: Recording, events: Events) -> tuple[NDArray[np.floa
 
 def _draw_main_sequence(axes: Axes, cohort: Cohort, summary: CohortSummary) -> None:
     usable = [i for i, r in enumerate(summary.recordings) if r.valid > 1]
-    picked = [usable[i] for i in np.unique(np.linspace(0, len(usable) - 1, _MAIN_SEQUENCE_RECORDINGS).astype(int))] if usable else []
+    picked = (
+        [
+            usable[i]
+            for i in np.unique(
+                np.linspace(0, len(usable) - 1, _MAIN_SEQUENCE_RECORDINGS).astype(int)
+            )
+        ]
+        if usable
+        else []
+    )
     sizes = []
     for index in picked:
         recording = cohort[index]
@@ -171,13 +209,24 @@ def _draw_main_sequence(axes: Axes, cohort: Cohort, summary: CohortSummary) -> N
     peak = np.concatenate([s[1] for s in sizes]) if sizes else np.empty(0)
     shown = (amplitude > 0.05) & (peak > 1)
     axes.loglog(amplitude[shown], peak[shown], ".", ms=2.5, alpha=0.4, color=COLOURS["saccade"])
-    axes.set(xlabel="saccade amplitude (deg)", ylabel="peak speed (deg/s)", title=f"Main sequence: {int(shown.sum())} saccades of {len(picked)} recordings")
+    axes.set(
+        xlabel="saccade amplitude (deg)",
+        ylabel="peak speed (deg/s)",
+        title=f"Main sequence: {int(shown.sum())} saccades of {len(picked)} recordings",
+    )
     axes.grid(alpha=0.3)
 
 
 def _draw_heat(axes: Axes, summary: CohortSummary) -> None:
     shares = summary.heat / max(summary.heat.sum(), 1.0)
-    image = axes.imshow(np.log10(shares * 100 + 1e-4), extent=summary.heat_extent_deg, aspect="auto", cmap="magma", vmin=-4, interpolation="nearest")
+    image = axes.imshow(
+        np.log10(shares * 100 + 1e-4),
+        extent=summary.heat_extent_deg,
+        aspect="auto",
+        cmap="magma",
+        vmin=-4,
+        interpolation="nearest",
+    )
     axes.set(xlabel="x (deg)", ylabel="y (deg)", title="Where gaze went, all recordings")
     axes.figure.colorbar(image, ax=axes, label="share of samples per cell (log10 %)")
 
@@ -191,12 +240,25 @@ def _draw_loss(axes: Axes, summary: CohortSummary) -> None:
     for r in summary.recordings:
         samples[r.person] += r.samples
         lost[r.person] += r.samples - r.valid
-    shares = np.array(sorted((100 * lost[p] / samples[p] for p in people if samples[p]), reverse=True))
-    axes.bar(np.arange(1, len(shares) + 1), shares, color="#56B4E9", label="each person, most first (lower axis)")
+    shares = np.array(
+        sorted((100 * lost[p] / samples[p] for p in people if samples[p]), reverse=True)
+    )
+    axes.bar(
+        np.arange(1, len(shares) + 1),
+        shares,
+        color="#56B4E9",
+        label="each person, most first (lower axis)",
+    )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="person, ordered by loss", ylabel="lost samples (%)")
     over_time = axes.twiny()
-    over_time.plot(np.linspace(0, 100, len(summary.loss_by_time)), 100 * summary.loss_by_time, color="black", lw=1, label="over the recording (upper axis)")
+    over_time.plot(
+        np.linspace(0, 100, len(summary.loss_by_time)),
+        100 * summary.loss_by_time,
+        color="black",
+        lw=1,
+        label="over the recording (upper axis)",
+    )
     over_time.set_xlabel("time in the recording (%)", fontsize=8)
     axes.set_title(f"Data loss: {100 * summary.loss:.2f} % of {summary.samples:,} samples")
     handles = [*axes.get_legend_handles_labels()[0], *over_time.get_legend_handles_labels()[0]]

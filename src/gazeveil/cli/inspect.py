@@ -1,4 +1,6 @@
-"""`gazeveil inspect`: people, stimuli, rates, loss and ranges of any recordings, as a table, as JSON and as one picture."""
+"""`gazeveil inspect`: people, stimuli, rates, loss and ranges of any recordings, as a table, as
+JSON and as one picture.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from gazeveil.cli.arguments import FormatOption, JsonOption, PathArgument, ScreenOption, SetOption, console, read_cohort, track, write_json
+from gazeveil.cli.arguments import (
+    FormatOption,
+    JsonOption,
+    PathArgument,
+    ScreenOption,
+    SetOption,
+    console,
+    read_cohort,
+    track,
+    write_json,
+)
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
@@ -21,7 +33,15 @@ HELP = """Show what is in a file or folder: people, stimuli, rates, loss, ranges
 
 Example: `gazeveil inspect recordings/ --plot overview.png`"""
 
-PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="PNG", help="Draw trace, main sequence, heat map and data loss.", show_default=False)]
+PlotOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="PNG",
+        help="Draw trace, main sequence, heat map and data loss.",
+        show_default=False,
+    ),
+]
 RowsOption = Annotated[int, typer.Option("--rows", min=0, help="Recordings to list one by one.")]
 
 
@@ -60,8 +80,20 @@ def show(cohort: Cohort, rows: int = 10) -> CohortSummary:
 def _overview(summary: CohortSummary) -> Table:
     table = Table(title="Cohort", show_header=False, title_justify="left")
     seconds = sum(r.duration_s for r in summary.recordings)
-    rates = ", ".join(f"{rate:g} Hz" + (f" ({n})" if len(summary.rates_hz) > 1 else "") for rate, n in list(summary.rates_hz.items())[:8])
-    spaces = sorted({"sphere" if isinstance(r.space, Sphere) else f"screen {r.space.width_px:g} x {r.space.height_px:g} px" for r in summary.recordings})
+    rates = ", ".join(
+        f"{rate:g} Hz" + (f" ({n})" if len(summary.rates_hz) > 1 else "")
+        for rate, n in list(summary.rates_hz.items())[:8]
+    )
+    spaces = sorted(
+        {
+            (
+                "sphere"
+                if isinstance(r.space, Sphere)
+                else f"screen {r.space.width_px:g} x {r.space.height_px:g} px"
+            )
+            for r in summary.recordings
+        }
+    )
     known = sorted({k for a in summary.people.values() for k in a})
     rows = [
         ("people", f"{len(summary.people)}" + (f" ({', '.join(known)} known)" if known else "")),
@@ -80,17 +112,33 @@ def _overview(summary: CohortSummary) -> Table:
 
 def _rows(summary: CohortSummary, rows: int) -> Table:
     title = f"Recordings ({min(rows, len(summary.recordings))} of {len(summary.recordings)})"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     # What is the same everywhere needs no column; a terminal has 80 of them.
-    keys = [n for n in ("person", "stimulus", "session", "task") if n in ("person", "stimulus") or len({getattr(r, n) for r in summary.recordings}) > 1]
+    keys = [
+        n
+        for n in ("person", "stimulus", "session", "task")
+        if n in ("person", "stimulus") or len({getattr(r, n) for r in summary.recordings}) > 1
+    ]
     for name in keys:
         table.add_column(name, overflow="ellipsis", no_wrap=True, max_width=14)
     for name in ("Hz", "samples", "s", "lost %", "x deg", "y deg"):
         table.add_column(name, justify="right", no_wrap=True, min_width=max(4, len(name)))
     for r in summary.recordings[:rows]:
-        x_range, y_range = (f"{a:.0f}..{b:.0f}" if a <= b else "-" for a, b in ((r.x_min_deg, r.x_max_deg), (r.y_min_deg, r.y_max_deg)))
+        x_range, y_range = (
+            f"{a:.0f}..{b:.0f}" if a <= b else "-"
+            for a, b in ((r.x_min_deg, r.x_max_deg), (r.y_min_deg, r.y_max_deg))
+        )
         rate = "-" if math.isnan(r.rate_hz) else f"{r.rate_hz:.4g}"
-        cells = (rate, f"{r.samples:,}", f"{r.duration_s:.1f}", f"{100 * r.loss:.1f}", x_range, y_range)
+        cells = (
+            rate,
+            f"{r.samples:,}",
+            f"{r.duration_s:.1f}",
+            f"{100 * r.loss:.1f}",
+            x_range,
+            y_range,
+        )
         table.add_row(*(getattr(r, n) for n in keys), *cells)
     return table
 

@@ -1,7 +1,7 @@
 """`gazeveil`: every verb, and what happens when something goes wrong.
 
-A mistake ends with one sentence on standard error and exit code 2, never with a traceback; a bug still shows its traceback, because
-hiding it would help nobody.
+A mistake ends with one sentence on standard error and exit code 2, never with a traceback; a bug
+still shows its traceback, because hiding it would help nobody.
 """
 
 from __future__ import annotations
@@ -14,8 +14,29 @@ import typer
 from rich.console import Console
 
 from gazeveil import __version__
-from gazeveil.cli import attack, audit, curate, datasets, demo, evaluate, events, features, inspect, mechanisms, protect, relay, report, serve, simulate
-from gazeveil.errors import GazeveilError
+from gazeveil.cli import (
+    attack,
+    attacks,
+    audit,
+    check,
+    curate,
+    datasets,
+    demo,
+    evaluate,
+    events,
+    features,
+    formats,
+    inspect,
+    mechanisms,
+    protect,
+    randomize,
+    relay,
+    serve,
+    simulate,
+    utilities,
+    verify_audit,
+)
+from gazeveil.errors import GazeveilError, ParameterError
 
 app = typer.Typer(
     name="gazeveil",
@@ -26,12 +47,47 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for verb in (demo, inspect, simulate, datasets, events, features, mechanisms, protect, audit, attack, evaluate, report, curate, relay, serve):
+for verb in (
+    demo,
+    inspect,
+    simulate,
+    datasets,
+    formats,
+    events,
+    features,
+    mechanisms,
+    attacks,
+    utilities,
+    protect,
+    audit,
+    check,
+    attack,
+    evaluate,
+    randomize,
+    curate,
+    relay,
+    serve,
+    verify_audit,
+):
     app.command(verb.NAME, help=verb.HELP)(verb.command)
 
 
-# Newer typer carries its own copy of click: the base of its errors is found from one of them, not imported.
-_USAGE: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+@app.command("report", hidden=True, context_settings={"ignore_unknown_options": True})
+def _report(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """The old name of `randomize`."""
+    raise ParameterError(
+        "The verb 'report' is called 'randomize' now. Write `gazeveil randomize ...` with the same"
+        " arguments.",
+        name="report",
+        got=arguments,
+    )
+
+
+# Newer typer carries its own copy of click: the base of its errors is found from one of them, not
+# imported.
+_USAGE: type[Exception] = next(
+    c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException"
+)
 
 
 def _version(shown: bool) -> None:
@@ -41,7 +97,14 @@ def _version(shown: bool) -> None:
 
 
 @app.callback()
-def _options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")] = False) -> None:
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
     """Privacy for eye tracking: recordings in, events and features out."""
 
 
@@ -57,7 +120,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every expected failure is one sentence and exit code 2."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
-        code = typer.main.get_command(app).main(arguments, prog_name="gazeveil", standalone_mode=False)
+        code = typer.main.get_command(app).main(
+            arguments, prog_name="gazeveil", standalone_mode=False
+        )
         sys.exit(code if isinstance(code, int) else 0)
     except GazeveilError as error:
         _say(str(error))
@@ -70,10 +135,15 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.exit(0)
     except MemoryError:
-        _say("This needs more memory than there is. Read fewer recordings at once, or ask for less.")
+        _say(
+            "This needs more memory than there is. Read fewer recordings at once, or ask for less."
+        )
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"{where}{(error.strerror or str(error)).lower()}. Check the path, the permissions and the free space.")
+        _say(
+            f"{where}{(error.strerror or str(error)).lower()}. Check the path, the permissions and"
+            " the free space."
+        )
     sys.exit(2)
 
 

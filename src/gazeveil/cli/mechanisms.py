@@ -1,4 +1,6 @@
-"""`gazeveil mechanisms`: every mechanism with its paper, its readings, its unit and what its promise is worth."""
+"""`gazeveil mechanisms`: every mechanism with its paper, its readings, its unit and what its
+promise is worth.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +15,40 @@ from gazeveil.cli.arguments import JsonOption, write_json
 from gazeveil.privacy import registry
 
 NAME = "mechanisms"
-HELP = """List the mechanisms: kind, paper, readings, unit and status of each promise. Give a name to see its parameters.
+HELP = """List the mechanisms: purpose, kind, paper, readings, unit and status of each promise. Give
+a name to see its parameters.
 
 Example: `gazeveil mechanisms lpa`"""
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="One mechanism; all of them if not given.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="One mechanism; all of them if not given.", show_default=False),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """List mechanisms."""
     names = registry.mechanisms() if name is None else (registry.get(name).name,)
     rows = [row for n in names for row in _rows(n)]
     console = Console(highlight=False)
+    console.print(f"[bold]{'name':<22} {'kind':<8} paper[/bold], purpose, and for each reading:")
+    console.print(f"  {'reading':<20} {'promise':<44} status")
     last = ""
     for row in rows:
         if row["name"] != last:
             console.print(f"[bold]{row['name']:<22}[/bold] {row['kind']:<8} {_short(row['paper'])}")
+            console.print(f"  {row['summary']}", markup=False, soft_wrap=True)
             last = row["name"]
-        promise = "no promise" if row["definition"] == "none" else f"{row['definition']} per {row['unit']}"
-        console.print(f"  {row['reading']:<20} {promise:<44} {row['status'] if row['definition'] != 'none' else ''}".rstrip())
+        promise = (
+            "no promise"
+            if row["definition"] == "none"
+            else f"{row['definition']} per {row['unit']}"
+        )
+        console.print(
+            f"  {row['reading']:<20} {promise:<44}"
+            f" {row['status'] if row['definition'] != 'none' else ''}".rstrip()
+        )
     if name is not None:
         console.print(f"Parameters: {_parameters(name)}")
         for row in rows:
@@ -45,14 +61,27 @@ def command(
 
 def _short(paper: str) -> str:
     """First author and year, where the text has them."""
-    author, year = re.search(r"\b[A-Z][a-z]+(?:-[A-Z][a-z]+)?", paper), re.search(r"\b(?:19|20)\d\d\b", paper)
+    author, year = (
+        re.search(r"\b[A-Z][a-z]+(?:-[A-Z][a-z]+)?", paper),
+        re.search(r"\b(?:19|20)\d\d\b", paper),
+    )
     return f"{author[0]} {year[0]}" if author and year else paper
 
 
 def _rows(name: str) -> list[dict[str, str]]:
     cls = registry.get(name)
     return [
-        {"name": name, "kind": cls.kind, "reading": r, "definition": c.definition, "unit": c.unit, "status": c.status, "words": c.words, "paper": cls.paper}
+        {
+            "name": name,
+            "kind": cls.kind,
+            "reading": r,
+            "definition": c.definition,
+            "unit": c.unit,
+            "status": c.status,
+            "words": c.words,
+            "paper": cls.paper,
+            "summary": registry.REGISTRY.summary(name),
+        }
         for r, c in cls.claims.items()
     ]
 

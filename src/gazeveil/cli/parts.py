@@ -1,4 +1,6 @@
-"""`gazeveil evaluate` for a study of several parts: a paper's figure over its datasets, with the published values beside ours."""
+"""`gazeveil evaluate` for a study of several parts: a paper's figure over its datasets, with the
+published values beside ours.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +9,45 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from gazeveil.cli.printing import bar, show
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gazeveil.evaluate.results import Results
+    from gazeveil.evaluation.results import Results
 
 
 def is_of_parts(path: Path) -> bool:
     """Whether a path is a study file with `[[part]]` tables."""
     if path.suffix.lower() != ".toml":
         return False
-    from gazeveil.evaluate.papers.plan import has_parts
+    from gazeveil.papers.parts import has_parts
 
     return has_parts(path)
 
 
-def run_parts(path: Path, out: Path, quick: bool, said: Mapping[str, object], counts: Mapping[str, int], executor: str | int | None) -> Results:
+def run_parts(
+    path: Path,
+    out: Path,
+    quick: bool,
+    said: Mapping[str, object],
+    counts: Mapping[str, int],
+    executor: str | int | None,
+) -> Results:
     """Run a study of parts, part by part, and print what it found beside the published figures."""
-    from gazeveil.cli.evaluate import bar, show
-    from gazeveil.evaluate.papers.plan import read
-    from gazeveil.evaluate.papers.series import of_part, run, shorter
-    from gazeveil.evaluate.published import lines
+    from gazeveil.evaluation.published import lines
+    from gazeveil.papers.parts import read
+    from gazeveil.papers.series import of_part, run, shorter
 
     if said:
         name = next(iter(said))
-        raise ParameterError(f"The study {path} says its {name} itself: edit the file, or give recordings instead of a study.", name=name, got=said[name])
+        raise ParameterError(
+            f"The study {path} says its {name} itself: edit the file, or give recordings instead of"
+            " a study.",
+            name=name,
+            got=said[name],
+        )
     plan = shorter(read(path, quick), **counts)
     with bar("Computing cells") as progress:
         results = run(plan, out, executor, progress)

@@ -1,4 +1,5 @@
-"""The public parameter file that devices and the curator share: a mechanism and its parameters, as TOML.
+"""The public parameter file that devices and the curator share: a mechanism and its parameters, as
+TOML.
 
 For example::
 
@@ -8,9 +9,11 @@ For example::
     zones = 2
     space = "screen"
 
-`space` ("screen" or "sphere") is for the curator: messages about the other kind are refused. Without it the more common kind is taken.
+`space` ("screen" or "sphere") is for the curator: messages about the other kind are refused.
+Without it the more common kind is taken.
 
-What a public rule would choose by the number of windows (`zones`) is not known to a device: without it in the file there is one zone.
+What a public rule would choose by the number of windows (`zones`) is not known to a device: without
+it in the file there is one zone.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ from gazeveil.errors import FormatError
 from gazeveil.privacy.registry import get, mechanism, mechanisms
 from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis
 
-_REMEDY = 'Write it as TOML: mechanism = "dpgazesynth", epsilon = "1", and further parameters of the mechanism, one on each line.'
+_REMEDY = (
+    'Write it as TOML: mechanism = "dpgazesynth", epsilon = "1", and further parameters of the'
+    " mechanism, one on each line."
+)
 
 
 @dataclass(frozen=True)
@@ -61,9 +67,17 @@ def read_parameters(path: Path) -> PublicParameters:
         raise FormatError(path, "it does not name a mechanism", _REMEDY)
     space = said.pop("space", None)
     if space not in (None, "screen", "sphere"):
-        raise FormatError(path, f"its space is {space!r}", 'Write space = "screen" or space = "sphere", or leave it out.')
+        raise FormatError(
+            path,
+            f"its space is {space!r}",
+            'Write space = "screen" or space = "sphere", or leave it out.',
+        )
     if name in mechanisms() and not issubclass(get(name), Synthesis):
-        raise FormatError(path, f"devices do not report for '{name}'", "Choose dpgazesynth or dpgazesynth-one-report.")
+        raise FormatError(
+            path,
+            f"devices do not report for '{name}'",
+            "Choose dpgazesynth or dpgazesynth-one-report.",
+        )
     chosen = mechanism(name, **said)
     assert isinstance(chosen, Synthesis)
     return PublicParameters(chosen.settled(None), space)

@@ -28,17 +28,61 @@ _SPACES = ("websocket", "ws", "wss", "simulated")
 
 
 def command(
-    source: Annotated[str, typer.Option("--in", metavar="TRACKER", help="Where gaze comes from, e.g. pupil://127.0.0.1:50020.", show_default=False)],
-    out: Annotated[str, typer.Option("--out", metavar="ADDRESS", help="Where programs connect, e.g. pupil://127.0.0.1:50030.", show_default=False)],
-    mechanism: Annotated[str, typer.Option("--mechanism", "-m", help="A stream mechanism, e.g. kaleido:epsilon=1,w=60,r_deg=2.", show_default=False)],
-    rate: Annotated[float | None, typer.Option("--rate", metavar="HZ", help="Nominal rate of the tracker, where it is not its default.")] = None,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--in",
+            metavar="TRACKER",
+            help="Where gaze comes from, e.g. pupil://127.0.0.1:50020.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            metavar="ADDRESS",
+            help="Where programs connect, e.g. pupil://127.0.0.1:50030.",
+            show_default=False,
+        ),
+    ],
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            "--mechanism",
+            "-m",
+            help="A stream mechanism, e.g. kaleido:epsilon=1,w=60,r_deg=2.",
+            show_default=False,
+        ),
+    ],
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate", metavar="HZ", help="Nominal rate of the tracker, where it is not its default."
+        ),
+    ] = None,
     screen: ScreenOption = None,
     forward: Annotated[
         list[str] | None,
-        typer.Option("--forward", metavar="TOPIC", help="A Pupil topic without gaze to pass on as it is, e.g. frame.world. May be repeated."),
+        typer.Option(
+            "--forward",
+            metavar="TOPIC",
+            help=(
+                "A Pupil topic without gaze to pass on as it is, e.g. frame.world. May be repeated."
+            ),
+        ),
     ] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", help="Stop after so long.", show_default=False)] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="For tests only: repeatable noise, which protects nobody.", show_default=False)] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", help="Stop after so long.", show_default=False)
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            help="For tests only: repeatable noise, which protects nobody.",
+            show_default=False,
+        ),
+    ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Relay gaze."""
@@ -55,20 +99,37 @@ def command(
         from gazeveil.gatekeeper.relay.topics import check_forward
 
         if word != "pupil" or out.partition(":")[0] != "pupil":
-            raise ParameterError("--forward passes on topics of Pupil, so --in and --out must both be pupil://.", name="forward", got=forward)
+            raise ParameterError(
+                "--forward passes on topics of Pupil, so --in and --out must both be pupil://.",
+                name="forward",
+                got=forward,
+            )
         options["forward"] = check_forward(tuple(forward))
     if seconds is not None and not seconds > 0:
-        raise ParameterError(f"The '--seconds' option must be above 0. Got {seconds} instead.", name="seconds", got=seconds)
+        raise ParameterError(
+            f"The '--seconds' option must be above 0. Got {seconds} instead.",
+            name="seconds",
+            got=seconds,
+        )
     if source.partition("?")[0] == out.partition("?")[0]:
-        raise ParameterError(f"--in and --out are both {out.partition('?')[0]}. Choose another port for --out.", name="out", got=out)
+        raise ParameterError(
+            f"--in and --out are both {out.partition('?')[0]}. Choose another port for --out.",
+            name="out",
+            got=out,
+        )
     tracker = open_tracker(source, **options)
     protector = Protector(mechanism, tracker.rate_hz, tracker.space, seed)
     sink = open_sink(out)
-    promise = protector.guarantee.with_not_covered(*(f"the topic {topic}, passed on as it is" for topic in forward or ()))
+    promise = protector.guarantee.with_not_covered(
+        *(f"the topic {topic}, passed on as it is" for topic in forward or ())
+    )
     say = console()
     say.print(str(promise), soft_wrap=True)
     if seed is not None:
-        say.print("This is a test: the noise came from a seed, so whoever knows it can undo the noise.", soft_wrap=True)
+        say.print(
+            "This is a test: the noise came from a seed, so whoever knows it can undo the noise.",
+            soft_wrap=True,
+        )
     # our own lines alone: what libraries would say is not for the user, and may hold gaze
     lines = logging.StreamHandler()
     logging.getLogger("gazeveil").addHandler(lines)
@@ -82,21 +143,30 @@ def command(
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            # some event loops have no signal handlers; there Ctrl-C ends it as it ends every program
+            # some event loops have no signal handlers; there Ctrl-C ends it as it ends every
+            # program
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
                 loop.add_signal_handler(number, stop.set)
         if seconds is not None:
             loop.call_later(seconds, stop.set)
         where = await sink.start(tracker, promise)
-        say.print(f"Relaying {source.partition('?')[0]} to {where}. Stop with Ctrl-C.", soft_wrap=True)
+        say.print(
+            f"Relaying {source.partition('?')[0]} to {where}. Stop with Ctrl-C.", soft_wrap=True
+        )
         try:
             await relay(tracker, sink, protector, stop)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            raise ParameterError(f"Another program uses the port of {source.partition('?')[0]}. Choose another one with --in.", name="in", got=source) from None
+            raise ParameterError(
+                f"Another program uses the port of {source.partition('?')[0]}. Choose another one"
+                " with --in.",
+                name="in",
+                got=source,
+            ) from None
         finally:
-            # It is stopping, and so is the program: a second Ctrl-C must reach neither a loop that is being taken down nor the last lines.
+            # It is stopping, and so is the program: a second Ctrl-C must reach neither a loop that
+            # is being taken down nor the last lines.
             for number in (signal.SIGINT, signal.SIGTERM):
                 with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
                     loop.remove_signal_handler(number)
@@ -107,9 +177,17 @@ def command(
         asyncio.run(work())
     finally:
         logging.getLogger("gazeveil").removeHandler(lines)
-    counts = {"tracker": dict(tracker.counts), "relay": dict(protector.counts), "out": dict(sink.counts)}
+    counts = {
+        "tracker": dict(tracker.counts),
+        "relay": dict(protector.counts),
+        "out": dict(sink.counts),
+    }
     came, went = protector.counts["in"], protector.counts["out"]
-    say.print(f"{came:,} samples came, {went:,} went out protected, {tracker.counts['malformed']:,} messages were malformed.", soft_wrap=True)
+    say.print(
+        f"{came:,} samples came, {went:,} went out protected, {tracker.counts['malformed']:,}"
+        " messages were malformed.",
+        soft_wrap=True,
+    )
     figures = {
         "in": source.partition("?")[0],
         "out": out.partition("?")[0],
@@ -117,7 +195,7 @@ def command(
         "rate_hz": tracker.rate_hz,
         "seconds": round(time.monotonic() - began, 3),
         "counts": counts,
-        "guarantee": promise.figures(),
+        "guarantee": promise.to_dict(),
         "sentence": str(promise),
         "seed": seed,
     }

@@ -33,33 +33,101 @@ _PACKAGES = {
 
 
 def command(
-    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one. [default: 8765]", show_default=False)] = None,
-    host: Annotated[str | None, typer.Option("--host", help="Address to listen on. [default: 127.0.0.1]", show_default=False)] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65535,
+            help="Port; 0 takes a free one. [default: 8765]",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", help="Address to listen on. [default: 127.0.0.1]", show_default=False
+        ),
+    ] = None,
     tracker: Annotated[
         str | None,
         typer.Option(
             "--tracker",
             metavar="TRACKER",
-            help="simulated, replay:PATH, pupil://host:port, lsl[:name], websocket or openxr. [default: simulated]",
+            help=(
+                "simulated, replay:PATH, pupil://host:port, lsl[:name], websocket or openxr."
+                " [default: simulated]"
+            ),
             show_default=False,
         ),
     ] = None,
     home: Annotated[
-        Path | None, typer.Option("--home", metavar="DIR", help="Folder of database, policy and keys. [default: $GAZEVEIL_HOME]", show_default=False)
+        Path | None,
+        typer.Option(
+            "--home",
+            metavar="DIR",
+            help="Folder of database, policy and keys. [default: $GAZEVEIL_HOME]",
+            show_default=False,
+        ),
     ] = None,
-    database: Annotated[str | None, typer.Option("--database", metavar="URL", help="sqlite:///... or postgresql://...", show_default=False)] = None,
-    policy: Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="Policy to start from and to write to.", show_default=False)] = None,
-    level: Annotated[str | None, typer.Option("--level", help="coarse or fine. [default: coarse]", show_default=False)] = None,
-    rate_hz: Annotated[float | None, typer.Option("--rate", metavar="HZ", help="Rate of a simulated, websocket or openxr tracker.", show_default=False)] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            metavar="URL",
+            help="sqlite:///... or postgresql://..., without a password.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy",
+            metavar="FILE",
+            help="Policy to start from and to write to.",
+            show_default=False,
+        ),
+    ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option("--level", help="coarse or fine. [default: coarse]", show_default=False),
+    ] = None,
+    rate_hz: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            metavar="HZ",
+            help="Rate of a simulated, websocket or openxr tracker.",
+            show_default=False,
+        ),
+    ] = None,
+    new_tracker_token: Annotated[
+        bool,
+        typer.Option(
+            "--new-tracker-token",
+            help="Make a new token for the tracker; the last one stops working.",
+        ),
+    ] = False,
 ) -> None:
     """Serve."""
     try:
-        from gazeveil.gatekeeper.server import serve
-        from gazeveil.gatekeeper.settings import load_settings
+        from gazeveil.gatekeeper.service.http.server import serve
+        from gazeveil.gatekeeper.service.settings import load_settings, no_password
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]
         if missing in _PACKAGES:
             raise MissingExtraError(missing, "service") from None
         raise
-    settings = load_settings(port=port, host=host, tracker=tracker, home=home, database=database, policy=policy, level=level, rate_hz=rate_hz)
-    serve(settings, typer.echo)
+    if database is not None:
+        no_password(database)
+    settings = load_settings(
+        port=port,
+        host=host,
+        tracker=tracker,
+        home=home,
+        database=database,
+        policy=policy,
+        level=level,
+        rate_hz=rate_hz,
+    )
+    serve(settings, typer.echo, new_tracker_token)

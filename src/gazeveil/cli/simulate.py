@@ -16,7 +16,9 @@ HELP = """Simulate people who look at things, and write the recordings.
 
 Example: `gazeveil simulate people/ --people 20 --stimuli 8 --seconds 30 --rate 120 --task video`"""
 
-Out = Annotated[Path, typer.Argument(help="Folder to write; must not exist or be empty.", show_default=False)]
+Out = Annotated[
+    Path, typer.Argument(help="Folder to write; must not exist or be empty.", show_default=False)
+]
 
 
 def command(
@@ -25,13 +27,21 @@ def command(
     stimuli: Annotated[int, typer.Option(help="Number of stimuli each of them sees.")] = 4,
     seconds: Annotated[float, typer.Option(help="Length of each recording.")] = 30.0,
     rate: Annotated[float, typer.Option("--rate", help="Samples per second.")] = 120.0,
-    task: Annotated[str, typer.Option(help="free-viewing, video, reading, random-saccade, search or tracking.")] = "free-viewing",
-    sessions: Annotated[int, typer.Option(help="Sessions of each person, with slow change between them.")] = 1,
+    task: Annotated[
+        str, typer.Option(help="free-viewing, video, reading, random-saccade, search or tracking.")
+    ] = "free-viewing",
+    sessions: Annotated[
+        int, typer.Option(help="Sessions of each person, with slow change between them.")
+    ] = 1,
     screen: ScreenOption = None,
-    seed: Annotated[int | None, typer.Option(help="Makes the cohort repeatable.", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Makes the cohort repeatable.", show_default=False)
+    ] = None,
 ) -> None:
     """Simulate a cohort."""
     space = None if screen is None else parse_screen(screen)
-    cohort = simulate(people, stimuli, seconds, rate, task=task, space=space, seed=seed, sessions=sessions)
+    cohort = simulate(
+        people, stimuli, seconds, rate, task=task, space=space, seed=seed, sessions=sessions
+    )
     write(cohort, path, progress=lambda items: track(items, len(cohort), "Simulating"))
     console().print(f"{len(cohort)} recordings of {people} people: {path}", soft_wrap=True)

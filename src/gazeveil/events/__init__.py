@@ -1,18 +1,29 @@
 """Event detection on screen and sphere, and how well detectors agree with human labels.
 
-====== =========================================================================================================
 method what it is
-====== =========================================================================================================
-auto   our best detector for the recording's space and rate: fixation, saccade, pursuit, pso, blink, noise
-ivt    velocity threshold in two published settings (`setting="george"` or `"s003"`)
+====== ===================================================================================
+auto   our best detector for the recording's space and rate: fixation, saccade, pursuit,
+       pso, blink, noise
+ivt    velocity threshold in two published settings (`setting="george"` or `"ren2024"`)
 idt    dispersion threshold (`dispersion="range"` or `"pairwise"`)
-dorr   two speed thresholds for saccades, then Dorr's fixation stage (`signal="E+H"` or `"FOV"`)
+dorr   two speed thresholds for saccades, then Dorr's fixation stage (`signal="E+H"` or
+       `"FOV"`)
 is5t   five speed thresholds on gaze, head and eye, with primary and secondary labels
 online the causal detector for streams, run over a whole recording
-====== =========================================================================================================
+====== ===================================================================================
+=======
+Methods of :func:`detect`:
 
-A recording of events without samples (fixation-only datasets) has nothing to detect: every method returns the events it came with,
-and their `source` says whose they are.
+* `auto`: our best detector for the recording's space and rate; fixation, saccade, pursuit, pso,
+  blink, noise.
+* `ivt`: velocity threshold in two published settings (`setting=`).
+* `idt`: dispersion threshold (`dispersion="range"` or `"pairwise"`).
+* `dorr`: two speed thresholds for saccades, then Dorr's fixation stage (`signal="E+H"` or `"FOV"`).
+* `is5t`: five speed thresholds on gaze, head and eye, with primary and secondary labels.
+* `online`: the causal detector for streams, run over a whole recording.
+
+A recording of events without samples (fixation-only datasets) has nothing to detect: every method
+returns the events it came with, and their `source` says whose they are.
 """
 
 from __future__ import annotations
@@ -27,19 +38,19 @@ from gazeveil.gaze.recording import Recording
 
 if TYPE_CHECKING:
     from gazeveil.events.agreement import Agreement, pool
-    from gazeveil.events.online import OnlineDetector
+    from gazeveil.events.online.detector import OnlineDetector
 
 #: Method name -> (module, function). Modules load when first asked for.
 METHODS = {
-    "auto": ("auto", "detect_auto"),
+    "auto": ("auto.detector", "detect_auto"),
     "ivt": ("ivt", "detect_ivt"),
     "idt": ("idt", "detect_idt"),
     "dorr": ("dorr", "detect_dorr"),
     "is5t": ("is5t", "detect_is5t"),
-    "online": ("online", "detect_online"),
+    "online": ("online.detector", "detect_online"),
 }
 
-_HOME = {"Agreement": "agreement", "pool": "agreement", "OnlineDetector": "online"}
+_HOME = {"Agreement": "agreement", "pool": "agreement", "OnlineDetector": "online.detector"}
 
 __all__ = ["METHODS", "Agreement", "OnlineDetector", "detect", "pool"]
 
@@ -59,8 +70,9 @@ def detect(recording: Recording, method: str = "auto", **parameters: object) -> 
     Returns
     -------
     Events
-        Inclusive sample indices into the recording as read, in order, without overlap. An empty recording gives no events; where
-        fewer than two samples are valid, or the rate is not known, nothing can be said and samples are `undefined`.
+        Inclusive sample indices into the recording as read, in order, without overlap. An empty
+        recording gives no events; where fewer than two samples are valid, or the rate is not known,
+        nothing can be said and samples are `undefined`.
 
     Raises
     ------
@@ -72,16 +84,27 @@ def detect(recording: Recording, method: str = "auto", **parameters: object) -> 
     >>> import numpy as np
     >>> from gazeveil import Recording, Screen
     >>> x = np.r_[np.zeros(100), np.linspace(0, 8, 10), np.full(100, 8.0)]
-    >>> r = Recording("a", "dots", np.arange(210) * 4_000_000, x, 0 * x, space=Screen(1680, 1050, 474, 297, 550))
+    >>> t_ns, screen = np.arange(210) * 4_000_000, Screen(1680, 1050, 474, 297, 550)
+    >>> r = Recording("a", "dots", t_ns, x, 0 * x, space=screen)
     >>> detect(r, "ivt").kind.tolist()
     ['fixation', 'saccade', 'fixation']
     """
     checks.one_of("detect", "method", method, METHODS)
     if not isinstance(recording, Recording):
-        checks.refuse("detect", "recording", "a Recording", recording, "A cohort is iterated: [detect(r) for r in cohort].")
+        checks.refuse(
+            "detect",
+            "recording",
+            "a Recording",
+            recording,
+            "A cohort is iterated: [detect(r) for r in cohort].",
+        )
     module, name = METHODS[method]
     function = getattr(import_module(f"gazeveil.events.{module}"), name)
-    checks.known_options(f"The method '{method}' of detect", parameters, [p for p in inspect.signature(function).parameters if p != "recording"])
+    checks.known_options(
+        f"The method '{method}' of detect",
+        parameters,
+        [p for p in inspect.signature(function).parameters if p != "recording"],
+    )
     if len(recording) == 0 and recording.events is not None:
         return recording.events
     result: Events = function(recording, **parameters)

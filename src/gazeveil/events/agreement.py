@@ -1,14 +1,17 @@
 """How far two labellings of the same samples agree: a detector and a human, or two humans.
 
-* Sample F1 of a class: 2 TP / (2 TP + FP + FN) over samples. Every sample counts: one that neither side calls by a class of interest
-  is a negative for all of them, so `undefined` and `noise` are ordinary other classes.
+* Sample F1 of a class: 2 TP / (2 TP + FP + FN) over samples. Every sample counts: one that neither
+  side calls by a class of interest is a negative for all of them, so `undefined` and `noise` are
+  ordinary other classes.
 * Cohen's kappa over all words that occur (Cohen 1960), and per class against all the rest.
-* Event F1 of a class: an event is a run of one word. Events of both sides are paired one to one, greedily by intersection over
-  union (largest first, ties by the earlier event), and a pair is a hit when its intersection over union is at least 0.5. Above 0.5
-  at most one partner is possible, so the pairing is then also the best one.
+* Event F1 of a class: an event is a run of one word. Events of both sides are paired one to one,
+  greedily by intersection over union (largest first, ties by the earlier event), and a pair is a
+  hit when its intersection over union is at least 0.5. Above 0.5 at most one partner is possible,
+  so the pairing is then also the best one.
 * Onset and offset error: median over hits of (found minus true) in ms, and the median of its size.
 
-Several recordings are pooled by their samples and events, never by averaging figures: see :func:`pool`.
+Several recordings are pooled by their samples and events, never by averaging figures: see
+:func:`pool`.
 """
 
 from __future__ import annotations
@@ -96,7 +99,9 @@ class Agreement:
 
     Examples
     --------
-    >>> a = agreement(["fixation"] * 8 + ["saccade"] * 2, ["fixation"] * 6 + ["saccade"] * 4, t_ns=np.arange(10) * 1_000_000)
+    >>> true = ["fixation"] * 8 + ["saccade"] * 2
+    >>> detected = ["fixation"] * 6 + ["saccade"] * 4
+    >>> a = agreement(true, detected, t_ns=np.arange(10) * 1_000_000)
     >>> print(a)
     10 samples, kappa 0.545, a hit is an overlap of at least 0.5
     class        F1  kappa  event F1  events true found   onset  offset (median ms)
@@ -112,7 +117,9 @@ class Agreement:
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", MappingProxyType(dict(self.classes)))
 
-    def __reduce__(self) -> tuple[type[Agreement], tuple[dict[str, ClassAgreement], float, int, float]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[Agreement], tuple[dict[str, ClassAgreement], float, int, float]]:
         return Agreement, (dict(self.classes), self.kappa, self.samples, self.overlap)
 
     def __getitem__(self, word: str) -> ClassAgreement:
@@ -125,16 +132,27 @@ class Agreement:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.samples} samples, kappa {self.kappa:.3f}, a hit is an overlap of at least {self.overlap:g}",
+            (
+                f"{self.samples} samples, kappa {self.kappa:.3f}, a hit is an overlap of at least"
+                f" {self.overlap:g}"
+            ),
             "class        F1  kappa  event F1  events true found   onset  offset (median ms)",
         ]
         for word, c in self.classes.items():
             counts = f"{c.events_true:11d} {c.events_found:5d}"
-            lines.append(f"{word:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}  {counts} {c.onset_error_ms:+7.1f} {c.offset_error_ms:+7.1f}")
+            lines.append(
+                f"{word:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}  {counts}"
+                f" {c.onset_error_ms:+7.1f} {c.offset_error_ms:+7.1f}"
+            )
         return "\n".join(lines)
 
 
-def agreement(truth: Events | ArrayLike, found: Events | ArrayLike, t_ns: ArrayLike | None = None, overlap: float = 0.5) -> Agreement:
+def agreement(
+    truth: Events | ArrayLike,
+    found: Events | ArrayLike,
+    t_ns: ArrayLike | None = None,
+    overlap: float = 0.5,
+) -> Agreement:
     """Compare two labellings of one recording.
 
     Parameters
@@ -153,7 +171,10 @@ def agreement(truth: Events | ArrayLike, found: Events | ArrayLike, t_ns: ArrayL
     return pool([(truth, found, t_ns)], overlap)
 
 
-def pool(labelled: Iterable[tuple[Events | ArrayLike, Events | ArrayLike, ArrayLike | None]], overlap: float = 0.5) -> Agreement:
+def pool(
+    labelled: Iterable[tuple[Events | ArrayLike, Events | ArrayLike, ArrayLike | None]],
+    overlap: float = 0.5,
+) -> Agreement:
     """Compare many recordings as one: samples and events are added up before any figure is made.
 
     Parameters
@@ -174,7 +195,9 @@ def pool(labelled: Iterable[tuple[Events | ArrayLike, Events | ArrayLike, ArrayL
         n = _samples(truth, found) if times is None else len(np.asarray(times))
         a, ea = _codes_and_events("truth", truth, n)
         b, eb = _codes_and_events("found", found, n)
-        table += np.bincount(a.astype(np.int64) * size + b, minlength=size * size).reshape(size, size)
+        table += np.bincount(a.astype(np.int64) * size + b, minlength=size * size).reshape(
+            size, size
+        )
         for code in range(size):
             ta, tb = ea[ea[:, 2] == code], eb[eb[:, 2] == code]
             pairs = _pairs(np.ascontiguousarray(ta), np.ascontiguousarray(tb), least)
@@ -217,27 +240,44 @@ def _kappa(table: NDArray[np.int64]) -> float:
     if total == 0:
         return float("nan")
     by_chance = float((table.sum(axis=0) / total) @ (table.sum(axis=1) / total))
-    return (float(np.trace(table)) / float(total) - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
+    return (
+        (float(np.trace(table)) / float(total) - by_chance) / (1 - by_chance)
+        if by_chance < 1
+        else float("nan")
+    )
 
 
 def _samples(truth: Events | ArrayLike, found: Events | ArrayLike) -> int:
     for given in (truth, found):
         if not isinstance(given, Events):
             return len(np.asarray(given))
-    ends = [int(given.offset.max()) + 1 for given in (truth, found) if isinstance(given, Events) and len(given)]
+    ends = [
+        int(given.offset.max()) + 1
+        for given in (truth, found)
+        if isinstance(given, Events) and len(given)
+    ]
     return max(ends, default=0)
 
 
-def _codes_and_events(name: str, given: Events | ArrayLike, n: int) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+def _codes_and_events(
+    name: str, given: Events | ArrayLike, n: int
+) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
     """One code per sample, and events as rows (onset, offset, code)."""
     if isinstance(given, Events):
         if len(given) and (given.offset.max() >= n or given.onset.min() < 0):
-            raise DataError(f"The {name} of agreement has events outside the {n} samples. Compare events of the same recording.")
+            raise DataError(
+                f"The {name} of agreement has events outside the {n} samples. Compare events of the"
+                " same recording."
+            )
         kinds = np.array([_CODE[k] for k in given.kind.tolist()], dtype=np.int64)
         codes = np.full(n, _CODE["undefined"], dtype=np.int8)
         for code, first, last in zip(kinds, given.onset, given.offset, strict=True):
             codes[first : last + 1] = code
-        return codes, np.stack((given.onset, given.offset, kinds), axis=1) if len(given) else np.empty((0, 3), dtype=np.int64)
+        return codes, (
+            np.stack((given.onset, given.offset, kinds), axis=1)
+            if len(given)
+            else np.empty((0, 3), dtype=np.int64)
+        )
     words = np.asarray(given)
     if words.shape != (n,):
         raise DataError(f"The {name} of agreement has shape {words.shape} for {n} samples.")
@@ -245,7 +285,12 @@ def _codes_and_events(name: str, given: Events | ArrayLike, n: int) -> tuple[NDA
     for word, code in _CODE.items():
         codes[words == word] = code
     if (codes < 0).any():
-        checks.refuse("agreement", name, "words of " + ", ".join(KINDS), str(words[int(np.flatnonzero(codes < 0)[0])]))
+        checks.refuse(
+            "agreement",
+            name,
+            "words of " + ", ".join(KINDS),
+            str(words[int(np.flatnonzero(codes < 0)[0])]),
+        )
     if n == 0:
         return codes, np.empty((0, 3), dtype=np.int64)
     onset = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1))
@@ -254,7 +299,9 @@ def _codes_and_events(name: str, given: Events | ArrayLike, n: int) -> tuple[NDA
 
 
 def _pairs(a: NDArray[np.int64], b: NDArray[np.int64], least: float) -> NDArray[np.int64]:
-    """Rows (index in a, index in b) of one-to-one pairs with intersection over union of at least `least`."""
+    """Rows (index in a, index in b) of one-to-one pairs with intersection over union of at least
+    `least`.
+    """
     i, j, share = _overlaps(a, b, least)
     order = np.lexsort((j, i, -share))
     used_a, used_b = set(), set()
@@ -269,7 +316,9 @@ def _pairs(a: NDArray[np.int64], b: NDArray[np.int64], least: float) -> NDArray[
 
 
 @compiled
-def _overlaps(a: NDArray[np.int64], b: NDArray[np.int64], least: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _overlaps(
+    a: NDArray[np.int64], b: NDArray[np.int64], least: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     room = len(a) + len(b)
     i, j, share = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room)
     count, p, q = 0, 0, 0

@@ -1,16 +1,21 @@
-"""Two speed thresholds for saccades, Dorr's test for fixations, and the blink rule (Dorr et al. 2010; Agtzidis, Startsev, Dorr 2019).
+"""Two speed thresholds for saccades, Dorr's test for fixations, and the blink rule (Dorr et al.
+2010; Agtzidis, Startsev, Dorr 2019).
 
-Saccades: remember where the speed last rose above `onset_slow`; once it exceeds `onset_fast`, everything since then is a saccade. It
-ends when the speed falls below `offset`, after 200 ms, or when the mean speed since its onset falls below `onset_slow`. Speeds above
-1031.25 deg/s, low confidence and places more than a tenth of the screen outside it start nothing. Saccades under 15 ms are dropped.
+Saccades: remember where the speed last rose above `onset_slow`; once it exceeds `onset_fast`,
+everything since then is a saccade. It ends when the speed falls below `offset`, after 200 ms, or
+when the mean speed since its onset falls below `onset_slow`. Speeds above 1031.25 deg/s, low
+confidence and places more than a tenth of the screen outside it start nothing. Saccades under 15 ms
+are dropped.
 
-Fixations, in the intervals between saccades: at least 100 ms; speed from the first to the last sample at most 5 deg/s; no sample further
-from their mean than 0.55 deg (1 + 0.05 log2(1 + milliseconds beyond 100)). Intervals over 500 ms that spread over more than 20 deg are
-left out. A window of 100 ms moves through the interval until it passes, then grows, by a twentieth of its length at a time and at last
-sample by sample, while it still passes.
+Fixations, in the intervals between saccades: at least 100 ms; speed from the first to the last
+sample at most 5 deg/s; no sample further from their mean than 0.55 deg (1 + 0.05 log2(1 +
+milliseconds beyond 100)). Intervals over 500 ms that spread over more than 20 deg are left out. A
+window of 100 ms moves through the interval until it passes, then grows, by a twentieth of its
+length at a time and at last sample by sample, while it still passes.
 
-Blinks: a run of confidence below 0.5 (or of lost samples) that lasts 20 ms or more, or that has a saccade within 40 ms, is a blink
-together with the saccades within 40 ms on either side; beyond 500 ms it is noise. What nothing claims is `undefined`.
+Blinks: a run of confidence below 0.5 (or of lost samples) that lasts 20 ms or more, or that has a
+saccade within 40 ms, is a blink together with the saccades within 40 ms on either side; beyond 500
+ms it is noise. What nothing claims is `undefined`.
 """
 
 from __future__ import annotations
@@ -24,9 +29,18 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
+from gazeveil.events.auto.saccades import distance
 from gazeveil.events.larsson import mark_larsson
-from gazeveil.events.saccades import distance
-from gazeveil.events.trace import BLINK, BLINK_S, FIXATION, NOISE, SACCADE, UNDEFINED, Trace, to_events
+from gazeveil.events.trace import (
+    BLINK,
+    BLINK_S,
+    FIXATION,
+    NOISE,
+    SACCADE,
+    UNDEFINED,
+    BridgedGaze,
+    to_events,
+)
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, from_tangents
 from gazeveil.gaze.recording import Recording
@@ -66,17 +80,19 @@ def detect_dorr(
     recording : Recording
         Any space and rate.
     signal : {"E+H", "FOV"}
-        Gaze in the world, or the eye in the head with its own thresholds; the latter needs `eye_in_head_deg`.
+        Gaze in the world, or the eye in the head with its own thresholds; the latter needs
+        `eye_in_head_deg`.
     between : {"dorr", "larsson"}
-        What judges the intervals between saccades: the fixation test above, or :mod:`gazeveil.events.larsson`, which also finds
-        pursuit.
+        What judges the intervals between saccades: the fixation test above, or
+        :mod:`gazeveil.events.larsson`, which also finds pursuit.
     onset_fast_deg_s, onset_slow_deg_s, offset_deg_s : float, optional
         Replace the published thresholds of the signal.
 
     Returns
     -------
     Events
-        `saccade`, `fixation`, `blink`, `noise`, `undefined` and, with `between="larsson"`, `pursuit`: a partition of the recording.
+        `saccade`, `fixation`, `blink`, `noise`, `undefined` and, with `between="larsson"`,
+        `pursuit`: a partition of the recording.
 
     Raises
     ------
@@ -86,12 +102,29 @@ def detect_dorr(
     published = PUBLISHED[checks.one_of("detect dorr", "signal", signal, PUBLISHED)]
     stage = checks.one_of("detect dorr", "between", between, ("dorr", "larsson"))
     limits = TwoThresholds(
-        published.onset_fast if onset_fast_deg_s is None else checks.positive("detect dorr", "onset_fast_deg_s", onset_fast_deg_s),
-        published.onset_slow if onset_slow_deg_s is None else checks.positive("detect dorr", "onset_slow_deg_s", onset_slow_deg_s),
-        published.offset if offset_deg_s is None else checks.positive("detect dorr", "offset_deg_s", offset_deg_s),
+        (
+            published.onset_fast
+            if onset_fast_deg_s is None
+            else checks.positive("detect dorr", "onset_fast_deg_s", onset_fast_deg_s)
+        ),
+        (
+            published.onset_slow
+            if onset_slow_deg_s is None
+            else checks.positive("detect dorr", "onset_slow_deg_s", onset_slow_deg_s)
+        ),
+        (
+            published.offset
+            if offset_deg_s is None
+            else checks.positive("detect dorr", "offset_deg_s", offset_deg_s)
+        ),
     )
     if limits.onset_fast < limits.onset_slow:
-        checks.refuse("detect dorr", "onset_fast_deg_s", f"at least onset_slow_deg_s ({limits.onset_slow:g})", limits.onset_fast)
+        checks.refuse(
+            "detect dorr",
+            "onset_fast_deg_s",
+            f"at least onset_slow_deg_s ({limits.onset_slow:g})",
+            limits.onset_fast,
+        )
     trace, points = signal_of(recording, signal)
     if len(trace.segments):
         mark_dorr(recording, trace, points, limits)
@@ -102,21 +135,30 @@ def detect_dorr(
     return to_events(trace.codes, recording.t_ns, trace.cuts, f"dorr:{signal}")
 
 
-def signal_of(recording: Recording, signal: str) -> tuple[Trace, NDArray[np.float64]]:
-    """The trace of gaze, and positions in degrees, shape (axes, n), of the signal, bridged like gaze."""
+def signal_of(recording: Recording, signal: str) -> tuple[BridgedGaze, NDArray[np.float64]]:
+    """The trace of gaze, and positions in degrees, shape (axes, n), of the signal, bridged like
+    gaze.
+    """
     if signal == "E+H":
-        trace = Trace.of(recording)
+        trace = BridgedGaze.of(recording)
         return trace, np.stack(trace.axes)
     if recording.eye_in_head_deg is None:
-        raise DataError(f"The signal 'FOV' needs eye-in-head data, which {recording.title} does not have. Use signal='E+H'.")
+        raise DataError(
+            f"The signal 'FOV' needs eye-in-head data, which {recording.title} does not have. Use"
+            " signal='E+H'."
+        )
     eye = recording.eye_in_head_deg
-    trace = Trace.of(recording, np.isfinite(eye[:, 0]) & np.isfinite(eye[:, 1]))
+    trace = BridgedGaze.of(recording, np.isfinite(eye[:, 0]) & np.isfinite(eye[:, 1]))
     vectors = np.degrees(from_tangents(eye[:, 0], eye[:, 1])).T
     return trace, np.stack([trace.bridge(np.ascontiguousarray(row)) for row in vectors])
 
 
-def mark_dorr(recording: Recording, trace: Trace, points: NDArray[np.float64], limits: TwoThresholds) -> None:
-    """Write SACCADE, BLINK and NOISE into the trace's codes; the rest of its segments stays UNDEFINED."""
+def mark_dorr(
+    recording: Recording, trace: BridgedGaze, points: NDArray[np.float64], limits: TwoThresholds
+) -> None:
+    """Write SACCADE, BLINK and NOISE into the trace's codes; the rest of its segments stays
+    UNDEFINED.
+    """
     rate = trace.rate_hz
     poor = ~recording.valid
     trusted = np.ones(len(recording), dtype=np.bool_)
@@ -124,12 +166,24 @@ def mark_dorr(recording: Recording, trace: Trace, points: NDArray[np.float64], l
         poor = poor | (recording.confidence < _BLINK_CONFIDENCE)
         trusted &= ~(recording.confidence < _MIN_CONFIDENCE)
     if isinstance(recording.space, Screen):
-        half_x, half_y = (0.5 + _FRAME_SHARE) * recording.space.width_deg, (0.5 + _FRAME_SHARE) * recording.space.height_deg
+        half_x, half_y = (
+            (0.5 + _FRAME_SHARE) * recording.space.width_deg,
+            (0.5 + _FRAME_SHARE) * recording.space.height_deg,
+        )
         outside = (np.abs(recording.x_deg) > half_x) | (np.abs(recording.y_deg) > half_y)
         trusted &= ~outside
         trace.codes[outside & recording.valid] = NOISE
-    mark_two_thresholds(points, trusted, trace.segments, rate, (limits.onset_fast, limits.onset_slow, limits.offset), trace.codes)
-    _blinks(poor, round(_BLINK_REACH_S * rate), _BLINK_MIN_S * rate - 1e-6, BLINK_S * rate, trace.codes)
+    mark_two_thresholds(
+        points,
+        trusted,
+        trace.segments,
+        rate,
+        (limits.onset_fast, limits.onset_slow, limits.offset),
+        trace.codes,
+    )
+    _blinks(
+        poor, round(_BLINK_REACH_S * rate), _BLINK_MIN_S * rate - 1e-6, BLINK_S * rate, trace.codes
+    )
 
 
 @compiled
@@ -147,7 +201,8 @@ def mark_two_thresholds(
     least, most = _MIN_S * rate_hz - 1e-6, _MAX_S * rate_hz
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
-        # Where the speed last rose above slow, whether it then exceeded fast, and whether it was below slow since the last saccade.
+        # Where the speed last rose above slow, whether it then exceeded fast, and whether it was
+        # below slow since the last saccade.
         rise, inside, armed = -1, False, True
         total = 0.0
         for i in range(first + 1, stop + 1):
@@ -179,7 +234,9 @@ def mark_two_thresholds(
 
 
 @compiled
-def _blinks(poor: NDArray[np.bool_], reach: int, least: float, longest: float, codes: NDArray[np.int8]) -> None:
+def _blinks(
+    poor: NDArray[np.bool_], reach: int, least: float, longest: float, codes: NDArray[np.int8]
+) -> None:
     n, i = len(poor), 0
     while i < n:
         if not poor[i]:
@@ -208,7 +265,12 @@ def _blinks(poor: NDArray[np.bool_], reach: int, least: float, longest: float, c
 
 
 @compiled
-def _fixations(points: NDArray[np.float64], segments: NDArray[np.int64], rate_hz: float, codes: NDArray[np.int8]) -> None:
+def _fixations(
+    points: NDArray[np.float64],
+    segments: NDArray[np.int64],
+    rate_hz: float,
+    codes: NDArray[np.int8],
+) -> None:
     least = max(2, math.ceil(0.1 * rate_hz - 1e-6))
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]

@@ -1,17 +1,21 @@
 """I-DT: a fixation is a window of samples that stay close together (Salvucci and Goldberg 2000).
 
-Begin with a window of the shortest fixation. While its dispersion is above the threshold, move it on by one sample; once it is not,
-let it grow until the next sample would exceed the threshold. That window is a fixation, and the next begins after it. Samples in no
-fixation are `saccade`: the method knows no third class, so pursuit and noise end up there too.
+Begin with a window of the shortest fixation. While its dispersion is above the threshold, move it
+on by one sample; once it is not, let it grow until the next sample would exceed the threshold. That
+window is a fixation, and the next begins after it. Samples in no fixation are `saccade`: the method
+knows no third class, so pursuit and noise end up there too.
 
-* `dispersion="range"`: (largest x - smallest x) + (largest y - smallest y), the form of the paper. On a sphere x is unwrapped and
-  scaled by the cosine of the window's middle latitude; a window across a pole looks wider than it is, so gaze that far up or down
-  is better served by the other form.
-* `dispersion="pairwise"`: the greatest angle between any two samples of the window, exact in both spaces.
+* `dispersion="range"`: (largest x - smallest x) + (largest y - smallest y), the form of the paper.
+  On a sphere x is unwrapped and scaled by the cosine of the window's middle latitude; a window
+  across a pole looks wider than it is, so gaze that far up or down is better served by the other
+  form.
+* `dispersion="pairwise"`: the greatest angle between any two samples of the window, exact in both
+  spaces.
 
-The range form looks at a window from its end and keeps the extremes of what it has seen in two stacks, so it takes time in proportion
-to the samples whatever they are, and skips most of those that are too far apart. The pairwise form compares a new sample with the
-window only if the window's bounding box leaves the answer open.
+The range form looks at a window from its end and keeps the extremes of what it has seen in two
+stacks, so it takes time in proportion to the samples whatever they are, and skips most of those
+that are too far apart. The pairwise form compares a new sample with the window only if the window's
+bounding box leaves the answer open.
 """
 
 from __future__ import annotations
@@ -23,13 +27,18 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
-from gazeveil.events.trace import FIXATION, SACCADE, Trace, to_events
+from gazeveil.events.trace import FIXATION, SACCADE, BridgedGaze, to_events
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere, unwrap_x
 from gazeveil.gaze.recording import Recording
 
 
-def detect_idt(recording: Recording, dispersion: str = "range", threshold_deg: float = 1.0, min_fixation_ms: float = 100.0) -> Events:
+def detect_idt(
+    recording: Recording,
+    dispersion: str = "range",
+    threshold_deg: float = 1.0,
+    min_fixation_ms: float = 100.0,
+) -> Events:
     """Fixations by dispersion, everything between them a saccade.
 
     Parameters
@@ -46,13 +55,13 @@ def detect_idt(recording: Recording, dispersion: str = "range", threshold_deg: f
     Returns
     -------
     Events
-        `fixation` and `saccade`, with `blink` and `undefined` for long gaps. A stretch between two gaps that is shorter than a
-        fixation is `undefined`.
+        `fixation` and `saccade`, with `blink` and `undefined` for long gaps. A stretch between two
+        gaps that is shorter than a fixation is `undefined`.
     """
     form = checks.one_of("detect idt", "dispersion", dispersion, ("range", "pairwise"))
     threshold = checks.positive("detect idt", "threshold_deg", threshold_deg)
     shortest = checks.positive("detect idt", "min_fixation_ms", min_fixation_ms)
-    trace = Trace.of(recording)
+    trace = BridgedGaze.of(recording)
     if len(trace.segments):
         least = max(2, math.ceil(shortest * trace.rate_hz / 1000 - 1e-6))
         if form == "range":
@@ -65,14 +74,16 @@ def detect_idt(recording: Recording, dispersion: str = "range", threshold_deg: f
     return to_events(trace.codes, recording.t_ns, trace.cuts, f"idt:{form}")
 
 
-def _plane(recording: Recording, trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+def _plane(
+    recording: Recording, trace: BridgedGaze
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
     if isinstance(recording.space, Sphere):
         x, y = recording.space.degrees(np.stack(trace.axes, axis=-1))
         return unwrap_x(x), y, True
     return trace.axes[0], trace.axes[1], False
 
 
-def _vectors(recording: Recording, trace: Trace) -> NDArray[np.float64]:
+def _vectors(recording: Recording, trace: BridgedGaze) -> NDArray[np.float64]:
     """Unit vectors, shape (3, n)."""
     if isinstance(recording.space, Sphere):
         vectors = np.stack(trace.axes)
@@ -82,12 +93,20 @@ def _vectors(recording: Recording, trace: Trace) -> NDArray[np.float64]:
 
 @compiled
 def _by_range(
-    x: NDArray[np.float64], y: NDArray[np.float64], segments: NDArray[np.int64], threshold: float, least: int, round_world: bool, codes: NDArray[np.int8]
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    segments: NDArray[np.int64],
+    threshold: float,
+    least: int,
+    round_world: bool,
+    codes: NDArray[np.int8],
 ) -> None:
-    # The window [start, start + least) is looked at from its end: if [k, end) is too wide, no window with both ends can be a fixation, and
-    # start moves behind k at once, whatever lies before it. What was looked at and is narrow enough is kept: the extremes of [k, middle)
-    # for every k from start on, those of [middle, end) as running ones. When start reaches middle, the kept ones are made again up to end.
-    # So a sample is looked at a fixed number of times at most, and often never.
+    # The window [start, start + least) is looked at from its end: if [k, end) is too wide, no
+    # window with both ends can be a fixation, and start moves behind k at once, whatever lies
+    # before it. What was looked at and is narrow enough is kept: the extremes of [k, middle) for
+    # every k from start on, those of [middle, end) as running ones. When start reaches middle, the
+    # kept ones are made again up to end. So a sample is looked at a fixed number of times at most,
+    # and often never.
     size = 1
     while size < least:
         size *= 2
@@ -105,7 +124,11 @@ def _by_range(
             seen, end = end, start + least
             a, b, c, d = np.inf, -np.inf, np.inf, -np.inf
             k = end - 1
-            if k == seen:  # one sample is never too wide, and what is kept of it is made again before it is used
+            if (
+                k == seen
+                # one sample is never too wide, and what is kept of it is made again before it is
+                # used
+            ):
                 a, b, c, d = x[k], x[k], y[k], y[k]
                 k -= 1
             while k >= seen:
@@ -124,7 +147,16 @@ def _by_range(
             left, right, top, bottom = min(left, a), max(right, b), min(top, c), max(bottom, d)
             while start < middle:
                 at = start & mask
-                if _range(min(left, lefts[at]), max(right, rights[at]), min(top, tops[at]), max(bottom, bottoms[at]), round_world) <= threshold:
+                if (
+                    _range(
+                        min(left, lefts[at]),
+                        max(right, rights[at]),
+                        min(top, tops[at]),
+                        max(bottom, bottoms[at]),
+                        round_world,
+                    )
+                    <= threshold
+                ):
                     break
                 start += 1
             if start == middle and _range(left, right, top, bottom, round_world) > threshold:
@@ -166,7 +198,13 @@ def _range(left: float, right: float, top: float, bottom: float, round_world: bo
 
 
 @compiled
-def _by_pairs(points: NDArray[np.float64], segments: NDArray[np.int64], chord: float, least: int, codes: NDArray[np.int8]) -> None:
+def _by_pairs(
+    points: NDArray[np.float64],
+    segments: NDArray[np.int64],
+    chord: float,
+    least: int,
+    codes: NDArray[np.int8],
+) -> None:
     square = chord * chord
     low, high = np.empty(3), np.empty(3)
     for s in range(len(segments)):
@@ -174,7 +212,8 @@ def _by_pairs(points: NDArray[np.float64], segments: NDArray[np.int64], chord: f
         if stop - first < least:
             continue
         codes[first:stop] = SACCADE
-        # All pairs of [start, i) are close. A new sample that is far from some of them moves the start behind the last of these.
+        # All pairs of [start, i) are close. A new sample that is far from some of them moves the
+        # start behind the last of these.
         start = first
         low[:], high[:] = points[:, first], points[:, first]
         for i in range(first + 1, stop):
@@ -186,7 +225,11 @@ def _by_pairs(points: NDArray[np.float64], segments: NDArray[np.int64], chord: f
             if diagonal > square:
                 k = i - 1
                 while k >= start:
-                    apart = (points[0, i] - points[0, k]) ** 2 + (points[1, i] - points[1, k]) ** 2 + (points[2, i] - points[2, k]) ** 2
+                    apart = (
+                        (points[0, i] - points[0, k]) ** 2
+                        + (points[1, i] - points[1, k]) ** 2
+                        + (points[2, i] - points[2, k]) ** 2
+                    )
                     if apart > square:
                         far = k
                         break

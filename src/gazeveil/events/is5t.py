@@ -1,9 +1,11 @@
-"""I-S5T: five speed thresholds on gaze, head and eye, with two tiers of labels (Agtzidis, Startsev, Dorr 2019).
+"""I-S5T: five speed thresholds on gaze, head and eye, with two tiers of labels (Agtzidis, Startsev,
+Dorr 2019).
 
-Saccades, blinks and noise come from :mod:`gazeveil.events.dorr` with the thresholds for gaze in the world (150, 35, 35 deg/s). Each
-interval between them is cut into equal windows of about 100 ms. The speed of a window is the distance from its first to its last
-sample over the time between them: g of gaze in the world, h of the head, e of the eye in the head. With low = 10 deg/s and high = 65
-deg/s, both times (1 + h / 60 deg/s), because gaze is noisier while the head moves:
+Saccades, blinks and noise come from :mod:`gazeveil.events.dorr` with the thresholds for gaze in the
+world (150, 35, 35 deg/s). Each interval between them is cut into equal windows of about 100 ms. The
+speed of a window is the distance from its first to its last sample over the time between them: g of
+gaze in the world, h of the head, e of the eye in the head. With low = 10 deg/s and high = 65 deg/s,
+both times (1 + h / 60 deg/s), because gaze is noisier while the head moves:
 
 ========== ====== ====== ========= ============
 g          h      e      primary   secondary
@@ -17,9 +19,10 @@ low..high  >= 7   >= 7   pursuit   vor
 above high any    any    noise
 ========== ====== ====== ========= ============
 
-Optokinetic nystagmus (:mod:`gazeveil.events.okn`) is added to the second tier: `okn`, or `okn+vor` where both hold. Without head data
-h is 0 and the eye is gaze itself, so the second tier can only say `okn`. The window length, the upper threshold and the table are
-inferred from the published label definitions; the paper's own code is not public in full.
+Optokinetic nystagmus (:mod:`gazeveil.events.okn`) is added to the second tier: `okn`, or `okn+vor`
+where both hold. Without head data h is 0 and the eye is gaze itself, so the second tier can only
+say `okn`. The window length, the upper threshold and the table are inferred from the published
+label definitions; the paper's own code is not public in full.
 """
 
 from __future__ import annotations
@@ -31,9 +34,9 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
+from gazeveil.events.auto.saccades import distance
 from gazeveil.events.dorr import PUBLISHED, mark_dorr, signal_of
 from gazeveil.events.okn import mark_okn
-from gazeveil.events.saccades import distance
 from gazeveil.events.trace import FIXATION, NOISE, PURSUIT, SACCADE, UNDEFINED, to_events
 from gazeveil.gaze.events import WORD, Events
 from gazeveil.gaze.geometry import Sphere, from_tangents
@@ -58,7 +61,8 @@ def detect_is5t(
     recording : Recording
         With `head_deg` and `eye_in_head_deg` where they are known; it works without.
     low_deg_s, high_deg_s : float
-        Gaze speed that separates fixation from pursuit, and pursuit from noise, while the head is still.
+        Gaze speed that separates fixation from pursuit, and pursuit from noise, while the head is
+        still.
     head_deg_s : float
         Speed from which head and eye count as moving.
     head_scale_deg_s : float
@@ -88,7 +92,18 @@ def detect_is5t(
         head_points = np.zeros_like(gaze) if head is None else head
         with_head = head is not None
         limits = (low, high, turning, scale)
-        _windows(gaze, head_points, eye_points, with_head, trace.segments, trace.rate_hz, window / 1000, limits, codes, second)
+        _windows(
+            gaze,
+            head_points,
+            eye_points,
+            with_head,
+            trace.segments,
+            trace.rate_hz,
+            window / 1000,
+            limits,
+            codes,
+            second,
+        )
         doubtful = ~recording.valid
         if recording.confidence is not None:
             doubtful = doubtful | (recording.confidence < 1)
@@ -98,13 +113,21 @@ def detect_is5t(
     return to_events(codes, recording.t_ns, trace.cuts, "is5t", _SECONDARY[second])
 
 
-def _head_and_eye(recording: Recording) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+def _head_and_eye(
+    recording: Recording,
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Head and eye-in-head directions in degrees, each of shape (3, n), or None."""
     head = eye = None
     if recording.head_deg is not None:
-        head = np.ascontiguousarray(np.degrees(Sphere().vectors(recording.head_deg[:, 0], recording.head_deg[:, 1])).T)
+        head = np.ascontiguousarray(
+            np.degrees(Sphere().vectors(recording.head_deg[:, 0], recording.head_deg[:, 1])).T
+        )
     if recording.eye_in_head_deg is not None:
-        eye = np.ascontiguousarray(np.degrees(from_tangents(recording.eye_in_head_deg[:, 0], recording.eye_in_head_deg[:, 1])).T)
+        eye = np.ascontiguousarray(
+            np.degrees(
+                from_tangents(recording.eye_in_head_deg[:, 0], recording.eye_in_head_deg[:, 1])
+            ).T
+        )
     return head, eye
 
 

@@ -1,18 +1,22 @@
-"""I-VT: a sample belongs to a saccade when gaze is as fast as a threshold (Salvucci and Goldberg 2000).
+"""I-VT: a sample belongs to a saccade when gaze is as fast as a threshold (Salvucci and Goldberg
+2000).
 
 Two published settings:
 
-* `george`: George and Routray 2016 as Schroeder et al. (CHI 2020) released it. Savitzky-Golay, 15 samples, order 6, on each axis;
-  speed = length of the first difference times the rate; 50 deg/s; fixations under 100 ms become part of the saccade around them;
-  then saccades under 12 ms are discarded, that is, become part of the fixation around them.
-* `s003`: the same with 30 deg/s and 200 ms.
+* `george`: George and Routray 2016 as Schroeder et al. (CHI 2020) released it. Savitzky-Golay, 15
+  samples, order 6, on each axis; speed = length of the first difference times the rate; 50 deg/s;
+  fixations under 100 ms become part of the saccade around them; then saccades under 12 ms are
+  discarded, that is, become part of the fixation around them.
+* `ren2024`: the same with 30 deg/s and 200 ms.
 
-The events partition the recording. A short fixation at the very start or end joins the neighbouring saccade; a stretch between two
-long gaps that is too short for a fixation and holds no saccade is `undefined`. A duration is the number of samples over the rate.
+The events partition the recording. A short fixation at the very start or end joins the neighbouring
+saccade; a stretch between two long gaps that is too short for a fixation and holds no saccade is
+`undefined`. A duration is the number of samples over the rate.
 
-The frame of 15 samples spans 60 ms at the 250 Hz it was chosen for. Where it would span more than 150 ms (below 100 Hz) it would
-smear saccades over whole fixations, so there, and in stretches shorter than the frame, positions are not smoothed; `smooth=True`
-or `smooth=False` overrule that rate limit.
+The frame of 15 samples spans 60 ms at the 250 Hz it was chosen for. Where it would span more than
+150 ms (below 100 Hz) it would smear saccades over whole fixations, so there, and in stretches
+shorter than the frame, positions are not smoothed; `smooth=True` or `smooth=False` overrule that
+rate limit.
 """
 
 from __future__ import annotations
@@ -24,12 +28,12 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
-from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED, Trace, to_events
+from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED, BridgedGaze, to_events
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
 
 #: (threshold in deg/s, shortest fixation in ms) of each published setting.
-SETTINGS = {"george": (50.0, 100.0), "s003": (30.0, 200.0)}
+SETTINGS = {"george": (50.0, 100.0), "ren2024": (30.0, 200.0)}
 
 FRAME_SAMPLES = 15
 ORDER = 6
@@ -51,7 +55,7 @@ def detect_ivt(
     ----------
     recording : Recording
         Any space and rate.
-    setting : {"george", "s003"}
+    setting : {"george", "ren2024"}
         Published parameters: 50 deg/s and 100 ms, or 30 deg/s and 200 ms.
     threshold_deg_s, min_fixation_ms : float, optional
         Replace those of the setting.
@@ -65,6 +69,8 @@ def detect_ivt(
     Events
         `fixation` and `saccade`, with `blink` and `undefined` for long gaps.
     """
+    if setting == "s003":
+        checks.renamed("detect ivt", "setting", setting, "ren2024")
     threshold, shortest = SETTINGS[checks.one_of("detect ivt", "setting", setting, SETTINGS)]
     if threshold_deg_s is not None:
         threshold = checks.positive("detect ivt", "threshold_deg_s", threshold_deg_s)
@@ -73,19 +79,29 @@ def detect_ivt(
     least_saccade = checks.not_negative("detect ivt", "min_saccade_ms", min_saccade_ms)
     if smooth is not None and not isinstance(smooth, bool):
         checks.refuse("detect ivt", "smooth", "True, False or None", smooth)
-    trace = Trace.of(recording)
+    trace = BridgedGaze.of(recording)
     rate = trace.rate_hz
     if len(trace.segments):
         use = rate * _LONGEST_FRAME_S >= FRAME_SAMPLES - 1e-9 if smooth is None else smooth
         squared = squared_steps(trace, use)
         limit = (threshold / rate) ** 2
-        # A run of k samples lasts k / rate; rounding must not turn 3 samples of 4 ms into less than 12 ms.
-        _label(squared, limit, trace.segments, shortest * rate / 1000 - 1e-6, least_saccade * rate / 1000 - 1e-6, trace.codes)
+        # A run of k samples lasts k / rate; rounding must not turn 3 samples of 4 ms into less than
+        # 12 ms.
+        _label(
+            squared,
+            limit,
+            trace.segments,
+            shortest * rate / 1000 - 1e-6,
+            least_saccade * rate / 1000 - 1e-6,
+            trace.codes,
+        )
     return to_events(trace.codes, recording.t_ns, trace.cuts, f"ivt:{setting}")
 
 
-def squared_steps(trace: Trace, smooth: bool) -> NDArray[np.float64]:
-    """Squared degrees moved since the sample before, smoothed or not; a segment's first sample copies its second."""
+def squared_steps(trace: BridgedGaze, smooth: bool) -> NDArray[np.float64]:
+    """Squared degrees moved since the sample before, smoothed or not; a segment's first sample
+    copies its second.
+    """
     total = np.zeros(len(trace.codes))
     hat = _projection() if smooth else np.ones((1, 1))
     centre = hat[len(hat) // 2]
@@ -107,12 +123,17 @@ def _projection() -> NDArray[np.float64]:
 
 @compiled
 def _add_squared_steps(
-    x: NDArray[np.float64], taps: NDArray[np.float64], hat: NDArray[np.float64], segments: NDArray[np.int64], total: NDArray[np.float64]
+    x: NDArray[np.float64],
+    taps: NDArray[np.float64],
+    hat: NDArray[np.float64],
+    segments: NDArray[np.int64],
+    total: NDArray[np.float64],
 ) -> None:
     """Add the squared first difference of the filtered axis.
 
-    Filter and difference are one antisymmetric filter: step[i] = sum_j taps[j] (x[i + j] - x[i - 1 - j]). Within half a frame of
-    an end the polynomial of the outermost frame is used, as scipy's `savgol_filter` does.
+    Filter and difference are one antisymmetric filter: step[i] = sum_j taps[j] (x[i + j] - x[i - 1
+    - j]). Within half a frame of an end the polynomial of the outermost frame is used, as scipy's
+    `savgol_filter` does.
     """
     frame, reach = len(hat), len(taps)
     step = np.empty(_BLOCK)
@@ -156,9 +177,16 @@ def _add_squared_steps(
 
 @compiled
 def _label(
-    squared: NDArray[np.float64], limit: float, segments: NDArray[np.int64], least_fixation: float, least_saccade: float, codes: NDArray[np.int8]
+    squared: NDArray[np.float64],
+    limit: float,
+    segments: NDArray[np.int64],
+    least_fixation: float,
+    least_saccade: float,
+    codes: NDArray[np.int8],
 ) -> None:
-    """Write the codes of each segment: threshold, then short fixations to saccades, then short saccades to fixations."""
+    """Write the codes of each segment: threshold, then short fixations to saccades, then short
+    saccades to fixations.
+    """
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
         if stop - first < 2:
@@ -181,5 +209,7 @@ def _label(
             if i + 1 == stop or codes[i + 1] != codes[i]:
                 if codes[i] == SACCADE and i + 1 - start < least_saccade:
                     # Nothing but this run in the segment: there is no fixation it could join.
-                    codes[start : i + 1] = UNDEFINED if start == first and i + 1 == stop else FIXATION
+                    codes[start : i + 1] = (
+                        UNDEFINED if start == first and i + 1 == stop else FIXATION
+                    )
                 start = i + 1

@@ -1,16 +1,21 @@
-"""Fixations and smooth pursuit between saccades after Larsson, Nystroem, Andersson and Stridh 2015, adapted to headsets.
+"""Fixations and smooth pursuit between saccades after Larsson, Nystroem, Andersson and Stridh 2015,
+adapted to headsets.
 
-1. The interval is covered by windows of 44 ms that overlap by 12 ms. In each, a Rayleigh test asks whether the directions of the steps
-   agree; steps above 100 deg/s are left out. Each sample gets the mean p-value of the windows over it; runs of samples below and not
-   below 0.01 are the segments, those under 32 ms join the one before.
-2. Each segment gets four numbers: dispersion (second over first principal axis), consistency of direction (way from start to end over
-   the first principal axis), displacement (that way over the length of the path) and range (diagonal of the bounding box). Pursuit has
-   a dispersion below 0.45, a consistency above 0.5, a displacement above 0.2 and a range above 1.9 deg.
-3. All four: pursuit. None: fixation. In between, a segment with the displacement of a pursuit joins those neighbours (pursuit or in
-   between as well) whose direction differs by less than 45 deg; it is pursuit if together they cover more than 1.1 deg. One without is
-   pursuit if its range is that of a pursuit.
+1. The interval is covered by windows of 44 ms that overlap by 12 ms. In each, a Rayleigh test asks
+   whether the directions of the steps agree; steps above 100 deg/s are left out. Each sample gets
+   the mean p-value of the windows over it; runs of samples below and not below 0.01 are the
+   segments, those under 32 ms join the one before.
+2. Each segment gets four numbers: dispersion (second over first principal axis), consistency of
+   direction (way from start to end over the first principal axis), displacement (that way over the
+   length of the path) and range (diagonal of the bounding box). Pursuit has a dispersion below
+   0.45, a consistency above 0.5, a displacement above 0.2 and a range above 1.9 deg.
+3. All four: pursuit. None: fixation. In between, a segment with the displacement of a pursuit joins
+   those neighbours (pursuit or in between as well) whose direction differs by less than 45 deg; it
+   is pursuit if together they cover more than 1.1 deg. One without is pursuit if its range is that
+   of a pursuit.
 
-The times and thresholds are those in use for 120 Hz data of headsets; the authors had 22, 6 and 40 ms at 500 Hz, and 1.7 deg joined.
+The times and thresholds are those in use for 120 Hz data of headsets; the authors had 22, 6 and 40
+ms at 500 Hz, and 1.7 deg joined.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
-from gazeveil.events.saccades import distance
+from gazeveil.events.auto.saccades import distance
 from gazeveil.events.trace import FIXATION, PURSUIT, UNDEFINED
 
 _WINDOW_S, _OVERLAP_S, _SHORTEST_S = 0.044, 0.012, 0.032
@@ -32,7 +37,12 @@ _RANGE_DEG, _JOINED_DEG, _TURN_COS = 1.9, 1.1, math.cos(math.pi / 4)
 _OPEN = 7  # neither for sure; no code of an event
 
 
-def mark_larsson(points: NDArray[np.float64], segments: NDArray[np.int64], rate_hz: float, codes: NDArray[np.int8]) -> None:
+def mark_larsson(
+    points: NDArray[np.float64],
+    segments: NDArray[np.int64],
+    rate_hz: float,
+    codes: NDArray[np.int8],
+) -> None:
     """Turn the UNDEFINED runs inside the segments into FIXATION and PURSUIT.
 
     Parameters
@@ -78,7 +88,9 @@ def _parts(points: NDArray[np.float64], first: int, stop: int, rate_hz: float) -
     result = np.empty((n, 2), dtype=np.int64)
     count, begin = 0, 0
     for i in range(1, n + 1):
-        if i == n or (total[i] / covered[i] < _P_VALUE) != (total[i - 1] / covered[i - 1] < _P_VALUE):
+        if i == n or (total[i] / covered[i] < _P_VALUE) != (
+            total[i - 1] / covered[i - 1] < _P_VALUE
+        ):
             if count > 0 and i - begin < least:
                 result[count - 1, 1] = first + i
             else:
@@ -103,12 +115,16 @@ def _rayleigh(points: NDArray[np.float64], start: int, stop: int, longest: float
     if m == 0:
         return 1.0
     z = (mean * mean).sum() / m
-    p = math.exp(-z) * (1 + (2 * z - z * z) / (4 * m) - (24 * z - 132 * z**2 + 76 * z**3 - 9 * z**4) / (288 * m * m))
+    p = math.exp(-z) * (
+        1 + (2 * z - z * z) / (4 * m) - (24 * z - 132 * z**2 + 76 * z**3 - 9 * z**4) / (288 * m * m)
+    )
     return min(1.0, max(0.0, p))
 
 
 @compiled
-def _judge(points: NDArray[np.float64], parts: NDArray[np.int64]) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+def _judge(
+    points: NDArray[np.float64], parts: NDArray[np.int64]
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
     """FIXATION, PURSUIT or open for each part, and its way from start to end."""
     axes = len(points)
     words = np.empty(len(parts), dtype=np.int8)
@@ -122,9 +138,13 @@ def _judge(points: NDArray[np.float64], parts: NDArray[np.int64]) -> tuple[NDArr
         spread = np.zeros((axes, axes))
         for a in range(axes):
             for b in range(axes):
-                spread[a, b] = ((points[a, start:stop] - points[a, start:stop].mean()) * (points[b, start:stop] - points[b, start:stop].mean())).mean()
+                spread[a, b] = (
+                    (points[a, start:stop] - points[a, start:stop].mean())
+                    * (points[b, start:stop] - points[b, start:stop].mean())
+                ).mean()
         size = np.sqrt(np.maximum(0.0, np.linalg.eigvalsh(spread)))
-        # The principal axes as lengths: a uniform run of length L has the standard deviation L / sqrt(12).
+        # The principal axes as lengths: a uniform run of length L has the standard deviation L /
+        # sqrt(12).
         longer, shorter = size[axes - 1] * math.sqrt(12.0), size[axes - 2] * math.sqrt(12.0)
         way = math.sqrt((ways[k] * ways[k]).sum())
         thin = longer > 0 and shorter < _DISPERSION * longer
@@ -144,7 +164,12 @@ def _judge(points: NDArray[np.float64], parts: NDArray[np.int64]) -> tuple[NDArr
 
 
 @compiled
-def _settle(points: NDArray[np.float64], parts: NDArray[np.int64], words: NDArray[np.int8], ways: NDArray[np.float64]) -> None:
+def _settle(
+    points: NDArray[np.float64],
+    parts: NDArray[np.int64],
+    words: NDArray[np.int8],
+    ways: NDArray[np.float64],
+) -> None:
     """Decide the open parts by what they cover together with neighbours of the same direction."""
     before = words.copy()
     for k in range(len(parts)):
@@ -153,9 +178,15 @@ def _settle(points: NDArray[np.float64], parts: NDArray[np.int64], words: NDArra
         low, high = k, k
         while low > 0 and before[low - 1] != FIXATION and _same_way(ways[k], ways[low - 1]):
             low -= 1
-        while high + 1 < len(parts) and before[high + 1] != FIXATION and _same_way(ways[k], ways[high + 1]):
+        while (
+            high + 1 < len(parts)
+            and before[high + 1] != FIXATION
+            and _same_way(ways[k], ways[high + 1])
+        ):
             high += 1
-        words[k] = PURSUIT if _diagonal(points, parts[low, 0], parts[high, 1]) > _JOINED_DEG else FIXATION
+        words[k] = (
+            PURSUIT if _diagonal(points, parts[low, 0], parts[high, 1]) > _JOINED_DEG else FIXATION
+        )
 
 
 @compiled

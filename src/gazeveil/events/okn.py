@@ -1,8 +1,10 @@
-"""Optokinetic nystagmus: slow phases that follow a moving field, and fast phases that jump back (Agtzidis, Startsev, Dorr 2019).
+"""Optokinetic nystagmus: slow phases that follow a moving field, and fast phases that jump back
+(Agtzidis, Startsev, Dorr 2019).
 
-For two consecutive saccades with directions s1, s2 and the slow phase d between them: angle(s1, s2) < 70 deg, angle(s1, d) > 90 deg,
-angle(s2, d) > 90 deg, and the slow phase is faster than 10 deg/s. Only runs of at least two such intervals count. The slow phases and
-the saccades that enclose them are OKN; samples with confidence below 1 are left out.
+For two consecutive saccades with directions s1, s2 and the slow phase d between them: angle(s1, s2)
+< 70 deg, angle(s1, d) > 90 deg, angle(s2, d) > 90 deg, and the slow phase is faster than 10 deg/s.
+Only runs of at least two such intervals count. The slow phases and the saccades that enclose them
+are OKN; samples with confidence below 1 are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +17,12 @@ from gazeveil.compiled import compiled
 _SAME_DEG, _OPPOSITE_DEG, _SLOW_DEG_S = 70.0, 90.0, 10.0
 
 
-def mark_okn(points: NDArray[np.float64], saccades: NDArray[np.int64], rate_hz: float, doubtful: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def mark_okn(
+    points: NDArray[np.float64],
+    saccades: NDArray[np.int64],
+    rate_hz: float,
+    doubtful: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
     """Samples of optokinetic nystagmus.
 
     Parameters
@@ -23,11 +30,13 @@ def mark_okn(points: NDArray[np.float64], saccades: NDArray[np.int64], rate_hz: 
     points : array of float64, shape (axes, n)
         The eye in the head, in degrees (gaze, where the head does not move or is not known).
     saccades : array of int64, shape (k, 2)
-        First and last sample of each saccade, in order; consecutive ones in one stretch without a long gap, see `doubtful`.
+        First and last sample of each saccade, in order; consecutive ones in one stretch without a
+        long gap, see `doubtful`.
     rate_hz : float
         Nominal rate.
     doubtful : array of bool, shape (n,)
-        Samples with confidence below 1 or lost: never OKN, and an interval that is nothing but these breaks a run.
+        Samples with confidence below 1 or lost: never OKN, and an interval that is nothing but
+        these breaks a run.
 
     Returns
     -------
@@ -39,7 +48,13 @@ def mark_okn(points: NDArray[np.float64], saccades: NDArray[np.int64], rate_hz: 
 
 
 @compiled
-def _mark(points: NDArray[np.float64], saccades: NDArray[np.int64], rate_hz: float, doubtful: NDArray[np.bool_], result: NDArray[np.bool_]) -> None:
+def _mark(
+    points: NDArray[np.float64],
+    saccades: NDArray[np.int64],
+    rate_hz: float,
+    doubtful: NDArray[np.bool_],
+    result: NDArray[np.bool_],
+) -> None:
     run = 0  # consecutive intervals that fit, up to the one before saccade j
     for j in range(1, len(saccades) + 1):
         fits = j < len(saccades) and _fits(points, saccades, j, rate_hz, doubtful)
@@ -52,7 +67,13 @@ def _mark(points: NDArray[np.float64], saccades: NDArray[np.int64], rate_hz: flo
 
 
 @compiled
-def _fits(points: NDArray[np.float64], saccades: NDArray[np.int64], j: int, rate_hz: float, doubtful: NDArray[np.bool_]) -> bool:
+def _fits(
+    points: NDArray[np.float64],
+    saccades: NDArray[np.int64],
+    j: int,
+    rate_hz: float,
+    doubtful: NDArray[np.bool_],
+) -> bool:
     end, start = saccades[j - 1, 1], saccades[j, 0]
     if start <= end + 1 or doubtful[end + 1 : start].all():
         return False
@@ -66,7 +87,11 @@ def _fits(points: NDArray[np.float64], saccades: NDArray[np.int64], j: int, rate
     # A gap inside makes the way NaN, which fits nothing.
     if not way * rate_hz > _SLOW_DEG_S * (start - end):
         return False
-    return _angle(before, after) < _SAME_DEG and _angle(before, slow) > _OPPOSITE_DEG and _angle(after, slow) > _OPPOSITE_DEG
+    return (
+        _angle(before, after) < _SAME_DEG
+        and _angle(before, slow) > _OPPOSITE_DEG
+        and _angle(after, slow) > _OPPOSITE_DEG
+    )
 
 
 @compiled

@@ -1,14 +1,18 @@
-"""Samples as the detectors see them: positions whose short distances are degrees, gaps bridged or cut, runs turned into events.
+"""Samples as the detectors see them: positions whose short distances are degrees, gaps bridged or
+cut, runs turned into events.
 
-On a Screen a position is (x_deg, y_deg). On a Sphere it is the unit gaze vector times 180/pi, so that the distance of two near
-samples is their angle in degrees everywhere: nothing special happens at 0/360 or at the poles.
+On a Screen a position is (x_deg, y_deg). On a Sphere it is the unit gaze vector times 180/pi, so
+that the distance of two near samples is their angle in degrees everywhere: nothing special happens
+at 0/360 or at the poles.
 
 Rules that all detectors share:
 
-* A gap between two valid samples of at most 75 ms (or one and a half sample steps, if that is longer) is bridged: the lost samples
-  in it get positions on the straight line and take part like the others.
-* A longer gap cuts the recording into segments. The lost samples in it become one event: `blink` if the gap lasts at most 500 ms,
-  else `undefined`. Lost samples before the first or after the last valid one count their own number of samples as the gap.
+* A gap between two valid samples of at most 75 ms (or one and a half sample steps, if that is
+  longer) is bridged: the lost samples in it get positions on the straight line and take part like
+  the others.
+* A longer gap cuts the recording into segments. The lost samples in it become one event: `blink` if
+  the gap lasts at most 500 ms, else `undefined`. Lost samples before the first or after the last
+  valid one count their own number of samples as the gap.
 * Rows that are missing altogether cut in the same way; there are no samples that could be labelled.
 * Speeds use the nominal rate, not the single time stamps, which jitter in many trackers.
 """
@@ -36,7 +40,7 @@ _WORDS = np.array(KINDS, dtype=WORD)
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class BridgedGaze:
     """A recording ready for detection.
 
     Parameters
@@ -44,9 +48,11 @@ class Trace:
     axes : tuple of array of float64, shape (n,)
         Two (screen) or three (sphere) coordinates in degrees, bridged inside the segments.
     segments : array of int64, shape (k, 2)
-        First and one past the last sample of each stretch without a long gap; both ends are valid samples.
+        First and one past the last sample of each stretch without a long gap; both ends are valid
+        samples.
     codes : array of int8, shape (n,)
-        `BLINK` or `UNDEFINED` for samples outside the segments, `UNDEFINED` inside them: a detector writes over it.
+        `BLINK` or `UNDEFINED` for samples outside the segments, `UNDEFINED` inside them: a detector
+        writes over it.
     rate_hz : float
         Nominal rate; NaN where the recording does not know it (then there are no segments).
     seen : array of bool, shape (n,)
@@ -60,15 +66,25 @@ class Trace:
     seen: NDArray[np.bool_] = field(repr=False)
 
     @classmethod
-    def of(cls, recording: Recording, valid: NDArray[np.bool_] | None = None) -> Trace:
-        """Prepare a recording; `valid` replaces its own mask where a detector trusts fewer samples."""
+    def of(cls, recording: Recording, valid: NDArray[np.bool_] | None = None) -> BridgedGaze:
+        """Prepare a recording; `valid` replaces its own mask where a
+        detector trusts fewer samples.
+        """
         mask = recording.valid if valid is None else np.ascontiguousarray(valid & recording.valid)
         rate = recording.rate_hz
         known = bool(rate > 0)
         bridge_ns = int(1e9 * max(BRIDGE_S, 1.5 / rate)) if known else int(1e9 * BRIDGE_S)
         segments, holes = _segments(recording.t_ns, mask, bridge_ns)
         codes = np.full(len(recording), UNDEFINED, dtype=np.int8)
-        _label_lost(recording.t_ns, mask, segments, 1e9 / rate if known else 0.0, int(1e9 * BLINK_S), bridge_ns, codes)
+        _label_lost(
+            recording.t_ns,
+            mask,
+            segments,
+            1e9 / rate if known else 0.0,
+            int(1e9 * BLINK_S),
+            bridge_ns,
+            codes,
+        )
         axes = positions(recording)
         if holes:
             axes = tuple(_bridged(a, mask, segments) for a in axes)
@@ -85,14 +101,24 @@ class Trace:
 
 
 def positions(recording: Recording) -> tuple[NDArray[np.float64], ...]:
-    """Coordinates in degrees, one array per axis; lost samples hold whatever the recording has there."""
+    """Coordinates in degrees, one array per axis; lost samples hold whatever the recording has
+    there.
+    """
     if isinstance(recording.space, Sphere):
         return _sphere_axes(recording.x_deg, recording.y_deg)
     return recording.x_deg, recording.y_deg
 
 
-def to_events(codes: NDArray[np.int8], t_ns: NDArray[np.int64], cuts: NDArray[np.int64], source: str, secondary: NDArray[np.str_] | None = None) -> Events:
-    """Runs of equal codes (and equal secondary words) as events; a new one also begins at each of the samples `cuts`."""
+def to_events(
+    codes: NDArray[np.int8],
+    t_ns: NDArray[np.int64],
+    cuts: NDArray[np.int64],
+    source: str,
+    secondary: NDArray[np.str_] | None = None,
+) -> Events:
+    """Runs of equal codes (and equal secondary words) as events; a new one also begins at each of
+    the samples `cuts`.
+    """
     n = len(codes)
     if n == 0:
         return Events.empty(source)
@@ -106,11 +132,21 @@ def to_events(codes: NDArray[np.int8], t_ns: NDArray[np.int64], cuts: NDArray[np
     offset = np.append(onset[1:] - 1, n - 1)
     # Lost samples may carry times that go back; an event never ends before it starts.
     second = None if secondary is None else secondary[onset]
-    return Events(_WORDS[codes[onset]], onset, offset, t_ns[onset], np.maximum(t_ns[offset], t_ns[onset]), secondary=second, source=source)
+    return Events(
+        _WORDS[codes[onset]],
+        onset,
+        offset,
+        t_ns[onset],
+        np.maximum(t_ns[offset], t_ns[onset]),
+        secondary=second,
+        source=source,
+    )
 
 
 @compiled
-def _sphere_axes(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _sphere_axes(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     n = len(x)
     a, b, c = np.empty(n), np.empty(n), np.empty(n)
     unit, turn = 180.0 / np.pi, np.pi / 180.0
@@ -122,8 +158,12 @@ def _sphere_axes(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArra
 
 
 @compiled
-def _segments(t: NDArray[np.int64], valid: NDArray[np.bool_], bridge_ns: int) -> tuple[NDArray[np.int64], bool]:
-    """Stretches of samples whose valid neighbours are at most `bridge_ns` apart, and whether any of them holds a lost sample."""
+def _segments(
+    t: NDArray[np.int64], valid: NDArray[np.bool_], bridge_ns: int
+) -> tuple[NDArray[np.int64], bool]:
+    """Stretches of samples whose valid neighbours are at most `bridge_ns` apart, and whether any of
+    them holds a lost sample.
+    """
     n = len(t)
     count, last = 0, -1
     for i in range(n):
@@ -151,7 +191,13 @@ def _segments(t: NDArray[np.int64], valid: NDArray[np.bool_], bridge_ns: int) ->
 
 @compiled
 def _label_lost(
-    t: NDArray[np.int64], valid: NDArray[np.bool_], segments: NDArray[np.int64], step_ns: float, blink_ns: int, bridge_ns: int, codes: NDArray[np.int8]
+    t: NDArray[np.int64],
+    valid: NDArray[np.bool_],
+    segments: NDArray[np.int64],
+    step_ns: float,
+    blink_ns: int,
+    bridge_ns: int,
+    codes: NDArray[np.int8],
 ) -> None:
     n, k = len(t), len(segments)
     for j in range(k + 1):
@@ -165,7 +211,9 @@ def _label_lost(
 
 
 @compiled
-def _bridged(axis: NDArray[np.float64], valid: NDArray[np.bool_], segments: NDArray[np.int64]) -> NDArray[np.float64]:
+def _bridged(
+    axis: NDArray[np.float64], valid: NDArray[np.bool_], segments: NDArray[np.int64]
+) -> NDArray[np.float64]:
     result = axis.copy()
     for s in range(len(segments)):
         last = segments[s, 0]

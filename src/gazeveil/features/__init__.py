@@ -1,4 +1,5 @@
-"""Features: numbers that describe events and windows of gaze, in a table with keys and public bounds.
+"""Features: numbers that describe events and windows of gaze, in a table with keys and public
+bounds.
 
 Everything loads on first use.
 """

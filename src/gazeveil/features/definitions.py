@@ -1,15 +1,18 @@
 """Names, meanings, units and public bounds of every built-in feature.
 
-Event features: George and Routray 2016, "A score level fusion method for eye movement biometrics", Pattern Recognition Letters 82
-(12 fixation and 46 saccade features, two published subsets each). Window features: the 52 columns of the MPIIDPEye and
-MPIIPrivacEye files in file order (Steil et al. 2019; computed as in Hoppe et al. 2018).
+Event features: George and Routray 2016, "A score level fusion method for eye movement biometrics",
+Pattern Recognition Letters 82 (12 fixation and 46 saccade features, two published subsets each).
+Window features: the 52 columns of the MPIIDPEye and MPIIPrivacEye files in file order (Steil et al.
+2019; computed as in Hoppe et al. 2018).
 
-The bounds come from physiology and tracker limits and are the same for every dataset: one fixation lasts at most 5 s (a window's
-longest 10 s, where a detector without pursuit joins several), a saccade lasts at most 0.5 s and spans at most 100 deg, eyes turn
-at most 1000 deg/s and accelerate at most 200 000 deg/s^2 (peaks of large human saccades are about 700 deg/s and 40 000 deg/s^2; the
-rest is room for tracker noise, which differences amplify), nobody makes more than 6 saccades or fixations per second for a whole
-window, and a blink of more than 2 s is a lost eye. A standard deviation lies within half the largest value, a variance over events
-within the square of a quarter of the range. The bounds do not follow a sample rate: noise of very fast trackers may pass them, and
+The bounds come from physiology and tracker limits and are the same for every dataset: one fixation
+lasts at most 5 s (a window's longest 10 s, where a detector without pursuit joins several), a
+saccade lasts at most 0.5 s and spans at most 100 deg, eyes turn at most 1000 deg/s and accelerate
+at most 200 000 deg/s^2 (peaks of large human saccades are about 700 deg/s and 40 000 deg/s^2; the
+rest is room for tracker noise, which differences amplify), nobody makes more than 6 saccades or
+fixations per second for a whole window, and a blink of more than 2 s is a lost eye. A standard
+deviation lies within half the largest value, a variance over events within the square of a quarter
+of the range. The bounds do not follow a sample rate: noise of very fast trackers may pass them, and
 is clipped by the mechanisms.
 """
 
@@ -47,7 +50,8 @@ class Feature:
 #: The statistics bundle M3S2K.
 STATISTICS = ("mean", "median", "max", "std", "skew", "kurt")
 
-#: The six series a saccade has statistics of, in column order: name, meaning, unit, largest mean, largest value, signed.
+#: The six series a saccade has statistics of, in column order: name, meaning, unit, largest mean,
+#: largest value, signed.
 _SERIES = (
     ("ang_vel", "angular velocity", "deg/s", 1000.0, 1000.0, False),
     ("ang_acc", "angular acceleration", "deg/s^2", 100_000.0, 200_000.0, True),
@@ -59,11 +63,16 @@ _SERIES = (
 
 _SKEW, _KURT = (-5.0, 5.0), (-2.0, 30.0)
 
-# Velocities in a fixation are mostly noise with rare jerks: their tails are heavier than those of any saccade.
+# Velocities in a fixation are mostly noise with rare jerks: their tails are heavier than those of
+# any saccade.
 _NOISE_SKEW, _NOISE_KURT = (-15.0, 15.0), (-2.0, 200.0)
 
 
-def _bundle(series: tuple[str, str, str, float, float, bool], skew: tuple[float, float] = _SKEW, kurt: tuple[float, float] = _KURT) -> list[Feature]:
+def _bundle(
+    series: tuple[str, str, str, float, float, bool],
+    skew: tuple[float, float] = _SKEW,
+    kurt: tuple[float, float] = _KURT,
+) -> list[Feature]:
     name, meaning, unit, middle, most, signed = series
     sign = -1.0 if signed else 0.0
     return [
@@ -76,7 +85,9 @@ def _bundle(series: tuple[str, str, str, float, float, bool], skew: tuple[float,
     ]
 
 
-_ANGLE_PREV = "direction of first to last sample minus that of the previous event of this kind; 0 if none"
+_ANGLE_PREV = (
+    "direction of first to last sample minus that of the previous event of this kind; 0 if none"
+)
 _DIST_PREV = "angle between the centroids of this and the previous event of this kind; 0 if none"
 
 #: The 12 fixation features.
@@ -106,8 +117,12 @@ SACCADE: tuple[Feature, ...] = (
     Feature("path_len", "sum of the angles between successive samples", "deg", 0.0, 150.0),
     Feature("angle_prev", _ANGLE_PREV, "deg", -360.0, 360.0),
     Feature("dist_prev", _DIST_PREV, "deg", 0.0, 100.0),
-    Feature("saccadic_ratio", "maximum of the angular velocity / duration", "deg/s^2", 0.0, 50_000.0),
-    Feature("saccade_angle", "direction of first to last sample, atan2(dx, dy)", "deg", -180.0, 180.0),
+    Feature(
+        "saccadic_ratio", "maximum of the angular velocity / duration", "deg/s^2", 0.0, 50_000.0
+    ),
+    Feature(
+        "saccade_angle", "direction of first to last sample, atan2(dx, dy)", "deg", -180.0, 180.0
+    ),
     Feature("amplitude", "angle between first and last sample", "deg", 0.0, 100.0),
     *(f for series in _SERIES[2:] for f in _bundle(series)),
 )
@@ -115,29 +130,43 @@ SACCADE: tuple[Feature, ...] = (
 
 def _widest(name: str) -> Feature:
     found = [f for f in (*FIXATION, *SACCADE) if f.name == name]
-    return Feature(name, found[0].meaning, found[0].unit, min(f.low for f in found), max(f.high for f in found))
+    return Feature(
+        name, found[0].meaning, found[0].unit, min(f.low for f in found), max(f.high for f in found)
+    )
 
 
 _SACCADE_SCALARS = ("saccadic_ratio", "saccade_angle", "amplitude")
 
-#: The 52 entries of the vector for one classifier over all events: 16 scalars (the path length twice) and 36 statistics.
+#: The 52 entries of the vector for one classifier over all events: 16 scalars (the path length
+#: twice) and 36 statistics.
 EVENT: tuple[Feature, ...] = (
     *(_widest(f.name) for f in FIXATION[:-1]),
     # The mean speed of a saccade is one, too.
     Feature("avg_vel", "path_len / duration", "deg/s", 0.0, 1000.0),
     *(_widest(name) for name in _SACCADE_SCALARS),
-    Feature("path_len_2", "path_len once more, as in the published vector", "deg", _widest("path_len").low, _widest("path_len").high),
+    Feature(
+        "path_len_2",
+        "path_len once more, as in the published vector",
+        "deg",
+        _widest("path_len").low,
+        _widest("path_len").high,
+    ),
     *(f for series in _SERIES for f in _bundle(series, _NOISE_SKEW, _NOISE_KURT)),
 )
 
-EVENT_KINDS: dict[str, tuple[Feature, ...]] = {"fixation": FIXATION, "saccade": SACCADE, "all": EVENT}
+EVENT_KINDS: dict[str, tuple[Feature, ...]] = {
+    "fixation": FIXATION,
+    "saccade": SACCADE,
+    "all": EVENT,
+}
 
 
 def _without(features: tuple[Feature, ...], *names: str) -> tuple[str, ...]:
     return tuple(f.name for f in features if f.name not in names)
 
 
-#: Published subsets of feature names by kind; `published` is the paper's full set, which has no saccade duration.
+#: Published subsets of feature names by kind; `published` is the paper's full set, which has no
+#: saccade duration.
 SUBSETS: dict[str, dict[str, tuple[str, ...]]] = {
     "fixation": {
         "all": _without(FIXATION),
@@ -149,17 +178,27 @@ SUBSETS: dict[str, dict[str, tuple[str, ...]]] = {
         "all": _without(SACCADE),
         "published": _without(SACCADE, "duration"),
         "reading": _without(SACCADE, "duration", "ang_vel_mean", "ang_acc_kurt"),
-        "random-dot": _without(SACCADE, "duration", "ang_vel_mean", "ang_vel_median", "ang_vel_max", "vel_y_skew", "acc_y_max"),
+        "random-dot": _without(
+            SACCADE,
+            "duration",
+            "ang_vel_mean",
+            "ang_vel_median",
+            "ang_vel_max",
+            "vel_y_skew",
+            "acc_y_max",
+        ),
     },
     "all": {"all": _without(EVENT), "published": _without(EVENT)},
 }
 
-# Window features -------------------------------------------------------------------------------------------------------------
+# Window features
+# --------------------------------------------------------------------------------------------------
 
 #: Fixations or saccades per second that nobody keeps up for a window.
 MOST_PER_S = 6.0
 
-#: Largest pupil by unit: a human pupil is below 10 mm; an eye camera shows it below 200 px; anything else is a tracker's own unit.
+#: Largest pupil by unit: a human pupil is below 10 mm; an eye camera shows it below 200 px;
+#: anything else is a tracker's own unit.
 PUPIL_LIMIT = {"mm": 10.0, "px": 200.0}
 PUPIL_LIMIT_OTHER = 10_000.0
 
@@ -169,7 +208,9 @@ LETTERS = 24
 WORDBOOK_STATISTICS = ("nonzero", "max", "min", "range", "mean", "var")
 
 
-def window_definitions(window_s: float = 30.0, pupil_unit: str = "mm", minimum: str = "all") -> tuple[Feature, ...]:
+def window_definitions(
+    window_s: float = 30.0, pupil_unit: str = "mm", minimum: str = "all"
+) -> tuple[Feature, ...]:
     """The 52 window features in file order, with bounds for one window length.
 
     Parameters
@@ -198,23 +239,72 @@ def window_definitions(window_s: float = 30.0, pupil_unit: str = "mm", minimum: 
     features = [
         *(Feature(n, m, "1/s", 0.0, MOST_PER_S) for n, m in rates),
         Feature("saccades_per_fixation", "saccades / fixations", "1", 0.0, 5.0),
-        *(Feature(f"{n}_saccade_share", f"{m} saccades / saccades", "1", 0.0, 1.0) for n, m in shares),
+        *(
+            Feature(f"{n}_saccade_share", f"{m} saccades / saccades", "1", 0.0, 1.0)
+            for n, m in shares
+        ),
         Feature("amplitude_mean", "mean saccade amplitude", "deg", 0.0, amplitude),
-        Feature("amplitude_var", "variance of the saccade amplitude", "deg^2", 0.0, (amplitude / 4) ** 2),
+        Feature(
+            "amplitude_var", "variance of the saccade amplitude", "deg^2", 0.0, (amplitude / 4) ** 2
+        ),
         Feature("amplitude_max", "largest saccade amplitude", "deg", 0.0, amplitude),
         Feature("fixation_duration_mean", "mean fixation duration", "s", 0.0, longest_s / 2),
-        Feature("fixation_duration_var", "variance of the fixation duration", "s^2", 0.0, (longest_s / 4) ** 2),
+        Feature(
+            "fixation_duration_var",
+            "variance of the fixation duration",
+            "s^2",
+            0.0,
+            (longest_s / 4) ** 2,
+        ),
         Feature("fixation_duration_max", "longest fixation", "s", 0.0, longest_s),
         Feature("var_x_mean", "mean over fixations of the variance of x", "deg^2", 0.0, var_xy),
         Feature("var_y_mean", "mean over fixations of the variance of y", "deg^2", 0.0, var_xy),
-        Feature("var_x_var", "variance over fixations of the variance of x", "deg^4", 0.0, (var_xy / 4) ** 2),
-        Feature("var_y_var", "variance over fixations of the variance of y", "deg^4", 0.0, (var_xy / 4) ** 2),
-        Feature("pupil_mean_mean", "mean over fixations of the mean pupil diameter", pupil_word, 0.0, pupil),
-        Feature("pupil_mean_var", "variance over fixations of the mean pupil diameter", f"({pupil_word})^2", 0.0, (pupil / 4) ** 2),
-        Feature("pupil_var_mean", "mean over fixations of the variance of the pupil diameter", f"({pupil_word})^2", 0.0, var_pupil),
-        Feature("pupil_var_var", "variance over fixations of the variance of the pupil diameter", f"({pupil_word})^4", 0.0, (var_pupil / 4) ** 2),
+        Feature(
+            "var_x_var",
+            "variance over fixations of the variance of x",
+            "deg^4",
+            0.0,
+            (var_xy / 4) ** 2,
+        ),
+        Feature(
+            "var_y_var",
+            "variance over fixations of the variance of y",
+            "deg^4",
+            0.0,
+            (var_xy / 4) ** 2,
+        ),
+        Feature(
+            "pupil_mean_mean",
+            "mean over fixations of the mean pupil diameter",
+            pupil_word,
+            0.0,
+            pupil,
+        ),
+        Feature(
+            "pupil_mean_var",
+            "variance over fixations of the mean pupil diameter",
+            f"({pupil_word})^2",
+            0.0,
+            (pupil / 4) ** 2,
+        ),
+        Feature(
+            "pupil_var_mean",
+            "mean over fixations of the variance of the pupil diameter",
+            f"({pupil_word})^2",
+            0.0,
+            var_pupil,
+        ),
+        Feature(
+            "pupil_var_var",
+            "variance over fixations of the variance of the pupil diameter",
+            f"({pupil_word})^4",
+            0.0,
+            (var_pupil / 4) ** 2,
+        ),
         Feature("blink_duration_mean", "mean blink duration", "s", 0.0, blink_s),
-        Feature("blink_duration_var", "variance of the blink duration", "s^2", 0.0, (blink_s / 4) ** 2),
+        Feature(
+            "blink_duration_var", "variance of the blink duration", "s^2", 0.0, (blink_s / 4) ** 2
+        ),
         Feature("blink_rate", "blinks / window", "1/s", 0.0, 2.0),
     ]
     for n in (1, 2, 3, 4):
@@ -227,12 +317,24 @@ def _wordbook(n: int, most: float, minimum: str) -> list[Feature]:
     rarest = max(1.0, most / words) if minimum == "all" else most
     where = "all words" if minimum == "all" else "the words that occur"
     return [
-        Feature(f"wb{n}_nonzero", f"different words of {n} saccades that occur", "1", 0.0, min(words, most)),
+        Feature(
+            f"wb{n}_nonzero",
+            f"different words of {n} saccades that occur",
+            "1",
+            0.0,
+            min(words, most),
+        ),
         Feature(f"wb{n}_max", "count of the most frequent word", "1", 0.0, most),
         Feature(f"wb{n}_min", f"count of the rarest of {where}", "1", 0.0, rarest),
         Feature(f"wb{n}_range", f"wb{n}_max - wb{n}_min", "1", 0.0, most),
         Feature(f"wb{n}_mean", f"mean count over all {LETTERS**n} words", "1", 0.0, most / words),
-        Feature(f"wb{n}_var", f"variance of the count over all {LETTERS**n} words", "1", 0.0, most * most / words),
+        Feature(
+            f"wb{n}_var",
+            f"variance of the count over all {LETTERS**n} words",
+            "1",
+            0.0,
+            most * most / words,
+        ),
     ]
 
 

@@ -1,8 +1,9 @@
 """Features of fixations and saccades (George and Routray 2016): one row per event.
 
-Names, units and public bounds are in :mod:`gazeveil.features.definitions`, the geometry in :mod:`gazeveil.features.measure`.
-An event with fewer than 4 valid samples has no features and is counted in `table.counts["short_events"]`; events of datasets
-without samples are counted in `table.counts["events_without_samples"]`.
+Names, units and public bounds are in :mod:`gazeveil.features.definitions`, the geometry in
+:mod:`gazeveil.features.measure`. An event with fewer than 4 valid samples has no features and is
+counted in `table.counts["short_events"]`; events of datasets without samples are counted in
+`table.counts["events_without_samples"]`.
 """
 
 from __future__ import annotations
@@ -23,12 +24,18 @@ from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 
-#: Where events come from instead of a detector: of one recording, by recording key, or made by a function.
-EventsSource: TypeAlias = Events | Mapping[tuple[str, str, str, str], Events] | Callable[[Recording], Events]
+#: Where events come from instead of a detector: of one recording, by recording key, or made by a
+#: function.
+EventsSource: TypeAlias = (
+    Events | Mapping[tuple[str, str, str, str], Events] | Callable[[Recording], Events]
+)
 
-_PLACES = {name: i for i, name in enumerate([*SCALARS, *(f"{series}_{s}" for series in SERIES for s in STATISTICS)])} | {
-    "path_len_2": SCALARS.index("path_len")
-}
+_PLACES = {
+    name: i
+    for i, name in enumerate(
+        [*SCALARS, *(f"{series}_{s}" for series in SERIES for s in STATISTICS)]
+    )
+} | {"path_len_2": SCALARS.index("path_len")}
 
 # Of one recording: its key, the places of its events, their measures.
 _Rows: TypeAlias = list[tuple[tuple[str, str, str, str], NDArray[np.int64], NDArray[np.float64]]]
@@ -49,22 +56,24 @@ def event_features(
     cohort : Cohort or Recording
         A lazy cohort is read one recording at a time.
     kind : {"all", "fixation", "saccade"}
-        `fixation`: 12 features; `saccade`: 46; `all`: both kinds of events in order of onset, each with the 52-entry vector.
+        `fixation`: 12 features; `saccade`: 46; `all`: both kinds of events in order of onset, each
+        with the 52-entry vector.
     method : str
         Detector, as for :func:`gazeveil.detect`.
     subset : {"all", "published", "reading", "random-dot"}
-        `published` leaves the saccade duration out (45 features); `reading` and `random-dot` are the paper's selections for these
-        stimuli (fixation or saccade only).
+        `published` leaves the saccade duration out (45 features); `reading` and `random-dot` are
+        the paper's selections for these stimuli (fixation or saccade only).
     events : Events, mapping or callable, optional
-        Use these instead of detecting: the events of one recording, a mapping from recording key to events, or a function that
-        makes them from a recording.
+        Use these instead of detecting: the events of one recording, a mapping from recording key to
+        events, or a function that makes them from a recording.
     **parameters
         Further parameters of the detector.
 
     Returns
     -------
     FeatureTable
-        Rows in order of recording and onset; `keys.index` is the event's place among all events of its recording.
+        Rows in order of recording and onset; `keys.index` is the event's place among all events of
+        its recording.
 
     Raises
     ------
@@ -77,9 +86,11 @@ def event_features(
     --------
     >>> from gazeveil.gaze.recording import Recording
     >>> t = np.arange(8) * 10_000_000
-    >>> gaze = Recording("a", "dot", t, 180.0 + np.array([0, 0.1, 0, 0.1, 0, 0.1, 0, 0.1]), np.full(8, 90.0))
-    >>> one = Events(["fixation"], [0], [7], [0], [70_000_000])
-    >>> event_features(gaze, kind="fixation", events=one).select(columns=["duration", "path_len"]).values.round(6).tolist()
+    >>> x_deg = 180.0 + np.array([0, 0.1, 0, 0.1, 0, 0.1, 0, 0.1])
+    >>> gaze = Recording("a", "dot", t, x_deg, np.full(8, 90.0))
+    >>> fixation = Events(["fixation"], [0], [7], [0], [70_000_000])
+    >>> table = event_features(gaze, kind="fixation", events=fixation)
+    >>> table.select(columns=["duration", "path_len"]).values.round(6).tolist()
     [[0.08, 0.7]]
     """
     kind = checks.one_of("event_features", "kind", kind, EVENT_KINDS)
@@ -96,10 +107,16 @@ def fixation_and_saccade_features(
     events: EventsSource | None = None,
     **parameters: object,
 ) -> tuple[FeatureTable, FeatureTable]:
-    """The table of fixations and the table of saccades from one pass over the recordings; arguments as :func:`event_features`."""
+    """The table of fixations and the table of saccades from one pass over the recordings; arguments
+    as :func:`event_features`.
+    """
     checks.one_of("fixation_and_saccade_features", "subset", subset, SUBSETS["fixation"])
-    rows, counts = _collect(cohort, {"fixation": ("fixation",), "saccade": ("saccade",)}, method, events, parameters)
-    fixations, saccades = (_table(k, SUBSETS[k][subset], rows[k], counts[k]) for k in ("fixation", "saccade"))
+    rows, counts = _collect(
+        cohort, {"fixation": ("fixation",), "saccade": ("saccade",)}, method, events, parameters
+    )
+    fixations, saccades = (
+        _table(k, SUBSETS[k][subset], rows[k], counts[k]) for k in ("fixation", "saccade")
+    )
     return fixations, saccades
 
 
@@ -112,32 +129,42 @@ def _collect(
 ) -> tuple[dict[str, _Rows], dict[str, dict[str, int]]]:
     """Measured rows and counts of left-out events, for each table and its kinds of events."""
     rows: dict[str, _Rows] = {name: [] for name in tables}
-    counts: dict[str, dict[str, int]] = {name: {"short_events": 0, "events_without_samples": 0} for name in tables}
+    counts: dict[str, dict[str, int]] = {
+        name: {"short_events": 0, "events_without_samples": 0} for name in tables
+    }
     for recording in recordings_of("event_features", cohort):
         found = events_of(recording, method, events, parameters)
         for name, kinds in tables.items():
             picked = np.flatnonzero(np.isin(found.kind, kinds))
             measured = picked[found.onset[picked] >= 0]
             counts[name]["events_without_samples"] += len(picked) - len(measured)
-            values, samples = measure(recording, found.where(measured), with_series=name != "fixation")
+            values, samples = measure(
+                recording, found.where(measured), with_series=name != "fixation"
+            )
             enough = samples >= LEAST_SAMPLES
             counts[name]["short_events"] += int(np.count_nonzero(~enough))
             rows[name].append((recording.key, measured[enough], values[enough]))
     return rows, counts
 
 
-def measure(recording: Recording, events: Events, with_series: bool = True) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def measure(
+    recording: Recording, events: Events, with_series: bool = True
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """All measures of the events of a recording, and the number of valid samples of each.
 
     Returns
     -------
     values : array, shape (events, 51), or (events, 15) without series
-        Columns `SCALARS`, then six statistics of each of `SERIES` (see :mod:`gazeveil.features.measure`).
+        Columns `SCALARS`, then six statistics of each of `SERIES` (see
+        :mod:`gazeveil.features.measure`).
     samples : array of int64, shape (events,)
         Valid samples; rows with fewer than 4 are 0.
     """
     if len(events) and not recording.rate_hz > 0:
-        raise DataError(f"The rate of {recording.title} is not known, so its events have no velocities. Give it with recording.with_(rate_hz=...).")
+        raise DataError(
+            f"The rate of {recording.title} is not known, so its events have no velocities. Give it"
+            " with recording.with_(rate_hz=...)."
+        )
     codes = np.zeros(len(events), dtype=np.int64)
     for code, word in enumerate(KINDS):
         codes[events.kind == word] = code
@@ -164,7 +191,9 @@ def recordings_of(owner: str, data: object) -> Iterable[Recording]:
     return data
 
 
-def events_of(recording: Recording, method: str, events: EventsSource | None, parameters: Mapping[str, object]) -> Events:
+def events_of(
+    recording: Recording, method: str, events: EventsSource | None, parameters: Mapping[str, object]
+) -> Events:
     """The events to describe: those given, else those detected.
 
     Raises
@@ -184,14 +213,25 @@ def events_of(recording: Recording, method: str, events: EventsSource | None, pa
         found = events
     elif isinstance(events, Mapping):
         if recording.key not in events:
-            raise DataError(f"The events given have no entry for {recording.title}. Add one under the key {recording.key}.")
+            raise DataError(
+                f"The events given have no entry for {recording.title}. Add one under the key"
+                f" {recording.key}."
+            )
         found = events[recording.key]
     elif callable(events):
         found = events(recording)
     else:
-        checks.refuse("event_features", "events", "Events, a mapping of recording key to Events, or a function that makes them", events)
+        checks.refuse(
+            "event_features",
+            "events",
+            "Events, a mapping of recording key to Events, or a function that makes them",
+            events,
+        )
     if len(found) and int(found.offset.max()) >= len(recording):
-        raise DataError(f"An event ends at sample {int(found.offset.max())}, but {recording.title} has {len(recording)} samples. Are these its events?")
+        raise DataError(
+            f"An event ends at sample {int(found.offset.max())}, but {recording.title} has"
+            f" {len(recording)} samples. Are these its events?"
+        )
     return found
 
 

@@ -1,13 +1,15 @@
 """The compiled measures of all events of one recording at once.
 
-Geometry. Each event is measured in a plane of its own: y in degrees downwards, x in degrees to the right. On a sphere x is the
-unwrapped longitude times the cosine of the event's mean latitude, so that a degree is a degree of visual angle both ways and
-nothing depends on where longitude 0 lies. Steps, amplitude and distances are true visual angles (great circle on the sphere, angle
-at the eye on a screen). Velocities are previous minus next, times the nominal rate (divided by the samples in between where some
-are lost); accelerations are first differences of velocities times the rate; directions are atan2(dx, dy), 0 downwards.
+Geometry. Each event is measured in a plane of its own: y in degrees downwards, x in degrees to the
+right. On a sphere x is the unwrapped longitude times the cosine of the event's mean latitude, so
+that a degree is a degree of visual angle both ways and nothing depends on where longitude 0 lies.
+Steps, amplitude and distances are true visual angles (great circle on the sphere, angle at the eye
+on a screen). Velocities are previous minus next, times the nominal rate (divided by the samples in
+between where some are lost); accelerations are first differences of velocities times the rate;
+directions are atan2(dx, dy), 0 downwards.
 
-Series that do not vary (standard deviation at most 1e-9 deg times the rate to the power of the derivative) have skewness and
-kurtosis 0, so every measure is finite.
+Series that do not vary (standard deviation at most 1e-9 deg times the rate to the power of the
+derivative) have skewness and kurtosis 0, so every measure is finite.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def _moments(v: NDArray[np.float64], n: int, flat: float) -> tuple[float, float,
 
 @compiled
 def _select(v: NDArray[np.float64], n: int, k: int) -> float:
-    """The k-th smallest of v[:n] (from 0), which is reordered so that smaller ones stand before it."""
+    """The k-th smallest of v[:n] (from 0), which is reordered so that smaller
+    ones stand before it.
+    """
     lo, hi = 0, n - 1
     while lo < hi:
         a, b, c = v[lo], v[(lo + hi) // 2], v[hi]
@@ -96,7 +100,14 @@ def _select(v: NDArray[np.float64], n: int, k: int) -> float:
 
 
 @compiled
-def _statistics(v: NDArray[np.float64], n: int, flat: float, scratch: NDArray[np.float64], out: NDArray[np.float64], at: int) -> None:
+def _statistics(
+    v: NDArray[np.float64],
+    n: int,
+    flat: float,
+    scratch: NDArray[np.float64],
+    out: NDArray[np.float64],
+    at: int,
+) -> None:
     """Mean, median, max, standard deviation, skewness, kurtosis of v[:n] into out[at:at + 6]."""
     mean, std, skew, kurt = _moments(v, n, flat)
     top = v[0]
@@ -105,7 +116,8 @@ def _statistics(v: NDArray[np.float64], n: int, flat: float, scratch: NDArray[np
         top = max(top, v[i])
     median = _select(scratch, n, n // 2)
     if n % 2 == 0:
-        # What stands before the upper middle is at most it; the lower middle is the largest of that.
+        # What stands before the upper middle is at most it; the lower middle is the largest of
+        # that.
         below = scratch[0]
         for i in range(1, n // 2):
             below = max(below, scratch[i])
@@ -124,8 +136,11 @@ def _angle(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> 
     square = (ax - bx) ** 2 + (ay - by) ** 2 + (az - bz) ** 2
     minus = math.sqrt(square)
     if minus < 0.02:
-        # 2 asin(chord / 2) as a series: the next term is below double precision, and steps of gaze are nearly always this small.
-        return math.degrees(minus * (1.0 + square * (1.0 / 24.0 + square * (3.0 / 640.0 + square * (5.0 / 7168.0)))))
+        # 2 asin(chord / 2) as a series: the next term is below double precision, and steps of gaze
+        # are nearly always this small.
+        return math.degrees(
+            minus * (1.0 + square * (1.0 / 24.0 + square * (3.0 / 640.0 + square * (5.0 / 7168.0))))
+        )
     plus = math.sqrt((ax + bx) ** 2 + (ay + by) ** 2 + (az + bz) ** 2)
     return math.degrees(2.0 * math.atan2(minus, plus))
 
@@ -143,7 +158,9 @@ def _gather(
     py: NDArray[np.float64],
     u: NDArray[np.float64],
 ) -> int:
-    """Valid samples a to b: their indices, places in the event's plane relative to the first, and unit vectors; returns how many."""
+    """Valid samples a to b: their indices, places in the event's plane relative to the first, and
+    unit vectors; returns how many.
+    """
     n = 0
     lon = lat_sum = 0.0
     for i in range(a, b + 1):
@@ -222,7 +239,8 @@ def measure_events(
         np.empty(longest),
     )
     u = np.empty((longest, 3))
-    # Centroid (longitude of the first sample and a unit vector from there) and direction of the last event of each kind.
+    # Centroid (longitude of the first sample and a unit vector from there) and direction of the
+    # last event of each kind.
     last = np.zeros((kinds, 5))
     seen = np.zeros(kinds, dtype=np.bool_)
     for e in range(events):
@@ -258,7 +276,8 @@ def measure_events(
         norm = math.sqrt(cx * cx + cy * cy + cz * cz)
         if norm > 0.0:
             cx, cy, cz = cx / norm, cy / norm, cz / norm
-        # The centroid was taken with the first sample at longitude 0: turn the previous one into the same frame.
+        # The centroid was taken with the first sample at longitude 0: turn the previous one into
+        # the same frame.
         k = kind[e]
         first_lon = x[at[0]] if sphere else 0.0
         if seen[k]:
@@ -268,7 +287,13 @@ def measure_events(
             out[4] = direction - last[k, 4]
             out[5] = _angle(cx, cy, cz, qx, last[k, 2], qz)
         seen[k] = True
-        last[k, 0], last[k, 1], last[k, 2], last[k, 3], last[k, 4] = first_lon, cx, cy, cz, direction
+        last[k, 0], last[k, 1], last[k, 2], last[k, 3], last[k, 4] = (
+            first_lon,
+            cx,
+            cy,
+            cz,
+            direction,
+        )
         _, std_x, skew_x, kurt_x = _moments(px, n, FLAT_DEG)
         _, std_y, skew_y, kurt_y = _moments(py, n, FLAT_DEG)
         out[0] = duration
@@ -304,9 +329,16 @@ def measure_events(
 
 @compiled
 def variances_in_events(
-    x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], sphere: bool, onset: NDArray[np.int64], offset: NDArray[np.int64]
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    sphere: bool,
+    onset: NDArray[np.int64],
+    offset: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Variances (ddof 0) of x and y in each event's plane, shape (events, 2); NaN where no sample is valid."""
+    """Variances (ddof 0) of x and y in each event's plane, shape (events, 2); NaN where no sample
+    is valid.
+    """
     out = np.full((len(onset), 2), np.nan)
     longest = 1
     for e in range(len(onset)):
@@ -323,12 +355,18 @@ def variances_in_events(
 
 @compiled
 def jumps_of_events(
-    x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], sphere: bool, onset: NDArray[np.int64], offset: NDArray[np.int64]
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    sphere: bool,
+    onset: NDArray[np.int64],
+    offset: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Visual angle, x and y (right and down, deg) from the sample before each event to its last one; NaN where no sample is valid.
+    """Visual angle, x and y (right and down, deg) from the sample before each event to its last
+    one; NaN where no sample is valid.
 
-    The sample before is where the eye still stood, so a saccade that a slow tracker saw in one sample has a size too. Where that
-    sample is lost the event's own first one stands in.
+    The sample before is where the eye still stood, so a saccade that a slow tracker saw in one
+    sample has a size too. Where that sample is lost the event's own first one stands in.
     """
     out = np.full((len(onset), 3), np.nan)
     at = np.empty(2, dtype=np.int64)
@@ -348,7 +386,8 @@ def jumps_of_events(
         dx, dy = x[b] - x[a], y[b] - y[a]
         if sphere:
             dx -= 360.0 * np.rint(dx / 360.0)
-            # Both vectors were made with their own longitude as 0: turn the second one by the difference.
+            # Both vectors were made with their own longitude as 0: turn the second one by the
+            # difference.
             turn = math.radians(dx)
             u[1, 0], u[1, 2] = u[1, 2] * math.sin(turn), u[1, 2] * math.cos(turn)
             dx *= math.cos(math.radians(90.0 - (y[a] + y[b]) / 2))
@@ -359,8 +398,12 @@ def jumps_of_events(
 
 
 @compiled
-def pupil_in_events(pupil: NDArray[np.float64], onset: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Mean and variance (ddof 0) of the finite pupil samples of each event, shape (events, 2); NaN where there is none."""
+def pupil_in_events(
+    pupil: NDArray[np.float64], onset: NDArray[np.int64], offset: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Mean and variance (ddof 0) of the finite pupil samples of each event, shape (events, 2); NaN
+    where there is none.
+    """
     out = np.full((len(onset), 2), np.nan)
     for e in range(len(onset)):
         n, total = 0, 0.0

@@ -1,7 +1,8 @@
 """The feature files of MPIIDPEye and MPIIPrivacEye as a FeatureTable (Steil et al. 2019).
 
-The files are read by :mod:`gazeveil.io.datasets.mpiidpeye` and :mod:`gazeveil.io.datasets.mpiiprivaceye`; here they get names and
-public bounds. Windows without eye features stay, as NaN (`table.complete()` leaves them out).
+The files are read by :mod:`gazeveil.io.datasets.mpiidpeye` and
+:mod:`gazeveil.io.datasets.mpiiprivaceye`; here they get names and public bounds. Windows without
+eye features stay, as NaN (`table.complete()` leaves them out).
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.io.datasets import mpiidpeye, mpiiprivaceye
 
 
-def table_from_mpii(values: ArrayLike, keys: Sequence[tuple[str, str, str, str, int]]) -> FeatureTable:
-    """Rows of MPIIDPEye or MPIIPrivacEye feature files as a table with names and bounds in file order.
+def table_from_mpii(
+    values: ArrayLike, keys: Sequence[tuple[str, str, str, str, int]]
+) -> FeatureTable:
+    """Rows of MPIIDPEye or MPIIPrivacEye feature files as a table with names and bounds in file
+    order.
 
     Parameters
     ----------
     values : array, shape (windows, at least 52)
-        The files' columns; those after the 52nd (scene features, annotations) are left out. NaN stays NaN.
+        The files' columns; those after the 52nd (scene features, annotations) are left out. NaN
+        stays NaN.
     keys : sequence of (person, stimulus, session, task, index)
         One per row.
 
@@ -36,17 +41,23 @@ def table_from_mpii(values: ArrayLike, keys: Sequence[tuple[str, str, str, str, 
     rows = np.asarray(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] < len(WINDOW):
         raise DataError(f"MPII features need at least 52 columns. Got shape {rows.shape}.")
-    person, stimulus, session, task = (np.array([k[i] for k in keys], dtype=np.str_) for i in range(4))
+    person, stimulus, session, task = (
+        np.array([k[i] for k in keys], dtype=np.str_) for i in range(4)
+    )
     index = np.array([k[4] for k in keys], dtype=np.int64)
     # The files' pupil diameters are pixels of the eye camera; both datasets have windows of 30 s.
     bounds = bounds_of(window_definitions(30.0, "px"))
-    return FeatureTable(rows[:, : len(WINDOW)], WINDOW, Keys(person, stimulus, session, task, index), bounds)
+    return FeatureTable(
+        rows[:, : len(WINDOW)], WINDOW, Keys(person, stimulus, session, task, index), bounds
+    )
 
 
 def mpii_features(path: str | Path) -> FeatureTable:
-    """Read a feature file of MPIIDPEye or MPIIPrivacEye, or all of them in a folder, into one table.
+    """Read a feature file of MPIIDPEye or MPIIPrivacEye, or all of them in a folder, into one
+    table.
 
-    The person is `P<number>`; the stimulus is `comic`, `newspaper` or `textbook` for MPIIDPEye and `R<number>` for MPIIPrivacEye.
+    The person is `P<number>`; the stimulus is `comic`, `newspaper` or `textbook` for MPIIDPEye and
+    `R<number>` for MPIIPrivacEye.
 
     Raises
     ------
@@ -56,5 +67,9 @@ def mpii_features(path: str | Path) -> FeatureTable:
     place = Path(path)
     if not place.exists():
         raise FormatError(place, "there is no such file or folder")
-    reading = "pami_features" in place.name.lower() if place.is_file() else any(place.rglob("*Pami_Features*"))
+    reading = (
+        "pami_features" in place.name.lower()
+        if place.is_file()
+        else any(place.rglob("*Pami_Features*"))
+    )
     return table_from_mpii(*(mpiidpeye if reading else mpiiprivaceye).features(place))

@@ -1,8 +1,9 @@
 """A FeatureTable: rows of numbers that say whose they are and between which public bounds they lie.
 
-The bounds are public constants (physiology and tracker limits), never a dataset's own range; values are not clipped to them here,
-that is the mechanism's first step. NaN means "not measured" and may stand in tables that come from files; the features Gazeveil
-computes itself are always finite. Infinity is refused.
+The bounds are public constants (physiology and tracker limits), never a dataset's own range; values
+are not clipped to them here, that is the mechanism's first step. NaN means "not measured" and may
+stand in tables that come from files; the features Gazeveil computes itself are always finite.
+Infinity is refused.
 """
 
 from __future__ import annotations
@@ -45,12 +46,17 @@ class Keys:
             given = np.asarray(getattr(self, name))
             column = np.array(given, dtype=np.int64 if name == "index" else np.str_)
             if column.ndim != 1:
-                raise DataError(f"Key column '{name}' of a FeatureTable needs one dimension. Got shape {column.shape}.")
+                raise DataError(
+                    f"Key column '{name}' of a FeatureTable needs one dimension. Got shape"
+                    f" {column.shape}."
+                )
             column.setflags(write=False)
             object.__setattr__(self, name, column)
         lengths = {len(self[name]) for name in KEYS}
         if len(lengths) > 1:
-            raise DataError(f"Key columns of a FeatureTable need one length. Got lengths {sorted(lengths)}.")
+            raise DataError(
+                f"Key columns of a FeatureTable need one length. Got lengths {sorted(lengths)}."
+            )
 
     def __len__(self) -> int:
         return len(self.index)
@@ -61,11 +67,15 @@ class Keys:
 
     def where(self, rows: ArrayLike) -> Keys:
         """The rows a boolean mask or an index array picks."""
-        picked = np.asarray(rows) if len(np.atleast_1d(rows)) else np.empty(0, dtype=np.int64)  # an empty list has no type
+        picked = (
+            np.asarray(rows) if len(np.atleast_1d(rows)) else np.empty(0, dtype=np.int64)
+        )  # an empty list has no type
         return Keys(**{name: self[name][picked] for name in KEYS})
 
     @classmethod
-    def of_recordings(cls, recordings: Sequence[tuple[str, str, str, str]], indices: Sequence[NDArray[np.int64]]) -> Keys:
+    def of_recordings(
+        cls, recordings: Sequence[tuple[str, str, str, str]], indices: Sequence[NDArray[np.int64]]
+    ) -> Keys:
         """Keys of rows that come recording by recording.
 
         Parameters
@@ -76,8 +86,12 @@ class Keys:
             The rows' indices, one array per recording.
         """
         counts = [len(i) for i in indices]
-        person, stimulus, session, task = (np.repeat(np.array([r[k] for r in recordings], dtype=np.str_), counts) for k in range(4))
-        return cls(person, stimulus, session, task, np.concatenate([*indices, np.empty(0, dtype=np.int64)]))
+        person, stimulus, session, task = (
+            np.repeat(np.array([r[k] for r in recordings], dtype=np.str_), counts) for k in range(4)
+        )
+        return cls(
+            person, stimulus, session, task, np.concatenate([*indices, np.empty(0, dtype=np.int64)])
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,19 +133,30 @@ class FeatureTable:
                 checks.refuse("FeatureTable", "columns", "names (text)", name)
         if len(set(self.columns)) < len(self.columns):
             twice = next(n for n in self.columns if self.columns.count(n) > 1)
-            raise DataError(f"Columns of a FeatureTable need different names. Got '{twice}' more than once.")
+            raise DataError(
+                f"Columns of a FeatureTable need different names. Got '{twice}' more than once."
+            )
         values = np.array(self.values, dtype=np.float64, order="C")
         wanted = (len(self.keys), len(self.columns))
         if values.shape != wanted:
-            raise DataError(f"values of a FeatureTable need shape {wanted} (rows of keys, columns). Got {values.shape}.")
+            raise DataError(
+                f"values of a FeatureTable need shape {wanted} (rows of keys, columns). Got"
+                f" {values.shape}."
+            )
         if np.isinf(values).any():
             row, column = (int(i[0]) for i in np.nonzero(np.isinf(values)))
-            raise DataError(f"Row {row} of feature '{self.columns[column]}' is infinite. Write NaN where a feature was not measured.")
+            raise DataError(
+                f"Row {row} of feature '{self.columns[column]}' is infinite. Write NaN where a"
+                " feature was not measured."
+            )
         store(self, "values", _frozen(values))
         if self.bounds is not None:
             bounds = np.array(self.bounds, dtype=np.float64, order="C")
             if bounds.shape != (len(self.columns), 2):
-                raise DataError(f"bounds of a FeatureTable need shape {(len(self.columns), 2)}. Got {bounds.shape}.")
+                raise DataError(
+                    f"bounds of a FeatureTable need shape {(len(self.columns), 2)}. Got"
+                    f" {bounds.shape}."
+                )
             for name, (low, high) in zip(self.columns, bounds.tolist(), strict=True):
                 _check_bound(name, (low, high))
             store(self, "bounds", _frozen(bounds))
@@ -147,7 +172,10 @@ class FeatureTable:
     def __repr__(self) -> str:
         people, recordings = len(np.unique(self.keys.person)), len(self.recordings())
         bounds = "public bounds" if self.bounds is not None else "no bounds"
-        return f"FeatureTable({len(self)} rows, {len(self.columns)} features, {recordings} recordings, {people} people, {bounds})"
+        return (
+            f"FeatureTable({len(self)} rows, {len(self.columns)} features, {recordings} recordings,"
+            f" {people} people, {bounds})"
+        )
 
     def column(self, name: str) -> NDArray[np.float64]:
         """The values of one feature."""
@@ -163,7 +191,10 @@ class FeatureTable:
         """
         place = self._place("FeatureTable.bound", name)
         if self.bounds is None:
-            raise DataError("This table has no public bounds. Give them with table.with_bounds({name: (low, high), ...}).")
+            raise DataError(
+                "This table has no public bounds. Give them with table.with_bounds({name: (low,"
+                " high), ...})."
+            )
         return float(self.bounds[place, 0]), float(self.bounds[place, 1])
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]] | None) -> FeatureTable:
@@ -172,27 +203,38 @@ class FeatureTable:
         Parameters
         ----------
         bounds : mapping of feature to (low, high), or None
-            Features that are not named keep theirs; a table without bounds needs all of them. None takes the bounds away.
-            Say only what is known without looking at the data: a range taken from the data is a secret of the data.
+            Features that are not named keep theirs; a table without bounds needs all of them. None
+            takes the bounds away. Say only what is known without looking at the data: a range taken
+            from the data is a secret of the data.
         """
         if bounds is None:
             return FeatureTable(self.values, self.columns, self.keys, None, self.counts)
         if not isinstance(bounds, Mapping):
-            checks.refuse("FeatureTable.with_bounds", "bounds", "a mapping of feature to (low, high)", bounds)
+            checks.refuse(
+                "FeatureTable.with_bounds", "bounds", "a mapping of feature to (low, high)", bounds
+            )
         new = np.full((len(self.columns), 2), np.nan) if self.bounds is None else self.bounds.copy()
         for name, pair in bounds.items():
             new[self._place("FeatureTable.with_bounds", name)] = _check_bound(name, pair)
         left = [n for n, low in zip(self.columns, new[:, 0].tolist(), strict=True) if np.isnan(low)]
         if left:
             checks.refuse(
-                "FeatureTable.with_bounds", "bounds", "a bound for every feature, because this table has none yet", dict(bounds), f"'{left[0]}' is missing."
+                "FeatureTable.with_bounds",
+                "bounds",
+                "a bound for every feature, because this table has none yet",
+                dict(bounds),
+                f"'{left[0]}' is missing.",
             )
         return FeatureTable(self.values, self.columns, self.keys, new, self.counts)
 
     def where(self, rows: ArrayLike) -> FeatureTable:
         """The rows a boolean mask or an index array picks."""
-        picked = np.asarray(rows) if len(np.atleast_1d(rows)) else np.empty(0, dtype=np.int64)  # an empty list has no type
-        return FeatureTable(self.values[picked], self.columns, self.keys.where(picked), self.bounds, self.counts)
+        picked = (
+            np.asarray(rows) if len(np.atleast_1d(rows)) else np.empty(0, dtype=np.int64)
+        )  # an empty list has no type
+        return FeatureTable(
+            self.values[picked], self.columns, self.keys.where(picked), self.bounds, self.counts
+        )
 
     def select(
         self,
@@ -208,18 +250,29 @@ class FeatureTable:
             For a name that is not in the table.
         """
         rows = np.ones(len(self), dtype=np.bool_)
-        for name, wanted, column in (("people", people, self.keys.person), ("stimuli", stimuli, self.keys.stimulus)):
+        for name, wanted, column in (
+            ("people", people, self.keys.person),
+            ("stimuli", stimuli, self.keys.stimulus),
+        ):
             if wanted is None:
                 continue
             known = set(np.unique(column).tolist())
-            names = [checks.one_of("FeatureTable.select", name, one, known) for one in _listed(wanted)]
+            names = [
+                checks.one_of("FeatureTable.select", name, one, known) for one in _listed(wanted)
+            ]
             rows &= np.isin(column, names)
         picked = self if rows.all() else self.where(rows)
         if columns is None:
             return picked
         places = [self._place("FeatureTable.select", one) for one in _listed(columns)]
         bounds = None if self.bounds is None else self.bounds[places]
-        return FeatureTable(picked.values[:, places], tuple(self.columns[p] for p in places), picked.keys, bounds, self.counts)
+        return FeatureTable(
+            picked.values[:, places],
+            tuple(self.columns[p] for p in places),
+            picked.keys,
+            bounds,
+            self.counts,
+        )
 
     def drop(self, columns: Iterable[str] | str) -> FeatureTable:
         """The table without some features."""
@@ -227,16 +280,26 @@ class FeatureTable:
         return self.select(columns=[n for p, n in enumerate(self.columns) if p not in gone])
 
     def complete(self) -> FeatureTable:
-        """The rows in which every feature was measured; the others are counted under `incomplete`."""
+        """The rows in which every feature was measured; the others
+        are counted under `incomplete`.
+        """
         whole = ~np.isnan(self.values).any(axis=1)
-        counts = {**self.counts, "incomplete": self.counts.get("incomplete", 0) + int(np.count_nonzero(~whole))}
-        return FeatureTable(self.values[whole], self.columns, self.keys.where(whole), self.bounds, counts)
+        counts = {
+            **self.counts,
+            "incomplete": self.counts.get("incomplete", 0) + int(np.count_nonzero(~whole)),
+        }
+        return FeatureTable(
+            self.values[whole], self.columns, self.keys.where(whole), self.bounds, counts
+        )
 
     def recordings(self) -> dict[tuple[str, str, str, str], NDArray[np.int64]]:
-        """Row numbers of each recording (person, stimulus, session, task), in order of first appearance."""
+        """Row numbers of each recording (person, stimulus, session, task), in order of first
+        appearance.
+        """
         if len(self) == 0:
             return {}
-        # A row starts a run where any key differs from the row before; runs of one recording are then joined.
+        # A row starts a run where any key differs from the row before; runs of one recording are
+        # then joined.
         parts = [self.keys[name] for name in KEYS[:4]]
         cut = np.zeros(len(self), dtype=np.bool_)
         cut[0] = True
@@ -267,17 +330,31 @@ class FeatureTable:
         for part in parts:
             if part.columns != first.columns:
                 odd = sorted(set(part.columns) ^ set(first.columns)) or ["their order"]
-                raise DataError(f"FeatureTable.concat needs tables with the same features. They differ in {odd[0]}. Use select(columns=...) first.")
-            same = part.bounds is None if first.bounds is None else part.bounds is not None and np.array_equal(part.bounds, first.bounds)
+                raise DataError(
+                    "FeatureTable.concat needs tables with the same features. They differ in"
+                    f" {odd[0]}. Use select(columns=...) first."
+                )
+            same = (
+                part.bounds is None
+                if first.bounds is None
+                else part.bounds is not None and np.array_equal(part.bounds, first.bounds)
+            )
             if not same:
-                raise DataError("FeatureTable.concat needs tables with the same public bounds. Use with_bounds first.")
+                raise DataError(
+                    "FeatureTable.concat needs tables with the same public bounds. Use with_bounds"
+                    " first."
+                )
             for name, n in part.counts.items():
                 counts[name] = counts.get(name, 0) + n
         keys = Keys(**{name: np.concatenate([p.keys[name] for p in parts]) for name in KEYS})
-        return cls(np.concatenate([p.values for p in parts]), first.columns, keys, first.bounds, counts)
+        return cls(
+            np.concatenate([p.values for p in parts]), first.columns, keys, first.bounds, counts
+        )
 
     def write(self, path: str | Path) -> Path:
-        """Write the table with its bounds; the suffix `.parquet`, `.csv` or `.tsv` chooses the format."""
+        """Write the table with its bounds; the suffix `.parquet`, `.csv` or `.tsv` chooses the
+        format.
+        """
         from gazeveil.io.features_file import write_table
 
         return write_table(self, path)
@@ -291,7 +368,11 @@ class FeatureTable:
         return cls(parts.values, parts.columns, Keys(**parts.keys), parts.bounds, parts.counts)  # type: ignore[arg-type]
 
     def _place(self, owner: str, name: object) -> int:
-        return self.columns.index(checks.one_of(owner, "columns" if owner.endswith("select") else "name", name, self.columns))
+        return self.columns.index(
+            checks.one_of(
+                owner, "columns" if owner.endswith("select") else "name", name, self.columns
+            )
+        )
 
 
 def _listed(names: Iterable[str] | str) -> list[str]:

@@ -1,16 +1,21 @@
-"""The 52 features of sliding windows that the MPIIDPEye and MPIIPrivacEye files hold, in file order.
+"""The 52 features of sliding windows that the MPIIDPEye and MPIIPrivacEye files hold, in file
+order.
 
-Window k of a recording covers [k step, k step + window) from its first sample; only whole windows count, so a recording shorter
-than the window has no row and is counted in `table.counts["short_recordings"]`. A fixation, saccade or blink belongs to every
-window it overlaps, with its whole duration and amplitude. The amplitude runs from the sample before the saccade to its last one,
-so that slow trackers, which see a saccade in one or two samples, have amplitudes too. A saccade is large from twice the fixation radius on, and goes right if
-it ends right of where it began (straight up counts as right, straight down as left). Variances have ddof 0. What a window has none
-of is 0; so are the pupil features of a recording without pupil, counted in `table.counts["recordings_without_pupil"]`.
+Window k of a recording covers [k step, k step + window) from its first sample; only whole windows
+count, so a recording shorter than the window has no row and is counted in
+`table.counts["short_recordings"]`. A fixation, saccade or blink belongs to every window it
+overlaps, with its whole duration and amplitude. The amplitude runs from the sample before the
+saccade to its last one, so that slow trackers, which see a saccade in one or two samples, have
+amplitudes too. A saccade is large from twice the fixation radius on, and goes right if it ends
+right of where it began (straight up counts as right, straight down as left). Variances have ddof 0.
+What a window has none of is 0; so are the pupil features of a recording without pupil, counted in
+`table.counts["recordings_without_pupil"]`.
 
-Wordbooks: each saccade is a letter, one of 16 directions if large (sectors of 22.5 deg centred on multiples of 22.5 deg) and one
-of 8 if small (45 deg); successive saccades of a window make words of 1, 2, 3 and 4 letters, counted over all 24^n possible words.
-In the published files the rarest word is sought among all words and is thus always 0, which is why studies on them use 48
-of the 52 columns (:func:`without_minima`).
+Wordbooks: each saccade is a letter, one of 16 directions if large (sectors of 22.5 deg centred on
+multiples of 22.5 deg) and one of 8 if small (45 deg); successive saccades of a window make words of
+1, 2, 3 and 4 letters, counted over all 24^n possible words. In the published files the rarest word
+is sought among all words and is thus always 0, which is why studies on them use 48 of the 52
+columns (:func:`without_minima`).
 """
 
 from __future__ import annotations
@@ -23,8 +28,8 @@ from gazeveil.errors import DataError
 from gazeveil.features.definitions import MINIMA, WINDOW, bounds_of, window_definitions
 from gazeveil.features.event import EventsSource, events_of, recordings_of
 from gazeveil.features.measure import jumps_of_events, pupil_in_events, variances_in_events
+from gazeveil.features.saccade_ngrams import letters, window_rows
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.features.wordbook import letters, window_rows
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere
@@ -49,15 +54,18 @@ def window_features(
     cohort : Cohort or Recording
         A lazy cohort is read one recording at a time.
     window_s, step_s : float
-        Length of a window and distance between the starts of two, in seconds; MPIIDPEye has 30 and 0.5, MPIIPrivacEye 30 and 1.
+        Length of a window and distance between the starts of two, in seconds; MPIIDPEye has 30 and
+        0.5, MPIIPrivacEye 30 and 1.
     method : str
-        Detector, as for :func:`gazeveil.detect`. Pursuit and noise count as neither fixation nor saccade.
+        Detector, as for :func:`gazeveil.detect`. Pursuit and noise count as neither fixation nor
+        saccade.
     fixation_radius_deg : float
         Saccades of at least twice this amplitude are large.
     minimum : {"all", "nonzero"}
         `wbN_min` over all words, as in the published files, or over the words that occur.
     pupil_unit : str, optional
-        `mm`, `px` or another word, for the public bounds of the pupil; default what the recordings' metadata say, else `mm`.
+        `mm`, `px` or another word, for the public bounds of the pupil; default what the recordings'
+        metadata say, else `mm`.
     events : Events, mapping or callable, optional
         Use these instead of detecting, as in :func:`gazeveil.event_features`.
     **parameters
@@ -66,8 +74,8 @@ def window_features(
     Returns
     -------
     FeatureTable
-        Rows in order of recording and time; `keys.index` is the number of the window, which starts `index * step_s` seconds after
-        the recording's first sample.
+        Rows in order of recording and time; `keys.index` is the number of the window, which starts
+        `index * step_s` seconds after the recording's first sample.
 
     Raises
     ------
@@ -97,11 +105,21 @@ def window_features(
         else:
             units.add(str(recording.metadata.get("pupil_unit", "")))
         keys.append(recording.key)
-        blocks.append(_recording(recording, sampled, start, number, window_ns, step_ns, 2 * radius, rarest == "all"))
-    unit = pupil_unit if pupil_unit is not None else (units.pop() if len(units) == 1 else "mm" if not units else "")
+        blocks.append(
+            _recording(
+                recording, sampled, start, number, window_ns, step_ns, 2 * radius, rarest == "all"
+            )
+        )
+    unit = (
+        pupil_unit
+        if pupil_unit is not None
+        else (units.pop() if len(units) == 1 else "mm" if not units else "")
+    )
     table_keys = Keys.of_recordings(keys, [np.arange(len(b)) for b in blocks])
     values = np.concatenate([*blocks, np.empty((0, len(WINDOW)))])
-    return FeatureTable(values, WINDOW, table_keys, bounds_of(window_definitions(window, unit, rarest)), counts)
+    return FeatureTable(
+        values, WINDOW, table_keys, bounds_of(window_definitions(window, unit, rarest)), counts
+    )
 
 
 def without_minima(table: FeatureTable) -> FeatureTable:
@@ -110,7 +128,9 @@ def without_minima(table: FeatureTable) -> FeatureTable:
 
 
 def _windows(recording: Recording, window_ns: int, step_ns: int) -> tuple[int, int]:
-    """Start of the first window and how many whole ones there are; a single wild time stamp moves neither end."""
+    """Start of the first window and how many whole ones there are; a single wild time stamp moves
+    neither end.
+    """
     if len(recording) == 0:
         return 0, 0
     t = recording.t_ns[increasing(recording.t_ns, np.ones(len(recording), dtype=np.bool_))]
@@ -121,26 +141,42 @@ def _windows(recording: Recording, window_ns: int, step_ns: int) -> tuple[int, i
 
 
 def _recording(
-    recording: Recording, events: Events, start: int, number: int, window_ns: int, step_ns: int, large_deg: float, min_over_all: bool
+    recording: Recording,
+    events: Events,
+    start: int,
+    number: int,
+    window_ns: int,
+    step_ns: int,
+    large_deg: float,
+    min_over_all: bool,
 ) -> NDArray[np.float64]:
     """The windows of one recording, shape (number, 52)."""
     if number == 0:
         return np.empty((0, len(WINDOW)))
     sphere, rate = isinstance(recording.space, Sphere), recording.rate_hz
     if len(events) and not rate > 0:
-        raise DataError(f"The rate of {recording.title} is not known. Give it with recording.with_(rate_hz=...).")
+        raise DataError(
+            f"The rate of {recording.title} is not known. Give it with"
+            " recording.with_(rate_hz=...)."
+        )
     fixations, saccades, blinks = events.of("fixation"), events.of("saccade"), events.of("blink")
     x, y, valid = recording.x_deg, recording.y_deg, recording.valid
     fix = np.empty((len(fixations), 5))
     fix[:, 0] = (fixations.offset - fixations.onset + 1) / rate
     fix[:, 1:3] = variances_in_events(x, y, valid, sphere, fixations.onset, fixations.offset)
-    fix[:, 3:] = np.nan if recording.pupil is None else pupil_in_events(recording.pupil, fixations.onset, fixations.offset)
+    fix[:, 3:] = (
+        np.nan
+        if recording.pupil is None
+        else pupil_in_events(recording.pupil, fixations.onset, fixations.offset)
+    )
     jumps = jumps_of_events(x, y, valid, sphere, saccades.onset, saccades.offset)
     seen = ~np.isnan(jumps[:, 0])
     saccades, jumps = saccades.where(seen), jumps[seen]
     # An event lasts to the end of its last sample, as its duration (samples / rate) does.
     sample_ns = round(1e9 / rate) if rate > 0 else 0
-    spans = [(e.onset_ns - start, e.offset_ns - start + sample_ns) for e in (fixations, saccades, blinks)]
+    spans = [
+        (e.onset_ns - start, e.offset_ns - start + sample_ns) for e in (fixations, saccades, blinks)
+    ]
     right = (jumps[:, 1] > 0) | ((jumps[:, 1] == 0) & (jumps[:, 2] < 0))
     return window_rows(
         number,

@@ -1,4 +1,4 @@
-"""The Gatekeeper: gaze for apps that are not trusted (S001, section 4).
+"""The Gatekeeper: gaze for apps that are not trusted (David-John et al. 2021, section 4).
 
 The core needs no web server; everything public is here and loads on first use.
 """
@@ -9,44 +9,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.app import App
-    from gazeveil.gatekeeper.areas import Area
-    from gazeveil.gatekeeper.audit_log import AuditLog
-    from gazeveil.gatekeeper.core import Gatekeeper
-    from gazeveil.gatekeeper.counters import CounterAnswer
+    from gazeveil.gatekeeper.core.app import App
+    from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
+    from gazeveil.gatekeeper.core.areas import Area
+    from gazeveil.gatekeeper.core.counters import CounterAnswer
+    from gazeveil.gatekeeper.core.device_state import SaccadeStart
+    from gazeveil.gatekeeper.core.event_log import PublicEvent
+    from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
+    from gazeveil.gatekeeper.core.level import LEVELS, Level
+    from gazeveil.gatekeeper.core.selection import Target
+    from gazeveil.gatekeeper.core.subscription import PrivateStream, Subscription
     from gazeveil.gatekeeper.errors import Denied, LedgerError
-    from gazeveil.gatekeeper.ledger import Charge, Ledger
-    from gazeveil.gatekeeper.level import LEVELS, Level
-    from gazeveil.gatekeeper.metrics import AreaMetrics
-    from gazeveil.gatekeeper.policy import DeviceLimits, Grant, Policy
-    from gazeveil.gatekeeper.presets import PRESETS
-    from gazeveil.gatekeeper.room import SaccadeStart
-    from gazeveil.gatekeeper.rules import MechanismRule
-    from gazeveil.gatekeeper.sheet import SeenEvent
-    from gazeveil.gatekeeper.subscription import PrivateStream, Subscription
+    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
+    from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
+    from gazeveil.gatekeeper.policy.policy import Policy
+    from gazeveil.gatekeeper.policy.presets import PRESETS
+    from gazeveil.gatekeeper.policy.rules import MechanismRule
 
 _HOME = {
-    "App": "app",
-    "Area": "areas",
-    "AreaMetrics": "metrics",
-    "AuditLog": "audit_log",
-    "Charge": "ledger",
-    "CounterAnswer": "counters",
+    "App": "core.app",
+    "Area": "core.areas",
+    "AreaMetrics": "core.area_metrics",
+    "AuditLog": "ledger.audit_log",
+    "Charge": "ledger.ledger",
+    "CounterAnswer": "core.counters",
     "Denied": "errors",
-    "DeviceLimits": "policy",
-    "Gatekeeper": "core",
-    "Grant": "policy",
-    "LEVELS": "level",
-    "Ledger": "ledger",
+    "DeviceLimits": "policy.grant",
+    "Gatekeeper": "core.gatekeeper",
+    "Grant": "policy.grant",
+    "LEVELS": "core.level",
+    "Ledger": "ledger.ledger",
     "LedgerError": "errors",
-    "Level": "level",
-    "MechanismRule": "rules",
-    "PRESETS": "presets",
-    "Policy": "policy",
-    "PrivateStream": "subscription",
-    "SaccadeStart": "room",
-    "SeenEvent": "sheet",
-    "Subscription": "subscription",
+    "Level": "core.level",
+    "MechanismRule": "policy.rules",
+    "PRESETS": "policy.presets",
+    "Policy": "policy.policy",
+    "PrivateStream": "core.subscription",
+    "PublicEvent": "core.event_log",
+    "SaccadeStart": "core.device_state",
+    "Subscription": "core.subscription",
+    "Target": "core.selection",
 }
 
 __all__ = [
@@ -68,13 +71,16 @@ __all__ = [
     "MechanismRule",
     "Policy",
     "PrivateStream",
+    "PublicEvent",
     "SaccadeStart",
-    "SeenEvent",
     "Subscription",
+    "Target",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "SeenEvent":
+        raise AttributeError("gazeveil.gatekeeper.SeenEvent is called PublicEvent now.")
     if name not in _HOME:
         raise AttributeError(f"module 'gazeveil.gatekeeper' has no attribute '{name}'")
     value = getattr(import_module(f"gazeveil.gatekeeper.{_HOME[name]}"), name)

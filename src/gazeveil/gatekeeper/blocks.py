@@ -1,14 +1,19 @@
-"""A block of gaze and its forms on the wire: the binary batch, the JSON messages of trackers, OpenXR poses. Pure numpy and struct, no web code.
+"""A block of gaze and its forms on the wire: the binary batch, the JSON messages of trackers,
+OpenXR poses. Pure numpy and struct, no web code.
 
-The binary batch is little endian: `<BBHIQQ` = version 1, kind 1, subscription id u16, count u32, sequence u64, dropped u64; then int64
-t_ns[count], float32 x_deg[count], float32 y_deg[count], uint8 valid[count]. A lost sample is NaN and not valid; in JSON it is null.
+The binary batch is little endian: `<BBHIQQ` = version 1, kind 1, subscription id u16, count u32,
+sequence u64, dropped u64; then int64 t_ns[count], float32 x_deg[count], float32 y_deg[count], uint8
+valid[count]. A lost sample is NaN and not valid; in JSON it is null.
 
-The JSON messages of a tracker are `{"type": "samples", "t_ns": [..], "x_deg": [..], "y_deg": [..], "valid": [..]}` and
-`{"type": "poses", "t_ns": [..], "orientation": [[x, y, z, w], ..], "valid": [..]}`; `valid` may be left out. A pose is a rotation in OpenXR's
-axes (x right, y up, -z forward): the gaze is the rotated (0, 0, -1). Headsets send the rotation that turns nothing when they see no eye,
-so that one is read as "no gaze" unless the caller says otherwise. Nothing else in a message is looked at, and nothing else is kept.
+The JSON messages of a tracker are `{"type": "samples", "t_ns": [..], "x_deg": [..], "y_deg": [..],
+"valid": [..]}` and `{"type": "poses", "t_ns": [..], "orientation": [[x, y, z, w], ..], "valid":
+[..]}`; `valid` may be left out. A pose is a rotation in OpenXR's axes (x right, y up, -z forward):
+the gaze is the rotated (0, 0, -1). Headsets send the rotation that turns nothing when they see no
+eye, so that one is read as "no gaze" unless the caller says otherwise. Nothing else in a message is
+looked at, and nothing else is kept.
 
-Everything that reads bytes refuses with a :class:`~gazeveil.errors.DataError` whose sentence holds no number of the message: it may be logged.
+Everything that reads bytes refuses with a :class:`~gazeveil.errors.DataError` whose sentence holds
+no number of the message: it may be logged.
 """
 
 from __future__ import annotations
@@ -38,6 +43,9 @@ HEADER = struct.Struct("<BBHIQQ")
 _VERSION, _KIND = 1, 1
 _BYTES_PER_SAMPLE = 8 + 4 + 4 + 1
 _SCREEN_FIELDS = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
+
+#: Times and places on the wire.
+_TIMES, _PLACES = np.dtype("<i8"), np.dtype("<f4")
 
 # OpenXR looks along -z, we look along +z.
 _AHEAD = np.array([0.0, 0.0, -1.0])
@@ -72,7 +80,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class ReceivedBatch:
     """A binary batch taken apart: the block, and what its header says."""
 
     block: Block
@@ -81,11 +89,24 @@ class Batch:
     dropped: int
 
 
-def block(t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True, form: str = "samples") -> Block:
+def block(
+    t_ns: ArrayLike,
+    x_deg: ArrayLike,
+    y_deg: ArrayLike,
+    valid: ArrayLike = True,
+    form: str = "samples",
+) -> Block:
     """A block of numbers or arrays; what is not finite is not valid."""
     t = np.atleast_1d(np.asarray(t_ns, dtype=np.int64))
-    x, y = np.atleast_1d(np.asarray(x_deg, dtype=np.float64)), np.atleast_1d(np.asarray(y_deg, dtype=np.float64))
-    ok = np.broadcast_to(np.asarray(valid, dtype=np.bool_), t.shape) & np.isfinite(x) & np.isfinite(y)
+    x, y = (
+        np.atleast_1d(np.asarray(x_deg, dtype=np.float64)),
+        np.atleast_1d(np.asarray(y_deg, dtype=np.float64)),
+    )
+    ok = (
+        np.broadcast_to(np.asarray(valid, dtype=np.bool_), t.shape)
+        & np.isfinite(x)
+        & np.isfinite(y)
+    )
     return Block(t, x, y, ok, form)
 
 
@@ -97,12 +118,17 @@ def pack(samples: Block, id: int = 0, sequence: int = 0, dropped: int = 0) -> by
     >>> len(pack(block([0, 1], [1.0, 2.0], [3.0, 4.0]), id=7)) == HEADER.size + 2 * 17
     True
     """
-    x, y = (np.where(samples.valid, v, np.nan).astype("<f4").tobytes() for v in (samples.x_deg, samples.y_deg))
+    x, y = (
+        np.where(samples.valid, v, np.nan).astype("<f4").tobytes()
+        for v in (samples.x_deg, samples.y_deg)
+    )
     head = HEADER.pack(_VERSION, _KIND, id, len(samples), sequence, dropped)
-    return b"".join((head, samples.t_ns.astype("<i8").tobytes(), x, y, samples.valid.astype(np.uint8).tobytes()))
+    return b"".join(
+        (head, samples.t_ns.astype("<i8").tobytes(), x, y, samples.valid.astype(np.uint8).tobytes())
+    )
 
 
-def unpack(data: bytes) -> Batch:
+def unpack(data: bytes) -> ReceivedBatch:
     """A binary batch taken apart.
 
     Raises
@@ -113,18 +139,24 @@ def unpack(data: bytes) -> Batch:
     if len(data) > MOST_BYTES:
         raise DataError(f"A batch has at most {MOST_BYTES} bytes. Send shorter ones.")
     if len(data) < HEADER.size:
-        raise DataError(f"A batch begins with a header of {HEADER.size} bytes; this one is shorter.")
+        raise DataError(
+            f"A batch begins with a header of {HEADER.size} bytes; this one is shorter."
+        )
     version, kind, number, count, sequence, dropped = HEADER.unpack_from(data)
     if (version, kind) != (_VERSION, _KIND):
         raise DataError("A batch begins with the bytes 1, 1 (version and kind); this one does not.")
     if count > MOST_SAMPLES or len(data) != HEADER.size + count * _BYTES_PER_SAMPLE:
         raise DataError("The length of a batch does not fit the count in its header.")
     at = HEADER.size
-    t = np.frombuffer(data, "<i8", count, at).astype(np.int64)
-    x = np.frombuffer(data, "<f4", count, at + 8 * count).astype(np.float64)
-    y = np.frombuffer(data, "<f4", count, at + 12 * count).astype(np.float64)
-    valid = np.frombuffer(data, np.uint8, count, at + 16 * count) == 1
-    return Batch(block(t, x, y, valid, "binary"), number, sequence, dropped)
+    t = np.frombuffer(data, _TIMES, count, at).astype(np.int64)
+    x, y = places = (
+        np.frombuffer(data, _PLACES, 2 * count, at + 8 * count).reshape(2, count).astype(np.float64)
+    )
+    finite = np.isfinite(places)
+    valid = (np.frombuffer(data, np.uint8, count, at + 16 * count) == 1) & finite[0] & finite[1]
+    # As `block` makes it, without asking again what these arrays are: a tracker sends a thousand
+    # batches a second.
+    return ReceivedBatch(Block(t, x, y, valid, "binary"), number, sequence, dropped)
 
 
 def parse_json(text: str | bytes) -> dict[str, object]:
@@ -167,7 +199,9 @@ def from_message(message: Mapping[str, object], *, identity_is_lost: bool = True
     t = _times(message.get("t_ns"))
     valid = _truths(message.get("valid"), len(t))
     if kind == "samples":
-        return block(t, _numbers(message, "x_deg", len(t)), _numbers(message, "y_deg", len(t)), valid)
+        return block(
+            t, _numbers(message, "x_deg", len(t)), _numbers(message, "y_deg", len(t)), valid
+        )
     try:
         q = np.asarray(message.get("orientation"), dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -186,12 +220,28 @@ def message_of(samples: Block) -> dict[str, object]:
     """The JSON message of a block, in the form it came in; a binary one becomes `samples`."""
     valid = samples.valid.tolist()
     if samples.form == "poses":
-        return {"type": "poses", "t_ns": samples.t_ns.tolist(), "orientation": to_poses(samples).tolist(), "valid": valid}
-    x, y = ([v if ok else None for v, ok in zip(values.tolist(), valid, strict=True)] for values in (samples.x_deg, samples.y_deg))
-    return {"type": "samples", "t_ns": samples.t_ns.tolist(), "x_deg": x, "y_deg": y, "valid": valid}
+        return {
+            "type": "poses",
+            "t_ns": samples.t_ns.tolist(),
+            "orientation": to_poses(samples).tolist(),
+            "valid": valid,
+        }
+    x, y = (
+        [v if ok else None for v, ok in zip(values.tolist(), valid, strict=True)]
+        for values in (samples.x_deg, samples.y_deg)
+    )
+    return {
+        "type": "samples",
+        "t_ns": samples.t_ns.tolist(),
+        "x_deg": x,
+        "y_deg": y,
+        "valid": valid,
+    }
 
 
-def from_poses(orientation: ArrayLike, *, identity_is_lost: bool = True) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def from_poses(
+    orientation: ArrayLike, *, identity_is_lost: bool = True
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Degrees of a :class:`~gazeveil.gaze.geometry.Sphere` of OpenXR orientations.
 
     Parameters
@@ -217,18 +267,30 @@ def from_poses(orientation: ArrayLike, *, identity_is_lost: bool = True) -> tupl
         known = np.isfinite(size) & (size > 1e-9)
         unit = np.where(known[..., None], q, [0.0, 0.0, 0.0, 1.0])
         if identity_is_lost:
-            turned = np.abs(unit[..., :3]).max(axis=-1, initial=0.0) > _NO_TURN * np.where(known, size, 1.0)
+            turned = np.abs(unit[..., :3]).max(axis=-1, initial=0.0) > _NO_TURN * np.where(
+                known, size, 1.0
+            )
             known &= turned
         x, y = Sphere().degrees(rotate(unit, _AHEAD) * _TO_OURS)
     return np.where(known, x, np.nan), np.where(known, y, np.nan), known
 
 
 def to_poses(samples: Block) -> Floats:
-    """OpenXR orientations (n, 4) of a block on a sphere: first turned about the vertical, then up or down, never rolled; lost ones are the identity."""
+    """OpenXR orientations (n, 4) of a block on a sphere: first turned about the vertical, then up
+    or down, never rolled; lost ones are the identity.
+    """
     lon = np.radians(np.where(samples.valid, samples.x_deg, 180.0) - 180.0) / 2
     lat = np.radians(90.0 - np.where(samples.valid, samples.y_deg, 90.0)) / 2
     # about +y by -lon (to the right), then about the new +x by lat (upwards)
-    return np.stack((np.cos(lon) * np.sin(lat), -np.sin(lon) * np.cos(lat), np.sin(lon) * np.sin(lat), np.cos(lon) * np.cos(lat)), axis=-1)
+    return np.stack(
+        (
+            np.cos(lon) * np.sin(lat),
+            -np.sin(lon) * np.cos(lat),
+            np.sin(lon) * np.sin(lat),
+            np.cos(lon) * np.cos(lat),
+        ),
+        axis=-1,
+    )
 
 
 def space_figures(space: Space) -> dict[str, object]:
@@ -250,14 +312,20 @@ def parse_space(figures: object) -> Space:
         return Sphere()
     if isinstance(figures, Mapping) and figures.get("kind") == "screen":
         try:
-            return Screen(*(checks.positive("space", name, figures.get(name)) for name in _SCREEN_FIELDS))
+            return Screen(
+                *(checks.positive("space", name, figures.get(name)) for name in _SCREEN_FIELDS)
+            )
         except (ParameterError, OverflowError):
             pass
-    raise DataError('A space is {"kind": "sphere"} or {"kind": "screen"} with width_px, height_px, width_mm, height_mm and distance_mm.')
+    raise DataError(
+        'A space is {"kind": "sphere"} or {"kind": "screen"} with width_px, height_px, width_mm,'
+        " height_mm and distance_mm."
+    )
 
 
 def _times(given: object) -> NDArray[np.int64]:
-    # A whole number may come alone; `True` is no time, and a float near 10**18 has lost its nanoseconds.
+    # A whole number may come alone; `True` is no time, and a float near 10**18 has lost its
+    # nanoseconds.
     several = given if isinstance(given, list) else [given]
     if len(several) > MOST_SAMPLES:
         raise DataError(f"A message has at most {MOST_SAMPLES} samples.")

@@ -3,11 +3,13 @@
 ::
 
     GazeveilError
-    ├── Denied        an app may not have what it asked for: `code` is a word for programs, `reason` a sentence for people
-    │   └── OverBudget  an account of the ledger has too little left; the reason says how much, so it is for the account's own reader
-    └── LedgerError   the ledger or the audit log cannot be written: nothing leaves
+    ├── Denied          an app may not have what it asked for: `code` for programs, `reason` for
+    │   │               people
+    │   └── OverBudget  an account of the ledger has too little left; its reason says how much
+    └── LedgerError     the ledger or the audit log cannot be written: nothing leaves
 
-A refusal never contains gaze, and never tells what is missing from what belongs to another app: both are "unknown".
+A refusal never contains gaze, and never tells what is missing from what belongs to another app:
+both are "unknown".
 """
 
 from __future__ import annotations
@@ -17,7 +19,18 @@ from gazeveil.errors import GazeveilError
 #: Every word a refusal may carry.
 CODES = (
     *("no-consent", "no-grant", "expired", "revoked", "origin", "scope"),
-    *("mechanism", "parameter", "rate", "budget", "area", "unknown", "ledger", "closed"),
+    *(
+        "mechanism",
+        "parameter",
+        "rate",
+        "budget",
+        "area",
+        "unknown",
+        "ledger",
+        "closed",
+        "wearer",
+        "changed",
+    ),
 )
 
 
@@ -67,4 +80,24 @@ class OverBudget(Denied):
 
 
 class LedgerError(GazeveilError):
-    """The ledger or the audit log could not be read or written; whatever was asked for is refused."""
+    """The ledger or the audit log could not be read or written; whatever was
+    asked for is refused.
+    """
+
+
+class Refused(GazeveilError):  # noqa: N818 - as Denied, it is an answer
+    """A request that is answered with an error.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    code : str
+        A word.
+    reason : str
+        A sentence.
+    """
+
+    def __init__(self, status: int, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.code, self.reason = status, code, reason

@@ -1,7 +1,8 @@
 """A Cohort: recordings of many people, in memory or lazily over files.
 
-Iterating a lazy cohort loads one recording at a time, and forgets it. What is known without loading (who, what, which session) is
-in the :class:`Handle`; so `len`, `people`, `stimuli` and `select` never open a file.
+Iterating a lazy cohort loads one recording at a time, and forgets it. What is known without loading
+(who, what, which session) is in the :class:`Handle`; so `len`, `people`, `stimuli` and `select`
+never open a file.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TypeAlias, overload
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.gaze import writer
 from gazeveil.gaze.recording import Recording
 
 Attributes: TypeAlias = Mapping[str, object]
@@ -28,12 +30,13 @@ class Handle:
     person, stimulus, session, task : str
         As the recording will say.
     load : callable
-        Reads it; a module-level function or a `functools.partial` of one, so that worker processes can be sent it.
+        Reads it; a module-level function or a `functools.partial` of one, so that worker processes
+        can be sent it.
     source : str
         The file, for messages.
     chunks : callable, optional
-        `chunks(size)` gives the recording in consecutive pieces of at most `size` samples, where the format can do that without
-        loading it whole.
+        `chunks(size)` gives the recording in consecutive pieces of at most `size` samples, where
+        the format can do that without loading it whole.
     """
 
     person: str
@@ -94,7 +97,12 @@ class Cohort:
         self._refuse_clashes()
         known = _attributes(people)
         seen = dict.fromkeys(item.person for item in self._items)
-        self._people = MappingProxyType({p: MappingProxyType(dict(known.get(p, {}))) for p in sorted({*seen, *known}, key=natural)})
+        self._people = MappingProxyType(
+            {
+                p: MappingProxyType(dict(known.get(p, {})))
+                for p in sorted({*seen, *known}, key=natural)
+            }
+        )
         self.skipped = tuple(skipped)
         self.name = name
 
@@ -106,13 +114,20 @@ class Cohort:
                 other = self._items[first[item.key]]
                 where = [i.source or "memory" for i in (other, item)]
                 raise DataError(
-                    f"Two recordings say person '{item.person}', stimulus '{item.stimulus}', session '{item.session}': {where[0]} and {where[1]}."
-                    " If these are two people, read the folders one by one and rename; if one person came twice, read with clash='session'."
+                    f"Two recordings say person '{item.person}', stimulus '{item.stimulus}',"
+                    f" session '{item.session}': {where[0]} and {where[1]}. If these are two"
+                    " people, read the folders one by one and rename; if one person came twice,"
+                    " read with clash='session'."
                 )
 
     # Pickling: mapping proxies cannot be pickled, and worker processes get cohorts.
     def __reduce__(self) -> tuple[type[Cohort], tuple[object, ...]]:
-        return Cohort, (self._items, {p: dict(a) for p, a in self._people.items()}, self.skipped, self.name)
+        return Cohort, (
+            self._items,
+            {p: dict(a) for p, a in self._people.items()},
+            self.skipped,
+            self.name,
+        )
 
     def __len__(self) -> int:
         return len(self._items)
@@ -132,7 +147,10 @@ class Cohort:
         return item if isinstance(item, Recording) else item.load()
 
     def __repr__(self) -> str:
-        return f"Cohort({len(self)} recordings, {len(self.people)} people, {len(self.stimuli)} stimuli)"
+        return (
+            f"Cohort({len(self)} recordings, {len(self.people)} people, {len(self.stimuli)}"
+            " stimuli)"
+        )
 
     @property
     def items(self) -> tuple[Recording | Handle, ...]:
@@ -154,7 +172,9 @@ class Cohort:
         """Names of the stimuli, in natural order."""
         return tuple(sorted({item.stimulus for item in self._items}, key=natural))
 
-    def select(self, people: Iterable[str] | str | None = None, stimuli: Iterable[str] | str | None = None) -> Cohort:
+    def select(
+        self, people: Iterable[str] | str | None = None, stimuli: Iterable[str] | str | None = None
+    ) -> Cohort:
         """The recordings of some people, of some stimuli, or both.
 
         Raises
@@ -167,13 +187,16 @@ class Cohort:
         return self._with(
             item
             for item in self._items
-            if (wanted_people is None or item.person in wanted_people) and (wanted_stimuli is None or item.stimulus in wanted_stimuli)
+            if (wanted_people is None or item.person in wanted_people)
+            and (wanted_stimuli is None or item.stimulus in wanted_stimuli)
         )
 
     def _with(self, items: Iterable[Recording | Handle]) -> Cohort:
         kept = tuple(items)
         left = {item.person for item in kept}
-        return Cohort(kept, {p: a for p, a in self.people.items() if p in left}, self.skipped, self.name)
+        return Cohort(
+            kept, {p: a for p, a in self.people.items() if p in left}, self.skipped, self.name
+        )
 
     def load(self) -> Cohort:
         """The same cohort with every recording in memory."""
@@ -181,10 +204,7 @@ class Cohort:
 
     def write(self, path: str | Path) -> Path:
         """Write the cohort as a canonical Parquet folder, one recording at a time."""
-        # The writer lives one floor up; the method is here because this is where users look for it.
-        from importlib import import_module
-
-        return Path(import_module("gazeveil.io.parquet").write(self, path))
+        return writer.write_cohort(self, path)
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -210,10 +230,14 @@ def _attributes(people: Mapping[str, Attributes] | None) -> dict[str, Attributes
     return dict(people)
 
 
-def _names(name: str, wanted: Iterable[str] | str | None, known: Mapping[str, object] | Sequence[str]) -> frozenset[str] | None:
+def _names(
+    name: str, wanted: Iterable[str] | str | None, known: Mapping[str, object] | Sequence[str]
+) -> frozenset[str] | None:
     if wanted is None:
         return None
-    names = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
+    names = (
+        list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
+    )
     for one in names:
         checks.one_of("Cohort.select", name, one, known)
     return frozenset(names)

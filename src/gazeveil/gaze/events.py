@@ -1,8 +1,9 @@
 """Events: what the eye did and when, as parallel arrays.
 
-An event is a run of samples with one word from :data:`KINDS`. `onset` and `offset` are inclusive indices into the recording as it
-was read; `onset_ns` and `offset_ns` are the times of those samples. Datasets that publish fixations only have times and places but
-no samples: there both indices are -1.
+An event is a run of samples with one word from :data:`KINDS`. `onset` and `offset` are inclusive
+indices into the recording as it was read; `onset_ns` and `offset_ns` are the times of those
+samples. Datasets that publish fixations only have times and places but no samples: there both
+indices are -1.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ WORD = np.dtype("<U12")
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """A view that cannot be written through; the caller's own array stays as it is.
 
-    Nothing is copied, because recordings are large: an array that went into a value must not be changed afterwards.
+    Nothing is copied, because recordings are large: an array that went into a value must not be
+    changed afterwards.
     """
     view = array.view()
     view.setflags(write=False)
@@ -112,7 +114,9 @@ class Events:
         return len(self.kind)
 
     def __iter__(self) -> Iterator[Event]:
-        for k, a, b, ta, tb in zip(self.kind, self.onset, self.offset, self.onset_ns, self.offset_ns, strict=True):
+        for k, a, b, ta, tb in zip(
+            self.kind, self.onset, self.offset, self.onset_ns, self.offset_ns, strict=True
+        ):
             yield Event(str(k), int(a), int(b), int(ta), int(tb))
 
     @property
@@ -122,7 +126,9 @@ class Events:
 
     def where(self, mask: ArrayLike) -> Events:
         """The events a boolean mask or an index array picks."""
-        picked = np.asarray(mask) if len(np.atleast_1d(mask)) else np.empty(0, dtype=np.int64)  # an empty list has no type
+        picked = (
+            np.asarray(mask) if len(np.atleast_1d(mask)) else np.empty(0, dtype=np.int64)
+        )  # an empty list has no type
         return Events(**{n: c[picked] for n, c in self.columns().items()}, source=self.source)
 
     def of(self, *kinds: str) -> Events:
@@ -138,8 +144,12 @@ class Events:
         return result
 
     @classmethod
-    def from_words(cls, words: ArrayLike, t_ns: ArrayLike, secondary: ArrayLike | None = None, source: str = "") -> Events:
-        """Runs of equal words (and equal secondary words) become events; times must be those of the same samples."""
+    def from_words(
+        cls, words: ArrayLike, t_ns: ArrayLike, secondary: ArrayLike | None = None, source: str = ""
+    ) -> Events:
+        """Runs of equal words (and equal secondary words) become events; times must be those of the
+        same samples.
+        """
         labels = np.asarray(words, dtype=WORD)
         t = np.asarray(t_ns, dtype=np.int64)
         if len(labels) == 0:
@@ -151,7 +161,15 @@ class Events:
         onset = np.concatenate(([0], np.flatnonzero(cut) + 1))
         offset = np.concatenate((onset[1:] - 1, [len(labels) - 1]))
         # Invalid samples may carry times that go back; an event never ends before it starts.
-        return cls(labels[onset], onset, offset, t[onset], np.maximum(t[offset], t[onset]), secondary=None if second is None else second[onset], source=source)
+        return cls(
+            labels[onset],
+            onset,
+            offset,
+            t[onset],
+            np.maximum(t[offset], t[onset]),
+            secondary=None if second is None else second[onset],
+            source=source,
+        )
 
     @classmethod
     def empty(cls, source: str = "") -> Events:

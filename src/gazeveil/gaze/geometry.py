@@ -1,9 +1,10 @@
 """Where gaze lives: the sphere around a head, a flat screen, and the angles on both.
 
-Axes of every vector here: x right, y up, z forward. Degrees of a :class:`Sphere` are equirectangular (x in [0, 360) from left to
-right with straight ahead at 180, y in [0, 180) from the zenith down); degrees of a :class:`Screen` are the two tangent angles from
-its centre, right and down. Angles between directions use atan2 of cross and dot product, which is exact near 0 and 180 degrees
-where the arc cosine is not.
+Axes of every vector here: x right, y up, z forward. Degrees of a :class:`Sphere` are
+equirectangular (x in [0, 360) from left to right with straight ahead at 180, y in [0, 180) from the
+zenith down); degrees of a :class:`Screen` are the two tangent angles from its centre, right and
+down. Angles between directions use atan2 of cross and dot product, which is exact near 0 and 180
+degrees where the arc cosine is not.
 """
 
 from __future__ import annotations
@@ -46,10 +47,14 @@ class Sphere:
         """Unit vectors, shape (n, 3), of equirectangular degrees."""
         lon = np.radians(np.asarray(x_deg, dtype=np.float64) - 180.0)
         lat = np.radians(90.0 - np.asarray(y_deg, dtype=np.float64))
-        return np.stack((np.cos(lat) * np.sin(lon), np.sin(lat), np.cos(lat) * np.cos(lon)), axis=-1)
+        return np.stack(
+            (np.cos(lat) * np.sin(lon), np.sin(lat), np.cos(lat) * np.cos(lon)), axis=-1
+        )
 
     def degrees(self, vectors: ArrayLike) -> tuple[Floats, Floats]:
-        """Equirectangular degrees (x, y) of vectors of any length above zero; a zero vector gives NaN."""
+        """Equirectangular degrees (x, y) of vectors of any length above zero; a zero vector gives
+        NaN.
+        """
         v = np.asarray(vectors, dtype=np.float64)
         flat = np.hypot(v[..., 0], v[..., 2])
         empty = (flat == 0) & (v[..., 1] == 0)
@@ -101,8 +106,12 @@ class Screen:
 
     def from_px(self, x_px: ArrayLike, y_px: ArrayLike) -> tuple[Floats, Floats]:
         """Degrees of pixels that count from the top-left corner."""
-        x_mm = (np.asarray(x_px, dtype=np.float64) - self.width_px / 2) * (self.width_mm / self.width_px)
-        y_mm = (np.asarray(y_px, dtype=np.float64) - self.height_px / 2) * (self.height_mm / self.height_px)
+        x_mm = (np.asarray(x_px, dtype=np.float64) - self.width_px / 2) * (
+            self.width_mm / self.width_px
+        )
+        y_mm = (np.asarray(y_px, dtype=np.float64) - self.height_px / 2) * (
+            self.height_mm / self.height_px
+        )
         return self.from_mm(x_mm, y_mm)
 
     def from_mm(self, x_mm: ArrayLike, y_mm: ArrayLike) -> tuple[Floats, Floats]:
@@ -115,7 +124,10 @@ class Screen:
         """Pixels from the top-left corner of degrees."""
         x_mm = np.tan(np.radians(np.asarray(x_deg, dtype=np.float64))) * self.distance_mm
         y_mm = np.tan(np.radians(np.asarray(y_deg, dtype=np.float64))) * self.distance_mm
-        return x_mm * (self.width_px / self.width_mm) + self.width_px / 2, y_mm * (self.height_px / self.height_mm) + self.height_px / 2
+        return (
+            x_mm * (self.width_px / self.width_mm) + self.width_px / 2,
+            y_mm * (self.height_px / self.height_mm) + self.height_px / 2,
+        )
 
     def vectors(self, x_deg: ArrayLike, y_deg: ArrayLike) -> Floats:
         """Unit vectors, shape (n, 3), from the eye to the points on the screen."""
@@ -139,7 +151,8 @@ def wrap_x(x_deg: ArrayLike) -> Floats:
 def unwrap_x(x_deg: ArrayLike) -> Floats:
     """A path of longitudes without jumps at 0/360, before differences, means or deviations.
 
-    NaN stays NaN and does not break the path: the next finite sample continues from the last finite one.
+    NaN stays NaN and does not break the path: the next finite sample continues from the last finite
+    one.
     """
     x = np.asarray(x_deg, dtype=np.float64)
     result = x.copy()
@@ -158,7 +171,9 @@ def from_tangents(x_deg: ArrayLike, y_deg: ArrayLike) -> Floats:
 
 
 def to_tangents(vectors: ArrayLike) -> tuple[Floats, Floats]:
-    """Tangent angles (right, down) of vectors in degrees; a vector at 90 degrees or more from straight ahead gives NaN."""
+    """Tangent angles (right, down) of vectors in degrees; a vector at 90 degrees or more from
+    straight ahead gives NaN.
+    """
     v = np.asarray(vectors, dtype=np.float64)
     ahead = np.where(v[..., 2] > 0, v[..., 2], np.nan)
     return np.degrees(np.arctan(v[..., 0] / ahead)), np.degrees(np.arctan(-v[..., 1] / ahead))
@@ -172,15 +187,22 @@ def angle_deg(u: ArrayLike, v: ArrayLike) -> Floats:
     return np.degrees(np.arctan2(cross, np.sum(a * b, axis=-1)))
 
 
-def haversine_deg(x0_deg: ArrayLike, y0_deg: ArrayLike, x1_deg: ArrayLike, y1_deg: ArrayLike) -> Floats:
+def haversine_deg(
+    x0_deg: ArrayLike, y0_deg: ArrayLike, x1_deg: ArrayLike, y1_deg: ArrayLike
+) -> Floats:
     """Great-circle distance between equirectangular degrees."""
-    lat0, lat1 = np.radians(90.0 - np.asarray(y0_deg, dtype=np.float64)), np.radians(90.0 - np.asarray(y1_deg, dtype=np.float64))
+    lat0, lat1 = (
+        np.radians(90.0 - np.asarray(y0_deg, dtype=np.float64)),
+        np.radians(90.0 - np.asarray(y1_deg, dtype=np.float64)),
+    )
     dlon = np.radians(np.asarray(x1_deg, dtype=np.float64) - np.asarray(x0_deg, dtype=np.float64))
     h = np.sin((lat1 - lat0) / 2) ** 2 + np.cos(lat0) * np.cos(lat1) * np.sin(dlon / 2) ** 2
     return np.degrees(2 * np.arctan2(np.sqrt(h), np.sqrt(np.maximum(0.0, 1.0 - h))))
 
 
-def distance_deg(space: Space, x0_deg: ArrayLike, y0_deg: ArrayLike, x1_deg: ArrayLike, y1_deg: ArrayLike) -> Floats:
+def distance_deg(
+    space: Space, x0_deg: ArrayLike, y0_deg: ArrayLike, x1_deg: ArrayLike, y1_deg: ArrayLike
+) -> Floats:
     """Visual angle between two points of a space, in degrees."""
     if isinstance(space, Sphere):
         return haversine_deg(x0_deg, y0_deg, x1_deg, y1_deg)
@@ -196,7 +218,8 @@ def mean_direction(vectors: ArrayLike) -> Floats:
     return total / length if length > 1e-12 else np.full(3, np.nan)
 
 
-# --- rotations: quaternions as (..., 4) arrays in the order x, y, z, w ---------------------------------------------------------
+# --- rotations: quaternions as (..., 4) arrays in the order x, y, z, w
+# ---------------------------------------------------------
 
 
 def quaternion_inverse(q: ArrayLike) -> Floats:
@@ -213,7 +236,9 @@ def quaternion_multiply(p: ArrayLike, q: ArrayLike) -> Floats:
 
 
 def rotate(q: ArrayLike, vectors: ArrayLike) -> Floats:
-    """Vectors turned by quaternions (x, y, z, w); the quaternions need not be normalised, a zero one gives NaN."""
+    """Vectors turned by quaternions (x, y, z, w); the quaternions need not be normalised, a zero
+    one gives NaN.
+    """
     a, v = np.asarray(q, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         a = a / np.linalg.norm(a, axis=-1, keepdims=True)
@@ -233,14 +258,29 @@ def head_axes(head_deg: ArrayLike) -> Floats:
     right = np.stack((np.cos(lon), np.zeros_like(lon), -np.sin(lon)), axis=-1)
     up = np.cross(forward, right)
     roll = np.radians(head[..., 2])[..., None]
-    return np.stack((np.cos(roll) * right - np.sin(roll) * up, np.cos(roll) * up + np.sin(roll) * right, forward), axis=-2)
+    return np.stack(
+        (
+            np.cos(roll) * right - np.sin(roll) * up,
+            np.cos(roll) * up + np.sin(roll) * right,
+            forward,
+        ),
+        axis=-2,
+    )
 
 
 def eye_in_head(gaze_vectors: ArrayLike, head_deg: ArrayLike) -> tuple[Floats, Floats]:
-    """Tangent angles (right, down) of gaze seen from the head, in degrees; NaN beyond 90 degrees."""
-    return to_tangents(np.einsum("...ij,...j->...i", head_axes(head_deg), np.asarray(gaze_vectors, dtype=np.float64)))
+    """Tangent angles (right, down) of gaze seen from the head, in degrees;
+    NaN beyond 90 degrees.
+    """
+    return to_tangents(
+        np.einsum(
+            "...ij,...j->...i", head_axes(head_deg), np.asarray(gaze_vectors, dtype=np.float64)
+        )
+    )
 
 
 def gaze_in_world(eye_x_deg: ArrayLike, eye_y_deg: ArrayLike, head_deg: ArrayLike) -> Floats:
-    """Unit gaze vectors in the world of an eye's tangent angles in a head given as (x_deg, y_deg, roll_deg)."""
+    """Unit gaze vectors in the world of an eye's tangent angles in a head given as (x_deg, y_deg,
+    roll_deg).
+    """
     return np.einsum("...ij,...i->...j", head_axes(head_deg), from_tangents(eye_x_deg, eye_y_deg))

@@ -1,8 +1,9 @@
 """A Recording: one person, one stimulus, one session, one task, and the samples of gaze.
 
-Missing samples stay, marked invalid; nothing is invented or silently dropped. Times of valid samples strictly increase: a tracker
-that sends a time twice or goes back has those samples kept with their time and marked invalid (:func:`increasing`), so that
-everything after may difference times without a second look.
+Missing samples stay, marked invalid; nothing is invented or silently dropped. Times of valid
+samples strictly increase: a tracker that sends a time twice or goes back has those samples kept
+with their time and marked invalid (:func:`increasing`), so that everything after may difference
+times without a second look.
 """
 
 from __future__ import annotations
@@ -19,10 +20,40 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.events import WORD, Events, read_only
 from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.validity import are_plain
 
-_KNOWN_RATES_HZ = (25, 30, 50, 60, 72, 75, 90, 100, 120, 125, 150, 200, 240, 250, 300, 500, 600, 1000, 1200, 1250, 2000)
+_KNOWN_RATES_HZ = (
+    25,
+    30,
+    50,
+    60,
+    72,
+    75,
+    90,
+    100,
+    120,
+    125,
+    150,
+    200,
+    240,
+    250,
+    300,
+    500,
+    600,
+    1000,
+    1200,
+    1250,
+    2000,
+)
 
-_SHAPES = {"left_deg": 2, "right_deg": 2, "head_deg": 3, "eye_in_head_deg": 2, "pupil": 0, "confidence": 0}
+_SHAPES = {
+    "left_deg": 2,
+    "right_deg": 2,
+    "head_deg": 3,
+    "eye_in_head_deg": 2,
+    "pupil": 0,
+    "confidence": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -44,13 +75,16 @@ class Recording:
     t_ns : array of int64, shape (n,)
         Time in nanoseconds, from any origin.
     x_deg, y_deg : array of float64, shape (n,)
-        One line of sight in degrees of `space`: the mean of both eyes where both are valid, else the valid one.
+        One line of sight in degrees of `space`: the mean of both eyes where both are valid, else
+        the valid one.
     valid : array of bool, shape (n,), optional
-        False where there is no gaze. Default: where x and y are finite. Invalid samples may hold NaN or the tracker's own value.
+        False where there is no gaze. Default: where x and y are finite. Invalid samples may hold
+        NaN or the tracker's own value.
     space : Sphere or Screen
         What the degrees mean.
     rate_hz : float, optional
-        Nominal samples per second; default one over the median time step, NaN where that is not known.
+        Nominal samples per second; default one over the median time step, NaN where that is not
+        known.
     session, task : str
         Free text; `session` "1" and no task by default.
     left_deg, right_deg : array of float64, shape (n, 2), optional
@@ -70,7 +104,8 @@ class Recording:
     messages : tuple of Message
         What the experiment wrote into the file.
     counts : mapping of str to int
-        `rows` read from the file and, by reason, those that are not samples: rows = samples + the rest.
+        `rows` read from the file and, by reason, those that are not samples: rows = samples + the
+        rest.
     metadata : mapping of str to object
         Everything else the file says.
     truth : object, optional
@@ -109,24 +144,42 @@ class Recording:
             checks.refuse("Recording", "space", "a Sphere or a Screen", self.space)
         t = np.asarray(self.t_ns)
         if t.size and t.dtype.kind not in "iu":
-            checks.refuse("Recording", "t_ns", "whole nanoseconds (an integer array)", t.dtype, "Multiply seconds by 1e9 and round.")
+            checks.refuse(
+                "Recording",
+                "t_ns",
+                "whole nanoseconds (an integer array)",
+                t.dtype,
+                "Multiply seconds by 1e9 and round.",
+            )
         store(self, "t_ns", np.ascontiguousarray(t, dtype=np.int64))
         n = len(self.t_ns)
         store(self, "x_deg", np.ascontiguousarray(self.x_deg, dtype=np.float64))
         store(self, "y_deg", np.ascontiguousarray(self.y_deg, dtype=np.float64))
-        finite = np.isfinite(self.x_deg) & np.isfinite(self.y_deg) if len(self.x_deg) == len(self.y_deg) else np.ones(0, dtype=np.bool_)
-        store(self, "valid", np.ascontiguousarray(finite if self.valid is None else self.valid, dtype=np.bool_))
+        finite = (
+            np.isfinite(self.x_deg) & np.isfinite(self.y_deg)
+            if len(self.x_deg) == len(self.y_deg)
+            else np.ones(0, dtype=np.bool_)
+        )
+        store(
+            self,
+            "valid",
+            np.ascontiguousarray(finite if self.valid is None else self.valid, dtype=np.bool_),
+        )
         self._check_shapes(n)
         if (self.valid & ~finite).any():
             first = int(np.flatnonzero(self.valid & ~finite)[0])
-            raise DataError(f"Sample {first} of {self.title} is marked valid but holds NaN or infinity. Mark it invalid.")
+            raise DataError(
+                f"Sample {first} of {self.title} is marked valid but holds NaN or infinity. Mark it"
+                " invalid."
+            )
         self._check_range()
         times = self.t_ns[self.valid]
         if len(times) > 1 and (np.diff(times) <= 0).any():
             first = int(np.flatnonzero(np.diff(times) <= 0)[0]) + 1
             raise DataError(
-                f"Times of valid samples must increase. In {self.title} valid sample {first} does not come after the one before it."
-                " Mark such samples invalid with gazeveil.gaze.recording.increasing(t_ns, valid)."
+                f"Times of valid samples must increase. In {self.title} valid sample {first} does"
+                " not come after the one before it. Mark such samples invalid with"
+                " gazeveil.gaze.recording.increasing(t_ns, valid)."
             )
         if self.rate_hz is None:
             store(self, "rate_hz", estimate_rate_hz(self.t_ns, self.valid))
@@ -135,7 +188,9 @@ class Recording:
         words = {str(k): np.ascontiguousarray(v, dtype=WORD) for k, v in self.labels.items()}
         for k, v in words.items():
             if v.shape != (n,):
-                raise DataError(f"Label column '{k}' of {self.title} has {len(v)} words for {n} samples.")
+                raise DataError(
+                    f"Label column '{k}' of {self.title} has {len(v)} words for {n} samples."
+                )
         for name in ("t_ns", "x_deg", "y_deg", "valid"):
             store(self, name, read_only(getattr(self, name)))
         store(self, "labels", MappingProxyType({k: read_only(v) for k, v in words.items()}))
@@ -145,27 +200,34 @@ class Recording:
     def _check_shapes(self, n: int) -> None:
         for name in ("t_ns", "x_deg", "y_deg", "valid"):
             if getattr(self, name).shape != (n,):
-                raise DataError(f"{name} of {self.title} has shape {getattr(self, name).shape}; all samples need shape ({n},).")
+                raise DataError(
+                    f"{name} of {self.title} has shape {getattr(self, name).shape}; all samples"
+                    f" need shape ({n},)."
+                )
         for name, width in _SHAPES.items():
             if getattr(self, name) is None:
                 continue
             value = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
             wanted = (n, width) if width else (n,)
             if value.shape != wanted:
-                raise DataError(f"{name} of {self.title} has shape {value.shape}; it needs {wanted}.")
+                raise DataError(
+                    f"{name} of {self.title} has shape {value.shape}; it needs {wanted}."
+                )
             object.__setattr__(self, name, read_only(value))
 
     def _check_range(self) -> None:
         x, y = self.x_deg[self.valid], self.y_deg[self.valid]
-        if isinstance(self.space, Sphere):
-            fits = bool(((x >= 0) & (x < 360) & (y >= 0) & (y < 180)).all())
-            allowed = "x in [0, 360) and y in [0, 180) on a Sphere"
-        else:
-            fits = bool(((np.abs(x) < 90) & (np.abs(y) < 90)).all())
-            allowed = "x and y between -90 and 90 on a Screen"
-        if not fits:
+        if not are_plain(self.space, x, y).all():
+            allowed = (
+                "x in [0, 360) and y in [0, 180) on a Sphere"
+                if isinstance(self.space, Sphere)
+                else "x and y between -90 and 90 on a Screen"
+            )
             seen = f"x {x.min():g} to {x.max():g}, y {y.min():g} to {y.max():g}"
-            raise DataError(f"{self.title} has valid samples outside {allowed}. Got {seen}. If these are pixels, convert them with Screen.from_px.")
+            raise DataError(
+                f"{self.title} has valid samples outside {allowed}. Got {seen}. If these are"
+                " pixels, convert them with Screen.from_px."
+            )
 
     # Pickling: mapping proxies cannot be pickled, and worker processes get recordings.
     def __getstate__(self) -> dict[str, object]:
@@ -176,7 +238,11 @@ class Recording:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in state.items():
-            object.__setattr__(self, name, MappingProxyType(value) if name in ("labels", "counts", "metadata") else value)  # type: ignore[arg-type]
+            object.__setattr__(
+                self,
+                name,
+                MappingProxyType(value) if name in ("labels", "counts", "metadata") else value,  # type: ignore[arg-type]
+            )
 
     def __len__(self) -> int:
         return len(self.t_ns)
@@ -194,7 +260,10 @@ class Recording:
     @property
     def title(self) -> str:
         """Words for messages."""
-        return f"recording (person '{self.person}', stimulus '{self.stimulus}', session '{self.session}')"
+        return (
+            f"recording (person '{self.person}', stimulus '{self.stimulus}', session"
+            f" '{self.session}')"
+        )
 
     @property
     def duration_s(self) -> float:
@@ -217,18 +286,25 @@ class Recording:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def slice(self, start: int, stop: int) -> Recording:
-        """Samples start to stop (exclusive), all channels; events that came with the recording are left out."""
-        changes: dict[str, object] = {n: getattr(self, n)[start:stop] for n in ("t_ns", "x_deg", "y_deg", "valid")}
-        changes |= {n: getattr(self, n)[start:stop] for n in _SHAPES if getattr(self, n) is not None}
+        """Samples start to stop (exclusive), all channels; events that came with the recording are
+        left out.
+        """
+        changes: dict[str, object] = {
+            n: getattr(self, n)[start:stop] for n in ("t_ns", "x_deg", "y_deg", "valid")
+        }
+        changes |= {
+            n: getattr(self, n)[start:stop] for n in _SHAPES if getattr(self, n) is not None
+        }
         changes["labels"] = {k: v[start:stop] for k, v in self.labels.items()}
         return replace(self, **changes, events=None, counts={}, truth=None)  # type: ignore[arg-type]
 
     def resample(self, rate_hz: float, longest_gap_s: float = 0.075) -> Recording:
         """The same gaze on a regular grid of times.
 
-        Positions are interpolated along the great circle between the two valid samples around each new time; the new sample is
-        valid only if these are at most `longest_gap_s` apart and no invalid sample lies between them. Labels, confidence and pupil
-        are taken from the nearest sample.
+        Positions are interpolated along the great circle between the two valid samples around each
+        new time; the new sample is valid only if these are at most `longest_gap_s` apart and no
+        invalid sample lies between them. Labels, confidence and pupil are taken from the nearest
+        sample.
 
         Parameters
         ----------
@@ -242,13 +318,21 @@ class Recording:
         if len(order) == 0:
             if len(self) < 2:
                 return self.with_(rate_hz=rate)
-            times = np.arange(self.t_ns.min(), self.t_ns.max() + 1, 1e9 / rate).round().astype(np.int64)
+            times = (
+                np.arange(self.t_ns.min(), self.t_ns.max() + 1, 1e9 / rate).round().astype(np.int64)
+            )
             lost = np.full(len(times), np.nan)
-            near = np.clip(np.searchsorted(np.maximum.accumulate(self.t_ns), times), 0, len(self) - 1)
-            return self._regridded(times, lost, lost.copy(), np.zeros(len(times), dtype=np.bool_), near, rate)
+            near = np.clip(
+                np.searchsorted(np.maximum.accumulate(self.t_ns), times), 0, len(self) - 1
+            )
+            return self._regridded(
+                times, lost, lost.copy(), np.zeros(len(times), dtype=np.bool_), near, rate
+            )
         t = self.t_ns[order]
         first, last = int(min(self.t_ns.min(), t[0])), int(max(self.t_ns.max(), t[-1]))
-        times = first + np.round(np.arange(int((last - first) * rate / 1e9 + 1e-6) + 1) * (1e9 / rate)).astype(np.int64)
+        times = first + np.round(
+            np.arange(int((last - first) * rate / 1e9 + 1e-6) + 1) * (1e9 / rate)
+        ).astype(np.int64)
         after = np.searchsorted(t, times, side="left")
         lo, hi = np.clip(after - 1, 0, len(t) - 1), np.clip(after, 0, len(t) - 1)
         exact = t[hi] == times
@@ -264,21 +348,43 @@ class Recording:
         x, y = np.where(exact, self.x_deg[order][hi], x), np.where(exact, self.y_deg[order][hi], y)
         valid = inside & whole & np.isfinite(x) & np.isfinite(y)
         near = order[np.where(share[:, 0] > 0.5, hi, lo)]
-        return self._regridded(times, np.where(valid, x, np.nan), np.where(valid, y, np.nan), valid, near, rate)
+        return self._regridded(
+            times, np.where(valid, x, np.nan), np.where(valid, y, np.nan), valid, near, rate
+        )
 
     def _regridded(
-        self, times: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], near: NDArray[np.int64], rate: float
+        self,
+        times: NDArray[np.int64],
+        x: NDArray[np.float64],
+        y: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+        near: NDArray[np.int64],
+        rate: float,
     ) -> Recording:
-        changes: dict[str, object] = {n: getattr(self, n)[near] for n in _SHAPES if getattr(self, n) is not None}
+        changes: dict[str, object] = {
+            n: getattr(self, n)[near] for n in _SHAPES if getattr(self, n) is not None
+        }
         changes["labels"] = {k: v[near] for k, v in self.labels.items()}
-        return replace(self, t_ns=times, x_deg=x, y_deg=y, valid=valid, rate_hz=rate, events=None, counts={}, truth=None, **changes)  # type: ignore[arg-type]
+        return replace(
+            self,
+            t_ns=times,
+            x_deg=x,
+            y_deg=y,
+            valid=valid,
+            rate_hz=rate,
+            events=None,
+            counts={},
+            truth=None,
+            **changes,  # type: ignore[arg-type]
+        )
 
 
 def estimate_rate_hz(t_ns: ArrayLike, valid: ArrayLike | None = None) -> float:
     """Samples per second from the steps between neighbouring samples, NaN for fewer than two.
 
-    The mean over steps without gaps is used where it lies near the median, because stamps rounded to milliseconds put the median
-    off (120 Hz would read as 125). Rates that trackers really have are recognised within 1.5 %, since real clocks jitter.
+    The mean over steps without gaps is used where it lies near the median, because stamps rounded
+    to milliseconds put the median off (120 Hz would read as 125). Rates that trackers really have
+    are recognised within 1.5 %, since real clocks jitter.
     """
     t = np.asarray(t_ns, dtype=np.int64)
     if valid is not None and np.count_nonzero(valid) >= 2:
@@ -296,9 +402,11 @@ def estimate_rate_hz(t_ns: ArrayLike, valid: ArrayLike | None = None) -> float:
 
 
 def increasing(t_ns: ArrayLike, valid: ArrayLike) -> NDArray[np.bool_]:
-    """`valid` with as few samples as possible unmarked so that the times of the rest strictly increase.
+    """`valid` with as few samples as possible unmarked so that the times of the rest strictly
+    increase.
 
-    This is a longest increasing subsequence: one wild time stamp costs one sample, wherever it stands.
+    This is a longest increasing subsequence: one wild time stamp costs one sample, wherever it
+    stands.
     """
     t = np.ascontiguousarray(t_ns, dtype=np.int64)
     mask = np.array(valid, dtype=np.bool_)
@@ -313,7 +421,9 @@ def increasing(t_ns: ArrayLike, valid: ArrayLike) -> NDArray[np.bool_]:
 @compiled
 def _longest_increasing(t: NDArray[np.int64]) -> NDArray[np.bool_]:
     n = len(t)
-    tails = np.empty(n, dtype=np.int64)  # tails[k]: index of the smallest end of an increasing run of length k + 1
+    tails = np.empty(
+        n, dtype=np.int64
+    )  # tails[k]: index of the smallest end of an increasing run of length k + 1
     before = np.full(n, -1, dtype=np.int64)
     length = 0
     for i in range(n):
@@ -337,8 +447,11 @@ def _longest_increasing(t: NDArray[np.int64]) -> NDArray[np.bool_]:
     return keep
 
 
-def combine_eyes(left_deg: ArrayLike | None, right_deg: ArrayLike | None, space: Space) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """One line of sight from two eyes: their mean direction where both are there, else the one that is.
+def combine_eyes(
+    left_deg: ArrayLike | None, right_deg: ArrayLike | None, space: Space
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """One line of sight from two eyes: their mean direction where both are there, else the one that
+    is.
 
     Returns
     -------
@@ -351,18 +464,27 @@ def combine_eyes(left_deg: ArrayLike | None, right_deg: ArrayLike | None, space:
         one = np.asarray(left_deg if right_deg is None else right_deg, dtype=np.float64)
         x, y = one[:, 0].copy(), one[:, 1].copy()
     else:
-        left, right = np.asarray(left_deg, dtype=np.float64), np.asarray(right_deg, dtype=np.float64)
+        left, right = (
+            np.asarray(left_deg, dtype=np.float64),
+            np.asarray(right_deg, dtype=np.float64),
+        )
         l_ok, r_ok = np.isfinite(left).all(axis=1), np.isfinite(right).all(axis=1)
         x = np.where(l_ok, left[:, 0], right[:, 0])
         y = np.where(l_ok, left[:, 1], right[:, 1])
         both = l_ok & r_ok
         if both.any():
             if isinstance(space, Sphere):
-                total = space.vectors(left[both, 0], left[both, 1]) + space.vectors(right[both, 0], right[both, 1])
+                total = space.vectors(left[both, 0], left[both, 1]) + space.vectors(
+                    right[both, 0], right[both, 1]
+                )
                 x[both], y[both] = space.degrees(total)
             else:
-                # On a screen the eyes meet in a point: the mean is taken on the screen, where pixels are averaged too.
+                # On a screen the eyes meet in a point: the mean is taken on the screen, where
+                # pixels are averaged too.
                 tangent = np.tan(np.radians(left[both])) + np.tan(np.radians(right[both]))
-                x[both], y[both] = np.degrees(np.arctan(tangent[:, 0] / 2)), np.degrees(np.arctan(tangent[:, 1] / 2))
+                x[both], y[both] = (
+                    np.degrees(np.arctan(tangent[:, 0] / 2)),
+                    np.degrees(np.arctan(tangent[:, 1] / 2)),
+                )
     valid = np.isfinite(x) & np.isfinite(y)
     return np.where(valid, x, np.nan), np.where(valid, y, np.nan), valid

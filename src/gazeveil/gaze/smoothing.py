@@ -1,7 +1,8 @@
 """Smoothing maps of gaze so that a blob is as wide in visual angle everywhere.
 
-On the sphere an equirectangular row at latitude phi is stretched by 1/cos(phi): the horizontal width grows accordingly, columns wrap
-at 0/360, and rows continue over the poles half a turn away. On a screen cells are taken as equally wide in degrees, and nothing wraps.
+On the sphere an equirectangular row at latitude phi is stretched by 1/cos(phi): the horizontal
+width grows accordingly, columns wrap at 0/360, and rows continue over the poles half a turn away.
+On a screen cells are taken as equally wide in degrees, and nothing wraps.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def smooth_map(cells: ArrayLike, space: Space, sigma_deg: float) -> NDArray[np.f
 
 
 def _around(grid: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each row convolved with a wrapped Gaussian of its own width (cells), exactly, by its Fourier series."""
+    """Each row convolved with a wrapped Gaussian of its own width (cells), exactly, by its Fourier
+    series.
+    """
     columns = grid.shape[1]
     frequency = np.fft.rfftfreq(columns)
     gain = np.exp(-2.0 * (np.pi * frequency[None, :] * widths[:, None]) ** 2)
@@ -64,8 +67,12 @@ def _over_the_poles(grid: NDArray[np.float64], width: float) -> NDArray[np.float
     rows, columns = grid.shape
     pad = min(rows, int(np.ceil(6 * width)) + 1)
     turned = np.roll(grid, columns // 2, axis=1)
-    # A cell near a pole covers less area than one at the equator: densities are smoothed, not counts.
+    # A cell near a pole covers less area than one at the equator: densities are smoothed, not
+    # counts.
     area = np.sin((np.arange(rows) + 0.5) * np.pi / rows)[:, None]
     density, opposite = grid / area, turned / area
     whole = np.concatenate((opposite[:pad][::-1], density, opposite[-pad:][::-1]))
-    return gaussian_filter1d(whole, width, axis=0, mode="nearest", truncate=6.0)[pad : pad + rows] * area
+    return (
+        gaussian_filter1d(whole, width, axis=0, mode="nearest", truncate=6.0)[pad : pad + rows]
+        * area
+    )

@@ -1,6 +1,7 @@
 """What a look at a cohort finds: who, what, how fast, how much is lost, and where gaze went.
 
-Summaries add up over pieces of recordings, so a cohort of any size is inspected one piece at a time.
+Summaries add up over pieces of recordings, so a cohort of any size is inspected one piece at a
+time.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class CohortSummary:
     stimuli : tuple of str
         Names.
     heat : array of float64, shape (90, 180)
-        Valid samples per cell of the space (the sphere, or the largest screen), all recordings together.
+        Valid samples per cell of the space (the sphere, or the largest screen), all recordings
+        together.
     heat_extent_deg : tuple of float
         x from, x to, y from, y to of that map.
     loss_by_time : array of float64, shape (50,)
@@ -94,7 +96,9 @@ class CohortSummary:
 
     @property
     def rates_hz(self) -> dict[float, int]:
-        """Recordings per rate, rounded to a tenth of a hertz; recordings of unknown rate are left out."""
+        """Recordings per rate, rounded to a tenth of a hertz; recordings of unknown rate are left
+        out.
+        """
         rates = [round(r.rate_hz, 1) for r in self.recordings if r.rate_hz == r.rate_hz]
         return {rate: rates.count(rate) for rate in sorted(set(rates))}
 
@@ -102,19 +106,34 @@ class CohortSummary:
         """What a user should know before using the cohort."""
         found = []
         if len(self.rates_hz) > 1:
-            found.append(f"{len(self.rates_hz)} different rates: the rate alone can tell recordings apart. Resample to a common one before a release.")
+            found.append(
+                f"{len(self.rates_hz)} different rates: the rate alone can tell recordings apart."
+                " Resample to a common one before a release."
+            )
         lost = [r for r in self.recordings if r.samples and r.valid == 0]
         if lost:
-            found.append(f"{len(lost)} recordings have no valid sample at all, the first is {lost[0].source or lost[0].person}.")
+            found.append(
+                f"{len(lost)} recordings have no valid sample at all, the first is"
+                f" {lost[0].source or lost[0].person}."
+            )
         faults = sum(r.time_faults for r in self.recordings)
         if faults:
-            found.append(f"{faults} samples have a time that repeats or goes back; they are kept and marked invalid.")
+            found.append(
+                f"{faults} samples have a time that repeats or goes back; they are kept and marked"
+                " invalid."
+            )
         impossible = sum(r.impossible for r in self.recordings)
         if impossible:
-            found.append(f"{impossible} samples hold a value that no eye can look at; they are kept and it is marked lost.")
+            found.append(
+                f"{impossible} samples hold a value that no eye can look at; they are kept and it"
+                " is marked lost."
+            )
         assumed = sum(r.assumed_geometry for r in self.recordings)
         if assumed:
-            found.append(f"{assumed} recordings do not say how large and far the screen was: degrees are by a typical screen. Give screen= to mend this.")
+            found.append(
+                f"{assumed} recordings do not say how large and far the screen was: degrees are by"
+                " a typical screen. Give screen= to mend this."
+            )
         without = sum(1 for r in self.recordings if r.samples == 0 and r.events)
         if without:
             found.append(f"{without} recordings hold events without samples.")
@@ -122,12 +141,20 @@ class CohortSummary:
         if empty:
             found.append(f"{empty} recordings are empty.")
         if self.skipped:
-            found.append(f"{self.skipped} files are not recordings of this format and were skipped.")
+            found.append(
+                f"{self.skipped} files are not recordings of this format and were skipped."
+            )
         return found
 
 
-def summarise(cohort: Cohort, progress: Callable[[Iterable[Recording | Handle]], Iterable[Recording | Handle]] = lambda items: items) -> CohortSummary:
-    """Look at every sample of a cohort once, holding at most a million samples at a time where the format allows.
+def summarise(
+    cohort: Cohort,
+    progress: Callable[
+        [Iterable[Recording | Handle]], Iterable[Recording | Handle]
+    ] = lambda items: items,
+) -> CohortSummary:
+    """Look at every sample of a cohort once, holding at most a million samples at a time where the
+    format allows.
 
     Parameters
     ----------
@@ -154,8 +181,12 @@ def summarise(cohort: Cohort, progress: Callable[[Iterable[Recording | Handle]],
                 row.duration_s = piece.duration_s if not len(piece) else 0.0
             if not len(piece):
                 continue
-            first_ns = int(piece.t_ns.min()) if first_ns is None else min(first_ns, int(piece.t_ns.min()))
-            last_ns = int(piece.t_ns.max()) if last_ns is None else max(last_ns, int(piece.t_ns.max()))
+            first_ns = (
+                int(piece.t_ns.min()) if first_ns is None else min(first_ns, int(piece.t_ns.min()))
+            )
+            last_ns = (
+                int(piece.t_ns.max()) if last_ns is None else max(last_ns, int(piece.t_ns.max()))
+            )
             row.samples += len(piece)
             row.valid += int(np.count_nonzero(piece.valid))
             row.longest_loss_s, run = _longest_run(piece, row.longest_loss_s, run)
@@ -172,11 +203,19 @@ def summarise(cohort: Cohort, progress: Callable[[Iterable[Recording | Handle]],
             total += np.diff(edges)
         rows.append(row)
     spans = max(maps, default=(360.0, 180.0))
-    heat = sum((m for s, m in maps.items() if s == spans), start=np.zeros((_MAP_ROWS, _MAP_COLUMNS)))
-    extent = (0.0, 360.0, 180.0, 0.0) if spans == (360.0, 180.0) else (-spans[0] / 2, spans[0] / 2, spans[1] / 2, -spans[1] / 2)
+    heat = sum(
+        (m for s, m in maps.items() if s == spans), start=np.zeros((_MAP_ROWS, _MAP_COLUMNS))
+    )
+    extent = (
+        (0.0, 360.0, 180.0, 0.0)
+        if spans == (360.0, 180.0)
+        else (-spans[0] / 2, spans[0] / 2, spans[1] / 2, -spans[1] / 2)
+    )
     shares = np.divide(lost, total, out=np.zeros(_LOSS_BINS), where=total > 0)
     people: dict[str, Attributes] = {p: dict(a) for p, a in cohort.people.items()}
-    return CohortSummary(rows, people, cohort.stimuli, np.asarray(heat), extent, shares, len(cohort.skipped))
+    return CohortSummary(
+        rows, people, cohort.stimuli, np.asarray(heat), extent, shares, len(cohort.skipped)
+    )
 
 
 def _pieces(item: Recording | Handle) -> Iterator[Recording]:
@@ -193,7 +232,9 @@ def _whole(value: object) -> int:
 
 
 def _longest_run(piece: Recording, longest_s: float, run: int) -> tuple[float, int]:
-    """Longest run of lost samples in seconds of nominal time, carried over from the piece before."""
+    """Longest run of lost samples in seconds of nominal time, carried over
+    from the piece before.
+    """
     if not piece.rate_hz > 0:
         return longest_s, 0
     seen = np.flatnonzero(piece.valid)
@@ -209,8 +250,14 @@ def _add_ranges(row: RecordingSummary, piece: Recording) -> None:
     if not piece.valid.any():
         return
     x, y = piece.x_deg[piece.valid], piece.y_deg[piece.valid]
-    row.x_min_deg, row.x_max_deg = min(row.x_min_deg, float(x.min())), max(row.x_max_deg, float(x.max()))
-    row.y_min_deg, row.y_max_deg = min(row.y_min_deg, float(y.min())), max(row.y_max_deg, float(y.max()))
+    row.x_min_deg, row.x_max_deg = (
+        min(row.x_min_deg, float(x.min())),
+        max(row.x_max_deg, float(x.max())),
+    )
+    row.y_min_deg, row.y_max_deg = (
+        min(row.y_min_deg, float(y.min())),
+        max(row.y_max_deg, float(y.max())),
+    )
 
 
 def _add_heat(maps: dict[tuple[float, float], NDArray[np.float64]], piece: Recording) -> None:
@@ -223,5 +270,9 @@ def _add_heat(maps: dict[tuple[float, float], NDArray[np.float64]], piece: Recor
     line = np.floor(y / span[1] * _MAP_ROWS)
     inside = (column >= 0) & (column < _MAP_COLUMNS) & (line >= 0) & (line < _MAP_ROWS)
     cells = (line[inside] * _MAP_COLUMNS + column[inside]).astype(np.int64)
-    counts = np.bincount(cells, minlength=_MAP_ROWS * _MAP_COLUMNS).astype(np.float64).reshape(_MAP_ROWS, _MAP_COLUMNS)
+    counts = (
+        np.bincount(cells, minlength=_MAP_ROWS * _MAP_COLUMNS)
+        .astype(np.float64)
+        .reshape(_MAP_ROWS, _MAP_COLUMNS)
+    )
     maps[span] = maps.get(span, np.zeros((_MAP_ROWS, _MAP_COLUMNS))) + counts

@@ -23,11 +23,17 @@ def write_events(rows: Iterable[tuple[tuple[str, str, str, str], Events]], path:
     """
     suffix = path.suffix.lower()
     if suffix not in {".parquet", ".csv"}:
-        raise ParameterError(f"The '--out' option must name a .parquet or .csv file. Got '{path}' instead.", name="--out", got=str(path))
+        raise ParameterError(
+            f"The '--out' option must name a .parquet or .csv file. Got '{path}' instead.",
+            name="--out",
+            got=str(path),
+        )
     frames = []
     for key, events in rows:
         keys = dict(zip(("person", "stimulus", "session", "task"), key, strict=True))
-        frame = pl.DataFrame(events.columns()).with_columns(duration_s=pl.Series(events.duration_s), source=pl.lit(events.source))
+        frame = pl.DataFrame(events.columns()).with_columns(
+            duration_s=pl.Series(events.duration_s), source=pl.lit(events.source)
+        )
         frames.append(frame.select(*(pl.lit(v).alias(k) for k, v in keys.items()), pl.all()))
     table = pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,10 @@
-"""Feature tables on disk: Parquet with the public bounds in the file's metadata, or CSV with the bounds in a second file.
+"""Feature tables on disk: Parquet with the public bounds in the file's metadata, or CSV with the
+bounds in a second file.
 
-Key columns come first (`person stimulus session task index`), then one column per feature; a missing value is null. In CSV, bounds
-and counts stand in `<name>.bounds.json` beside the table, because a CSV has no place for them. This floor knows only the parts of a
-table; `gazeveil.features.FeatureTable.read` puts them together.
+Key columns come first (`person stimulus session task index`), then one column per feature; a
+missing value is null. In CSV, bounds and counts stand in `<name>.bounds.json` beside the table,
+because a CSV has no place for them. This floor knows only the parts of a table;
+`gazeveil.features.FeatureTable.read` puts them together.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ class TableParts:
 
 
 def write_table(table: TableLike, path: str | Path) -> Path:
-    """Write a feature table; the suffix `.parquet`, `.csv` or `.tsv` chooses the format. Floats are written without loss.
+    """Write a feature table; the suffix `.parquet`, `.csv` or `.tsv` chooses the format. Floats are
+    written without loss.
 
     Raises
     ------
@@ -86,14 +89,29 @@ def write_table(table: TableLike, path: str | Path) -> Path:
     kind = _kind(place)
     clash = [name for name in table.columns if name in KEYS]
     if clash:
-        raise FormatError(place, f"the feature '{clash[0]}' has the name of a key column", "Rename the feature.")
+        raise FormatError(
+            place, f"the feature '{clash[0]}' has the name of a key column", "Rename the feature."
+        )
     columns: dict[str, pl.Series] = {name: pl.Series(name, table.keys[name]) for name in KEYS}
     # A text column of no rows would otherwise have no type.
-    columns = {name: s.cast(pl.Int64 if name == "index" else pl.String) for name, s in columns.items()}
+    columns = {
+        name: s.cast(pl.Int64 if name == "index" else pl.String) for name, s in columns.items()
+    }
     for i, name in enumerate(table.columns):
-        columns[name] = pl.Series(name, table.values[:, i].copy(), nan_to_null=True, dtype=pl.Float64)
+        columns[name] = pl.Series(
+            name, table.values[:, i].copy(), nan_to_null=True, dtype=pl.Float64
+        )
     frame = pl.DataFrame(columns)
-    note = json.dumps({"bounds": None if table.bounds is None else dict(zip(table.columns, table.bounds.tolist(), strict=True)), "counts": dict(table.counts)})
+    note = json.dumps(
+        {
+            "bounds": (
+                None
+                if table.bounds is None
+                else dict(zip(table.columns, table.bounds.tolist(), strict=True))
+            ),
+            "counts": dict(table.counts),
+        }
+    )
     place.parent.mkdir(parents=True, exist_ok=True)
     if kind == "parquet":
         frame.write_parquet(place, metadata={_META: note})
@@ -104,7 +122,8 @@ def write_table(table: TableLike, path: str | Path) -> Path:
 
 
 def read_table_file(path: str | Path) -> TableParts:
-    """Read what :func:`write_table` wrote; a table from elsewhere needs the five key columns and has no bounds.
+    """Read what :func:`write_table` wrote; a table from elsewhere needs the five key columns and
+    has no bounds.
 
     Raises
     ------
@@ -120,27 +139,52 @@ def read_table_file(path: str | Path) -> TableParts:
             frame = pl.read_parquet(io.BytesIO(data))
             note = pl.read_parquet_metadata(io.BytesIO(data)).get(_META)
         else:
-            frame = pl.read_csv(io.BytesIO(data), separator="\t" if kind == "tsv" else ",", infer_schema=False)
+            frame = pl.read_csv(
+                io.BytesIO(data), separator="\t" if kind == "tsv" else ",", infer_schema=False
+            )
             if _beside(place).exists():
                 note = _beside(place).read_text(encoding="utf-8")
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise FormatError(place, f"it cannot be read as a feature table ({str(error).splitlines()[0]})", "Check that the file is complete.") from error
+        raise FormatError(
+            place,
+            f"it cannot be read as a feature table ({str(error).splitlines()[0]})",
+            "Check that the file is complete.",
+        ) from error
     missing = [name for name in KEYS if name not in frame.columns]
     if missing:
-        raise FormatError(place, f"there is no column '{missing[0]}'", "A feature table has the columns " + ", ".join(KEYS) + " and then features.")
+        raise FormatError(
+            place,
+            f"there is no column '{missing[0]}'",
+            "A feature table has the columns " + ", ".join(KEYS) + " and then features.",
+        )
     names = [name for name in frame.columns if name not in KEYS]
     try:
-        values = np.stack([frame[n].cast(pl.Float64).to_numpy().astype(np.float64) for n in names] or [np.empty(frame.height)], axis=1)
+        values = np.stack(
+            [frame[n].cast(pl.Float64).to_numpy().astype(np.float64) for n in names]
+            or [np.empty(frame.height)],
+            axis=1,
+        )
         index = frame["index"].cast(pl.Int64).to_numpy()
     except pl.exceptions.PolarsError as error:
-        raise FormatError(place, f"a feature is not a number ({str(error).splitlines()[0]})", "Mend the file or write it again.") from error
-    texts = [np.array(frame[n].cast(pl.String).fill_null("").to_list(), dtype=np.str_) for n in KEYS[:4]]
+        raise FormatError(
+            place,
+            f"a feature is not a number ({str(error).splitlines()[0]})",
+            "Mend the file or write it again.",
+        ) from error
+    texts = [
+        np.array(frame[n].cast(pl.String).fill_null("").to_list(), dtype=np.str_) for n in KEYS[:4]
+    ]
     bounds, counts = _note(place, note, names)
-    keys: dict[str, NDArray[np.generic]] = {**dict(zip(KEYS[:4], texts, strict=True)), "index": index}
+    keys: dict[str, NDArray[np.generic]] = {
+        **dict(zip(KEYS[:4], texts, strict=True)),
+        "index": index,
+    }
     return TableParts(values[:, : len(names)], tuple(names), keys, bounds, counts)
 
 
-def _note(place: Path, note: str | None, names: list[str]) -> tuple[NDArray[np.float64] | None, Mapping[str, int]]:
+def _note(
+    place: Path, note: str | None, names: list[str]
+) -> tuple[NDArray[np.float64] | None, Mapping[str, int]]:
     if note is None:
         return None, {}
     try:
@@ -163,5 +207,9 @@ def _beside(place: Path) -> Path:
 def _kind(place: Path) -> str:
     kind = place.suffix.lower().lstrip(".")
     if kind not in ("parquet", "csv", "tsv"):
-        raise FormatError(place, f"a feature table cannot be a '{place.suffix}' file", "Use .parquet, .csv or .tsv.")
+        raise FormatError(
+            place,
+            f"a feature table cannot be a '{place.suffix}' file",
+            "Use .parquet, .csv or .tsv.",
+        )
     return kind

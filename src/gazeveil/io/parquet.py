@@ -3,12 +3,14 @@
 ::
 
     folder/
-      cohort.json                    version, name, people, and per recording: file, person, stimulus, session, task, samples, rate
-      recordings/000001.parquet      t_ns, x_deg, y_deg, valid and the channels there are; everything else as JSON in the file's metadata
+      cohort.json                    version, name, people, and per recording: file, person,
+      stimulus, session, task, samples, rate recordings/000001.parquet      t_ns, x_deg, y_deg,
+      valid and the channels there are; everything else as JSON in the file's metadata
       recordings/000001.events.parquet   events that came with the recording, if any
 
-Writing and reading back gives the same recording bit for bit, except for `truth`, which never leaves the simulator. The folder is
-written beside its final name and moved there when complete, so a crash leaves no half cohort.
+Writing and reading back gives the same recording bit for bit, except for `truth`, which never
+leaves the simulator. The folder is written beside its final name and moved there when complete, so
+a crash leaves no half cohort.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
-from gazeveil.io.assemble import assemble
+from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
 
@@ -37,7 +39,8 @@ INDEX = "cohort.json"
 VERSION = 1
 _ROW_GROUP = 1 << 18
 
-# What polars raises on a file that was cut or overwritten; some damage ends in a panic of its own, which is no Exception.
+# What polars raises on a file that was cut or overwritten; some damage ends in a panic of its own,
+# which is no Exception.
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 # Channel -> columns; a scalar channel keeps its own name.
@@ -52,7 +55,8 @@ _COLUMNS = {
 
 
 def free(path: str | Path) -> Path:
-    """The path, if a cohort can be written there: for callers who have long work to do before they write.
+    """The path, if a cohort can be written there: for callers who have long work to do before they
+    write.
 
     Raises
     ------
@@ -61,11 +65,17 @@ def free(path: str | Path) -> Path:
     """
     target = Path(path)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(f"{target} exists and is not an empty folder. Choose another name or remove it first.")
+        raise DataError(
+            f"{target} exists and is not an empty folder. Choose another name or remove it first."
+        )
     return target
 
 
-def write(cohort: Cohort, path: str | Path, progress: Callable[[Iterable[Recording]], Iterable[Recording]] = lambda r: r) -> Path:
+def write(
+    cohort: Cohort,
+    path: str | Path,
+    progress: Callable[[Iterable[Recording]], Iterable[Recording]] = lambda r: r,
+) -> Path:
     """Write a cohort as a canonical folder, one recording at a time.
 
     Parameters
@@ -95,8 +105,16 @@ def write(cohort: Cohort, path: str | Path, progress: Callable[[Iterable[Recordi
             keys = dict(zip(("person", "stimulus", "session", "task"), recording.key, strict=True))
             rows.append({"file": file, **keys, "samples": len(recording), "rate_hz": rate})
         people = {p: dict(a) for p, a in cohort.people.items()}
-        index = {"format": "gazeveil-cohort", "version": VERSION, "name": cohort.name, "people": people, "recordings": rows}
-        (staging / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False, default=_plain), encoding="utf-8")
+        index = {
+            "format": "gazeveil-cohort",
+            "version": VERSION,
+            "name": cohort.name,
+            "people": people,
+            "recordings": rows,
+        }
+        (staging / INDEX).write_text(
+            json.dumps(index, indent=1, ensure_ascii=False, default=_plain), encoding="utf-8"
+        )
         if target.exists():
             target.rmdir()
         staging.rename(target)
@@ -108,7 +126,9 @@ def write(cohort: Cohort, path: str | Path, progress: Callable[[Iterable[Recordi
 
 def write_recording(recording: Recording, path: Path) -> None:
     """Write one recording as one Parquet file, its events beside it."""
-    columns: dict[str, NDArray[np.generic]] = {n: getattr(recording, n) for n in ("t_ns", "x_deg", "y_deg", "valid")}
+    columns: dict[str, NDArray[np.generic]] = {
+        n: getattr(recording, n) for n in ("t_ns", "x_deg", "y_deg", "valid")
+    }
     for channel, names in _COLUMNS.items():
         values = getattr(recording, channel)
         if values is not None:
@@ -118,7 +138,11 @@ def write_recording(recording: Recording, path: Path) -> None:
     for k, v in recording.metadata.items():
         # Per-sample extras (a moving target, say) are columns of their own.
         if isinstance(v, np.ndarray) and v.ndim in (1, 2) and len(v) == len(recording) and len(v):
-            columns |= {f"meta:{k}": v} if v.ndim == 1 else {f"meta:{k}:{i}": v[:, i] for i in range(v.shape[1])}
+            columns |= (
+                {f"meta:{k}": v}
+                if v.ndim == 1
+                else {f"meta:{k}:{i}": v[:, i] for i in range(v.shape[1])}
+            )
         else:
             plain[k] = v
     header = {
@@ -135,12 +159,26 @@ def write_recording(recording: Recording, path: Path) -> None:
         "events": recording.events is not None,
     }
     text = json.dumps(header, ensure_ascii=False, default=_plain)
-    pl.DataFrame(columns).write_parquet(path, row_group_size=_ROW_GROUP, metadata={"gazeveil": text}, compression="zstd", compression_level=1)
+    pl.DataFrame(columns).write_parquet(
+        path,
+        row_group_size=_ROW_GROUP,
+        metadata={"gazeveil": text},
+        compression="zstd",
+        compression_level=1,
+    )
     if recording.events is not None:
-        pl.DataFrame(recording.events.columns()).write_parquet(_events_path(path), metadata={"source": recording.events.source})
+        pl.DataFrame(recording.events.columns()).write_parquet(
+            _events_path(path), metadata={"source": recording.events.source}
+        )
 
 
-def load(path: Path, start: int = 0, length: int | None = None, person: str | None = None, stimulus: str | None = None) -> Recording:
+def load(
+    path: Path,
+    start: int = 0,
+    length: int | None = None,
+    person: str | None = None,
+    stimulus: str | None = None,
+) -> Recording:
     """Read one recording, or samples `start` to `start + length` of it.
 
     Raises
@@ -160,7 +198,9 @@ def load(path: Path, start: int = 0, length: int | None = None, person: str | No
         raise _damaged(path) from error
 
 
-def _load(path: Path, start: int, length: int | None, person: str | None, stimulus: str | None) -> Recording:
+def _load(
+    path: Path, start: int, length: int | None, person: str | None, stimulus: str | None
+) -> Recording:
     header = _header(path)
     try:
         frame = pl.scan_parquet(path).slice(start, length).collect()
@@ -172,7 +212,9 @@ def _load(path: Path, start: int, length: int | None, person: str | None, stimul
     channels: dict[str, NDArray[np.float64]] = {}
     for channel, names in _COLUMNS.items():
         if all(n in get for n in names):
-            channels[channel] = get[names[0]] if len(names) == 1 else np.stack([get[n] for n in names], axis=1)
+            channels[channel] = (
+                get[names[0]] if len(names) == 1 else np.stack([get[n] for n in names], axis=1)
+            )
     metadata = dict(header["metadata"])  # type: ignore[call-overload]
     for name in [n for n in get if n.startswith("meta:")]:
         parts = name.split(":")
@@ -194,7 +236,11 @@ def _load(path: Path, start: int, length: int | None, person: str | None, stimul
         space=_space_in(path, header["space"]),
         rate_hz=float("nan") if rate is None else float(rate),  # type: ignore[arg-type]
         labels={n[6:]: get[n].astype(np.str_) for n in get if n.startswith("label:")},
-        events=_read_events(_events_path(path)) if header["events"] and start == 0 and length is None else None,
+        events=(
+            _read_events(_events_path(path))
+            if header["events"] and start == 0 and length is None
+            else None
+        ),
         messages=tuple(Message(int(t), str(m)) for t, m in header["messages"]),  # type: ignore[attr-defined]
         counts=header["counts"],  # type: ignore[arg-type]
         metadata=metadata,
@@ -225,24 +271,50 @@ def _header(path: Path) -> dict[str, object] | None:
 
 
 def _damaged(path: Path) -> FormatError:
-    return FormatError(path, "the Parquet file is cut or damaged", "Copy it again, or write the cohort again.")
+    return FormatError(
+        path, "the Parquet file is cut or damaged", "Copy it again, or write the cohort again."
+    )
 
 
 def _foreign(path: Path, frame: pl.DataFrame, person: str, stimulus: str) -> Recording:
     missing = [n for n in ("t_ns", "x_deg", "y_deg") if n not in frame.columns]
     if missing:
-        raise FormatError(path, f"there is no column '{missing[0]}'", "Parquet from elsewhere needs t_ns, x_deg and y_deg, and valid where known.")
+        raise FormatError(
+            path,
+            f"there is no column '{missing[0]}'",
+            "Parquet from elsewhere needs t_ns, x_deg and y_deg, and valid where known.",
+        )
     try:
         t_ns = frame["t_ns"].cast(pl.Int64).to_numpy()
-        x, y = (frame[n].cast(pl.Float64).fill_null(float("nan")).to_numpy() for n in ("x_deg", "y_deg"))
-        valid = frame["valid"].cast(pl.Boolean).fill_null(False).to_numpy() if "valid" in frame.columns else None
+        x, y = (
+            frame[n].cast(pl.Float64).fill_null(float("nan")).to_numpy() for n in ("x_deg", "y_deg")
+        )
+        valid = (
+            frame["valid"].cast(pl.Boolean).fill_null(False).to_numpy()
+            if "valid" in frame.columns
+            else None
+        )
     except pl.exceptions.PolarsError as error:
-        raise FormatError(path, "t_ns, x_deg, y_deg and valid must be numbers", "Check the column types.") from error
+        raise FormatError(
+            path, "t_ns, x_deg, y_deg and valid must be numbers", "Check the column types."
+        ) from error
     finite_y = y[np.isfinite(y)]
-    sphere = bool(len(finite_y)) and bool((finite_y >= 0).all()) and float(np.nanmax(x, initial=0)) > 90
+    sphere = (
+        bool(len(finite_y)) and bool((finite_y >= 0).all()) and float(np.nanmax(x, initial=0)) > 90
+    )
     space: Space = Sphere() if sphere else Screen(1920, 1080, 531.0, 299.0, 600.0)
     extra: dict[str, object] = {} if sphere else {"assumed_geometry": True}
-    return assemble(path, person=person, stimulus=stimulus, t_ns=t_ns, x_deg=x, y_deg=y, valid=valid, space=space, metadata=extra)
+    return assemble(
+        path,
+        person=person,
+        stimulus=stimulus,
+        t_ns=t_ns,
+        x_deg=x,
+        y_deg=y,
+        valid=valid,
+        space=space,
+        metadata=extra,
+    )
 
 
 def _events_path(path: Path) -> Path:
@@ -254,7 +326,11 @@ def _read_events(path: Path) -> Events:
         frame = pl.read_parquet(path)
         source = pl.read_parquet_metadata(path).get("source", "")
     except _BROKEN as error:
-        raise FormatError(path, "the events of this recording are missing or damaged", "Copy the folder again, or write the cohort again.") from error
+        raise FormatError(
+            path,
+            "the events of this recording are missing or damaged",
+            "Copy the folder again, or write the cohort again.",
+        ) from error
     return Events(**{n: frame[n].to_numpy() for n in frame.columns}, source=source)
 
 
@@ -270,7 +346,11 @@ def _space_in(path: Path, stored: object) -> Space:
         return Sphere()
     if isinstance(stored, Mapping) and stored.get("kind") == "screen":
         return Screen(**{k: float(v) for k, v in stored.items() if k != "kind"})
-    raise FormatError(path, f"space {stored!r} is not known", "The file was written by a newer version; upgrade Gazeveil.")
+    raise FormatError(
+        path,
+        f"space {stored!r} is not known",
+        "The file was written by a newer version; upgrade Gazeveil.",
+    )
 
 
 def _plain(value: object) -> object:
@@ -289,11 +369,21 @@ def _index(folder: Path) -> dict[str, object]:
     try:
         index = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise FormatError(file, "the index of the cohort is cut or damaged", "Copy the folder again.") from error
-    if not isinstance(index, dict) or index.get("format") != "gazeveil-cohort" or not isinstance(index.get("recordings"), list):
-        raise FormatError(file, "this is not the index of a Gazeveil cohort", "Remove it or name another format.")
+        raise FormatError(
+            file, "the index of the cohort is cut or damaged", "Copy the folder again."
+        ) from error
+    if (
+        not isinstance(index, dict)
+        or index.get("format") != "gazeveil-cohort"
+        or not isinstance(index.get("recordings"), list)
+    ):
+        raise FormatError(
+            file, "this is not the index of a Gazeveil cohort", "Remove it or name another format."
+        )
     if index.get("version") != VERSION:
-        raise FormatError(file, f"version {index.get('version')} of the folder is not known", "Upgrade Gazeveil.")
+        raise FormatError(
+            file, f"version {index.get('version')} of the folder is not known", "Upgrade Gazeveil."
+        )
     return index
 
 
@@ -302,18 +392,47 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
     if path.is_file():
         header = _header(path)
         keys = header or {"person": path.parent.name, "stimulus": stem(path)}
-        names = [str(keys.get(n, d)) for n, d in (("person", ""), ("stimulus", ""), ("session", "1"), ("task", ""))]
-        return [Handle(names[0], names[1], partial(load, path), names[2], names[3], str(path), partial(_chunks_of, path))]
+        names = [
+            str(keys.get(n, d))
+            for n, d in (("person", ""), ("stimulus", ""), ("session", "1"), ("task", ""))
+        ]
+        return [
+            Handle(
+                names[0],
+                names[1],
+                partial(load, path),
+                names[2],
+                names[3],
+                str(path),
+                partial(_chunks_of, path),
+            )
+        ]
     handles = []
     for row in _index(path)["recordings"]:  # type: ignore[attr-defined]
         try:
             file, samples = path / row["file"], int(row["samples"])
             who = [str(row[n]) for n in ("person", "stimulus", "session", "task")]
         except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(path / INDEX, "an entry of the index is not whole", "Copy the folder again.") from error
+            raise FormatError(
+                path / INDEX, "an entry of the index is not whole", "Copy the folder again."
+            ) from error
         if path.resolve() not in file.resolve().parents:
-            raise FormatError(path / INDEX, f"the index names a file outside the folder ({row['file']})", "Do not use this folder.")
-        handles.append(Handle(who[0], who[1], partial(load, file), who[2], who[3], str(file), partial(chunks, file, samples)))
+            raise FormatError(
+                path / INDEX,
+                f"the index names a file outside the folder ({row['file']})",
+                "Do not use this folder.",
+            )
+        handles.append(
+            Handle(
+                who[0],
+                who[1],
+                partial(load, file),
+                who[2],
+                who[3],
+                str(file),
+                partial(chunks, file, samples),
+            )
+        )
     return handles
 
 
@@ -326,11 +445,17 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
     if not (root / INDEX).exists():
         return {}
     stored = _index(root).get("people", {})
-    return {str(p): a for p, a in stored.items() if isinstance(a, dict)} if isinstance(stored, dict) else {}
+    return (
+        {str(p): a for p, a in stored.items() if isinstance(a, dict)}
+        if isinstance(stored, dict)
+        else {}
+    )
 
 
-def strangers(folder: Path) -> Iterable[Path]:
-    """Files in a canonical folder that its index does not name, such as notes, or a recording somebody added by hand."""
+def foreign_files(folder: Path) -> Iterable[Path]:
+    """Files in a canonical folder that its index does not name, such as notes, or a recording
+    somebody added by hand.
+    """
     named = {folder / INDEX}
     for row in _index(folder)["recordings"]:  # type: ignore[attr-defined]
         file = folder / row["file"]
@@ -348,4 +473,12 @@ def sniff_folder(folder: Path) -> bool:
     return (folder / INDEX).is_file()
 
 
-FORMAT = Format("parquet", "canonical Parquet folder", sniff, scan, sniff_folder=sniff_folder, people=people, strangers=strangers)
+FORMAT = Format(
+    "parquet",
+    "canonical Parquet folder",
+    sniff,
+    scan,
+    sniff_folder=sniff_folder,
+    people=people,
+    foreign_files=foreign_files,
+)

@@ -1,7 +1,8 @@
 """A table of people: age, gender and whatever else is known, one row each.
 
-CSV, TSV or semicolons; the people's column is `person`, `participant_id` (as BIDS has it), `participant`, `subject` or `id`. Cells that say
-nothing (`n/a`, empty) are left out, numbers become numbers, everything else stays text.
+CSV, TSV or semicolons; the people's column is `person`, `participant_id` (as BIDS has it),
+`participant`, `subject` or `id`. Cells that say nothing (`n/a`, empty) are left out, numbers become
+numbers, everything else stays text.
 """
 
 from __future__ import annotations
@@ -9,10 +10,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from gazeveil.errors import FormatError
-from gazeveil.io.delimited import key, open_sheet
-from gazeveil.io.table import MISSING, listed
+from gazeveil.io.parsing.delimited import key, open_sheet
+from gazeveil.io.parsing.table import MISSING, listed
 
-_PERSON = ("person", "participant_id", "participant", "subject_id", "subject", "user_id", "user", "observer", "id")
+_PERSON = (
+    "person",
+    "participant_id",
+    "participant",
+    "subject_id",
+    "subject",
+    "user_id",
+    "user",
+    "observer",
+    "id",
+)
 
 
 def read_people(path: Path) -> dict[str, dict[str, object]]:
@@ -27,16 +38,30 @@ def read_people(path: Path) -> dict[str, dict[str, object]]:
     names = {key(n): n for n in reversed(table.names)}
     column = next((names[key(p)] for p in _PERSON if key(p) in names), None)
     if column is None:
-        raise FormatError(path, f"no column names the people (columns: {listed(table.names)})", "Call one 'person' or 'participant_id'.", 1)
+        raise FormatError(
+            path,
+            f"no column names the people (columns: {listed(table.names)})",
+            "Call one 'person' or 'participant_id'.",
+            1,
+        )
     people: dict[str, dict[str, object]] = {}
     for row, record in enumerate(table.frame.iter_rows(named=True)):
         person = (record[column] or "").strip()
         if not person:
-            raise FormatError(path, "a row does not say whose it is", "Fill in the person or remove the line.", table.line_of(row))
+            raise FormatError(
+                path,
+                "a row does not say whose it is",
+                "Fill in the person or remove the line.",
+                table.line_of(row),
+            )
         if person in people:
-            raise FormatError(path, f"person '{person}' has two rows", "Remove one of them.", table.line_of(row))
+            raise FormatError(
+                path, f"person '{person}' has two rows", "Remove one of them.", table.line_of(row)
+            )
         cells = {n: (c or "").strip() for n, c in record.items() if n != column}
-        people[person] = {n.strip(): _typed(c) for n, c in cells.items() if c.lower() not in MISSING}
+        people[person] = {
+            n.strip(): _typed(c) for n, c in cells.items() if c.lower() not in MISSING
+        }
     return people
 
 

@@ -1,8 +1,9 @@
 """Bytes and text of files: gzip or not, any usual encoding, with errors that name the file.
 
-No reader opens a file itself: they all come through here, so a truncated archive, a UTF-16 export or an archive that unzips to far
-more than a recording can be is met once. Limits: a text file holds at most 4 GiB, unzipped, since it is parsed in memory; and an
-archive that has given more than 256 MiB may not be more than 200 times its own size (tables of gaze shrink 3 to 20 times).
+No reader opens a file itself: they all come through here, so a truncated archive, a UTF-16 export
+or an archive that unzips to far more than a recording can be is met once. Limits: a text file holds
+at most 4 GiB, unzipped, since it is parsed in memory; and an archive that has given more than 256
+MiB may not be more than 200 times its own size (tables of gaze shrink 3 to 20 times).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _PIECE_BYTES = 1 << 24
 
 #: Most bytes of a file that is read whole, unzipped.
 MOST_BYTES = 4 << 30
-#: Unzipped bytes from which an archive's ratio is looked at, and the largest ratio it may have then.
+#: Unzipped bytes from which an archive's ratio is looked at, and the largest ratio it may have
+#: then.
 RATIO_FROM_BYTES, MOST_RATIO = 256 << 20, 200
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
@@ -42,7 +44,9 @@ class Head:
             with path.open("rb") as file:
                 data = file.read(_HEAD_BYTES)
         except OSError as error:
-            raise FormatError(path, f"cannot be opened ({error.strerror})", "Check the path and the permissions.") from error
+            raise FormatError(
+                path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
+            ) from error
         if data.startswith(_GZIP):
             # Decompress only what is at hand; an early end is not an error for a head.
             try:
@@ -85,7 +89,8 @@ def read_bytes(path: Path) -> bytes:
     Raises
     ------
     FormatError
-        For a missing file, an empty one, one beyond the limits above, or an archive that ends early or is damaged.
+        For a missing file, an empty one, one beyond the limits above, or an archive that ends early
+        or is damaged.
     """
     _refuse_special(path)
     try:
@@ -93,16 +98,24 @@ def read_bytes(path: Path) -> bytes:
             raise _too_large(path)
         data = path.read_bytes()
     except OSError as error:
-        raise FormatError(path, f"cannot be opened ({error.strerror})", "Check the path and the permissions.") from error
+        raise FormatError(
+            path, f"cannot be opened ({error.strerror})", "Check the path and the permissions."
+        ) from error
     if data.startswith(_GZIP):
         try:
             data = _unzip(path, data)
         except EOFError as error:
-            raise FormatError(path, "the gzip archive ends early", "Copy the file again; it was cut in transfer.") from error
+            raise FormatError(
+                path, "the gzip archive ends early", "Copy the file again; it was cut in transfer."
+            ) from error
         except (OSError, zlib.error) as error:
-            raise FormatError(path, "the gzip archive is damaged", "Copy the file again and compare checksums.") from error
+            raise FormatError(
+                path, "the gzip archive is damaged", "Copy the file again and compare checksums."
+            ) from error
     if not data.strip():
-        raise FormatError(path, "the file is empty", "Copy it again from the tracker or the archive.")
+        raise FormatError(
+            path, "the file is empty", "Copy it again from the tracker or the archive."
+        )
     return data
 
 
@@ -115,23 +128,35 @@ def _unzip(path: Path, data: bytes) -> bytes:
             if total > MOST_BYTES:
                 raise _too_large(path)
             if total > RATIO_FROM_BYTES and total > MOST_RATIO * len(data):
-                raise FormatError(path, f"it unzips to more than {MOST_RATIO} times its size, which no recording does", "Check where the file comes from.")
+                raise FormatError(
+                    path,
+                    f"it unzips to more than {MOST_RATIO} times its size, which no recording does",
+                    "Check where the file comes from.",
+                )
             pieces.append(piece)
     return b"".join(pieces)
 
 
 def _too_large(path: Path) -> FormatError:
-    return FormatError(path, f"it holds more than {MOST_BYTES >> 30} GiB", "Split it by person or stimulus, or convert it to Parquet.")
+    return FormatError(
+        path,
+        f"it holds more than {MOST_BYTES >> 30} GiB",
+        "Split it by person or stimulus, or convert it to Parquet.",
+    )
 
 
 def _refuse_special(path: Path) -> None:
     """A pipe or a device would be waited for without end."""
     if path.exists() and not path.is_file():
-        raise FormatError(path, "it is not a regular file", "Save its content to a file and read that.")
+        raise FormatError(
+            path, "it is not a regular file", "Save its content to a file and read that."
+        )
 
 
 def read_text(path: Path) -> str:
-    """All text of a file: UTF-8, UTF-16 with a byte-order mark, or Latin-1; line ends become newlines."""
+    """All text of a file: UTF-8, UTF-16 with a byte-order mark, or Latin-1; line ends become
+    newlines.
+    """
     return _decode(read_bytes(path)).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -145,4 +170,8 @@ def _decode(data: bytes, errors: str = "strict") -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        return data.decode("utf-8", errors="replace") if errors == "replace" else data.decode("latin-1")
+        return (
+            data.decode("utf-8", errors="replace")
+            if errors == "replace"
+            else data.decode("latin-1")
+        )

@@ -1,15 +1,20 @@
-"""The conditional variational autoencoder of S004 for speed profiles of saccades: 30 speeds and their conditions.
+"""The conditional variational autoencoder of David-John et al. 2023 for speed profiles of saccades:
+30 speeds and their conditions.
 
-    encoder   30 speeds + conditions -> 32 ReLU -> 32 means and 32 log variances
-    decoder   32 latent numbers + conditions -> 96 linear -> 30 speeds
-    loss      mean squared error over the 30 speeds + KL( N(mean, variance) || N(0, 1) ) summed over the latent numbers
+    encoder   30 speeds + conditions -> 32 ReLU -> 32 means and 32 log variances decoder   32 latent
+    numbers + conditions -> 96 linear -> 30 speeds loss      mean squared error over the 30 speeds +
+    KL( N(mean, variance) || N(0, 1) ) summed over the latent numbers
 
-The conditions are amplitude (in 10 deg), duration (in 50 ms) and, where asked for, identity. S004 prints the second term with a minus and calls the first one
-both a norm and a mean squared error: with a minus there would be no minimum. Its "latent dimension 64" counts means and deviations.
+The conditions are amplitude (in 10 deg), duration (in 50 ms) and, where asked for, identity.
+David-John et al. 2023 prints the second term with a minus and calls the first one both a norm and a
+mean squared error: with a minus there would be no minimum. Its "latent dimension 64" counts means
+and deviations.
 
-Speeds are in units of their own root mean square deviation from the training set's mean profile, so the mean profile has a loss of 1 and S004's printed
-validation loss of 0.33 would mean a third of the variance. In these units the KL term costs more than any latent number gains on saccades of real people:
-the encoder stops using them (posterior collapse), and what is left is the mean given the conditions. `weight` above 1 makes the squared error count more.
+Speeds are in units of their own root mean square deviation from the training set's mean profile, so
+the mean profile has a loss of 1 and David-John et al.'s (2023) printed validation loss of 0.33
+would mean a third of the variance. In these units the KL term costs more than any latent number
+gains on saccades of real people: the encoder stops using them (posterior collapse), and what is
+left is the mean given the conditions. `weight` above 1 makes the squared error count more.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Layers:
-    """Sizes of the network; the defaults are S004's.
+    """Sizes of the network; the defaults are David-John et al.'s (2023).
 
     Parameters
     ----------
@@ -79,7 +84,9 @@ class Layers:
 
 
 def kl_divergence(mean: torch.Tensor, log_variance: torch.Tensor) -> torch.Tensor:
-    """KL( N(mean, variance) || N(0, 1) ) of each row, summed over its numbers: (mean**2 + variance - 1 - ln variance) / 2."""
+    """KL( N(mean, variance) || N(0, 1) ) of each row, summed over its numbers: (mean**2 + variance
+    - 1 - ln variance) / 2.
+    """
     return 0.5 * (mean**2 + log_variance.exp() - 1.0 - log_variance).sum(dim=1)
 
 
@@ -119,14 +126,21 @@ class CVAE:
         """What is trained."""
         return [*self.encoder.parameters(), *self.decoder.parameters()]
 
-    def inputs(self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats) -> tuple[torch.Tensor, torch.Tensor]:
+    def inputs(
+        self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Speeds and conditions as the network sees them."""
         import torch
 
-        known = [amplitude_deg / AMPLITUDE_DEG, duration_s / DURATION_S] + ([identity] if self.layers.identity else [])
+        known = [amplitude_deg / AMPLITUDE_DEG, duration_s / DURATION_S] + (
+            [identity] if self.layers.identity else []
+        )
         speeds = (np.clip(profiles, 0.0, MOST_DEG_S) - self.middle) / self.unit_deg_s
         kind = next(self.encoder.parameters()).dtype
-        return tuple(torch.as_tensor(a, dtype=kind, device=self.device) for a in (speeds, np.column_stack(known)))  # type: ignore[return-value]
+        return tuple(
+            torch.as_tensor(a, dtype=kind, device=self.device)
+            for a in (speeds, np.column_stack(known))
+        )  # type: ignore[return-value]
 
     def laws(self, speeds: torch.Tensor, known: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Means and log variances of the latent numbers."""
@@ -143,11 +157,14 @@ class CVAE:
         mean, log_variance = self.laws(speeds, known)
         z = mean
         if draws is not None:
-            z = mean + (0.5 * log_variance).exp() * torch.randn(mean.shape, generator=draws, device=mean.device, dtype=mean.dtype)
+            z = mean + (0.5 * log_variance).exp() * torch.randn(
+                mean.shape, generator=draws, device=mean.device, dtype=mean.dtype
+            )
         made = self.decoder(torch.cat((z, known), dim=1))
         squares: torch.Tensor = ((made - speeds) ** 2).mean(dim=1)
         if draws is None:
-            # What drawing adds to the squared error of a linear decoder on average, so that validation is the same loss without its noise.
+            # What drawing adds to the squared error of a linear decoder on average, so that
+            # validation is the same loss without its noise.
             squares = squares + (log_variance.exp() * self._gain()).sum(dim=1)
         return (self.layers.weight * squares + kl_divergence(mean, log_variance)).mean()
 
@@ -155,31 +172,52 @@ class CVAE:
         """Mean square of what one unit of each latent number adds to the speeds."""
         import torch
 
-        steps = torch.zeros(self.latent + 1, self.latent + self.layers.conditions, device=self.device, dtype=next(self.decoder.parameters()).dtype)
+        steps = torch.zeros(
+            self.latent + 1,
+            self.latent + self.layers.conditions,
+            device=self.device,
+            dtype=next(self.decoder.parameters()).dtype,
+        )
         steps[1:, : self.latent] = torch.eye(self.latent)
         made = self.decoder(steps)
         out: torch.Tensor = ((made[1:] - made[0]) ** 2).mean(dim=1)
         return out
 
-    def encode(self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats) -> tuple[Floats, Floats]:
-        """Means and standard deviations of the latent numbers of profiles in deg/s, each of shape (saccades, latent)."""
+    def encode(
+        self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats
+    ) -> tuple[Floats, Floats]:
+        """Means and standard deviations of the latent numbers of profiles in deg/s, each of shape
+        (saccades, latent).
+        """
         import torch
 
         with torch.no_grad():
-            mean, log_variance = self.laws(*self.inputs(profiles, amplitude_deg, duration_s, identity))
+            mean, log_variance = self.laws(
+                *self.inputs(profiles, amplitude_deg, duration_s, identity)
+            )
         return mean.double().cpu().numpy(), (0.5 * log_variance).exp().double().cpu().numpy()
 
-    def decode(self, latent: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats) -> Floats:
-        """Profiles in deg/s, shape (saccades, 30); where the network would go backwards they stand still."""
+    def decode(
+        self, latent: Floats, amplitude_deg: Floats, duration_s: Floats, identity: Floats
+    ) -> Floats:
+        """Profiles in deg/s, shape (saccades, 30); where the network would go backwards they stand
+        still.
+        """
         import torch
 
         known = self.inputs(np.zeros((len(latent), POINTS)), amplitude_deg, duration_s, identity)[1]
         with torch.no_grad():
-            made = self.decoder(torch.cat((torch.as_tensor(latent, dtype=known.dtype, device=self.device), known), dim=1))
+            made = self.decoder(
+                torch.cat(
+                    (torch.as_tensor(latent, dtype=known.dtype, device=self.device), known), dim=1
+                )
+            )
         return np.maximum(made.double().cpu().numpy() * self.unit_deg_s + self.middle, 0.0)
 
 
-def network(layers: Layers, middle: Floats, unit_deg_s: float, seed: int = 0, device: str = "cpu") -> CVAE:
+def network(
+    layers: Layers, middle: Floats, unit_deg_s: float, seed: int = 0, device: str = "cpu"
+) -> CVAE:
     """A network with random weights.
 
     Raises
@@ -193,9 +231,19 @@ def network(layers: Layers, middle: Floats, unit_deg_s: float, seed: int = 0, de
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        first, second = nn.Linear(POINTS + layers.conditions, layers.hidden), nn.Linear(layers.hidden, 2 * layers.latent)
-        encoder = nn.Sequential(first, second) if layers.linear else nn.Sequential(first, nn.ReLU(), second)
-        decoder = nn.Sequential(nn.Linear(layers.latent + layers.conditions, layers.decoder), nn.Linear(layers.decoder, POINTS))
+        first, second = (
+            nn.Linear(POINTS + layers.conditions, layers.hidden),
+            nn.Linear(layers.hidden, 2 * layers.latent),
+        )
+        encoder = (
+            nn.Sequential(first, second)
+            if layers.linear
+            else nn.Sequential(first, nn.ReLU(), second)
+        )
+        decoder = nn.Sequential(
+            nn.Linear(layers.latent + layers.conditions, layers.decoder),
+            nn.Linear(layers.decoder, POINTS),
+        )
     return CVAE(layers, encoder.to(device), decoder.to(device), middle, unit_deg_s)
 
 
@@ -220,7 +268,7 @@ def trained(
     training : array of bool, optional
         Which saccades are trained on, the others are held out; all by default.
     layers, schedule : optional
-        S004's by default.
+        David-John et al.'s (2023) by default.
     device : str
         As torch names it.
 
@@ -234,7 +282,10 @@ def trained(
     torch_or_refuse()
     chosen = np.ones(len(profiles), dtype=np.bool_) if training is None else training
     if not chosen.any():
-        raise DataError("The C-VAE needs at least one saccade to train on. Use generator='ppca', or recordings with saccades.")
+        raise DataError(
+            "The C-VAE needs at least one saccade to train on. Use generator='ppca', or recordings"
+            " with saccades."
+        )
     speeds = np.clip(profiles[chosen], 0.0, MOST_DEG_S)
     middle = speeds.mean(axis=0)
     unit = max(float(np.sqrt(((speeds - middle) ** 2).mean())), 1e-6)

@@ -1,6 +1,8 @@
-"""Training a network: minibatches in random order, Adam, and the loss on held-out data after every epoch.
+"""Training a network: minibatches in random order, Adam, and the loss on held-out data after every
+epoch.
 
-Nothing here knows what is trained: it takes tensors and a function that gives the mean loss of a batch. Everything random comes from one seed.
+Nothing here knows what is trained: it takes tensors and a function that gives the mean loss of a
+batch. Everything random comes from one seed.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ class Schedule:
 
 @dataclass(frozen=True)
 class History:
-    """Mean losses after each epoch, training (while it went on) and validation (afterwards, without drawing)."""
+    """Mean losses after each epoch, training (while it went on) and validation (afterwards, without
+    drawing).
+    """
 
     training: tuple[float, ...]
     validation: tuple[float, ...]
@@ -82,7 +86,8 @@ def train(
     parameters : iterable
         What is trained.
     loss : callable
-        `loss(batch, generator)` gives the mean loss of a batch, one tensor per input; the generator is None for validation.
+        `loss(batch, generator)` gives the mean loss of a batch, one tensor per input; the generator
+        is None for validation.
     rows : sequence of tensors
         Training inputs, all of one length, on the device to train on.
     held_out : sequence of tensors
@@ -116,8 +121,11 @@ def train(
     return History(tuple(training), tuple(validation))
 
 
-def split_by_person(person: Sequence[str] | NDArray[np.str_], share: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows are for training: those of a random `share` of the people, at least one of them and not all.
+def split_by_person(
+    person: Sequence[str] | NDArray[np.str_], share: float, seed: int
+) -> NDArray[np.bool_]:
+    """Which rows are for training: those of a random `share` of the people, at least one of them
+    and not all.
 
     Raises
     ------

@@ -2,16 +2,19 @@
 
 Rules (no others exist):
 
-1. Releases about the same people add up, loss by loss for the same change (:mod:`gazeveil.privacy.promise.algebra`).
-2. Releases about disjoint people count as the worst of them, if who is in which part was fixed without looking at the data.
+1. Releases about the same people add up, loss by loss for the same change
+   (:mod:`gazeveil.privacy.promise.algebra`).
+2. Releases about disjoint people count as the worst of them, if who is in which part was fixed
+   without looking at the data.
 3. Post-processing costs nothing and never appears here.
-4. k-anonymity and plausible deniability do not compose: a second release about the same people is refused. Of disjoint people the smallest k
-   counts.
+4. k-anonymity and plausible deniability do not compose: a second release about the same people is
+   refused. Of disjoint people the smallest k counts.
 5. What is not proved, or has no bound for the change the account is about, is refused.
 
-Budgets are fractions. Conversions that need logarithms are rounded up, on a grid of one billionth, so a printed number is never
-better than the truth. Sums of pure epsilon and of rho stay valid when the next mechanism is chosen after seeing the last answer
-(Rogers et al. 2016 for pure sums; Feldman and Zrnic 2021 and Whitehouse et al. 2023 for rho): that makes :class:`Filter` a promise, not
+Budgets are fractions. Conversions that need logarithms are rounded up, on a grid of one billionth,
+so a printed number is never better than the truth. Sums of pure epsilon and of rho stay valid when
+the next mechanism is chosen after seeing the last answer (Rogers et al. 2016 for pure sums; Feldman
+and Zrnic 2021 and Whitehouse et al. 2023 for rho): that makes :class:`Filter` a promise, not
 bookkeeping.
 """
 
@@ -24,12 +27,12 @@ from fractions import Fraction
 
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
-from gazeveil.privacy.exactly import Number, exact, shown
 from gazeveil.privacy.guarantee import OF_PEOPLE, UNITS, Guarantee
 from gazeveil.privacy.promise.algebra import ApartMap, TogetherMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.conversions import epsilon_of_rho, rho_of_epsilon
 from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.rational import Number, exact, format_exact
 
 
 class BudgetError(GazeveilError):
@@ -48,39 +51,61 @@ class BudgetError(GazeveilError):
         self.guarantee = guarantee
 
 
-# --- composition of guarantees ----------------------------------------------------------------------------------------------------
+# --- composition of guarantees
+# --------------------------------------------------------------------------------------------------
 
-_DEFINITION_OF = {"pure": "epsilon-dp", "concentrated": "rho-zcdp", "approximate": "epsilon-delta-dp"}
+_DEFINITION_OF = {
+    "pure": "epsilon-dp",
+    "concentrated": "rho-zcdp",
+    "approximate": "epsilon-delta-dp",
+}
 
 
 def _usable(guarantee: object) -> Guarantee:
     if not isinstance(guarantee, Guarantee):
-        raise BudgetError(f"The account takes guarantees. Got {type(guarantee).__name__}: what is not known cannot be added up.")
+        raise BudgetError(
+            f"The account takes guarantees. Got {type(guarantee).__name__}: what is not known"
+            " cannot be added up."
+        )
     if guarantee.definition in OF_PEOPLE:
         raise BudgetError(
-            f"{guarantee.mechanism or guarantee.definition} does not compose: two such releases about the same people can single them out together."
-            " Reuse the partition in one release, or use a differentially private mechanism.",
+            f"{guarantee.mechanism or guarantee.definition} does not compose: two such releases"
+            " about the same people can single them out together. Reuse the partition in one"
+            " release, or use a differentially private mechanism.",
             guarantee,
         )
     if guarantee.status != "proved" or guarantee.losses is None:
         word = guarantee.status if guarantee.definition != "none" else guarantee.definition
-        raise BudgetError(f"{guarantee.mechanism or 'This release'} cannot be added up: its promise is '{word}'. Only proved budgets can.", guarantee)
+        raise BudgetError(
+            f"{guarantee.mechanism or 'This release'} cannot be added up: its promise is '{word}'."
+            " Only proved budgets can.",
+            guarantee,
+        )
     return guarantee
 
 
-def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: str = "unknown", change: Change | None = None) -> Guarantee:
+def compose(
+    guarantees: Iterable[Guarantee],
+    people: str = "same",
+    partition: str = "unknown",
+    change: Change | None = None,
+) -> Guarantee:
     """What several releases promise together, for every change that all of them have a bound for.
 
     Parameters
     ----------
     guarantees : iterable of Guarantee
-        All proved. Differential privacy of any kind; k-anonymity and plausible deniability only about disjoint people.
+        All proved. Differential privacy of any kind; k-anonymity and plausible deniability only
+        about disjoint people.
     people : str
-        `same`: about the same people, losses for the same change add up. `disjoint`: no person is in two of them, the worst counts.
+        `same`: about the same people, losses for the same change add up. `disjoint`: no person is
+        in two of them, the worst counts.
     partition : str
-        For `disjoint`: `data-independent` if who is in which part was fixed without looking at the data. Anything else is refused.
+        For `disjoint`: `data-independent` if who is in which part was fixed without looking at the
+        data. Anything else is refused.
     change : Change, optional
-        The change that the result speaks of first. By default that of the parts where they agree, else everything of one person.
+        The change that the result speaks of first. By default that of the parts where they agree,
+        else everything of one person.
 
     Raises
     ------
@@ -88,26 +113,39 @@ def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: st
         Where no rule applies, or a part has no bound for the change.
     """
     if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
-        checks.refuse("compose", "guarantees", "several guarantees", guarantees, "Put them into a list.")
+        checks.refuse(
+            "compose", "guarantees", "several guarantees", guarantees, "Put them into a list."
+        )
     if not (change is None or isinstance(change, Change)):
         checks.refuse("compose", "change", "a Change", change)
     parts = list(guarantees)
     checks.one_of("compose", "people", people, ("same", "disjoint"))
     if not parts:
         raise BudgetError("There is nothing to compose. Give at least one guarantee.")
-    if people == "disjoint" and all(isinstance(g, Guarantee) and g.definition in OF_PEOPLE for g in parts):
+    if people == "disjoint" and all(
+        isinstance(g, Guarantee) and g.definition in OF_PEOPLE for g in parts
+    ):
         return _of_people(parts)
     parts = [_usable(g) for g in parts]
     if people == "disjoint" and partition != "data-independent":
-        raise BudgetError("The largest of several budgets counts only if people were split without looking at the data. Say partition='data-independent'.")
+        raise BudgetError(
+            "The largest of several budgets counts only if people were split without looking at the"
+            " data. Say partition='data-independent'."
+        )
     maps = tuple(g.losses for g in parts if g.losses is not None)
     together = TogetherMap(maps) if people == "same" else ApartMap(maps)
     own = [g.change for g in parts if g.change is not None]
-    about = change or (own[0] if len(set(own)) == 1 and (people == "same" or own[0].unit == "user") else Change.person())
+    about = change or (
+        own[0]
+        if len(set(own)) == 1 and (people == "same" or own[0].unit == "user")
+        else Change.person()
+    )
     try:
         loss = together.loss(about)
     except PromiseError as error:
-        raise BudgetError(f"These releases have no common promise about this change: {about}. {error}") from None
+        raise BudgetError(
+            f"These releases have no common promise about this change: {about}. {error}"
+        ) from None
     kinds = {g.definition for g in parts}
     return Guarantee(
         kinds.pop() if len(kinds) == 1 and about in own else _DEFINITION_OF[loss.measure],
@@ -116,19 +154,36 @@ def compose(guarantees: Iterable[Guarantee], people: str = "same", partition: st
         mechanism=_joined(g.mechanism for g in parts),
         assumptions=tuple(dict.fromkeys(a for g in parts for a in g.assumptions)),
         not_covered=tuple(dict.fromkeys(c for g in parts for c in g.not_covered)),
-        reason="sum over releases about the same people" if people == "same" else "largest over disjoint people",
+        reason=(
+            "sum over releases about the same people"
+            if people == "same"
+            else "largest over disjoint people"
+        ),
     )
 
 
 def _joined(names: Iterable[str]) -> str:
     several = list(dict.fromkeys(n for n in names if n))
-    return several[0] if len(several) == 1 else ", ".join(several[:-1]) + f" and {several[-1]} together" if several else ""
+    return (
+        several[0]
+        if len(several) == 1
+        else ", ".join(several[:-1]) + f" and {several[-1]} together"
+        if several
+        else ""
+    )
 
 
 def _of_people(parts: list[Guarantee]) -> Guarantee:
-    """k-anonymity or plausible deniability of disjoint people: whoever has a record shares it within their own part, so the smallest k counts."""
-    if len({(g.definition, g.alike) for g in parts}) > 1 or any(g.status != "proved" for g in parts):
-        raise BudgetError("Promises of different kinds, or unproved ones, that compare people cannot be put together. Publish them as releases of their own.")
+    """k-anonymity or plausible deniability of disjoint people: whoever has a record shares it
+    within their own part, so the smallest k counts.
+    """
+    if len({(g.definition, g.alike) for g in parts}) > 1 or any(
+        g.status != "proved" for g in parts
+    ):
+        raise BudgetError(
+            "Promises of different kinds, or unproved ones, that compare people cannot be put"
+            " together. Publish them as releases of their own."
+        )
     counts = {"k": min(g.counts["k"] for g in parts)}
     if "gamma" in parts[0].counts:
         counts["gamma"] = max(g.counts["gamma"] for g in parts)
@@ -147,14 +202,26 @@ def _loss_of(guarantee: Guarantee, change: Change) -> Loss:
     try:
         return guarantee.map(change)
     except PromiseError as error:
-        raise BudgetError(f"{guarantee.mechanism or 'This release'} does not say what it loses if {change}. {error}", guarantee) from None
+        raise BudgetError(
+            f"{guarantee.mechanism or 'This release'} does not say what it loses if {change}."
+            f" {error}",
+            guarantee,
+        ) from None
 
 
 class _About:
-    """The one change an account is about: the whole person, or whatever its first release speaks of."""
+    """The one change an account is about: the whole person, or whatever its first release speaks
+    of.
+    """
 
     def __init__(self, owner: str, unit: str | Change) -> None:
-        self.change = unit if isinstance(unit, Change) else Change.person() if checks.one_of(owner, "unit", unit, UNITS) == "user" else None
+        self.change = (
+            unit
+            if isinstance(unit, Change)
+            else Change.person()
+            if checks.one_of(owner, "unit", unit, UNITS) == "user"
+            else None
+        )
         self.unit = unit.unit if isinstance(unit, Change) else unit
 
     def of(self, guarantee: Guarantee) -> Change:
@@ -163,11 +230,16 @@ class _About:
             return self.change
         if guarantee.change is None or guarantee.unit != self.unit:
             word = guarantee.mechanism or "the release"
-            raise BudgetError(f"This account is about a {self.unit}; {word} promises something about a {guarantee.unit}.", guarantee)
+            raise BudgetError(
+                f"This account is about a {self.unit}; {word} promises something about a"
+                f" {guarantee.unit}.",
+                guarantee,
+            )
         return guarantee.change
 
 
-# --- accounts that stay valid when the next question depends on the last answer ---------------------------------------------------
+# --- accounts that stay valid when the next question depends on the last answer
+# ---------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -185,8 +257,9 @@ class Decision:
 class Filter:
     """A budget for one unit that releases may use up but never exceed.
 
-    Each release is checked by :meth:`ask`, which changes nothing, and taken by :meth:`commit`. Mechanisms may be chosen after seeing
-    earlier answers: whatever they are, everything released together satisfies the limit.
+    Each release is checked by :meth:`ask`, which changes nothing, and taken by :meth:`commit`.
+    Mechanisms may be chosen after seeing earlier answers: whatever they are, everything released
+    together satisfies the limit.
 
     Parameters
     ----------
@@ -195,8 +268,9 @@ class Filter:
     currency : str
         `epsilon` (pure DP) or `rho` (zCDP; pure releases are charged epsilon**2 / 2).
     unit : str or Change
-        What the limit is for: a change, or `user` for everything of one person. With the name of a smaller unit it is the change that the first
-        release speaks of; later ones are charged what they lose for the same change.
+        What the limit is for: a change, or `user` for everything of one person. With the name of a
+        smaller unit it is the change that the first release speaks of; later ones are charged what
+        they lose for the same change.
     delta_num : number
         How much numerical error may add up.
 
@@ -204,7 +278,8 @@ class Filter:
     --------
     >>> account = Filter(1, unit="user")
     >>> from gazeveil.privacy.promise.privacy_map import UnitMap
-    >>> g = Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure("2/3")), Change.person(), mechanism="lpa")
+    >>> loss = UnitMap.of("user", Loss.pure("2/3"))
+    >>> g = Guarantee("epsilon-dp", loss, Change.person(), mechanism="lpa")
     >>> account.commit(account.ask(g))
     >>> account.ask(g).allowed
     False
@@ -212,7 +287,13 @@ class Filter:
     Fraction(1, 3)
     """
 
-    def __init__(self, limit: Number, currency: str = "epsilon", unit: str | Change = "user", delta_num: Number = Fraction(1, 10**9)) -> None:
+    def __init__(
+        self,
+        limit: Number,
+        currency: str = "epsilon",
+        unit: str | Change = "user",
+        delta_num: Number = Fraction(1, 10**9),
+    ) -> None:
         self.limit = exact("Filter", "limit", limit, above=0)
         self.currency = checks.one_of("Filter", "currency", currency, ("epsilon", "rho"))
         self._about = _About("Filter", unit)
@@ -238,7 +319,10 @@ class Filter:
         after = self.spent + cost
         fits = after <= self.limit and self.delta_num + error <= self.delta_num_limit
         if after > self.limit:
-            reason = f"{shown(self.spent)} of {shown(self.limit)} is spent and this release costs {shown(cost)}"
+            reason = (
+                f"{format_exact(self.spent)} of {format_exact(self.limit)} is spent and"
+                f" this release costs {format_exact(cost)}"
+            )
         else:
             reason = "fits" if fits else "the numerical error would exceed its limit"
         return Decision(fits, guarantee, cost, after, reason, self._version)
@@ -256,11 +340,17 @@ class Filter:
         if not decision.allowed:
             raise BudgetError(f"Refused: {decision.reason}. Nothing was spent.", decision.guarantee)
         if decision.version != self._version:
-            raise BudgetError("The account changed since this release was checked. Ask again; nothing was spent.", decision.guarantee)
+            raise BudgetError(
+                "The account changed since this release was checked. Ask again; nothing was spent.",
+                decision.guarantee,
+            )
         # Worked out anew: a decision may come from another account, or have been made up.
         now = self.ask(decision.guarantee)
         if now != decision:
-            raise BudgetError("This decision was not made by this account. Ask it; nothing was spent.", decision.guarantee)
+            raise BudgetError(
+                "This decision was not made by this account. Ask it; nothing was spent.",
+                decision.guarantee,
+            )
         self.spent = now.spent_after
         self.delta_num += self._cost(decision.guarantee)[1]
         self._version += 1
@@ -269,7 +359,13 @@ class Filter:
     def spend(self, guarantees: Iterable[Guarantee]) -> None:
         """Take several releases or none: the whole is checked before any of it is spent."""
         if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
-            checks.refuse("Filter.spend", "guarantees", "several guarantees", guarantees, "Put them into a list.")
+            checks.refuse(
+                "Filter.spend",
+                "guarantees",
+                "several guarantees",
+                guarantees,
+                "Put them into a list.",
+            )
         wanted = list(guarantees)
         before = (self.spent, self.delta_num, self._version, self._about.change)
         try:
@@ -284,7 +380,11 @@ class Filter:
         loss = _loss_of(g, self._about.of(g))
         if self.currency == "epsilon":
             if loss.measure != "pure":
-                raise BudgetError(f"This account adds up pure epsilon; {g.mechanism or 'the release'} promises {g.definition}. Use an account in rho.", g)
+                raise BudgetError(
+                    f"This account adds up pure epsilon; {g.mechanism or 'the release'} promises"
+                    f" {g.definition}. Use an account in rho.",
+                    g,
+                )
             return loss.amount, loss.delta_num
         if loss.measure == "approximate":
             raise BudgetError(f"{g.definition} cannot be charged in rho.", g)
@@ -295,9 +395,10 @@ class Filter:
 class Odometer:
     """How much has been spent so far, readable at any time, with no limit set beforehand.
 
-    Pure sums may be read at any moment. A running rho may not be turned into one (epsilon, delta) at a moment chosen by the answers;
-    :meth:`reading` therefore pays for a ladder of limits start, 2 start, 4 start, ... with shares 6/(pi**2 i**2) of delta, and reads
-    off the first rung above what was spent (Lecuyer 2021).
+    Pure sums may be read at any moment. A running rho may not be turned into one (epsilon, delta)
+    at a moment chosen by the answers; :meth:`reading` therefore pays for a ladder of limits start,
+    2 start, 4 start, ... with shares 6/(pi**2 i**2) of delta, and reads off the first rung above
+    what was spent (Lecuyer 2021).
 
     Parameters
     ----------
@@ -324,7 +425,11 @@ class Odometer:
         change = self._about.of(g)
         loss = _loss_of(g, change)
         if loss.measure == "approximate":
-            raise BudgetError("An odometer adds up pure epsilon and rho. Record the mechanism's rho instead of its (epsilon, delta).", g)
+            raise BudgetError(
+                "An odometer adds up pure epsilon and rho. Record the mechanism's rho instead of"
+                " its (epsilon, delta).",
+                g,
+            )
         if loss.measure == "concentrated":
             self._is_pure = False
             self._rho += loss.amount
@@ -348,7 +453,9 @@ class Odometer:
         pure = sum(self._pure, start=Fraction(0)) if self._is_pure else None
         if d == 0:
             if pure is None:
-                raise BudgetError("Releases with rho were recorded: a reading needs a delta above 0.")
+                raise BudgetError(
+                    "Releases with rho were recorded: a reading needs a delta above 0."
+                )
             return pure, self._delta_num
         rung, level = 1, self.start
         while level < self._rho:

@@ -6,9 +6,9 @@ Run it on a mechanism object::
     findings = conform(my_mechanism)
     assert not findings, findings
 
-Each check is a function that yields sentences about what is wrong; an empty list is a pass. The kit brings its own small data for each
-kind of mechanism, so nothing has to be prepared. It looks at form and honesty; whether the noise is right is for the audit and for the
-distribution tests.
+Each check is a function that yields sentences about what is wrong; an empty list is a pass. The kit
+brings its own small data for each kind of mechanism, so nothing has to be prepared. It looks at
+form and honesty; whether the noise is right is for the audit and for the distribution tests.
 """
 
 from __future__ import annotations
@@ -35,37 +35,96 @@ _PEOPLE, _STIMULI = 12, 2
 
 
 def sample_data(kind: str, variant: int = 0) -> Any:
-    """Small data for a kind of mechanism; variants differ in every private value and in nothing that is public."""
+    """Small data for a kind of mechanism; variants differ in every private value and in nothing
+    that is public.
+    """
     rng = np.random.default_rng(variant)
     if kind == "table":
         recordings = [(f"p{i}", f"s{j}", "1", "") for i in range(_PEOPLE) for j in range(_STIMULI)]
         keys = Keys.of_recordings(recordings, [np.arange(ROWS, dtype=np.int64)] * len(recordings))
         values = rng.normal(0.5 + 0.2 * variant, 0.2, (len(keys), 3)).cumsum(axis=0) % 1.0
-        return FeatureTable(values, ("a", "b", "c"), keys, np.array([[0.0, 1.0], [0.0, 2.0], [-1.0, 1.0]]))
+        return FeatureTable(
+            values, ("a", "b", "c"), keys, np.array([[0.0, 1.0], [0.0, 2.0], [-1.0, 1.0]])
+        )
     if kind == "people":
-        return {f"p{i}": {"age": 20 + int(rng.integers(0, 30)), "gender": "fm"[int(rng.integers(0, 2))]} for i in range(40)}
+        return {
+            f"p{i}": {"age": 20 + int(rng.integers(0, 30)), "gender": "fm"[int(rng.integers(0, 2))]}
+            for i in range(40)
+        }
     recordings_ = []
     for i in range(_PEOPLE):
         for j in range(_STIMULI):
-            x, y = 180 + rng.normal(0, 2, 300).cumsum(), 90 + np.clip(rng.normal(0, 1, 300).cumsum(), -60, 60)
-            recordings_.append(Recording(f"p{i}", f"s{j}", np.arange(300) * 10**7, np.mod(x, 360), y, space=Sphere(), rate_hz=100.0))
+            x, y = (
+                180 + rng.normal(0, 2, 300).cumsum(),
+                90 + np.clip(rng.normal(0, 1, 300).cumsum(), -60, 60),
+            )
+            recordings_.append(
+                Recording(
+                    f"p{i}",
+                    f"s{j}",
+                    np.arange(300) * 10**7,
+                    np.mod(x, 360),
+                    y,
+                    space=Sphere(),
+                    rate_hz=100.0,
+                )
+            )
     return recordings_[0] if kind == "stream" else Cohort(recordings_)
 
 
 def fingerprint(data: Any) -> str:
-    """Everything about released data that must not depend on private values: types, sizes, names, keys."""
+    """Everything about released data that must not depend on private values: types, sizes, names,
+    keys.
+    """
     if isinstance(data, FeatureTable):
         keys = data.keys
-        rows = list(zip(keys.person.tolist(), keys.stimulus.tolist(), keys.session.tolist(), keys.task.tolist(), keys.index.tolist(), strict=True))
-        return repr((data.columns, data.values.shape, str(data.values.dtype), rows, dict(data.counts), None if data.bounds is None else data.bounds.tolist()))
+        rows = list(
+            zip(
+                keys.person.tolist(),
+                keys.stimulus.tolist(),
+                keys.session.tolist(),
+                keys.task.tolist(),
+                keys.index.tolist(),
+                strict=True,
+            )
+        )
+        return repr(
+            (
+                data.columns,
+                data.values.shape,
+                str(data.values.dtype),
+                rows,
+                dict(data.counts),
+                None if data.bounds is None else data.bounds.tolist(),
+            )
+        )
     if isinstance(data, Recording):
-        return repr((data.key, len(data), data.space, data.rate_hz, dict(data.metadata), sorted(data.labels), data.t_ns.tobytes(), data.valid.tobytes()))
+        return repr(
+            (
+                data.key,
+                len(data),
+                data.space,
+                data.rate_hz,
+                dict(data.metadata),
+                sorted(data.labels),
+                data.t_ns.tobytes(),
+                data.valid.tobytes(),
+            )
+        )
     if isinstance(data, Cohort):
         return repr([fingerprint(r) for r in data])
     if isinstance(data, Mapping):
+        if data and all(isinstance(v, Mapping) for v in data.values()):
+            # People: who they are, which attributes they have and of which type; the values are what
+            # is protected.
+            return repr(
+                [(k, sorted((n, type(x).__name__) for n, x in v.items())) for k, v in data.items()]
+            )
         return repr([(k, fingerprint(v)) for k, v in data.items()])
     if dataclasses.is_dataclass(data):
-        return repr([(f.name, fingerprint(getattr(data, f.name))) for f in dataclasses.fields(data)])
+        return repr(
+            [(f.name, fingerprint(getattr(data, f.name))) for f in dataclasses.fields(data)]
+        )
     if isinstance(data, np.ndarray):
         return repr((data.shape, str(data.dtype)))
     return repr((type(data).__name__, data))
@@ -73,7 +132,11 @@ def fingerprint(data: Any) -> str:
 
 def content(data: Any) -> bytes:
     """The released values as bytes, for comparing two releases."""
-    return pickle.dumps(data) if not isinstance(data, Cohort) else b"".join(pickle.dumps(r) for r in data)
+    return (
+        pickle.dumps(data)
+        if not isinstance(data, Cohort)
+        else b"".join(pickle.dumps(r) for r in data)
+    )
 
 
 def _is_a_frozen_value(m: Mechanism[Any]) -> Iterator[str]:
@@ -98,13 +161,20 @@ def _is_honest(m: Mechanism[Any]) -> Iterator[str]:
     claim = m.claim
     g = release.guarantee
     if (g.definition, g.status) != (claim.definition, claim.status):
-        yield f"its guarantee is {g.definition} ({g.status}), its claim {claim.definition} ({claim.status})"
+        yield (
+            f"its guarantee is {g.definition} ({g.status}), its claim {claim.definition}"
+            f" ({claim.status})"
+        )
     if g.status == "proved" and g.definition != "none" and not g.reason:
         yield "a proved guarantee must name its proof"
     if g.status != "proved" and any(v is not None for v in (g.epsilon, g.rho, g.k)):
         yield "a number is readable although it is not proved"
     deterministic = content(release.data) == content(m.release(sample_data(m.kind)).data)
-    if seeded.guarantee.status == "proved" and seeded.guarantee.definition != "none" and not deterministic:
+    if (
+        seeded.guarantee.status == "proved"
+        and seeded.guarantee.definition != "none"
+        and not deterministic
+    ):
         yield "a release with a seed must not call its guarantee proved"
     if seeded.provenance.seeded == release.provenance.seeded and not deterministic:
         yield "the provenance must say whether a seed was used"
@@ -132,7 +202,11 @@ def _leaves_its_input_alone(m: Mechanism[Any]) -> Iterator[str]:
 
 def _keeps_its_shape(m: Mechanism[Any]) -> Iterator[str]:
     # Published readings are allowed to leak; the rest may not, through sizes, keys or metadata.
-    if m.reading != "corrected" or m.claim.definition in {"none", "k-anonymity", "plausible-deniability"}:
+    if m.reading != "corrected" or m.claim.definition in {
+        "none",
+        "k-anonymity",
+        "plausible-deniability",
+    }:
         return
     shapes = {fingerprint(m.release(sample_data(m.kind, v), seed=1).data) for v in (0, 1, 2)}
     if len(shapes) > 1:
@@ -161,7 +235,16 @@ def _does_not_depend_on_the_order_of_rows(m: Mechanism[Any]) -> Iterator[str]:
 
     def rows(data: FeatureTable) -> list[tuple[Any, ...]]:
         k = data.keys
-        return sorted(zip(k.person.tolist(), k.stimulus.tolist(), k.session.tolist(), k.task.tolist(), k.index.tolist(), strict=True))
+        return sorted(
+            zip(
+                k.person.tolist(),
+                k.stimulus.tolist(),
+                k.session.tolist(),
+                k.task.tolist(),
+                k.index.tolist(),
+                strict=True,
+            )
+        )
 
     if rows(m.release(table, seed=1).data) != rows(m.release(shuffled, seed=1).data):
         yield "shuffling the rows of the input changes which rows are released"
@@ -200,4 +283,8 @@ CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
 
 def conform(mechanism: Mechanism[Any]) -> list[str]:
     """Everything the kit finds wrong with a mechanism, as sentences; an empty list is a pass."""
-    return [f"{check.__name__.strip('_').replace('_', ' ')}: {words}" for check in CHECKS for words in check(mechanism)]
+    return [
+        f"{check.__name__.strip('_').replace('_', ' ')}: {words}"
+        for check in CHECKS
+        for words in check(mechanism)
+    ]

@@ -1,9 +1,12 @@
-"""The promise of a release, as a value that maps a change of the data to a loss and prints as one true text.
+"""The promise of a release, as a value that maps a change of the data to a loss and prints as one
+true text.
 
-A guarantee says *what* is promised (the definition, and a map from changes to losses), *about what* (the change that the definition speaks
-of), *under which assumptions*, *what it does not cover*, and *how it is known* (the status). Its numbers, its neighbours, what it adds up to
-for a person and its text are all read off the map; none of them is stored. Where the status is not `proved` the numbers are what somebody
-claims: `epsilon`, `delta`, `rho` and `k` are None and :meth:`Guarantee.map` refuses, so nobody can read an unproved number off it by accident.
+A guarantee says *what* is promised (the definition, and a map from changes to losses), *about what*
+(the change that the definition speaks of), *under which assumptions*, *what it does not cover*, and
+*how it is known* (the status). Its numbers, its neighbours, what it adds up to for a person and its
+text are all read off the map; none of them is stored. Where the status is not `proved` the numbers
+are what somebody claims: `epsilon`, `delta`, `rho` and `k` are None and :meth:`Guarantee.map`
+refuses, so nobody can read an unproved number off it by accident.
 """
 
 from __future__ import annotations
@@ -19,7 +22,16 @@ from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.privacy_map import PrivacyMap
 from gazeveil.privacy.promise.sentence import ALIKE_WORDS, amounts, other_changes, sentence
 
-__all__ = ["DEFINITIONS", "STATUSES", "UNITS", "Change", "Guarantee", "Loss", "PromiseError", "no_promise"]
+__all__ = [
+    "DEFINITIONS",
+    "STATUSES",
+    "UNITS",
+    "Change",
+    "Guarantee",
+    "Loss",
+    "PromiseError",
+    "no_promise",
+]
 
 #: Definitions and the numbers each one has.
 DEFINITIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -64,7 +76,8 @@ class Guarantee:
     mechanism : str
         Name and reading.
     also : tuple of (str, Loss)
-        What a part loses at most, or the whole under a further condition, said as a clause; printed besides the promise, never in its place.
+        What a part loses at most, or the whole under a further condition, said as a clause; printed
+        besides the promise, never in its place.
     assumptions : tuple of str
         What must be true for the promise to hold, as clauses: the public bounds, the public length.
     not_covered : tuple of str
@@ -101,33 +114,69 @@ class Guarantee:
         checks.one_of("Guarantee", "definition", self.definition, DEFINITIONS)
         checks.one_of("Guarantee", "status", self.status, STATUSES)
         checks.one_of("Guarantee", "alike", self.alike, ALIKE_WORDS)
-        if not (self.change is None or isinstance(self.change, Change)) or not (self.losses is None or isinstance(self.losses, PrivacyMap)):
-            checks.refuse("Guarantee", "losses", "a PrivacyMap with a Change", (self.losses, self.change))
+        if not (self.change is None or isinstance(self.change, Change)) or not (
+            self.losses is None or isinstance(self.losses, PrivacyMap)
+        ):
+            checks.refuse(
+                "Guarantee", "losses", "a PrivacyMap with a Change", (self.losses, self.change)
+            )
         for name, value in self.counts.items():
             if not isinstance(value, Fraction) or value < 0:
-                checks.refuse("Guarantee", name, "a Fraction of at least 0: budgets are exact", value)
+                checks.refuse(
+                    "Guarantee", name, "a Fraction of at least 0: budgets are exact", value
+                )
         if self.status != "proved" and not self.reason:
-            checks.refuse("Guarantee", "reason", "given where the status is not proved", self.reason)
+            checks.refuse(
+                "Guarantee", "reason", "given where the status is not proved", self.reason
+            )
         if self.definition == "none" and self.status == "proved":
-            checks.refuse("Guarantee", "status", "claimed, empirical or refuted where nothing is promised", self.status, "There is nothing to prove.")
+            checks.refuse(
+                "Guarantee",
+                "status",
+                "claimed, empirical or refuted where nothing is promised",
+                self.status,
+                "There is nothing to prove.",
+            )
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "not_covered", tuple(self.not_covered))
         object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
-        if (self.losses is None or self.change is None) and self.definition not in OF_PEOPLE | {"none"}:
-            checks.refuse("Guarantee", "losses", f"given with a change for {self.definition}", self.losses)
+        if (self.losses is None or self.change is None) and self.definition not in OF_PEOPLE | {
+            "none"
+        }:
+            checks.refuse(
+                "Guarantee", "losses", f"given with a change for {self.definition}", self.losses
+            )
         numbers = self.numbers
         for name in DEFINITIONS[self.definition]:
             if name not in numbers:
-                checks.refuse("Guarantee", "losses", f"such that it has '{name}' for {self.definition}", dict(numbers))
+                checks.refuse(
+                    "Guarantee",
+                    "losses",
+                    f"such that it has '{name}' for {self.definition}",
+                    dict(numbers),
+                )
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         # Mapping proxies cannot be pickled.
-        return Guarantee, tuple(dict(self.counts) if f.name == "counts" else getattr(self, f.name) for f in fields(self))
+        return Guarantee, tuple(
+            dict(self.counts) if f.name == "counts" else getattr(self, f.name) for f in fields(self)
+        )
 
     def __hash__(self) -> int:
-        return hash((self.definition, self.losses, self.change, tuple(sorted(self.counts.items())), self.mechanism, self.status, self.reason))
+        return hash(
+            (
+                self.definition,
+                self.losses,
+                self.change,
+                tuple(sorted(self.counts.items())),
+                self.mechanism,
+                self.status,
+                self.reason,
+            )
+        )
 
-    # --- the map ---------------------------------------------------------------------------------------------------------------------
+    # --- the map
+    # ----------------------------------------------------------------------------------------------
 
     def map(self, change: Change) -> Loss:
         """The most that is lost if the data change so.
@@ -135,24 +184,39 @@ class Guarantee:
         Raises
         ------
         PromiseError
-            Where that is not proved, or no bound is known: "not known" is an answer, a number that may be false is none.
+            Where that is not proved, or no bound is known: "not known" is an answer, a number that
+            may be false is none.
         """
         if self.status != "proved":
-            raise PromiseError(f"{self._name} is {self.status}: {self.reason}. What is not proved bounds nothing.")
+            raise PromiseError(
+                f"{self._name} is {self.status}: {self.reason}. What is not proved bounds nothing."
+            )
         return self.claimed_loss(change)
 
     def claimed_loss(self, change: Change) -> Loss:
         """What is claimed to be lost at most, proved or not."""
         if not isinstance(change, Change):
-            checks.refuse("Guarantee", "change", "a Change", change, "Make one: gazeveil.Change.person(), or .window(seconds=1, move_deg=2).")
+            checks.refuse(
+                "Guarantee",
+                "change",
+                "a Change",
+                change,
+                "Make one: gazeveil.Change.person(), or .window(seconds=1, move_deg=2).",
+            )
         if self.losses is None:
-            said = "promises nothing" if self.definition == "none" else f"promises {self.definition}, which compares people and bounds no loss"
+            said = (
+                "promises nothing"
+                if self.definition == "none"
+                else f"promises {self.definition}, which compares people and bounds no loss"
+            )
             raise PromiseError(f"{self._name} {said}.")
         return self.losses.loss(change)
 
     @property
     def numbers(self) -> Mapping[str, Fraction]:
-        """The numbers of the definition for its own change, read off the map; they are a claim where the status is not `proved`."""
+        """The numbers of the definition for its own change, read off the map; they are a claim
+        where the status is not `proved`.
+        """
         found = dict(self.counts)
         if self.losses is None or self.change is None:
             return found
@@ -162,7 +226,9 @@ class Guarantee:
         if samples is not None and self.change.unit == "window":
             found["w_samples"] = Fraction(samples)
             if self.change.start_deg is not None:
-                found["t_samples"] = Fraction(samples)  # a window that is replaced changes its fixation times by anything
+                found["t_samples"] = Fraction(
+                    samples
+                )  # a window that is replaced changes its fixation times by anything
         if far is not None:
             found["r_deg"] = far
         return found
@@ -191,14 +257,21 @@ class Guarantee:
 
     @property
     def delta_num(self) -> Fraction:
-        """Probability that finite arithmetic breaks the promise for its own change; part of delta."""
-        return Fraction(0) if self.losses is None or self.change is None else self.losses.loss(self.change).delta_num
+        """Probability that finite arithmetic breaks the promise for its own
+        change; part of delta.
+        """
+        return (
+            Fraction(0)
+            if self.losses is None or self.change is None
+            else self.losses.loss(self.change).delta_num
+        )
 
     @property
     def _name(self) -> str:
         return self.mechanism or "This release"
 
-    # --- what is proved --------------------------------------------------------------------------------------------------------------
+    # --- what is proved
+    # ----------------------------------------------------------------------------------------------
 
     def _proved(self, name: str) -> Fraction | None:
         return self.numbers.get(name) if self.status == "proved" else None
@@ -210,7 +283,9 @@ class Guarantee:
 
     @property
     def delta(self) -> Fraction | None:
-        """Delta with the numerical error added, or None where it is not proved or not part of the definition."""
+        """Delta with the numerical error added, or None where it is not proved or not part of the
+        definition.
+        """
         delta = self._proved("delta")
         return None if delta is None else delta + self.delta_num
 
@@ -230,7 +305,8 @@ class Guarantee:
         """Epsilon as the paper or the mechanism claims it, proved or not."""
         return self.numbers.get("epsilon")
 
-    # --- the same promise otherwise --------------------------------------------------------------------------------------------------
+    # --- the same promise otherwise
+    # ----------------------------------------------------------------------------------------------
 
     def with_status(self, status: str, reason: str) -> Guarantee:
         """The same claim, known otherwise."""
@@ -238,15 +314,24 @@ class Guarantee:
 
     def with_not_covered(self, *clauses: str) -> Guarantee:
         """The same promise with more said about what it leaves out."""
-        return replace(self, not_covered=(*self.not_covered, *(c for c in clauses if c not in self.not_covered)))
+        return replace(
+            self,
+            not_covered=(*self.not_covered, *(c for c in clauses if c not in self.not_covered)),
+        )
 
     def tested(self) -> Guarantee:
-        """The guarantee of a release made with a seed: whoever knows the seed can undo the noise, so it is only claimed."""
+        """The guarantee of a release made with a seed: whoever knows the seed can undo the noise,
+        so it is only claimed.
+        """
         if self.status != "proved":
             return self
-        return self.with_status("claimed", "its random numbers came from a test stream with a known seed, not from the operating system")
+        return self.with_status(
+            "claimed",
+            "its random numbers came from a test stream with a known seed, not from the operating"
+            " system",
+        )
 
-    def figures(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """The guarantee as JSON has it; fractions as text."""
         return {
             "definition": self.definition,
@@ -254,8 +339,14 @@ class Guarantee:
             "neighbours": self.neighbours,
             "numbers": {k: str(v) for k, v in self.numbers.items()},
             "user": {k: str(v) for k, v in self.user.items()},
-            "losses": [{"change": words, **{k: str(v) for k, v in loss.numbers().items()}} for words, _, loss in other_changes(self)],
-            "also": [{"condition": words, **{k: str(v) for k, v in loss.numbers().items()}} for words, loss in self.also],
+            "losses": [
+                {"change": words, **{k: str(v) for k, v in loss.numbers().items()}}
+                for words, _, loss in other_changes(self)
+            ],
+            "also": [
+                {"condition": words, **{k: str(v) for k, v in loss.numbers().items()}}
+                for words, loss in self.also
+            ],
             "mechanism": self.mechanism,
             "assumptions": list(self.assumptions),
             "not_covered": list(self.not_covered),
@@ -269,12 +360,19 @@ class Guarantee:
         if self.losses is None or self.change is None:
             return []
         own = amounts(self.losses.loss(self.change))
-        return [(self.neighbours, own), *((words, amounts(loss)) for words, _, loss in other_changes(self))]
+        return [
+            (self.neighbours, own),
+            *((words, amounts(loss)) for words, _, loss in other_changes(self)),
+        ]
 
     def __str__(self) -> str:
         return sentence(self)
 
 
 def no_promise(mechanism: str, reason: str, not_covered: tuple[str, ...] = ()) -> Guarantee:
-    """The guarantee of what guarantees nothing: obfuscation, or data passed through; what it hides is a matter of experiment."""
-    return Guarantee("none", mechanism=mechanism, status="empirical", reason=reason, not_covered=not_covered)
+    """The guarantee of what guarantees nothing: obfuscation, or data passed through; what it hides
+    is a matter of experiment.
+    """
+    return Guarantee(
+        "none", mechanism=mechanism, status="empirical", reason=reason, not_covered=not_covered
+    )

@@ -1,7 +1,25 @@
 """What every mechanism is: a frozen value of checked parameters with `release(data, seed=None)`.
 
-A mechanism is a frozen dataclass whose fields are its parameters. Its constructor stores and checks, and does no work. Third parties
-register theirs with :func:`gazeveil.privacy.registry.register` and run the conformance kit on them.
+A mechanism is a frozen dataclass whose fields are its parameters. Its constructor stores and
+checks, and does no work. Third parties register theirs with
+:func:`gazeveil.privacy.registry.register` and run the conformance kit on them.
+
+Everything that others say or ask about a mechanism is an attribute of its class, so a new one is
+a module of its own and nothing else is edited::
+
+    class Mine(Mechanism[Cohort]):
+        name = "mine"
+        kind = "cohort"
+        paper = "Doe 2026"
+        summary = "Adds noise to everything."
+        claims = {"corrected": Claim("epsilon-dp", "user", "proved")}
+
+        def release(self, data, seed=None): ...
+
+        def audit_game(self, unit):
+            from mine.audit import game  # mine.audit imports this module for its types alone
+
+            return game(self, unit)
 """
 
 from __future__ import annotations
@@ -12,6 +30,8 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, Generic, TypeVar
 
 from gazeveil import checks
+from gazeveil.errors import ParameterError
+from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.release import Provenance, Release
 
 Data = TypeVar("Data")
@@ -22,7 +42,9 @@ KINDS = ("stream", "table", "cohort", "map", "people")
 
 @dataclass(frozen=True)
 class Claim:
-    """One line of the table of mechanisms: what a reading promises, known before any data is seen."""
+    """One line of the table of mechanisms: what a reading promises, known before
+    any data is seen.
+    """
 
     definition: str
     unit: str
@@ -42,6 +64,8 @@ class Mechanism(ABC, Generic[Data]):
         One of :data:`KINDS`.
     paper : str
         Where it comes from.
+    summary : str
+        One line of purpose, for lists.
     claims : mapping of reading to Claim
         The readings it offers and what each promises; `reading` must be one of them.
 
@@ -54,6 +78,7 @@ class Mechanism(ABC, Generic[Data]):
     name: ClassVar[str]
     kind: ClassVar[str]
     paper: ClassVar[str]
+    summary: ClassVar[str]
     claims: ClassVar[Mapping[str, Claim]]
 
     reading: str = field(default="corrected", kw_only=True)
@@ -74,8 +99,28 @@ class Mechanism(ABC, Generic[Data]):
         data
             What the mechanism's kind takes.
         seed : int, optional
-            A test stream instead of the operating system's randomness: repeatable, and only `claimed`.
+            A test stream instead of the operating system's randomness: repeatable, and only
+            `claimed`.
         """
+
+    def audit_game(self, unit: str | None) -> Game:
+        """The neighbouring pair with which `gazeveil.audit` attacks this mechanism.
+
+        Parameters
+        ----------
+        unit : str, optional
+            What the pair differs in; None for the unit of the claim.
+
+        Raises
+        ------
+        ParameterError
+            If the mechanism brings no game, or none for that unit.
+        """
+        raise ParameterError(
+            f"There is no audit game for mechanism '{self.name}'. Write its method audit_game.",
+            name="mechanism",
+            got=self.name,
+        )
 
     def store(self, name: str, value: object) -> None:
         """Put the checked form of a parameter in its place; only for :meth:`check`."""
@@ -97,7 +142,12 @@ class Mechanism(ABC, Generic[Data]):
 
     def provenance(self, seed: int | None) -> Provenance:
         """How a release of this mechanism was made."""
-        return Provenance(self.name, self.reading, {k: str(v) for k, v in self.parameters().items()}, seed is not None)
+        return Provenance(
+            self.name,
+            self.reading,
+            {k: str(v) for k, v in self.parameters().items()},
+            seed is not None,
+        )
 
     def __str__(self) -> str:
         """The command line's form, `name:parameter=value,...`."""

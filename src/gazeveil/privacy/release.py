@@ -38,9 +38,15 @@ class Provenance:
     reading: str
     parameters: Mapping[str, str]
     seeded: bool
-    versions: Mapping[str, str] = field(default_factory=lambda: {"gazeveil": __version__, "numpy": np.__version__, "python": platform.python_version()})
+    versions: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "gazeveil": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        }
+    )
 
-    def figures(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """The provenance as JSON has it."""
         return {
             "mechanism": self.mechanism,
@@ -60,13 +66,14 @@ class Release(Generic[Data]):
     data : same type as went in
         What may be published.
     promised : Guarantee, or a callable that gives it
-        What that promises, read as :attr:`guarantee`. A release of recordings that are still files is promised what their rates and lengths make of
-        it, so it is worked out when it is first asked for: after the recordings have been looked at, which reads no file twice.
+        What that promises, read as :attr:`guarantee`. A release of recordings that are still files
+        is promised what their rates and lengths make of it, so it is worked out when it is first
+        asked for: after the recordings have been looked at, which reads no file twice.
     provenance : Provenance
         How it was made.
     curator_notes : mapping of str to int
-        Counts for whoever holds the raw data (values clamped to the public bounds, say). They come from the data and are not covered by
-        the guarantee: never publish them.
+        Counts for whoever holds the raw data (values clamped to the public bounds, say). They come
+        from the data and are not covered by the guarantee: never publish them.
     """
 
     data: Data

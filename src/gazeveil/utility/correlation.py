@@ -1,7 +1,9 @@
-"""Correlation curves of S002 (Figs 3 to 6): how much a feature at one step says about the same feature later, over participants.
+"""Correlation curves of Bozkir et al. 2021 (Figs 3 to 6): how much a feature at one step says about
+the same feature later, over participants.
 
-The correlation coefficient, over the people who read one document, between a feature at the fifth window and at each later one; of the signals as they are,
-and of their differences from step to step (d_1 = x_1, d_t = x_t - x_(t-1)), which DCFPA adds its noise to.
+The correlation coefficient, over the people who read one document, between a feature at the fifth
+window and at each later one; of the signals as they are, and of their differences from step to step
+(d_1 = x_1, d_t = x_t - x_(t-1)), which DCFPA adds its noise to.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Curves:
     steps : array of int64, shape (steps,)
         Time steps, counted from 1 as in the paper.
     values : array of float64, shape (stimuli, features, steps)
-        Correlation with the reference step; NaN where fewer than three people have both, or one side does not vary.
+        Correlation with the reference step; NaN where fewer than three people have both, or one
+        side does not vary.
     people : array of int64, shape (stimuli, steps)
         Recordings that reach the step.
     """
@@ -39,7 +42,9 @@ class Curves:
     people: NDArray[np.int64]
 
 
-def correlation_curves(table: FeatureTable, reference: int = 5, last: int = 200, difference: bool = False) -> Curves:
+def correlation_curves(
+    table: FeatureTable, reference: int = 5, last: int = 200, difference: bool = False
+) -> Curves:
     """Correlation over participants between a feature at one step and at the later ones.
 
     Parameters
@@ -64,7 +69,8 @@ def correlation_curves(table: FeatureTable, reference: int = 5, last: int = 200,
     >>> who = np.repeat(["a", "b", "c", "d"], 3)
     >>> keys = Keys(who, ["text"] * 12, ["1"] * 12, [""] * 12, np.tile([0, 1, 2], 4))
     >>> level = np.repeat([1.0, 2.0, 3.0, 4.0], 3)
-    >>> curves = correlation_curves(FeatureTable((level * np.tile([1, 2, -1], 4))[:, None], ("f",), keys), reference=1, last=3)
+    >>> table = FeatureTable((level * np.tile([1, 2, -1], 4))[:, None], ("f",), keys)
+    >>> curves = correlation_curves(table, reference=1, last=3)
     >>> curves.steps.tolist(), curves.values.round(6).tolist()
     ([2, 3], [[[1.0, -1.0]]])
     """
@@ -101,9 +107,12 @@ def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.f
         mean = np.where(both, v, 0.0).sum(axis=0) / least
         centred.append(np.where(both, v - mean, 0.0))
     squares = [(c**2).sum(axis=0) for c in centred]
-    # Rounding leaves equal values with tiny squares, and their ratio would be a correlation of rounding errors.
+    # Rounding leaves equal values with tiny squares, and their ratio would be a correlation of
+    # rounding errors.
     sizes = [(np.where(both, np.broadcast_to(v, both.shape), 0.0) ** 2).sum(axis=0) for v in (x, y)]
     varies = (squares[0] > 1e-24 * sizes[0]) & (squares[1] > 1e-24 * sizes[1]) & (n >= 3)
     scale = np.sqrt(squares[0] * squares[1])
-    found: NDArray[np.float64] = np.where(varies, (centred[0] * centred[1]).sum(axis=0) / np.where(varies, scale, 1.0), np.nan)
+    found: NDArray[np.float64] = np.where(
+        varies, (centred[0] * centred[1]).sum(axis=0) / np.where(varies, scale, 1.0), np.nan
+    )
     return np.clip(found, -1.0, 1.0)

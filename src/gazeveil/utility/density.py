@@ -1,16 +1,21 @@
-"""`density`: where people's gaze spends its time, raw against released: Jensen-Shannon divergence of histograms of samples (S003).
+"""`density`: where people's gaze spends its time, raw against released: Jensen-Shannon divergence
+of histograms of samples (Ren et al. 2024).
 
-All valid samples of a stimulus that lie on the screen (or anywhere on the sphere) are counted on a grid of 60 x 60 cells over the space, and the
-two histograms P and Q are divided by their sums. With M = (P + Q) / 2,
+All valid samples of a stimulus that lie on the screen (or anywhere on the sphere) are counted on a
+grid of 60 x 60 cells over the space, and the two histograms P and Q are divided by their sums. With
+M = (P + Q) / 2,
 
     JSD = sum P log(P / M) / 2 + sum Q log(Q / M) / 2,    0 log 0 = 0,
 
-which is 0 for equal histograms and 1 bit (ln 2 nats) for histograms without a common cell. S003 does not say its base, so both are given: `jsd`
-in bits, `jsd_nats` in nats, as means over stimuli, and `jsd_pooled`, `jsd_pooled_nats` of all stimuli together. Nothing is smoothed, so two
-finite draws from the same density already differ: the figure is small only if the number of samples is large compared with the cells in use.
+which is 0 for equal histograms and 1 bit (ln 2 nats) for histograms without a common cell. Ren et
+al. 2024 does not say its base, so both are given: `jsd` in bits, `jsd_nats` in nats, as means over
+stimuli, and `jsd_pooled`, `jsd_pooled_nats` of all stimuli together. Nothing is smoothed, so two
+finite draws from the same density already differ: the figure is small only if the number of samples
+is large compared with the cells in use.
 
-Where one side has no sample on the screen there is no histogram: that stimulus is NaN, is left out of the mean, and the note counts it. Where no
-stimulus can be measured, the figure is NaN. `chance` is the divergence from an even density.
+Where one side has no sample on the screen there is no histogram: that stimulus is NaN, is left out
+of the mean, and the note counts it. Where no stimulus can be measured, the figure is NaN. `chance`
+is the divergence from an even density.
 """
 
 from __future__ import annotations
@@ -23,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.features.material import Material
+from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording
+from gazeveil.utility.areas.scanpaths import need_samples
+from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.saliency import cell_areas, cells
-from gazeveil.utility.scanpaths import need_samples
-from gazeveil.utility.utility import Utility, UtilityResult
 
 _MOST_CELLS = 4096
 
@@ -63,41 +68,83 @@ class Density(Utility):
         if self.bins > _MOST_CELLS:
             checks.refuse(self.name, "bins", f"at most {_MOST_CELLS}", self.bins)
 
-    def measure(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[UtilityResult, ...]:
-        """Divergences in bits and nats, one part per stimulus, and of all stimuli together (one part)."""
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """Divergences in bits and nats, one part per stimulus, and of all stimuli together (one
+        part).
+        """
         need_samples(self.name, raw, test)
         before = self._histograms(raw)
         after = before if test.cohort is raw.cohort else self._histograms(test)
         names = tuple(sorted(before))
         empty = np.zeros(self.bins**2)
         parts = np.array([jensen_shannon(before[n], after.get(n, empty)) for n in names])
-        pooled = np.array([jensen_shannon(sum(before.values(), empty), sum((after[n] for n in names if n in after), empty))])
+        pooled = np.array(
+            [
+                jensen_shannon(
+                    sum(before.values(), empty), sum((after[n] for n in names if n in after), empty)
+                )
+            ]
+        )
         lost = int(np.count_nonzero(np.isnan(parts)))
         note = f"{self.bins} x {self.bins} cells"
         if lost:
-            note += f"; {lost} of {len(names)} stimuli have no sample on the screen on one side and are left out"
-        even = cell_areas(raw.cohort[0].space, self.bins, self.bins).ravel() if raw.cohort else empty
+            note += (
+                f"; {lost} of {len(names)} stimuli have no sample on the screen on one side and are"
+                " left out"
+            )
+        even = (
+            cell_areas(raw.cohort[0].space, self.bins, self.bins).ravel() if raw.cohort else empty
+        )
         chances = np.array([jensen_shannon(before[n], even) for n in names])
         pooled_chance = jensen_shannon(sum(before.values(), empty), even)
         return (
             *_both("jsd", _mean(parts), parts, "stimulus", names, _mean(chances), note),
-            *_both("jsd_pooled", float(pooled[0]), pooled, "cohort", ("all stimuli",), pooled_chance, f"{note}; all stimuli in one histogram"),
+            *_both(
+                "jsd_pooled",
+                float(pooled[0]),
+                pooled,
+                "cohort",
+                ("all stimuli",),
+                pooled_chance,
+                f"{note}; all stimuli in one histogram",
+            ),
         )
 
-    def _histograms(self, material: Material) -> dict[str, NDArray[np.float64]]:
+    def _histograms(self, recording_set: RecordingSet) -> dict[str, NDArray[np.float64]]:
         """Counts per cell of each stimulus."""
         found: dict[str, NDArray[np.float64]] = {}
-        assert material.cohort is not None
-        for recording in material.cohort:
+        assert recording_set.cohort is not None
+        for recording in recording_set.cohort:
             counts = np.bincount(self._cells(recording), minlength=self.bins**2).astype(np.float64)
-            found[recording.stimulus] = found[recording.stimulus] + counts if recording.stimulus in found else counts
+            found[recording.stimulus] = (
+                found[recording.stimulus] + counts if recording.stimulus in found else counts
+            )
         return found
 
     def _cells(self, recording: Recording) -> NDArray[np.int64]:
-        if len(recording) == 0 and recording.events is not None and recording.events.x_deg is not None and recording.events.y_deg is not None:
+        if (
+            len(recording) == 0
+            and recording.events is not None
+            and recording.events.x_deg is not None
+            and recording.events.y_deg is not None
+        ):
             # A dataset of fixations has no samples: its fixations stand in, once each.
-            return cells(recording.space, self.bins, self.bins, recording.events.x_deg, recording.events.y_deg)
-        return cells(recording.space, self.bins, self.bins, recording.x_deg[recording.valid], recording.y_deg[recording.valid])
+            return cells(
+                recording.space,
+                self.bins,
+                self.bins,
+                recording.events.x_deg,
+                recording.events.y_deg,
+            )
+        return cells(
+            recording.space,
+            self.bins,
+            self.bins,
+            recording.x_deg[recording.valid],
+            recording.y_deg[recording.valid],
+        )
 
 
 def _mean(values: NDArray[np.float64]) -> float:
@@ -107,11 +154,19 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 
 def _both(
-    metric: str, value: float, parts: NDArray[np.float64], of: str, names: tuple[str, ...], chance: float, note: str
+    metric: str,
+    value: float,
+    parts: NDArray[np.float64],
+    of: str,
+    names: tuple[str, ...],
+    chance: float,
+    note: str,
 ) -> tuple[UtilityResult, UtilityResult]:
     """In bits and in nats."""
     bit = math.log(2.0)
     return (
-        UtilityResult(metric, value / bit, parts / bit, of, names, chance / bit, note=f"{note}; bits"),
+        UtilityResult(
+            metric, value / bit, parts / bit, of, names, chance / bit, note=f"{note}; bits"
+        ),
         UtilityResult(f"{metric}_nats", value, parts, of, names, chance, note=f"{note}; nats"),
     )

@@ -1,16 +1,20 @@
-"""Whether events are still those of the people: durations, amplitudes, rates and the main sequence, as recorded against as released.
+"""Whether events are still those of the people: durations, amplitudes, rates and the main sequence,
+as recorded against as released.
 
 Per person, over all recordings both sides have:
 
-* `fixation_duration_wasserstein_s`, `saccade_amplitude_wasserstein_deg`: Wasserstein distance of the two distributions. A release that left a person no
-  event counts as one whose events all have size 0, so that losing everything is never a good figure.
-* `fixation_rate_error_hz`, `saccade_rate_error_hz`: difference of the events per second; on both sides the seconds are those of the recorded fixations and
-  saccades.
-* `main_sequence_slope_error`: difference of the slope of log peak velocity on log amplitude, by least squares; and `peak_velocity_error_deg_s`: difference
-  of the two lines at the person's median recorded amplitude. People for whom one side has fewer than ten saccades, or amplitudes without spread, are left
-  out and counted in the note.
+* `fixation_duration_wasserstein_s`, `saccade_amplitude_wasserstein_deg`: Wasserstein distance of
+  the two distributions. A release that left a person no event counts as one whose events all have
+  size 0, so that losing everything is never a good figure.
+* `fixation_rate_error_hz`, `saccade_rate_error_hz`: difference of the events per second; on both
+  sides the seconds are those of the recorded fixations and saccades.
+* `main_sequence_slope_error`: difference of the slope of log peak velocity on log amplitude, by
+  least squares; and `peak_velocity_error_deg_s`: difference of the two lines at the person's median
+  recorded amplitude. People for whom one side has fewer than ten saccades, or amplitudes without
+  spread, are left out and counted in the note.
 
-A release under fresh pseudonyms has no person to compare: then everybody is taken together, as one part named `everybody`.
+A release under fresh pseudonyms has no person to compare: then everybody is taken together, as one
+part named `everybody`.
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
-from gazeveil.features.material import Material
-from gazeveil.utility.utility import Utility, UtilityResult
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.utility.base import Utility, UtilityResult
 
 #: Name of the one part where people cannot be compared one by one.
 EVERYBODY = "everybody"
@@ -48,50 +52,88 @@ class EventFidelity(Utility):
     name: ClassVar[str] = "events"
     needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
 
-    def measure(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[UtilityResult, ...]:
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
         """The differences; see the module and :class:`Utility`."""
         keys = set(raw.keys)
         common = keys & set(test.keys)
         sides = [_by_person(m, common) for m in (raw, test)]
         # A person whom the release left no event is compared too, with nothing.
         names = sorted({k[0] for k in common}) if common else [EVERYBODY]
-        rows = np.array([_compare(sides[0].get(n, _Movements()), sides[1].get(n, _Movements())) for n in names])
+        rows = np.array(
+            [_compare(sides[0].get(n, _Movements()), sides[1].get(n, _Movements())) for n in names]
+        )
         seen = ~np.isnan(rows[:, 0])
         if not seen.any():
-            raise DataError("events needs people with recorded fixations and saccades, and nobody has both. Choose another detector.")
-        scope = f"{len(common)} of {len(keys)} recordings" if common else "everybody together, because the release has other names"
+            raise DataError(
+                "events needs people with recorded fixations and saccades, and nobody has both."
+                " Choose another detector."
+            )
+        scope = (
+            f"{len(common)} of {len(keys)} recordings"
+            if common
+            else "everybody together, because the release has other names"
+        )
         results = []
         for i, (metric, what) in enumerate(_METRICS.items()):
             good = ~np.isnan(rows[:, i])
             lost = int((seen & ~good).sum())
-            told = f"; {lost} of {int(seen.sum())} people have too few saccades on one side" if lost else ""
-            parts, people = rows[good, i], tuple(n for n, g in zip(names, good.tolist(), strict=True) if g)
+            told = (
+                f"; {lost} of {int(seen.sum())} people have too few saccades on one side"
+                if lost
+                else ""
+            )
+            parts, people = (
+                rows[good, i],
+                tuple(n for n, g in zip(names, good.tolist(), strict=True) if g),
+            )
             value = float(parts.mean()) if len(parts) else float("nan")
-            results.append(UtilityResult(metric, value, parts, "person", people, note=f"{what}; {scope}{told}"))
+            results.append(
+                UtilityResult(metric, value, parts, "person", people, note=f"{what}; {scope}{told}")
+            )
         return tuple(results)
 
 
 @dataclass(frozen=True, eq=False)
 class _Movements:
-    """Fixation durations (s), saccade amplitudes (deg), peak velocities (deg/s) and durations (s) of one person."""
+    """Fixation durations (s), saccade amplitudes (deg), peak velocities (deg/s) and durations (s)
+    of one person.
+    """
 
     fixations: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     saccades: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
 
 
-def _by_person(material: Material, common: set[tuple[str, str, str, str]]) -> dict[str, _Movements]:
-    """The movements of each person in the common recordings; of everybody in all recordings where none are common."""
+def _by_person(
+    recording_set: RecordingSet, common: set[tuple[str, str, str, str]]
+) -> dict[str, _Movements]:
+    """The movements of each person in the common recordings; of everybody in all recordings where
+    none are common.
+    """
     found: dict[str, list[list[NDArray[np.float64]]]] = {}
-    for place, (kind, names) in enumerate((("fixation", ("duration",)), ("saccade", ("amplitude", "ang_vel_max", "duration")))):
-        table = material.table(kind)
+    for place, (kind, names) in enumerate(
+        (("fixation", ("duration",)), ("saccade", ("amplitude", "ang_vel_max", "duration")))
+    ):
+        table = recording_set.table(kind)
         missing = [n for n in names if n not in table.columns]
         if missing:
-            raise DataError(f"events looks at the feature '{missing[0]}', and a {kind} table has none. Release tables with it.")
+            raise DataError(
+                f"events looks at the feature '{missing[0]}', and a {kind} table has none. Release"
+                " tables with it."
+            )
         values = table.values[:, [table.columns.index(n) for n in names]]
         for key, rows in table.recordings().items():
             if not common or key in common:
-                found.setdefault(key[0] if common else EVERYBODY, [[], []])[place].append(values[rows])
-    return {name: _Movements(np.concatenate([*f, np.empty((0, 1))])[:, 0], np.concatenate([*s, np.empty((0, 3))])) for name, (f, s) in found.items()}
+                found.setdefault(key[0] if common else EVERYBODY, [[], []])[place].append(
+                    values[rows]
+                )
+    return {
+        name: _Movements(
+            np.concatenate([*f, np.empty((0, 1))])[:, 0], np.concatenate([*s, np.empty((0, 3))])
+        )
+        for name, (f, s) in found.items()
+    }
 
 
 def _compare(raw: _Movements, released: _Movements) -> list[float]:
@@ -101,7 +143,11 @@ def _compare(raw: _Movements, released: _Movements) -> list[float]:
     if not time_s > 0 or np.isnan(raw.fixations).all() or np.isnan(amplitudes).all():
         return [float("nan")] * len(_METRICS)
     lines = [main_sequence(side.saccades[:, 0], side.saccades[:, 1]) for side in (raw, released)]
-    at = float(np.log(np.median(amplitudes[amplitudes > 0]))) if (amplitudes > 0).any() else float("nan")
+    at = (
+        float(np.log(np.median(amplitudes[amplitudes > 0])))
+        if (amplitudes > 0).any()
+        else float("nan")
+    )
     peaks = [float(np.exp(intercept + slope * at)) for slope, intercept in lines]
     return [
         distance(raw.fixations, released.fixations),
@@ -114,7 +160,8 @@ def _compare(raw: _Movements, released: _Movements) -> list[float]:
 
 
 def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Wasserstein distance of two sets of values without NaN; an empty second set counts as a single 0, an empty first one gives NaN.
+    """Wasserstein distance of two sets of values without NaN; an empty second set counts as a
+    single 0, an empty first one gives NaN.
 
     Examples
     --------
@@ -129,8 +176,11 @@ def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     return float(wasserstein_distance(a, b if len(b) else np.zeros(1)))
 
 
-def main_sequence(amplitudes_deg: NDArray[np.float64], velocities_deg_s: NDArray[np.float64]) -> tuple[float, float]:
-    """Slope and intercept of log peak velocity on log amplitude (natural logarithms), over saccades where both are above 0.
+def main_sequence(
+    amplitudes_deg: NDArray[np.float64], velocities_deg_s: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Slope and intercept of log peak velocity on log amplitude (natural logarithms), over saccades
+    where both are above 0.
 
     (NaN, NaN) for fewer than ten saccades, or amplitudes without spread.
 

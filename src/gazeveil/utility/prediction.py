@@ -1,25 +1,33 @@
-"""`prediction`: where gaze will be in 100 ms, told from the last 500 ms of the released stream (S001; DGaze, Hu et al. 2020).
+"""`prediction`: where gaze will be in 100 ms, told from the last 500 ms of the released stream
+(David-John et al. 2021; DGaze, Hu et al. 2020).
 
-Every `every_s` seconds of a recording the analyst has the released samples up to now and says where gaze will be at now + `horizon_s`. The truth is
-always the raw gaze at that time, and the figure is the mean angle between the two, per person.
+Every `every_s` seconds of a recording the analyst has the released samples up to now and says where
+gaze will be at now + `horizon_s`. The truth is always the raw gaze at that time, and the figure is
+the mean angle between the two, per person.
 
 * `hold`: where gaze is now (the newest released sample).
 * `linear`: the straight line through the last 100 ms, by least squares, continued.
-* `ridge`: a linear model of the whole past, trained on other people: `train_share` of the people, drawn by the seed. It learns from the material
-  of the scenario (raw training: the release meets a model it was not made for; private training: the model is trained again on releases), with raw
-  gaze as the target either way. Least squares would serve the few large saccades and lose to `hold` in the mean angle, which is what is measured;
-  so after the first fit the moments are weighted by one over their error, a few times, which leads to the least mean angle.
+* `ridge`: a linear model of the whole past, trained on other people: `train_share` of the people,
+  drawn by the seed. It learns from the material of the scenario (raw training: the release meets a
+  model it was not made for; private training: the model is trained again on releases), with raw
+  gaze as the target either way. Least squares would serve the few large saccades and lose to `hold`
+  in the mean angle, which is what is measured; so after the first fit the moments are weighted by
+  one over their error, a few times, which leads to the least mean angle.
 
-The floors `hold_error_deg` and `linear_error_deg` are always given, for the same people and moments as `error_deg` of the model.
+The floors `hold_error_deg` and `linear_error_deg` are always given, for the same people and moments
+as `error_deg` of the model.
 
-Geometry. Everything is measured in the plane that touches the sphere of directions at the newest released sample (angle and bearing kept), axes
-right and down, so that there is no seam and no pole; a screen is a part of that sphere.
+Geometry. Everything is measured in the plane that touches the sphere of directions at the newest
+released sample (angle and bearing kept), axes right and down, so that there is no seam and no pole;
+a screen is a part of that sphere.
 
-Rates. The past is read at 50 equally spaced moments, each holding the newest released sample of that time: a stream of fewer samples per second is
-held, nothing is interpolated into it. Raw gaze between two samples is interpolated. A moment counts if the newest released sample is at most 75 ms
-old (or 1.5 samples, where that is more), there is a sample before the whole past, and raw gaze is known on both sides of the target within the same
-limit. A released sample is known at the time of the raw sample it stands for, whatever its own time says, as in a live stream; only where a
-release has neither every sample nor every K-th of the recording do its own times count.
+Rates. The past is read at 50 equally spaced moments, each holding the newest released sample of
+that time: a stream of fewer samples per second is held, nothing is interpolated into it. Raw gaze
+between two samples is interpolated. A moment counts if the newest released sample is at most 75 ms
+old (or 1.5 samples, where that is more), there is a sample before the whole past, and raw gaze is
+known on both sides of the target within the same limit. A released sample is known at the time of
+the raw sample it stands for, whatever its own time says, as in a live stream; only where a release
+has neither every sample nor every K-th of the recording do its own times count.
 """
 
 from __future__ import annotations
@@ -33,11 +41,11 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
-from gazeveil.features.material import Material
+from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
-from gazeveil.utility.scanpaths import need_samples, side_by_side
-from gazeveil.utility.utility import Utility, UtilityResult
+from gazeveil.utility.areas.scanpaths import need_samples, side_by_side
+from gazeveil.utility.base import Utility, UtilityResult
 
 MODELS = ("ridge", "linear", "hold")
 
@@ -50,7 +58,8 @@ LINE_S = 0.1
 #: How old the newest sample may be.
 LONGEST_GAP_S = 0.075
 
-#: How often the model is fitted again with moments weighted by one over their error, and the smallest error that counts as one.
+#: How often the model is fitted again with moments weighted by one over their error, and the
+#: smallest error that counts as one.
 ROUNDS = 8
 FINEST_DEG = 0.1
 
@@ -82,7 +91,9 @@ class Moments:
         return len(self.now)
 
 
-def moments_of(recorded: Recording, release: Recording, horizon_s: float, past_s: float, every_s: float) -> Moments:
+def moments_of(
+    recorded: Recording, release: Recording, horizon_s: float, past_s: float, every_s: float
+) -> Moments:
     """The moments of one recording at which something can be told and checked."""
     t, v = _known(recorded, recorded.t_ns)
     s, u = _known(release, _arrivals(recorded, release))
@@ -114,7 +125,9 @@ def moments_of(recorded: Recording, release: Recording, horizon_s: float, past_s
 def _known(recording: Recording, t_ns: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
     """Times and unit vectors of the valid samples."""
     valid = recording.valid
-    return t_ns[valid], recording.space.vectors(recording.x_deg[valid], recording.y_deg[valid]).reshape(-1, 3)
+    return t_ns[valid], recording.space.vectors(
+        recording.x_deg[valid], recording.y_deg[valid]
+    ).reshape(-1, 3)
 
 
 def _arrivals(recorded: Recording, release: Recording) -> NDArray[np.int64]:
@@ -124,7 +137,8 @@ def _arrivals(recorded: Recording, release: Recording) -> NDArray[np.int64]:
         return np.maximum.accumulate(release.t_ns)
     t = recorded.t_ns
     if (np.diff(t) < 0).any():
-        # Lost samples may carry wild times: they count as known when the next good one came, so that nothing is known too early.
+        # Lost samples may carry wild times: they count as known when the next good one came, so
+        # that nothing is known too early.
         t = np.minimum.accumulate(np.where(recorded.valid, t, np.iinfo(np.int64).max)[::-1])[::-1]
     return t[::stride]
 
@@ -138,14 +152,26 @@ def _axes(centre: Floats) -> tuple[Floats, Floats]:
     flat = np.hypot(centre[:, 0], centre[:, 2])
     pole = flat < 1e-12
     safe = np.where(pole, 1.0, flat)
-    right = np.stack((np.where(pole, 1.0, centre[:, 2] / safe), np.zeros(len(centre)), np.where(pole, 0.0, -centre[:, 0] / safe)), axis=1)
+    right = np.stack(
+        (
+            np.where(pole, 1.0, centre[:, 2] / safe),
+            np.zeros(len(centre)),
+            np.where(pole, 0.0, -centre[:, 0] / safe),
+        ),
+        axis=1,
+    )
     return right, np.cross(right, centre)
 
 
 def to_plane(centre: Floats, directions: Floats) -> Floats:
-    """Directions (n, m, 3) as degrees right and down of centres (n, 3), shape (n, m, 2): angle and bearing are kept."""
+    """Directions (n, m, 3) as degrees right and down of centres (n, 3), shape (n, m, 2): angle and
+    bearing are kept.
+    """
     right, down = _axes(centre)
-    across = np.stack((np.einsum("nmk,nk->nm", directions, right), np.einsum("nmk,nk->nm", directions, down)), axis=2)
+    across = np.stack(
+        (np.einsum("nmk,nk->nm", directions, right), np.einsum("nmk,nk->nm", directions, down)),
+        axis=2,
+    )
     sine = np.linalg.norm(across, axis=2)
     angle = np.degrees(np.arctan2(sine, np.einsum("nmk,nk->nm", directions, centre)))
     # Near 0 the ratio is 180 / pi; a direction opposite the centre has no bearing and gets none.
@@ -154,7 +180,9 @@ def to_plane(centre: Floats, directions: Floats) -> Floats:
 
 
 def from_plane(centre: Floats, offsets_deg: Floats) -> Floats:
-    """Unit vectors (n, 3) of offsets (n, 2) in degrees right and down of centres: the way back from :func:`to_plane`."""
+    """Unit vectors (n, 3) of offsets (n, 2) in degrees right and down of centres: the way back from
+    :func:`to_plane`.
+    """
     right, down = _axes(centre)
     angle = np.radians(np.linalg.norm(offsets_deg, axis=1))[:, None]
     heading = np.radians(offsets_deg[:, :1]) * right + np.radians(offsets_deg[:, 1:]) * down
@@ -162,7 +190,9 @@ def from_plane(centre: Floats, offsets_deg: Floats) -> Floats:
 
 
 def line_weights(horizon_s: float, past_s: float) -> Floats:
-    """How much each moment of the past weighs in the line through the last 100 ms, continued to the horizon; shape (lags,)."""
+    """How much each moment of the past weighs in the line through the last 100 ms, continued to the
+    horizon; shape (lags,).
+    """
     times = -np.arange(LAGS) * (past_s / LAGS)
     used = times >= -LINE_S - 1e-9
     used[:2] = True
@@ -174,11 +204,15 @@ def line_weights(horizon_s: float, past_s: float) -> Floats:
 
 def _inputs(moments: Moments) -> Floats:
     """The past without the newest sample, which is always 0, and a one; shape (moments, inputs)."""
-    return np.concatenate((moments.past_deg[:, 1:].reshape(len(moments), 2 * (LAGS - 1)), np.ones((len(moments), 1))), axis=1)
+    return np.concatenate(
+        (moments.past_deg[:, 1:].reshape(len(moments), 2 * (LAGS - 1)), np.ones((len(moments), 1))),
+        axis=1,
+    )
 
 
 def fit(x: Floats, y: Floats, penalty: float, rounds: int = ROUNDS) -> Floats:
-    """Weights (inputs, 2) of the linear model with the least mean error |x w - y|, held back by ridge regression.
+    """Weights (inputs, 2) of the linear model with the least mean error |x w - y|, held back by
+    ridge regression.
 
     Parameters
     ----------
@@ -247,60 +281,124 @@ class Prediction(Utility):
         self.store("train_share", share)
         self.store("penalty", checks.not_negative(self.name, "penalty", self.penalty))
 
-    def measure(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[UtilityResult, ...]:
-        """Mean angular errors in degrees of the model and the two floors, one part per test person."""
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """Mean angular errors in degrees of the model and the two floors, one
+        part per test person.
+        """
         need_samples(self.name, raw, train, test)
         learners, tested = self.split(raw, train, test, seed)
         line = line_weights(self.horizon_s, self.past_s)
-        notes = [f"{self.horizon_s:g} s ahead from {self.past_s:g} s", f"{len(tested)} people tested"]
+        notes = [
+            f"{self.horizon_s:g} s ahead from {self.past_s:g} s",
+            f"{len(tested)} people tested",
+        ]
         weights = None
         if self.model == "ridge":
             weights = self._learned(raw, train, learners)
             notes.append(
-                f"trained on {len(learners)} others" if weights is not None else "nothing to train on: the training material has no gaze to learn from"
+                f"trained on {len(learners)} others"
+                if weights is not None
+                else "nothing to train on: the training material has no gaze to learn from"
             )
         totals, counts = {p: np.zeros(3) for p in tested}, dict.fromkeys(tested, 0)
         for person, moments in self._moments(raw, test, tested):
-            held, lined = np.zeros((len(moments), 2)), np.einsum("nlk,l->nk", moments.past_deg, line)
-            told = held if self.model == "hold" else lined if self.model == "linear" else None if weights is None else _inputs(moments) @ weights
-            errors = [np.nan if one is None else float(angle_deg(from_plane(moments.now, one), moments.truth).sum()) for one in (told, held, lined)]
+            held, lined = (
+                np.zeros((len(moments), 2)),
+                np.einsum("nlk,l->nk", moments.past_deg, line),
+            )
+            told = (
+                held
+                if self.model == "hold"
+                else (
+                    lined
+                    if self.model == "linear"
+                    else None
+                    if weights is None
+                    else _inputs(moments) @ weights
+                )
+            )
+            errors = [
+                (
+                    np.nan
+                    if one is None
+                    else float(angle_deg(from_plane(moments.now, one), moments.truth).sum())
+                )
+                for one in (told, held, lined)
+            ]
             totals[person] += errors
             counts[person] += len(moments)
-        parts = np.array([totals[p] / counts[p] if counts[p] else np.full(3, np.nan) for p in tested])
+        parts = np.array(
+            [totals[p] / counts[p] if counts[p] else np.full(3, np.nan) for p in tested]
+        )
         lost = sum(n == 0 for n in counts.values())
         if lost:
             notes.append(f"{lost} people have no released gaze to go by and are left out")
         return tuple(
-            UtilityResult(metric, _mean(parts[:, k]), parts[:, k].copy(), "person", tested, note="; ".join([model, *notes]))
-            for k, (metric, model) in enumerate((("error_deg", self.model), ("hold_error_deg", "hold"), ("linear_error_deg", "linear")))
+            UtilityResult(
+                metric,
+                _mean(parts[:, k]),
+                parts[:, k].copy(),
+                "person",
+                tested,
+                note="; ".join([model, *notes]),
+            )
+            for k, (metric, model) in enumerate(
+                (
+                    ("error_deg", self.model),
+                    ("hold_error_deg", "hold"),
+                    ("linear_error_deg", "linear"),
+                )
+            )
         )
 
-    def split(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def split(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Who is learned from and who is tested."""
         people = sorted({*raw.persons} & {*train.persons} & {*test.persons})
         if len(people) < 2:
-            raise DataError(f"Prediction trains on some people and tests others, so it needs at least 2 in raw and released material. Got {len(people)}.")
+            raise DataError(
+                "Prediction trains on some people and tests others, so it needs at least 2 in raw"
+                f" and released material. Got {len(people)}."
+            )
         drawn = np.random.default_rng(seed).permutation(len(people))
         learners = min(max(round(self.train_share * len(people)), 1), len(people) - 1)
         first, rest = drawn[:learners], drawn[learners:]
         return tuple(people[i] for i in sorted(first)), tuple(people[i] for i in sorted(rest))
 
-    def _learned(self, raw: Material, train: Material, people: tuple[str, ...]) -> Floats | None:
+    def _learned(
+        self, raw: RecordingSet, train: RecordingSet, people: tuple[str, ...]
+    ) -> Floats | None:
         """Weights of the model; None where there is nothing to learn from."""
         quota = max(1, MOST_MOMENTS // max(1, sum(key[0] in people for key in raw.keys)))
         inputs, targets = [], []
         for _, moments in self._moments(raw, train, people):
-            some = np.unique(np.linspace(0, len(moments) - 1, min(quota, len(moments))).astype(np.int64)) if len(moments) else np.empty(0, dtype=np.int64)
+            some = (
+                np.unique(
+                    np.linspace(0, len(moments) - 1, min(quota, len(moments))).astype(np.int64)
+                )
+                if len(moments)
+                else np.empty(0, dtype=np.int64)
+            )
             inputs.append(_inputs(moments)[some])
             targets.append(to_plane(moments.now[some], moments.truth[some, None, :])[:, 0])
         if not sum(map(len, inputs)):
             return None
         return fit(np.concatenate(inputs), np.concatenate(targets), self.penalty)
 
-    def _moments(self, raw: Material, released: Material, people: tuple[str, ...]) -> Iterator[tuple[str, Moments]]:
-        for recorded, release in side_by_side(raw.select(people=people), released.select(people=people)):
+    def _moments(
+        self, raw: RecordingSet, released: RecordingSet, people: tuple[str, ...]
+    ) -> Iterator[tuple[str, Moments]]:
+        for recorded, release in side_by_side(
+            raw.select(people=people), released.select(people=people)
+        ):
             if recorded is not None and release is not None:
-                yield recorded.person, moments_of(recorded, release, self.horizon_s, self.past_s, self.every_s)
+                yield (
+                    recorded.person,
+                    moments_of(recorded, release, self.horizon_s, self.past_s, self.every_s),
+                )
 
 
 def _mean(values: Floats) -> float:

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-
-from gazeveil import checks
-from gazeveil.privacy.registry import build, parse
-from gazeveil.utility.utility import Utility
+from gazeveil.registry import Registry, build_by_text, is_class_of
+from gazeveil.utility.base import Utility
 
 #: Name -> (module, class). Modules are imported on first use.
 BUILT_IN: dict[str, tuple[str, str]] = {
-    "aoi": ("aoi", "AOI"),
+    "aoi": ("areas.aoi", "AOI"),
     "saliency": ("saliency", "Saliency"),
     "prediction": ("prediction", "Prediction"),
-    "document": ("classify", "Document"),
-    "gender": ("classify", "Gender"),
-    "privacy-sensitivity": ("classify", "PrivacySensitivity"),
-    "activity": ("classify", "Activity"),
-    "task": ("classify", "Task"),
+    "document": ("classification.classify", "Document"),
+    "gender": ("classification.classify", "Gender"),
+    "privacy-sensitivity": ("classification.classify", "PrivacySensitivity"),
+    "activity": ("classification.classify", "Activity"),
+    "task": ("classification.classify", "Task"),
     "signal": ("signal", "Signal"),
     "density": ("density", "Density"),
     "events": ("events", "EventFidelity"),
 }
 
+REGISTRY: Registry[type[Utility]] = Registry(
+    "utility",
+    "gazeveil.utility",
+    BUILT_IN,
+    is_class_of(Utility),
+    "a class derived from gazeveil.utility.base.Utility",
+    groups=("gazeveil.utilities",),
+)
+
 
 def utilities() -> tuple[str, ...]:
     """Names of all utilities, sorted."""
-    return tuple(sorted(BUILT_IN))
+    return REGISTRY.names()
 
 
-@cache
 def get(name: str) -> type[Utility]:
     """The class of a utility."""
-    checks.one_of("utility", "name", name, BUILT_IN)
-    module, attribute = BUILT_IN[name]
-    found: type[Utility] = getattr(import_module(f"gazeveil.utility.{module}"), attribute)
-    return found
+    return REGISTRY.get(name)
 
 
 def utility(name: str, **parameters: object) -> Utility:
@@ -47,7 +48,4 @@ def utility(name: str, **parameters: object) -> Utility:
     >>> str(utility("saliency"))
     'saliency'
     """
-    if ":" in name:
-        name, given = parse(name, "A utility")
-        parameters = {**given, **parameters}
-    return build("Utility", get(name), parameters)
+    return build_by_text(REGISTRY, name, parameters)

@@ -1,19 +1,23 @@
-"""`saliency`: maps of where people look, from raw fixations and from released ones (S001).
+"""`saliency`: maps of where people look, from raw fixations and from released ones (David-John et
+al. 2021).
 
-Per stimulus, the fixations of all viewers (each counts once) are counted on a grid and smoothed by a Gaussian that is as wide in visual angle
-everywhere (:func:`gazeveil.gaze.smoothing.smooth_map`). That gives two maps, P raw and Q released. Figures, one part per stimulus:
+Per stimulus, the fixations of all viewers (each counts once) are counted on a grid and smoothed by
+a Gaussian that is as wide in visual angle everywhere (:func:`gazeveil.gaze.smoothing.smooth_map`).
+That gives two maps, P raw and Q released. Figures, one part per stimulus:
 
 * `kl` = sum P ln(P / (Q + 1e-12)), in nats, at least 0;
 * `cc`, Pearson's correlation of the two densities;
 * `sim` = sum min(P, Q), from 0 to 1;
-* `nss`, the released density in standard deviations above its mean, averaged over the raw fixations.
+* `nss`, the released density in standard deviations above its mean, averaged over the raw
+  fixations.
 
-Weights. On a sphere, cells near the poles are small. With `area_weighted`, P and Q are shares of looking per cell and every average is over the
-area of the sphere, so figures hardly depend on the grid. Without, the densities are treated as the pixels of a flat picture, as image metrics do:
-P and Q are densities that add up to one over pixels, which gives the poles more weight than they have.
+Weights. On a sphere, cells near the poles are small. With `area_weighted`, P and Q are shares of
+looking per cell and every average is over the area of the sphere, so figures hardly depend on the
+grid. Without, the densities are treated as the pixels of a flat picture, as image metrics do: P and
+Q are densities that add up to one over pixels, which gives the poles more weight than they have.
 
-A stimulus without raw fixations is left out; a release without fixations for it counts as an even map, which is also what `chance` is.
-Off-screen fixations are left out on both sides.
+A stimulus without raw fixations is left out; a release without fixations for it counts as an even
+map, which is also what `chance` is. Off-screen fixations are left out on both sides.
 """
 
 from __future__ import annotations
@@ -26,11 +30,17 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
-from gazeveil.features.material import Material
+from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.smoothing import smooth_map
-from gazeveil.utility.scanpaths import Scanpath, need_samples, scanpath_as_recorded, scanpath_as_released, side_by_side
-from gazeveil.utility.utility import Utility, UtilityResult
+from gazeveil.utility.areas.scanpaths import (
+    Scanpath,
+    need_samples,
+    scanpath_as_recorded,
+    scanpath_as_released,
+    side_by_side,
+)
+from gazeveil.utility.base import Utility, UtilityResult
 
 #: Added to Q, so that a cell nobody looked at in the release does not make the divergence infinite.
 EPSILON = 1e-12
@@ -42,9 +52,17 @@ METRICS = {"kl": "lower", "cc": "higher", "sim": "higher", "nss": "higher"}
 _MOST_ROWS = 4096
 
 
-def cells(space: Space, rows: int, columns: int, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Flat numbers of the cells of a grid over the space in which places lie; places outside and NaN are left out."""
-    x, y = (x_deg, y_deg) if isinstance(space, Sphere) else (x_deg + space.width_deg / 2, y_deg + space.height_deg / 2)
+def cells(
+    space: Space, rows: int, columns: int, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Flat numbers of the cells of a grid over the space in which places lie; places outside and
+    NaN are left out.
+    """
+    x, y = (
+        (x_deg, y_deg)
+        if isinstance(space, Sphere)
+        else (x_deg + space.width_deg / 2, y_deg + space.height_deg / 2)
+    )
     with np.errstate(invalid="ignore"):
         inside = (x >= 0) & (x < space.width_deg) & (y >= 0) & (y < space.height_deg)
     x, y = x[inside], y[inside]
@@ -55,13 +73,22 @@ def cells(space: Space, rows: int, columns: int, x_deg: NDArray[np.float64], y_d
 
 
 def cell_areas(space: Space, rows: int, columns: int) -> NDArray[np.float64]:
-    """Share of the space each cell covers, shape (rows, columns); on a screen all are taken as equal."""
-    down = np.sin((np.arange(rows) + 0.5) * np.pi / rows) if isinstance(space, Sphere) else np.ones(rows)
+    """Share of the space each cell covers, shape (rows, columns); on a screen all are taken as
+    equal.
+    """
+    down = (
+        np.sin((np.arange(rows) + 0.5) * np.pi / rows)
+        if isinstance(space, Sphere)
+        else np.ones(rows)
+    )
     return np.repeat((down / down.sum() / columns)[:, None], columns, axis=1)
 
 
-def saliency_map(space: Space, rows: int, columns: int, at: NDArray[np.int64], sigma_deg: float) -> NDArray[np.float64]:
-    """Shares of looking per cell, adding up to one, shape (rows, columns); an even map where there are no fixations.
+def saliency_map(
+    space: Space, rows: int, columns: int, at: NDArray[np.int64], sigma_deg: float
+) -> NDArray[np.float64]:
+    """Shares of looking per cell, adding up to one, shape (rows, columns); an even map where there
+    are no fixations.
 
     Parameters
     ----------
@@ -76,7 +103,11 @@ def saliency_map(space: Space, rows: int, columns: int, at: NDArray[np.int64], s
 
 
 def compare(
-    raw: NDArray[np.float64], released: NDArray[np.float64], areas: NDArray[np.float64], at: NDArray[np.int64], area_weighted: bool = True
+    raw: NDArray[np.float64],
+    released: NDArray[np.float64],
+    areas: NDArray[np.float64],
+    at: NDArray[np.int64],
+    area_weighted: bool = True,
 ) -> list[float]:
     """The figures of :data:`METRICS` for two maps of shares.
 
@@ -95,11 +126,16 @@ def compare(
     weights = areas if area_weighted else np.full_like(areas, 1.0 / areas.size)
     p, q = (d * weights / np.sum(d * weights) for d in (p_density, q_density))
     some = p > 0
-    kl = max(0.0, float(np.sum(p[some] * np.log(p[some] / (q[some] + EPSILON)))))  # the epsilon makes equal maps come out just below 0
+    kl = max(
+        0.0, float(np.sum(p[some] * np.log(p[some] / (q[some] + EPSILON))))
+    )  # the epsilon makes equal maps come out just below 0
     a, b = (d - np.sum(d * weights) for d in (p_density, q_density))
     spread_a, spread_b = (float(np.sqrt(np.sum(weights * d**2))) for d in (a, b))
     # An even map has no spread but rounding; nothing correlates with it.
-    flat_a, flat_b = (s <= 1e-9 * float(np.sum(d * weights)) for s, d in ((spread_a, p_density), (spread_b, q_density)))
+    flat_a, flat_b = (
+        s <= 1e-9 * float(np.sum(d * weights))
+        for s, d in ((spread_a, p_density), (spread_b, q_density))
+    )
     cc = 0.0 if flat_a or flat_b else float(np.sum(weights * a * b)) / (spread_a * spread_b)
     nss = 0.0 if flat_b else float(np.mean(b.ravel()[at])) / spread_b
     return [kl, cc, float(np.sum(np.minimum(p, q))), nss]
@@ -123,7 +159,8 @@ class Saliency(Utility):
     sigma_deg : float
         Standard deviation of the smoothing in degrees of visual angle.
     rows : int
-        Rows of the map; a sphere has twice as many columns, a screen as many as make its cells square. 720 is the papers' size.
+        Rows of the map; a sphere has twice as many columns, a screen as many as make its cells
+        square. 720 is the papers' size.
     area_weighted : bool
         Average over the area of the sphere rather than over the cells of the map.
     """
@@ -138,7 +175,9 @@ class Saliency(Utility):
     def check(self) -> None:
         """A width, a count, a truth value."""
         try:
-            sigma: object = float(self.sigma_deg) if isinstance(self.sigma_deg, str) else self.sigma_deg  # the command line's numbers may be text
+            sigma: object = (
+                float(self.sigma_deg) if isinstance(self.sigma_deg, str) else self.sigma_deg
+            )  # the command line's numbers may be text
         except ValueError:
             sigma = self.sigma_deg
         self.store("sigma_deg", checks.not_negative(self.name, "sigma_deg", sigma))
@@ -150,35 +189,66 @@ class Saliency(Utility):
 
     def columns(self, space: Space) -> int:
         """Columns of the map."""
-        return 2 * self.rows if isinstance(space, Sphere) else max(1, round(self.rows * space.width_deg / space.height_deg))
+        return (
+            2 * self.rows
+            if isinstance(space, Sphere)
+            else max(1, round(self.rows * space.width_deg / space.height_deg))
+        )
 
-    def measure(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[UtilityResult, ...]:
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
         """The figures of :data:`METRICS`, one part per stimulus."""
         need_samples(self.name, raw, test)
         stimuli = self._gather(raw, test)
         names = tuple(sorted(n for n, s in stimuli.items() if sum(map(len, s.raw))))
         if not names:
-            raise DataError("The raw material has no fixation on any stimulus, so there is no saliency map to compare with. Try another detector.")
+            raise DataError(
+                "The raw material has no fixation on any stimulus, so there is no saliency map to"
+                " compare with. Try another detector."
+            )
         parts, chances, bare = [], [], 0
         for name in names:
             one = stimuli[name]
-            at, released = np.concatenate(one.raw), np.concatenate([*one.released, np.empty(0, dtype=np.int64)])
+            at, released = (
+                np.concatenate(one.raw),
+                np.concatenate([*one.released, np.empty(0, dtype=np.int64)]),
+            )
             columns = self.columns(one.space)
             areas = cell_areas(one.space, self.rows, columns)
-            before, after = (saliency_map(one.space, self.rows, columns, a, self.sigma_deg) for a in (at, released))
+            before, after = (
+                saliency_map(one.space, self.rows, columns, a, self.sigma_deg)
+                for a in (at, released)
+            )
             parts.append(compare(before, after, areas, at, self.area_weighted))
             chances.append(compare(before, areas, areas, at, self.area_weighted))
             bare += len(released) == 0
         table, guess = np.array(parts), np.array(chances).mean(axis=0)
-        note = f"{self.rows} rows, {self.sigma_deg:g} deg, events {test.preparation.events}; chance: an even map"
+        note = (
+            f"{self.rows} rows, {self.sigma_deg:g} deg, events {test.preparation.events}; chance:"
+            " an even map"
+        )
         note += f"; {bare} stimuli without a released fixation count as even" if bare else ""
-        note += f"; {len(stimuli) - len(names)} stimuli without a raw fixation are left out" if len(stimuli) > len(names) else ""
+        note += (
+            f"; {len(stimuli) - len(names)} stimuli without a raw fixation are left out"
+            if len(stimuli) > len(names)
+            else ""
+        )
         return tuple(
-            UtilityResult(metric, float(table[:, k].mean()), table[:, k].copy(), "stimulus", names, float(guess[k]), better, note)
+            UtilityResult(
+                metric,
+                float(table[:, k].mean()),
+                table[:, k].copy(),
+                "stimulus",
+                names,
+                float(guess[k]),
+                better,
+                note,
+            )
             for k, (metric, better) in enumerate(METRICS.items())
         )
 
-    def _gather(self, raw: Material, test: Material) -> dict[str, _Stimulus]:
+    def _gather(self, raw: RecordingSet, test: RecordingSet) -> dict[str, _Stimulus]:
         stimuli: dict[str, _Stimulus] = {}
         for recorded, release in side_by_side(raw, test):
             recording = recorded if recorded is not None else release
@@ -187,9 +257,17 @@ class Saliency(Utility):
             if recorded is not None:
                 one.raw.append(self._cells(recorded.space, scanpath_as_recorded(raw, recorded)))
             if release is not None:
-                one.released.append(self._cells(release.space, scanpath_as_released(test, release, raw, recorded)))
-            if type(recording.space) is not type(one.space) or (isinstance(one.space, Screen) and self.columns(recording.space) != self.columns(one.space)):
-                raise DataError(f"Stimulus '{recording.stimulus}' was seen on screens of different shape, so its viewers have no map in common.")
+                one.released.append(
+                    self._cells(release.space, scanpath_as_released(test, release, raw, recorded))
+                )
+            if type(recording.space) is not type(one.space) or (
+                isinstance(one.space, Screen)
+                and self.columns(recording.space) != self.columns(one.space)
+            ):
+                raise DataError(
+                    f"Stimulus '{recording.stimulus}' was seen on screens of different shape, so"
+                    " its viewers have no map in common."
+                )
         return stimuli
 
     def _cells(self, space: Space, path: Scanpath) -> NDArray[np.int64]:

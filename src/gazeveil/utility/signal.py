@@ -1,20 +1,26 @@
-"""How far released signals are from recorded ones: feature by feature for tables, in degrees for samples.
+"""How far released signals are from recorded ones: feature by feature for tables, in degrees for
+samples.
 
-Tables (S002, equations 4 to 6). A signal is one feature of one recording, x as recorded and y as released, on the rows both have:
+Tables (Bozkir et al. 2021, equations 4 to 6). A signal is one feature of one recording, x as
+recorded and y as released, on the rows both have:
 
-* `nmse`: mean((x - y)**2) / (mean(x) mean(y)), absolute, as printed; its utility `nmse_utility` is one over it. The mean of y may be near 0, and then the
-  figure is as large as you like: its expectation is infinite, and averages of it say little. `nmse_median` is its median over signals.
-* `nmse_finite`: mean((x - y)**2) / mean over recordings of mean(x)**2, whose expectation is finite because nothing released is divided by; and
-  `nmse_utility_finite`, mean(x)**2 / mean((x - y)**2).
-* `rmse`: root of the mean of squares, and `rmse_published`: root of their sum, as S003 prints it (equation 15), in units of the feature's public range, or of
-  its standard deviation as recorded where the table has no bounds.
+* `nmse`: mean((x - y)**2) / (mean(x) mean(y)), absolute, as printed; its utility `nmse_utility` is
+  one over it. The mean of y may be near 0, and then the figure is as large as you like: its
+  expectation is infinite, and averages of it say little. `nmse_median` is its median over signals.
+* `nmse_finite`: mean((x - y)**2) / mean over recordings of mean(x)**2, whose expectation is finite
+  because nothing released is divided by; and `nmse_utility_finite`, mean(x)**2 / mean((x - y)**2).
+* `rmse`: root of the mean of squares, and `rmse_published`: root of their sum, as Ren et al. 2024
+  prints it (equation 15), in units of the feature's public range, or of its standard deviation as
+  recorded where the table has no bounds.
 
-All are taken per signal, averaged over a person's recordings, then over features, then over people. Signals whose mean as recorded is 0 have no `nmse`, and
-signals released exactly no utility (it is infinite); the note counts both.
+All are taken per signal, averaged over a person's recordings, then over features, then over people.
+Signals whose mean as recorded is 0 have no `nmse`, and signals released exactly no utility (it is
+infinite); the note counts both.
 
-Samples: the visual angle between each recorded sample and the released one that belongs to it (:func:`position_errors`), where both are valid: `rmse_deg`,
-`rmse_published_deg` (no division by the number of samples), `median_error_deg`, each per recording, and `kept_share`, the share of valid samples that have
-such a partner.
+Samples: the visual angle between each recorded sample and the released one that belongs to it
+(:func:`position_errors`), where both are valid: `rmse_deg`, `rmse_published_deg` (no division by
+the number of samples), `median_error_deg`, each per recording, and `kept_share`, the share of valid
+samples that have such a partner.
 """
 
 from __future__ import annotations
@@ -27,13 +33,14 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
-from gazeveil.features.material import TABLES, Material
+from gazeveil.features.recording_set import TABLES, RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.gaze.recording import Recording
-from gazeveil.utility.utility import Utility, UtilityResult
+from gazeveil.utility.base import Utility, UtilityResult
 
-#: What may be compared; `auto` takes samples where the release has them, else the first table it holds of window, fixation, saccade.
+#: What may be compared; `auto` takes samples where the release has them, else the first table it
+#: holds of window, fixation, saccade.
 ON = ("auto", "samples", *TABLES)
 
 _ORDER = ("window", "fixation", "saccade")
@@ -46,8 +53,9 @@ class Signal(Utility):
     Parameters
     ----------
     on : str
-        One of :data:`ON`. Rows of a table are matched by person, stimulus, session, task and index, so tables of events are compared as released; events that
-        were found again on released samples have other indices, and `events` compares those.
+        One of :data:`ON`. Rows of a table are matched by person, stimulus, session, task and index,
+        so tables of events are compared as released; events that were found again on released
+        samples have other indices, and `events` compares those.
     """
 
     on: str = "auto"
@@ -60,27 +68,48 @@ class Signal(Utility):
         checks.one_of(self.name, "on", self.on, ON)
         self.store("needs", () if self.on == "auto" else (self.on,))
 
-    def measure(self, raw: Material, train: Material, test: Material, seed: int) -> tuple[UtilityResult, ...]:
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
         """The errors; see the module and :class:`Utility`."""
         on = self.on
         if on == "auto":
-            on = "samples" if test.cohort is not None and raw.cohort is not None else next(t for t in _ORDER if test.has(t))
+            on = (
+                "samples"
+                if test.cohort is not None and raw.cohort is not None
+                else next(t for t in _ORDER if test.has(t))
+            )
         if on == "samples":
             if raw.cohort is None or test.cohort is None:
-                raise DataError("signal:on=samples needs samples on both sides, and one of them holds tables only. Use signal:on=window.")
+                raise DataError(
+                    "signal:on=samples needs samples on both sides, and one of them holds tables"
+                    " only. Use signal:on=window."
+                )
             return _samples(raw, test)
         return _tables(raw.table(on), test.table(on), on)
 
 
-# --- tables ---------------------------------------------------------------------------------------------------------------------------
+# --- tables
+# --------------------------------------------------------------------------------------------------
 
-_COLUMNS = ("nmse", "nmse_utility", "nmse_utility_finite", "rmse", "rmse_published", "square", "level")
+_COLUMNS = (
+    "nmse",
+    "nmse_utility",
+    "nmse_utility_finite",
+    "rmse",
+    "rmse_published",
+    "square",
+    "level",
+)
 
 
 def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResult, ...]:
     columns = [name for name in raw.columns if name in test.columns]
     if not columns:
-        raise DataError(f"The recorded and the released {on} table have no feature in common. Release the same features.")
+        raise DataError(
+            f"The recorded and the released {on} table have no feature in common. Release the same"
+            " features."
+        )
     raw, test = raw.select(columns=columns), test.select(columns=columns)
     size = _sizes(raw)
     released = test.recordings()
@@ -91,41 +120,79 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
         theirs = released.get(key)
         if theirs is None:
             continue
-        _, mine, other = np.intersect1d(raw.keys.index[rows], test.keys.index[theirs], return_indices=True)
+        _, mine, other = np.intersect1d(
+            raw.keys.index[rows], test.keys.index[theirs], return_indices=True
+        )
         if len(mine):
             persons.append(key[0])
             signals.append(measures(raw.values[rows[mine]], test.values[theirs[other]], size))
             matched += len(mine)
     if not signals:
         raise DataError(
-            f"No row of the released {on} table has the person, stimulus, session, task and index of a recorded one, so there is nothing to compare."
-            " A release under fresh pseudonyms cannot be compared row by row; use document, task or events instead."
+            f"No row of the released {on} table has the person, stimulus, session, task and index"
+            " of a recorded one, so there is nothing to compare. A release under fresh pseudonyms"
+            " cannot be compared row by row; use document, task or events instead."
         )
     one = np.stack(signals)  # recordings x measures x features
     who = np.array(persons)
-    note = f"{on} table, {len(columns)} features, {matched} of {len(raw)} recorded rows are in the release"
+    note = (
+        f"{on} table, {len(columns)} features, {matched} of {len(raw)} recorded rows are in the"
+        " release"
+    )
     by = {name: one[:, i] for i, name in enumerate(_COLUMNS)}
     level = _mean(by["level"])
     by["nmse_finite"] = by["square"] / np.where(level > 0, level, np.nan)
     lost = int(np.isnan(by["nmse"]).sum())
     exact = int((by["square"] == 0).sum())
     told = f"{lost} of {by['nmse'].size} signals have a mean of 0 and no figure"
-    unit = "in units of the public range" if raw.bounds is not None else "in units of the recorded standard deviation"
+    unit = (
+        "in units of the public range"
+        if raw.bounds is not None
+        else "in units of the recorded standard deviation"
+    )
     results = [
-        _result("nmse", by["nmse"], who, f"{note}; as published, its expectation is infinite; {told}"),
+        _result(
+            "nmse", by["nmse"], who, f"{note}; as published, its expectation is infinite; {told}"
+        ),
         _result("nmse_finite", by["nmse_finite"], who, note),
-        _result("nmse_utility", by["nmse_utility"], who, f"{note}; as published; {exact} signals are exact and left out", "higher"),
-        _result("nmse_utility_finite", by["nmse_utility_finite"], who, f"{note}; {exact} signals are exact and left out", "higher"),
+        _result(
+            "nmse_utility",
+            by["nmse_utility"],
+            who,
+            f"{note}; as published; {exact} signals are exact and left out",
+            "higher",
+        ),
+        _result(
+            "nmse_utility_finite",
+            by["nmse_utility_finite"],
+            who,
+            f"{note}; {exact} signals are exact and left out",
+            "higher",
+        ),
         _result("rmse", by["rmse"], who, f"{note}; {unit}"),
-        _result("rmse_published", by["rmse_published"], who, f"{note}; {unit}, not divided by the number of rows"),
+        _result(
+            "rmse_published",
+            by["rmse_published"],
+            who,
+            f"{note}; {unit}, not divided by the number of rows",
+        ),
     ]
-    medians = np.array([_median(by["nmse"][who == name]) for name in np.unique(who).tolist()])[:, None]
-    parts = _result("nmse_median", medians, np.unique(who), f"{note}; median over all signals, parts over those of a person")
+    medians = np.array([_median(by["nmse"][who == name]) for name in np.unique(who).tolist()])[
+        :, None
+    ]
+    parts = _result(
+        "nmse_median",
+        medians,
+        np.unique(who),
+        f"{note}; median over all signals, parts over those of a person",
+    )
     results.insert(1, replace(parts, value=_median(by["nmse"])))
     return tuple(results)
 
 
-def measures(x: NDArray[np.float64], y: NDArray[np.float64], size: NDArray[np.float64]) -> NDArray[np.float64]:
+def measures(
+    x: NDArray[np.float64], y: NDArray[np.float64], size: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """The measures of one recording.
 
     Parameters
@@ -138,11 +205,13 @@ def measures(x: NDArray[np.float64], y: NDArray[np.float64], size: NDArray[np.fl
     Returns
     -------
     array, shape (7, features)
-        |NMSE|, its inverse, the finite inverse, root of mean and of sum of squares in units of `size`, mean of squares, squared mean of x; NaN where undefined.
+        |NMSE|, its inverse, the finite inverse, root of mean and of sum of squares in units of
+        `size`, mean of squares, squared mean of x; NaN where undefined.
 
     Examples
     --------
-    >>> measures(np.array([[1.0], [3.0]]), np.array([[2.0], [4.0]]), np.array([2.0])).ravel().round(4).tolist()
+    >>> x, y = np.array([[1.0], [3.0]]), np.array([[2.0], [4.0]])
+    >>> measures(x, y, np.array([2.0])).ravel().round(4).tolist()
     [0.1667, 6.0, 4.0, 0.5, 0.7071, 1.0, 4.0]
     """
     both = ~(np.isnan(x) | np.isnan(y))
@@ -151,14 +220,25 @@ def measures(x: NDArray[np.float64], y: NDArray[np.float64], size: NDArray[np.fl
     least = np.maximum(n, 1)
     total = (np.where(both, x - y, 0.0) ** 2).sum(axis=0)
     square = np.where(some, total / least, np.nan)
-    mean_x, mean_y = (np.where(some, np.where(both, v, 0.0).sum(axis=0) / least, np.nan) for v in (x, y))
+    mean_x, mean_y = (
+        np.where(some, np.where(both, v, 0.0).sum(axis=0) / least, np.nan) for v in (x, y)
+    )
     product, level = np.abs(mean_x * mean_y), mean_x**2
     wrong = np.where(square > 0, square, np.nan)
     nmse = square / np.where(product > 0, product, np.nan)
-    # A mean of 0 as recorded has no level to measure an error by; a mean of 0 as released has an utility of 0.
+    # A mean of 0 as recorded has no level to measure an error by; a mean of 0 as released has an
+    # utility of 0.
     has_level = np.where(level > 0, 1.0, np.nan)
     return np.stack(
-        (nmse, has_level * product / wrong, has_level * level / wrong, np.sqrt(square) / size, np.where(some, np.sqrt(total), np.nan) / size, square, level)
+        (
+            nmse,
+            has_level * product / wrong,
+            has_level * level / wrong,
+            np.sqrt(square) / size,
+            np.where(some, np.sqrt(total), np.nan) / size,
+            square,
+            level,
+        )
     )
 
 
@@ -172,10 +252,11 @@ def _sizes(raw: FeatureTable) -> NDArray[np.float64]:
     return np.where(deviation > 0, deviation, np.nan)
 
 
-# --- samples --------------------------------------------------------------------------------------------------------------------------
+# --- samples
+# --------------------------------------------------------------------------------------------------
 
 
-def _samples(raw: Material, test: Material) -> tuple[UtilityResult, ...]:
+def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]:
     assert raw.cohort is not None
     assert test.cohort is not None
     at = {key: i for i, key in enumerate(test.cohort.keys)}
@@ -189,23 +270,40 @@ def _samples(raw: Material, test: Material) -> tuple[UtilityResult, ...]:
             rows.append(found)
             compared += n
     if not rows:
-        raise DataError("No recording of the release has the person, stimulus, session and task of a recorded one, so there is nothing to compare.")
+        raise DataError(
+            "No recording of the release has the person, stimulus, session and task of a recorded"
+            " one, so there is nothing to compare."
+        )
     values, who = np.stack(rows), np.array(persons)
     note = f"{compared} samples of {len(rows)} recordings"
     return (
         _result("rmse_deg", values[:, :1], who, note),
-        _result("rmse_published_deg", values[:, 1:2], who, f"{note}; not divided by the number of samples"),
+        _result(
+            "rmse_published_deg",
+            values[:, 1:2],
+            who,
+            f"{note}; not divided by the number of samples",
+        ),
         _result("median_error_deg", values[:, 2:3], who, note),
-        _result("kept_share", values[:, 3:], who, "share of valid samples that a valid released one belongs to", "higher"),
+        _result(
+            "kept_share",
+            values[:, 3:],
+            who,
+            "share of valid samples that a valid released one belongs to",
+            "higher",
+        ),
     )
 
 
 def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.float64], int]:
-    """Root mean square, root of the sum of squares, median of the visual angle in degrees, and the share of samples kept; and how many were compared.
+    """Root mean square, root of the sum of squares, median of the visual angle in degrees, and the
+    share of samples kept; and how many were compared.
 
-    A release with as many samples is compared sample by sample, because mechanisms that drop the tracker's own timing release a regular clock. In any other,
-    a recorded and a released sample belong together that are nearest in time to one another and at most half a recorded sample apart.
-    NaN where no sample can be compared; the share is NaN for a recording without valid samples.
+    A release with as many samples is compared sample by sample, because mechanisms that drop the
+    tracker's own timing release a regular clock. In any other, a recorded and a released sample
+    belong together that are nearest in time to one another and at most half a recorded sample
+    apart. NaN where no sample can be compared; the share is NaN for a recording without valid
+    samples.
     """
     all_of_it = int(raw.valid.sum())
     if len(raw) == len(released):
@@ -216,24 +314,40 @@ def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.flo
             t, clock = raw.t_ns[mine], released.t_ns[theirs]
             there = _nearest(t, clock)
             near = np.abs(clock[there] - t) <= (0.5e9 / raw.rate_hz if raw.rate_hz > 0 else 0.0)
-            near &= _nearest(clock, t)[there] == np.arange(len(t))  # both ways, so that no released sample stands for two
+            near &= _nearest(clock, t)[there] == np.arange(
+                len(t)
+            )  # both ways, so that no released sample stands for two
             mine, theirs = mine[near], theirs[there[near]]
-    found = np.array([np.nan, np.nan, np.nan, np.nan if all_of_it == 0 else min(len(mine), len(theirs)) / all_of_it])
+    found = np.array(
+        [
+            np.nan,
+            np.nan,
+            np.nan,
+            np.nan if all_of_it == 0 else min(len(mine), len(theirs)) / all_of_it,
+        ]
+    )
     if not found[3] > 0:
         return found, 0
-    away = distance_deg(raw.space, raw.x_deg[mine], raw.y_deg[mine], released.x_deg[theirs], released.y_deg[theirs])
+    away = distance_deg(
+        raw.space, raw.x_deg[mine], raw.y_deg[mine], released.x_deg[theirs], released.y_deg[theirs]
+    )
     found[:3] = np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away)
     return found, len(mine)
 
 
 def _nearest(t_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place in an increasing clock of the time nearest to each of some times; the earlier of two that are equally near."""
+    """Place in an increasing clock of the time nearest to each of some times; the earlier of two
+    that are equally near.
+    """
     after = np.minimum(np.searchsorted(clock_ns, t_ns), len(clock_ns) - 1)
     before = np.maximum(after - 1, 0)
-    return np.where(np.abs(t_ns - clock_ns[before]) <= np.abs(clock_ns[after] - t_ns), before, after)
+    return np.where(
+        np.abs(t_ns - clock_ns[before]) <= np.abs(clock_ns[after] - t_ns), before, after
+    )
 
 
-# --- averages -------------------------------------------------------------------------------------------------------------------------
+# --- averages
+# --------------------------------------------------------------------------------------------------
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -249,13 +363,24 @@ def _median(values: NDArray[np.float64]) -> float:
     return float(np.median(seen)) if len(seen) else float("nan")
 
 
-def _result(metric: str, values: NDArray[np.float64], who: NDArray[np.str_], note: str, better: str = "lower") -> UtilityResult:
-    """Average over a person's recordings, then over features, then over people; people without a figure are left out of the value."""
+def _result(
+    metric: str,
+    values: NDArray[np.float64],
+    who: NDArray[np.str_],
+    note: str,
+    better: str = "lower",
+) -> UtilityResult:
+    """Average over a person's recordings, then over features, then over people; people without a
+    figure are left out of the value.
+    """
     names = np.unique(who).tolist()
     parts = np.array([float(_mean(_mean(values[who == name]))) for name in names])
     lost = int(np.isnan(parts).sum())
     if lost:
         note += f"; {lost} of {len(parts)} people have no figure"
-        parts, names = parts[~np.isnan(parts)], [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)]
+        parts, names = (
+            parts[~np.isnan(parts)],
+            [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)],
+        )
     value = float(parts.mean()) if len(parts) else float("nan")
     return UtilityResult(metric, value, parts, "person", tuple(names), better=better, note=note)

@@ -1,4 +1,6 @@
-"""Relays: a tracker's protocol in, a mechanism applied, the same protocol out, so that existing clients need no change."""
+"""Relays: a tracker's protocol in, a mechanism applied, the same protocol out, so that existing
+clients need no change.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def sinks() -> tuple[str, ...]:
 
 
 def open_sink(text: str) -> Sink:
-    """An output of a relay; options follow as in an address: `websocket://127.0.0.1:8770?token=secret`.
+    """An output of a relay; options follow as in an address:
+    `websocket://127.0.0.1:8770?token=secret`.
 
     Raises
     ------
@@ -51,7 +54,9 @@ def open_sink(text: str) -> Sink:
             raise MissingExtraError(error.name.partition(".")[0], "service") from None
         raise
     options = dict(parse_qsl(query, keep_blank_values=True))
-    checks.known_options(f"The output {word}", options, [p for p in signature(cls).parameters if p != "place"])
+    checks.known_options(
+        f"The output {word}", options, [p for p in signature(cls).parameters if p != "place"]
+    )
     found = cls(place.removeprefix("//"), **options)
     assert isinstance(found, Sink)
     return found

@@ -1,12 +1,16 @@
-"""The mechanism inside a relay: blocks of raw gaze in, blocks of protected gaze out, and clocks that clients can go on using.
+"""The mechanism inside a relay: blocks of raw gaze in, blocks of protected gaze out, and clocks
+that clients can go on using.
 
-Clients of a tracker put its times beside their own clocks, so a relay stays on the tracker's clock. It lets no time of a sample through,
-though: the released times lie on the regular grid of the nominal rate, and that grid begins at a whole multiple of the period before the first
-sample. (Only the `published` readings pass the tracker's times on, as their papers do; their guarantee says so.)
+Clients of a tracker put its times beside their own clocks, so a relay stays on the tracker's clock.
+It lets no time of a sample through, though: the released times lie on the regular grid of the
+nominal rate, and that grid begins at a whole multiple of the period before the first sample. (Only
+the `published` readings pass the tracker's times on, as their papers do; their guarantee says so.)
 
-When the tracker's clock goes back, as it does when the tracker was started again, the session goes on: its own time continues, the difference
-between its time and the tracker's changes by whole periods, and the mechanism forgets nothing. So a window that spans the break costs what any
-window costs, and nothing is lost: after a reset a mechanism with a budget per window would be silent until the budget is free again.
+When the tracker's clock goes back, as it does when the tracker was started again, the session goes
+on: its own time continues, the difference between its time and the tracker's changes by whole
+periods, and the mechanism forgets nothing. So a window that spans the break costs what any window
+costs, and nothing is lost: after a reset a mechanism with a budget per window would be silent until
+the budget is free again.
 """
 
 from __future__ import annotations
@@ -18,12 +22,14 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gaze.geometry import Space
+from gazeveil.gaze.validity import SET_BACK_S
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.registry import mechanism as mechanism_of
 from gazeveil.privacy.stream.session import StreamMechanism
 
-#: A clock that goes back by more was set back; by less, samples came in the wrong order, and the late ones are lost.
-_SET_BACK_NS = 1_000_000_000
+#: A clock that goes back by more was set back; by less, samples came in the wrong order, and the
+#: late ones are lost.
+_SET_BACK_NS = round(1e9 * SET_BACK_S)
 
 #: Beyond this a time leaves no room to count on in 64 bits.
 _MOST_NS = 4 * 10**18
@@ -44,10 +50,22 @@ class Protector:
         For tests only: repeatable noise, which protects nobody.
     """
 
-    def __init__(self, mechanism: StreamMechanism | str, rate_hz: float, space: Space, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        mechanism: StreamMechanism | str,
+        rate_hz: float,
+        space: Space,
+        seed: int | None = None,
+    ) -> None:
         chosen = mechanism_of(mechanism) if isinstance(mechanism, str) else mechanism
         if not isinstance(chosen, StreamMechanism):
-            checks.refuse("relay", "mechanism", "one that takes a stream", chosen.name, "See gazeveil mechanisms for those of kind stream.")
+            checks.refuse(
+                "relay",
+                "mechanism",
+                "one that takes a stream",
+                chosen.name,
+                "See gazeveil mechanisms for those of kind stream.",
+            )
         self.mechanism = chosen
         self.session = chosen.open(rate_hz, space, seed=seed)
         self.counts: Counter[str] = Counter()
@@ -61,13 +79,21 @@ class Protector:
     def guarantee(self) -> Guarantee:
         """What the stream promises."""
         return self.session.guarantee.with_not_covered(
-            "when the tracker comes, goes and comes back", "when a message is sent, which is soon after the tracker sent its own"
+            "when the tracker comes, goes and comes back",
+            "when a message is sent, which is soon after the tracker sent its own",
         )
 
     def warm(self) -> None:
-        """Compile what is compiled, on a session that is thrown away, so that the first sample is as fast as the others."""
+        """Compile what is compiled, on a session that is thrown away, so that the first sample is
+        as fast as the others.
+        """
         other = self.mechanism.open(self.session.rate_hz, self.session.space, seed=0)
-        other.push(np.zeros(1, dtype=np.int64), np.full(1, np.nan), np.full(1, np.nan), np.zeros(1, dtype=np.bool_))
+        other.push(
+            np.zeros(1, dtype=np.int64),
+            np.full(1, np.nan),
+            np.full(1, np.nan),
+            np.zeros(1, dtype=np.bool_),
+        )
 
     def lost(self) -> None:
         """The tracker vanished; the next sample may come from another clock."""
@@ -77,14 +103,25 @@ class Protector:
     def push(self, samples: Block) -> Block:
         """What may leave now; maybe fewer samples than came, or none."""
         keep = np.abs(samples.t_ns.astype(np.float64)) < _MOST_NS
-        t, x, y, valid = samples.t_ns[keep], samples.x_deg[keep], samples.y_deg[keep], samples.valid[keep]
+        t, x, y, valid = (
+            samples.t_ns[keep],
+            samples.x_deg[keep],
+            samples.y_deg[keep],
+            samples.valid[keep],
+        )
         self.counts["in"] += len(samples)
         self.counts["impossible times"] += len(samples) - len(t)
-        edges = np.concatenate(([0], np.flatnonzero(np.diff(t) < -_SET_BACK_NS) + 1, [len(t)])) if len(t) else np.zeros(1, dtype=np.int64)
+        edges = (
+            np.concatenate(([0], np.flatnonzero(np.diff(t) < -_SET_BACK_NS) + 1, [len(t)]))
+            if len(t)
+            else np.zeros(1, dtype=np.int64)
+        )
         parts = []
         for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             self._follow(int(t[start]))
-            released = self.session.push(t[start:stop] - self._in_ns, x[start:stop], y[start:stop], valid[start:stop])
+            released = self.session.push(
+                t[start:stop] - self._in_ns, x[start:stop], y[start:stop], valid[start:stop]
+            )
             parts.append((released[0] + self._out_ns, *released[1:]))
             self._last_ns = int(t[stop - 1])
         if not parts:
@@ -97,8 +134,10 @@ class Protector:
 
     def _follow(self, t_ns: int) -> None:
         """Keep the session's time going where the tracker's clock begins or was set back."""
-        if self.mechanism.native:
-            if self._last_ns is not None and (t_ns < self._last_ns - _SET_BACK_NS or (self._broke and t_ns <= self._last_ns)):
+        if self.mechanism.keeps_tracker_times:
+            if self._last_ns is not None and (
+                t_ns < self._last_ns - _SET_BACK_NS or (self._broke and t_ns <= self._last_ns)
+            ):
                 self._in_ns += t_ns - self._last_ns - round(self._period_ns)
                 self._out_ns = self._in_ns
                 self.counts["clocks set back"] += 1

@@ -28,7 +28,9 @@ class Sink(ABC):
 
     @abstractmethod
     def send(self, samples: Block) -> None:
-        """Send protected samples; never waits: who reads too slowly loses samples, which are counted."""
+        """Send protected samples; never waits: who reads too slowly loses samples, which are
+        counted.
+        """
 
     def lost(self) -> None:  # noqa: B027 - most protocols have no word for it: a tracker that vanished is silent
         """The tracker vanished."""

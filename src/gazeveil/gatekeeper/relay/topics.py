@@ -5,11 +5,22 @@ from __future__ import annotations
 from gazeveil.errors import ParameterError
 
 #: Beginnings of Pupil's topics that hold gaze, eyes or what is computed from them.
-EYES = ("gaze", "pupil", "surface", "fixation", "blink", "frame.eye", "notify.calibration", "notify.accuracy", "eye_movement")
+EYES = (
+    "gaze",
+    "pupil",
+    "surface",
+    "fixation",
+    "blink",
+    "frame.eye",
+    "notify.calibration",
+    "notify.accuracy",
+    "eye_movement",
+)
 
 
 def check_forward(topics: tuple[str, ...]) -> tuple[str, ...]:
-    """Topics that may pass as they are: none that begin like one that holds gaze, and none so short that they take those in.
+    """Topics that may pass as they are: none that begin like one that holds gaze, and none so short
+    that they take those in.
 
     Raises
     ------
@@ -20,7 +31,8 @@ def check_forward(topics: tuple[str, ...]) -> tuple[str, ...]:
         for eye in EYES:
             if topic.startswith(eye) or eye.startswith(topic):
                 raise ParameterError(
-                    f"The topic '{topic}' takes in {eye}, which holds gaze: it is not passed on. Name a longer topic without gaze, e.g. frame.world.",
+                    f"The topic '{topic}' takes in {eye}, which holds gaze: it is not passed on."
+                    " Name a longer topic without gaze, e.g. frame.world.",
                     name="forward",
                     got=topic,
                 )

@@ -1,8 +1,11 @@
-"""Protected gaze over a WebSocket, in the form in which it came: binary batches, `samples` or `poses` (:mod:`gazeveil.gatekeeper.blocks`).
+"""Protected gaze over a WebSocket, in the form in which it came: binary batches, `samples` or
+`poses` (:mod:`gazeveil.gatekeeper.blocks`).
 
-Clients connect and receive; a page in a browser only if its origin was named. With a token a client's first message must be `{"type": "hello",
-"token": ..}`. The first message of the relay is `{"type": "welcome", "rate_hz": .., "space": .., "guarantee": ..}`. When the tracker vanished
-clients get `{"type": "lost"}`. Who reads too slowly loses the oldest messages. There are at most 64 clients.
+Clients connect and receive; a page in a browser only if its origin was named. With a token a
+client's first message must be `{"type": "hello", "token": ..}`. The first message of the relay is
+`{"type": "welcome", "rate_hz": .., "space": .., "guarantee": ..}`. When the tracker vanished
+clients get `{"type": "lost"}`. Who reads too slowly loses the oldest messages. There are at most 64
+clients.
 """
 
 from __future__ import annotations
@@ -72,11 +75,25 @@ class WebSocketSink(Sink):
         super().__init__()
         self.host, self.port = host_and_port("websocket", place or f"127.0.0.1:{PORT}", PORT)
         if not is_local(self.host) and token is None:
-            raise ParameterError(f"Others reach {self.host}, so the relay needs a token. Add ?token=... to the address.", name="token", got=None)
-        if origin is not None and (urlsplit(str(origin)).scheme not in ("http", "https") or not urlsplit(str(origin)).netloc):
-            raise ParameterError(f"An origin is written https://host. Got '{origin}' instead.", name="origin", got=origin)
+            raise ParameterError(
+                f"Others reach {self.host}, so the relay needs a token. Add ?token=... to the"
+                " address.",
+                name="token",
+                got=None,
+            )
+        if origin is not None and (
+            urlsplit(str(origin)).scheme not in ("http", "https")
+            or not urlsplit(str(origin)).netloc
+        ):
+            raise ParameterError(
+                f"An origin is written https://host. Got '{origin}' instead.",
+                name="origin",
+                got=origin,
+            )
         self._token = None if token is None else str(token)
-        self._origins: list[Origin | None] = [None] if origin is None else [None, Origin(str(origin))]
+        self._origins: list[Origin | None] = (
+            [None] if origin is None else [None, Origin(str(origin))]
+        )
         self._clients: set[_Client] = set()
         self._server: Server | None = None
         self._sequence = 0
@@ -84,11 +101,27 @@ class WebSocketSink(Sink):
 
     async def start(self, tracker: Tracker, guarantee: Guarantee) -> str:
         """Open the port."""
-        self._welcome = {"type": "welcome", "rate_hz": tracker.rate_hz, "space": space_figures(tracker.space), "guarantee": str(guarantee)}
+        self._welcome = {
+            "type": "welcome",
+            "rate_hz": tracker.rate_hz,
+            "space": space_figures(tracker.space),
+            "guarantee": str(guarantee),
+        }
         try:
-            self._server = await serve(self._serve, self.host, self.port, max_size=_MOST_QUESTION_BYTES, compression=None, origins=self._origins, logger=QUIET)
+            self._server = await serve(
+                self._serve,
+                self.host,
+                self.port,
+                max_size=_MOST_QUESTION_BYTES,
+                compression=None,
+                origins=self._origins,
+                logger=QUIET,
+            )
         except OSError as error:
-            raise DataError(f"The relay cannot listen on {self.host}:{self.port} ({error.strerror}). Choose another port with --out.") from None
+            raise DataError(
+                f"The relay cannot listen on {self.host}:{self.port} ({error.strerror}). Choose"
+                " another port with --out."
+            ) from None
         self.port = next(iter(self._server.sockets)).getsockname()[1]
         return f"ws://{in_brackets(self.host)}:{self.port}"
 
@@ -114,7 +147,11 @@ class WebSocketSink(Sink):
                 client.some.clear()
                 while client.waiting:
                     next_one = client.waiting.popleft()
-                    await connection.send('{"type":"lost"}' if next_one is None else _written(*next_one, client.dropped))
+                    await connection.send(
+                        '{"type":"lost"}'
+                        if next_one is None
+                        else _written(*next_one, client.dropped)
+                    )
         except ConnectionClosed:
             pass  # the client went; nothing is owed to it
         finally:
@@ -128,7 +165,9 @@ class WebSocketSink(Sink):
             said = parse_json(first).get("token")
         except (TimeoutError, ConnectionClosed, DataError):
             return False
-        return isinstance(said, str) and hmac.compare_digest(said.encode("utf-8", "replace"), self._token.encode())
+        return isinstance(said, str) and hmac.compare_digest(
+            said.encode("utf-8", "replace"), self._token.encode()
+        )
 
     def send(self, samples: Block) -> None:
         """Let the samples wait for every client."""

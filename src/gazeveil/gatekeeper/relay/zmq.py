@@ -1,13 +1,17 @@
-"""Protected gaze over ZeroMQ in Pupil's format, so that a client written for Pupil Capture connects to the relay's port and needs no change.
+"""Protected gaze over ZeroMQ in Pupil's format, so that a client written for Pupil Capture connects
+to the relay's port and needs no change.
 
-A request port answers what clients ask Pupil Remote: `SUB_PORT`, `PUB_PORT`, `t` (the time of the clock that timestamps are on) and `v` (Pupil's
-version). Everything else (starting recordings, calibrations, setting the time) is answered with `Unknown command.`, as Pupil answers what it does
+A request port answers what clients ask Pupil Remote: `SUB_PORT`, `PUB_PORT`, `t` (the time of the
+clock that timestamps are on) and `v` (Pupil's version). Everything else (starting recordings,
+calibrations, setting the time) is answered with `Unknown command.`, as Pupil answers what it does
 not know. What clients publish on PUB_PORT is thrown away.
 
-A gaze message is written anew from five values and nothing of the tracker's message is copied: `topic` (always the same one, because which eye was
-seen is not for clients), `norm_pos`, `timestamp`, `confidence` (1 or 0) and an empty `base_data`. There are no pupil diameters, eye centres, gaze
-normals and 3-d points. Where a sample is lost its confidence is 0 and `norm_pos` repeats the place released last: clients that forget to look at
-the confidence see gaze that stands still, as with Pupil itself, and no NaN.
+A gaze message is written anew from five values and nothing of the tracker's message is copied:
+`topic` (always the same one, because which eye was seen is not for clients), `norm_pos`,
+`timestamp`, `confidence` (1 or 0) and an empty `base_data`. There are no pupil diameters, eye
+centres, gaze normals and 3-d points. Where a sample is lost its confidence is 0 and `norm_pos`
+repeats the place released last: clients that forget to look at the confidence see gaze that stands
+still, as with Pupil itself, and no NaN.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.relay.sink import Sink
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets
 from gazeveil.gatekeeper.trackers.pupil import PORT, PupilTracker
-from gazeveil.gatekeeper.trackers.pupil_format import Picture, encode, picture_of
+from gazeveil.gatekeeper.trackers.pupil_format import ImagePlane, encode, picture_of
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.privacy.guarantee import Guarantee
 
@@ -51,7 +55,7 @@ class PupilSink(Sink):
         self.topic = topic
         self.sub_port = self.pub_port = 0
         self._last = (0.5, 0.5)
-        self._picture: Picture | None = None
+        self._picture: ImagePlane | None = None
         self._tracker: Tracker | None = None
         self._context: zmq.asyncio.Context | None = None
         self._plain = zmq.Context()
@@ -60,7 +64,9 @@ class PupilSink(Sink):
     async def start(self, tracker: Tracker, guarantee: Guarantee) -> str:
         """Bind the ports and answer questions."""
         self._tracker = tracker
-        self._picture = tracker.picture if isinstance(tracker, PupilTracker) else picture_of(tracker.space)
+        self._picture = (
+            tracker.picture if isinstance(tracker, PupilTracker) else picture_of(tracker.space)
+        )
         self._context = zmq.asyncio.Context()
         if isinstance(tracker, PupilTracker):
             tracker.on_other = self.forward
@@ -83,7 +89,10 @@ class PupilSink(Sink):
         except zmq.ZMQError as error:
             self._context.destroy(linger=0)
             self._plain.destroy(linger=0)
-            raise DataError(f"The relay cannot listen on {self.host}:{self.port} ({error.strerror}). Choose another port with --out.") from None
+            raise DataError(
+                f"The relay cannot listen on {self.host}:{self.port} ({error.strerror}). Choose"
+                " another port with --out."
+            ) from None
         self._task = asyncio.ensure_future(self._answer(remote))
         return f"pupil://{in_brackets(self.host)}:{self.port}"
 
@@ -92,7 +101,12 @@ class PupilSink(Sink):
             frames: list[bytes] = await remote.recv_multipart()
             self.counts["questions"] += 1
             question = frames[0][:64].decode("utf-8", "replace") if len(frames) == 1 else ""
-            answers = {"SUB_PORT": str(self.sub_port), "PUB_PORT": str(self.pub_port), "v": self._version(), "t": repr(self._now_s())}
+            answers = {
+                "SUB_PORT": str(self.sub_port),
+                "PUB_PORT": str(self.pub_port),
+                "v": self._version(),
+                "t": repr(self._now_s()),
+            }
             await remote.send_string(answers.get(question, "Unknown command."))
 
     def _now_s(self) -> float:
@@ -109,7 +123,9 @@ class PupilSink(Sink):
         norm_x, norm_y = self._picture.norm(samples.x_deg, samples.y_deg)
         valid = samples.valid & np.isfinite(norm_x) & np.isfinite(norm_y)
         topic = self.topic.encode()
-        for t, x, y, ok in zip(samples.t_ns.tolist(), norm_x.tolist(), norm_y.tolist(), valid.tolist(), strict=True):
+        for t, x, y, ok in zip(
+            samples.t_ns.tolist(), norm_x.tolist(), norm_y.tolist(), valid.tolist(), strict=True
+        ):
             if ok:
                 self._last = (x, y)
             self._publisher.send_multipart((topic, encode(self.topic, t, *self._last, ok)))

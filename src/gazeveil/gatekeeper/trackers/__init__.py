@@ -1,4 +1,5 @@
-"""Sources of gaze for the Gatekeeper and the relay, by a text: `open_tracker("simulated")`, `open_tracker("pupil://127.0.0.1:50020")`.
+"""Sources of gaze for the Gatekeeper and the relay, by a text: `open_tracker("simulated")`,
+`open_tracker("pupil://127.0.0.1:50020")`.
 
 What needs a package of an extra (ZeroMQ, msgpack, websockets, pylsl) imports it when it is opened.
 """
@@ -7,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
@@ -17,26 +17,55 @@ from gazeveil import checks
 from gazeveil.errors import MissingExtraError, ParameterError
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers.tracker import Tracker
+from gazeveil.registry import Registry, is_class_of
 
 __all__ = ["Block", "Tracker", "forms", "open_tracker"]
 
-#: Word before the colon -> (module, class, package it needs, extra that brings it, how it is written).
+#: Word before the colon -> (module, class, package it needs, extra that brings it, how it is
+#: written).
 _SOURCES: dict[str, tuple[str, str, str, str, str]] = {
     "simulated": ("simulated", "SimulatedTracker", "", "", "simulated"),
     "replay": ("replay", "ReplayTracker", "", "", "replay:PATH"),
     "pupil": ("pupil", "PupilTracker", "zmq msgpack", "service", "pupil://host:port"),
     "lsl": ("lsl", "LSLTracker", "msgpack", "service", "lsl or lsl:NAME"),
-    "websocket": ("websocket", "ListeningTracker", "websockets", "service", "websocket://host:port"),
+    "websocket": (
+        "websocket",
+        "ListeningTracker",
+        "websockets",
+        "service",
+        "websocket://host:port",
+    ),
     "ws": ("websocket", "ConnectingTracker", "websockets", "service", "ws://host:port/path"),
-    "wss": ("websocket", "SecureConnectingTracker", "websockets", "service", "wss://host:port/path"),
+    "wss": (
+        "websocket",
+        "SecureConnectingTracker",
+        "websockets",
+        "service",
+        "wss://host:port/path",
+    ),
     "openxr": ("openxr", "open_poses", "websockets", "service", "openxr://host:port or openxr:-"),
     "openxr+tcp": ("openxr", "LinesTracker", "websockets", "service", "openxr+tcp://host:port"),
 }
 
 
+REGISTRY: Registry[Callable[..., Tracker]] = Registry(
+    "tracker",
+    "gazeveil.gatekeeper.trackers",
+    {word: (module, attribute) for word, (module, attribute, *_) in _SOURCES.items()},
+    is_class_of(Tracker),
+    "a class derived from gazeveil.gatekeeper.trackers.Tracker",
+    owner="open_tracker",
+    parameter="text",
+)
+
+
 def forms() -> tuple[str, ...]:
-    """How each source is written."""
-    return tuple(form for *_, form in _SOURCES.values())
+    """How each source is written; another package's by its `form`, or its name alone."""
+    added = REGISTRY.added().items()
+    return (
+        *(form for *_, form in _SOURCES.values()),
+        *(getattr(cls, "form", word) for word, cls in added),
+    )
 
 
 def open_tracker(text: str, **options: object) -> Tracker:
@@ -45,7 +74,8 @@ def open_tracker(text: str, **options: object) -> Tracker:
     Parameters
     ----------
     text : str
-        A form of :func:`forms`. Options may follow as in an address: `simulated?rate_hz=250&task=reading`.
+        A form of :func:`forms`. Options may follow as in an address:
+        `simulated?rate_hz=250&task=reading`.
     **options
         The same options as keywords; they win.
 
@@ -68,12 +98,12 @@ def open_tracker(text: str, **options: object) -> Tracker:
     elif not (word == "replay" and Path(rest).exists()):
         # a file may have a question mark in its name
         rest, _, query = rest.partition("?")
-    if word not in _SOURCES:
+    if word not in REGISTRY.names():
         checks.refuse("open_tracker", "text", "one of " + ", ".join(forms()), text)
-    module, name, package, extra, form = _SOURCES[word]
+    *_, package, extra, form = _SOURCES.get(word, ("", "", word))
     written = {key: _value(value) for key, value in parse_qsl(query, keep_blank_values=True)}
     try:
-        cls: Callable[..., Tracker] = getattr(import_module(f"gazeveil.gatekeeper.trackers.{module}"), name)
+        cls = REGISTRY.get(word)
     except ImportError as error:
         if error.name and package and error.name.partition(".")[0] in package.split():
             raise MissingExtraError(error.name.partition(".")[0], extra) from None
@@ -81,12 +111,22 @@ def open_tracker(text: str, **options: object) -> Tracker:
     every: dict[str, Any] = {**written, **options}
     place = [rest if word == "replay" else rest.removeprefix("//")] if _takes_place(cls) else []
     if place and not place[0] and _needs_place(cls):
-        raise ParameterError(f"A tracker of this kind is written {form}. Got '{text}' instead.", name="text", got=text)
+        raise ParameterError(
+            f"A tracker of this kind is written {form}. Got '{text}' instead.",
+            name="text",
+            got=text,
+        )
     if rest.strip("/") and not place:
-        raise ParameterError(f"The tracker {word} takes nothing after its name but options. Got '{text}' instead.", name="text", got=text)
+        raise ParameterError(
+            f"The tracker {word} takes nothing after its name but options. Got '{text}' instead.",
+            name="text",
+            got=text,
+        )
     if word != "replay":
         # a replay hands unknown options to the format, which refuses them itself
-        checks.known_options(f"The tracker {word}", every, [p for p in signature(cls).parameters if p != "place"])
+        checks.known_options(
+            f"The tracker {word}", every, [p for p in signature(cls).parameters if p != "place"]
+        )
     return cls(*place, **every)
 
 

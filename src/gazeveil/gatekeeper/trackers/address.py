@@ -26,8 +26,17 @@ def host_and_port(owner: str, place: str, default_port: int) -> tuple[str, int]:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port, parts = None, None, urlsplit("")
-    if not host or not re.fullmatch(r"[A-Za-z0-9._:-]+", host) or parts.path.strip("/") or parts.username is not None:
-        raise ParameterError(f"The address of {owner} is written {owner}://host:port. Got '{place}' instead.", name="place", got=place)
+    if (
+        not host
+        or not re.fullmatch(r"[A-Za-z0-9._:-]+", host)
+        or parts.path.strip("/")
+        or parts.username is not None
+    ):
+        raise ParameterError(
+            f"The address of {owner} is written {owner}://host:port. Got '{place}' instead.",
+            name="place",
+            got=place,
+        )
     return host, default_port if port is None else port
 
 
@@ -46,5 +55,10 @@ def screen_of(owner: str, value: object) -> Screen | None:
     if value is None or isinstance(value, Screen):
         return value
     if not isinstance(value, list | tuple) or len(value) != 5:
-        checks.refuse(owner, "screen", "a Screen, or five numbers: width and height in px, the same in mm, distance in mm", value)
+        checks.refuse(
+            owner,
+            "screen",
+            "a Screen, or five numbers: width and height in px, the same in mm, distance in mm",
+            value,
+        )
     return Screen(*value)

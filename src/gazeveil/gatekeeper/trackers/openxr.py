@@ -1,12 +1,15 @@
-"""OpenXR-shaped poses: orientation as a quaternion (x, y, z, w) with -z forward, XrTime in nanoseconds, gaze on the sphere around the wearer.
+"""OpenXR-shaped poses: orientation as a quaternion (x, y, z, w) with -z forward, XrTime in
+nanoseconds, gaze on the sphere around the wearer.
 
-They come over a WebSocket (`openxr://host:port`), as JSON lines on a TCP port (`openxr+tcp://host:port`), or on standard input (`openxr:-`). A
-message is the `poses` message of :mod:`gazeveil.gatekeeper.blocks`, or one pose as OpenXR has it::
+They come over a WebSocket (`openxr://host:port`), as JSON lines on a TCP port
+(`openxr+tcp://host:port`), or on standard input (`openxr:-`). A message is the `poses` message of
+:mod:`gazeveil.gatekeeper.blocks`, or one pose as OpenXR has it::
 
-    {"time": 120000000, "pose": {"orientation": {"x": 0.0, "y": -0.1, "z": 0.0, "w": 0.99}}, "valid": true}
+    {"time": 120000000, "pose": {"orientation": {"x": 0, "y": -0.1, "z": 0, "w": 1}}, "valid": true}
 
-Positions are not looked at: they hold standing height and the distance between the eyes. Many runtimes send the identity rotation while they see
-no eye; it counts as lost unless `identity=ahead`.
+Positions are not looked at: they hold standing height and the distance between the eyes. Many
+runtimes send the identity rotation while they see no eye; it counts as lost unless
+`identity=ahead`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from collections.abc import AsyncIterator, Mapping
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block
 from gazeveil.gatekeeper.trackers.address import host_and_port, is_local
-from gazeveil.gatekeeper.trackers.channel import Channel
+from gazeveil.gatekeeper.trackers.messages import MessageTracker
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker
 from gazeveil.gatekeeper.trackers.waiting import Waiting
 from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
@@ -37,10 +40,15 @@ def poses_message(figures: Mapping[str, object]) -> Mapping[str, object]:
     turn = pose.get("orientation") if isinstance(pose, Mapping) else None
     if isinstance(turn, Mapping):
         turn = [turn.get(axis) for axis in _AXES]
-    return {"type": "poses", "t_ns": figures.get("time", figures.get("t_ns")), "orientation": turn, "valid": figures.get("valid")}
+    return {
+        "type": "poses",
+        "t_ns": figures.get("time", figures.get("t_ns")),
+        "orientation": turn,
+        "valid": figures.get("valid"),
+    }
 
 
-class _Poses(Channel):
+class _Poses(MessageTracker):
     """Reads one pose as well as a message of many."""
 
     def block_of(self, figures: Mapping[str, object]) -> Block:
@@ -59,7 +67,13 @@ class OpenXRTracker(_Poses, ListeningTracker):
         As for :class:`~gazeveil.gatekeeper.trackers.websocket.ListeningTracker`.
     """
 
-    def __init__(self, place: str = f"127.0.0.1:{PORT}", rate_hz: float = 90.0, token: str | None = None, identity: str = "lost") -> None:
+    def __init__(
+        self,
+        place: str = f"127.0.0.1:{PORT}",
+        rate_hz: float = 90.0,
+        token: str | None = None,
+        identity: str = "lost",
+    ) -> None:
         super().__init__(place or f"127.0.0.1:{PORT}", rate_hz, Sphere(), token, identity)
         self.name = "openxr"
 
@@ -70,7 +84,8 @@ class LinesTracker(_Poses):
     Parameters
     ----------
     place : str
-        `-` for standard input, or `host:port` of this machine to listen on (a line has no token, so no other host is allowed).
+        `-` for standard input, or `host:port` of this machine to listen on (a line has no token, so
+        no other host is allowed).
     rate_hz, identity
         As for :class:`OpenXRTracker`.
     """
@@ -79,9 +94,18 @@ class LinesTracker(_Poses):
         super().__init__(rate_hz, Sphere(), None, identity)
         self.name = "openxr"
         self._stdin = place == "-"
-        self.host, self.port = ("", 0) if self._stdin else host_and_port("openxr+tcp", place or f"127.0.0.1:{PORT}", PORT)
+        self.host, self.port = (
+            ("", 0)
+            if self._stdin
+            else host_and_port("openxr+tcp", place or f"127.0.0.1:{PORT}", PORT)
+        )
         if not self._stdin and not is_local(self.host):
-            raise ParameterError(f"Others reach {self.host}, and lines carry no token. Use openxr://{place}?token=... instead.", name="place", got=place)
+            raise ParameterError(
+                f"Others reach {self.host}, and lines carry no token. Use"
+                f" openxr://{place}?token=... instead.",
+                name="place",
+                got=place,
+            )
         self._waiting = Waiting()
         self._taken = False
         #: Set once lines can be sent.
@@ -92,7 +116,9 @@ class LinesTracker(_Poses):
         self._waiting.end()
 
     async def samples(self) -> AsyncIterator[Block | None]:
-        """Blocks line by line; None when the other side goes. The end of standard input is the end."""
+        """Blocks line by line; None when the other side goes. The end of standard
+        input is the end.
+        """
         if self._stdin:
             task = asyncio.ensure_future(self._standard_input())
             server = None
@@ -113,7 +139,9 @@ class LinesTracker(_Poses):
 
     async def _standard_input(self) -> None:
         reader = asyncio.StreamReader(limit=MOST_BYTES)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer
+        )
         await self._lines(reader)
         await self._waiting.finish()
 
@@ -144,6 +172,12 @@ class LinesTracker(_Poses):
         await self._waiting.put(None)
 
 
-def open_poses(place: str = "", rate_hz: float = 90.0, token: str | None = None, identity: str = "lost") -> Tracker:
+def open_poses(
+    place: str = "", rate_hz: float = 90.0, token: str | None = None, identity: str = "lost"
+) -> Tracker:
     """`openxr:-` reads lines on standard input, `openxr://host:port` listens for a WebSocket."""
-    return LinesTracker("-", rate_hz, identity) if place == "-" else OpenXRTracker(place, rate_hz, token, identity)
+    return (
+        LinesTracker("-", rate_hz, identity)
+        if place == "-"
+        else OpenXRTracker(place, rate_hz, token, identity)
+    )

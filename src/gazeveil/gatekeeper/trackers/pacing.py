@@ -32,7 +32,9 @@ class Pace:
         self._origin: tuple[float, int] | None = None
 
     async def play(self, samples: Block) -> AsyncIterator[Block]:
-        """The samples in blocks of what is due; a sample is never early, and one that is late comes with those due by then."""
+        """The samples in blocks of what is due; a sample is never early, and one that is late comes
+        with those due by then.
+        """
         n, at = len(samples), 0
         if math.isinf(self.speed):
             while at < n:
@@ -53,8 +55,16 @@ class Pace:
                 yield _part(samples, at, stop)
                 at = stop
             else:
-                await asyncio.sleep(max((int(due_ns[at]) - now_ns) / 1e9 / self.speed, _LEAST_PAUSE_S))
+                await asyncio.sleep(
+                    max((int(due_ns[at]) - now_ns) / 1e9 / self.speed, _LEAST_PAUSE_S)
+                )
 
 
 def _part(samples: Block, start: int, stop: int) -> Block:
-    return Block(samples.t_ns[start:stop], samples.x_deg[start:stop], samples.y_deg[start:stop], samples.valid[start:stop], samples.form)
+    return Block(
+        samples.t_ns[start:stop],
+        samples.x_deg[start:stop],
+        samples.y_deg[start:stop],
+        samples.valid[start:stop],
+        samples.form,
+    )

@@ -1,9 +1,12 @@
-"""Pupil Core over ZeroMQ: ask Pupil Remote (port 50020) for its SUB_PORT, then subscribe to the gaze topics.
+"""Pupil Core over ZeroMQ: ask Pupil Remote (port 50020) for its SUB_PORT, then subscribe to the
+gaze topics.
 
-A Pupil that is started again has another SUB_PORT, so after a silence the whole handshake is made anew, with back-off. What the positions mean
-in degrees is told in :mod:`gazeveil.gatekeeper.trackers.pupil_format`. Pupil's binocular mapper sends `gaze.3d.01.` when it sees both eyes and
-`gaze.3d.0.` or `gaze.3d.1.` when it sees one; all are one stream here. A pair of monocular mappers sends each eye for itself at full rate: name
-one eye with `topic`, or say the rate of both together.
+A Pupil that is started again has another SUB_PORT, so after a silence the whole handshake is made
+anew, with back-off. What the positions mean in degrees is told in
+:mod:`gazeveil.gatekeeper.trackers.pupil_format`. Pupil's binocular mapper sends `gaze.3d.01.` when
+it sees both eyes and `gaze.3d.0.` or `gaze.3d.1.` when it sees one; all are one stream here. A pair
+of monocular mappers sends each eye for itself at full rate: name one eye with `topic`, or say the
+rate of both together.
 """
 
 from __future__ import annotations
@@ -20,7 +23,14 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, screen_of
-from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, Picture, ScenePicture, ScreenPicture, decode, pinhole
+from gazeveil.gatekeeper.trackers.pupil_format import (
+    MIN_CONFIDENCE,
+    ImagePlane,
+    ScenePicture,
+    ScreenPicture,
+    decode,
+    pinhole,
+)
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
 
 #: Port of Pupil Remote.
@@ -40,11 +50,13 @@ class PupilTracker(Tracker):
     rate_hz : float
         Nominal rate of its gaze.
     screen : Screen or five numbers, optional
-        Where `norm_pos` is a fraction of a real screen; otherwise it is one of the scene camera's picture.
+        Where `norm_pos` is a fraction of a real screen; otherwise it is one of the scene camera's
+        picture.
     width_px, height_px, focal_px : float
         The scene camera.
     sphere : bool
-        Whether directions of the scene camera are those of a sphere around the head, instead of a screen.
+        Whether directions of the scene camera are those of a sphere around the head, instead of a
+        screen.
     min_confidence : float
         Samples below it are lost.
     topic : str
@@ -77,12 +89,21 @@ class PupilTracker(Tracker):
         self.host, self.port = host_and_port("pupil", place, PORT)
         self.rate_hz = checks.positive("pupil tracker", "rate_hz", rate_hz)
         known = screen_of("pupil tracker", screen)
-        camera = [checks.positive("pupil tracker", n, v) for n, v in (("width_px", width_px), ("height_px", height_px), ("focal_px", focal_px))]
-        self.picture: Picture = ScenePicture(*camera) if sphere and known is None else ScreenPicture(known or pinhole(*camera))
+        camera = [
+            checks.positive("pupil tracker", n, v)
+            for n, v in (("width_px", width_px), ("height_px", height_px), ("focal_px", focal_px))
+        ]
+        self.picture: ImagePlane = (
+            ScenePicture(*camera)
+            if sphere and known is None
+            else ScreenPicture(known or pinhole(*camera))
+        )
         self.space = self.picture.space
         self._least = checks.not_negative("pupil tracker", "min_confidence", min_confidence)
         if not isinstance(topic, str) or not topic.startswith("gaze"):
-            checks.refuse("pupil tracker", "topic", "the beginning of a gaze topic, e.g. gaze.3d.01.", topic)
+            checks.refuse(
+                "pupil tracker", "topic", "the beginning of a gaze topic, e.g. gaze.3d.01.", topic
+            )
         self._topic = topic.encode()
         self._forward = tuple(t.encode() for t in forward)
         self._silence_s = checks.positive("pupil tracker", "silence_s", silence_s)
@@ -140,7 +161,9 @@ class PupilTracker(Tracker):
                 return None
             before = time.monotonic()
             try:
-                self.offset_s = float(await self._ask(remote, "t")) - (before + time.monotonic()) / 2
+                self.offset_s = (
+                    float(await self._ask(remote, "t")) - (before + time.monotonic()) / 2
+                )
             except ValueError:
                 self.malformed("the answer to t is not a time")
             self.version = (await self._ask(remote, "v"))[:64]
@@ -179,14 +202,18 @@ class PupilTracker(Tracker):
                     continue
                 try:
                     if len(frames) != 2:
-                        raise DataError("a gaze message has two frames; this one has another number of them")
+                        raise DataError(
+                            "a gaze message has two frames; this one has another number of them"
+                        )
                     found.append(decode(frames[1]))
                 except DataError as error:
                     self.malformed(str(error))
             if found:
                 last = time.monotonic()
                 self.counts["samples"] += len(found)
-                t, norm_x, norm_y, confidence = (np.array(column) for column in zip(*found, strict=True))
+                t, norm_x, norm_y, confidence = (
+                    np.array(column) for column in zip(*found, strict=True)
+                )
                 x, y = self.picture.degrees(norm_x, norm_y)
                 yield block(t.astype(np.int64), x, y, confidence >= self._least)
 

@@ -1,10 +1,13 @@
-"""Pupil's messages over ZeroMQ: msgpack maps with `norm_pos`, `confidence` and `timestamp`, and what `norm_pos` means in degrees.
+"""Pupil's messages over ZeroMQ: msgpack maps with `norm_pos`, `confidence` and `timestamp`, and
+what `norm_pos` means in degrees.
 
-`norm_pos` is a fraction of a picture, (0, 0) at its bottom-left corner and (1, 1) at its top-right. By default the picture is that of the scene
-camera: a pinhole with the nominal focal length of Pupil Core's camera at 1280 x 720, or the one you name. A pinhole's picture is a Screen whose
-distance is the focal length (all lengths in pixels; only their ratios matter), so degrees are those of a Screen and mechanisms keep to its
-edges. A real screen of known size and distance that fills the picture is named as such. With `sphere` the scene camera's directions are
-those of a Sphere around the head instead, straight ahead at (180, 90); protected directions behind the camera are then lost.
+`norm_pos` is a fraction of a picture, (0, 0) at its bottom-left corner and (1, 1) at its top-right.
+By default the picture is that of the scene camera: a pinhole with the nominal focal length of Pupil
+Core's camera at 1280 x 720, or the one you name. A pinhole's picture is a Screen whose distance is
+the focal length (all lengths in pixels; only their ratios matter), so degrees are those of a Screen
+and mechanisms keep to its edges. A real screen of known size and distance that fills the picture is
+named as such. With `sphere` the scene camera's directions are those of a Sphere around the head
+instead, straight ahead at (180, 90); protected directions behind the camera are then lost.
 Positions outside the picture are allowed, as Pupil allows them.
 """
 
@@ -29,7 +32,7 @@ MIN_CONFIDENCE = 0.6
 _MOST_S = 4.0e9
 
 
-class Picture(Protocol):
+class ImagePlane(Protocol):
     """What a fraction of the picture means in degrees."""
 
     @property
@@ -73,13 +76,24 @@ class ScenePicture:
     def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
         """Degrees of fractions of the picture."""
         x, y = np.asarray(norm_x, dtype=np.float64), np.asarray(norm_y, dtype=np.float64)
-        return Sphere().degrees(np.stack(((x - 0.5) * self.width_px, (y - 0.5) * self.height_px, np.full(x.shape, self.focal_px)), axis=-1))
+        return Sphere().degrees(
+            np.stack(
+                (
+                    (x - 0.5) * self.width_px,
+                    (y - 0.5) * self.height_px,
+                    np.full(x.shape, self.focal_px),
+                ),
+                axis=-1,
+            )
+        )
 
     def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
         """Fractions of the picture of degrees; NaN behind the camera."""
         v = Sphere().vectors(x_deg, y_deg)
         ahead = np.where(v[..., 2] > 1e-9, v[..., 2], np.nan)
-        return 0.5 + v[..., 0] / ahead * (self.focal_px / self.width_px), 0.5 + v[..., 1] / ahead * (self.focal_px / self.height_px)
+        return 0.5 + v[..., 0] / ahead * (self.focal_px / self.width_px), 0.5 + v[
+            ..., 1
+        ] / ahead * (self.focal_px / self.height_px)
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,8 @@ class ScreenPicture:
 
 
 def pinhole(width_px: float = 1280.0, height_px: float = 720.0, focal_px: float = 829.0) -> Screen:
-    """The picture of a camera without distortion as a screen; lengths in pixels stand for millimetres.
+    """The picture of a camera without distortion as a screen; lengths in pixels stand for
+    millimetres.
 
     Examples
     --------
@@ -115,13 +130,14 @@ def pinhole(width_px: float = 1280.0, height_px: float = 720.0, focal_px: float 
     return Screen(width_px, height_px, width_px, height_px, focal_px)
 
 
-def picture_of(space: Space) -> Picture:
+def picture_of(space: Space) -> ImagePlane:
     """The picture that belongs to a space: the screen itself, or the nominal scene camera."""
     return ScreenPicture(space) if isinstance(space, Screen) else ScenePicture()
 
 
 def decode(payload: bytes) -> tuple[int, float, float, float]:
-    """Time (ns), norm_x, norm_y and confidence of a gaze message; NaN where the message has no number.
+    """Time (ns), norm_x, norm_y and confidence of a gaze message; NaN where the message has no
+    number.
 
     Raises
     ------
@@ -131,7 +147,8 @@ def decode(payload: bytes) -> tuple[int, float, float, float]:
     if len(payload) > MOST_BYTES:
         raise DataError(f"A message has at most {MOST_BYTES} bytes.")
     try:
-        # The C decoder has a stack of its own and refuses deep nesting; the one in Python turns its RecursionError into the same.
+        # The C decoder has a stack of its own and refuses deep nesting; the one in Python turns its
+        # RecursionError into the same.
         found = msgpack.unpackb(payload, raw=False, strict_map_key=False)
     except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException):
         raise DataError("A gaze message is a msgpack map; this one is not.") from None
@@ -147,9 +164,17 @@ def decode(payload: bytes) -> tuple[int, float, float, float]:
 
 
 def encode(topic: str, t_ns: int, norm_x: float, norm_y: float, valid: bool) -> bytes:
-    """A gaze message that holds nothing but what is given: the keys a client of Pupil's expects, without eyes, pupils and 3-d points."""
+    """A gaze message that holds nothing but what is given: the keys a client of Pupil's expects,
+    without eyes, pupils and 3-d points.
+    """
     return msgpack.packb(
-        {"topic": topic, "norm_pos": [norm_x, norm_y], "confidence": 1.0 if valid else 0.0, "timestamp": t_ns / 1e9, "base_data": []},
+        {
+            "topic": topic,
+            "norm_pos": [norm_x, norm_y],
+            "confidence": 1.0 if valid else 0.0,
+            "timestamp": t_ns / 1e9,
+            "base_data": [],
+        },
         use_bin_type=True,
     )
 

@@ -1,8 +1,11 @@
-"""A replayed recording as a tracker: any file or folder that :func:`gazeveil.read` reads, paced by its own times.
+"""A replayed recording as a tracker: any file or folder that :func:`gazeveil.read` reads, paced by
+its own times.
 
-The recordings of a folder are played one after another; between two the tracker has vanished (None), because the next one may be another
-person. One whose rate or space differs from the first is left out, counted and named in the log: a stream has one of each. Times keep the
-distances they have in the recording, beginning at the time of the start, so that nobody learns when it was recorded.
+The recordings of a folder are played one after another; between two the tracker has vanished
+(None), because the next one may be another person. One whose rate or space differs from the first
+is left out, counted and named in the log: a stream has one of each. Times keep the distances they
+have in the recording, beginning at the time of the start, so that nobody learns when it was
+recorded.
 """
 
 from __future__ import annotations
@@ -63,15 +66,23 @@ class ReplayTracker(Tracker):
         if not isinstance(loop, bool):
             checks.refuse("replay tracker", "loop", "true or false", loop)
         self.loop = loop
-        self.speed = speed if isinstance(speed, float) and math.isinf(speed) and speed > 0 else checks.positive("replay tracker", "speed", speed)
+        self.speed = (
+            speed
+            if isinstance(speed, float) and math.isinf(speed) and speed > 0
+            else checks.positive("replay tracker", "speed", speed)
+        )
         self._start_ns = start_ns
         self._cohort = read(path, format, **options)
         if not len(self._cohort):
             raise DataError(f"There is no recording to replay in {path}.")
         first = self._cohort[0]
         if rate_hz is None and not np.isfinite(first.rate_hz):
-            raise DataError(f"The rate of {first.title} is not known. Say it: replay:{path}?rate_hz=120.")
-        self.rate_hz = checks.positive("replay tracker", "rate_hz", first.rate_hz if rate_hz is None else rate_hz)
+            raise DataError(
+                f"The rate of {first.title} is not known. Say it: replay:{path}?rate_hz=120."
+            )
+        self.rate_hz = checks.positive(
+            "replay tracker", "rate_hz", first.rate_hz if rate_hz is None else rate_hz
+        )
         self._said = rate_hz is not None
         self.space = first.space
 
@@ -92,7 +103,9 @@ class ReplayTracker(Tracker):
                 self.counts["connected"] += 1
                 next_ns = time.time_ns() if next_ns is None else next_ns
                 t = next_ns + (recording.t_ns - recording.t_ns[0])
-                async for part in pace.play(block(t, recording.x_deg, recording.y_deg, recording.valid)):
+                async for part in pace.play(
+                    block(t, recording.x_deg, recording.y_deg, recording.valid)
+                ):
                     self.counts["samples"] += len(part)
                     yield part
                 next_ns = int(t.max()) + round(1e9 / self.rate_hz)
@@ -106,5 +119,9 @@ class ReplayTracker(Tracker):
         if same_rate and recording.space == self.space:
             return True
         self.counts["left out"] += 1
-        LOG.warning("replay: left out the %s: its %s is not that of the first", recording.title, "space" if same_rate else "rate")
+        LOG.warning(
+            "replay: left out the %s: its %s is not that of the first",
+            recording.title,
+            "space" if same_rate else "rate",
+        )
         return False

@@ -1,7 +1,9 @@
-"""A simulated tracker: one simulated person who looks at one thing after another without end, in real time.
+"""A simulated tracker: one simulated person who looks at one thing after another without end, in
+real time.
 
-The material comes from :func:`gazeveil.simulate`, a minute at a time, made in a thread while the minute before is played. Times go on by
-exactly one period from sample to sample, also from one minute to the next.
+The material comes from :func:`gazeveil.simulate`, a minute at a time, made in a thread while the
+minute before is played. Times go on by exactly one period from sample to sample, also from one
+minute to the next.
 """
 
 from __future__ import annotations
@@ -59,28 +61,46 @@ class SimulatedTracker(Tracker):
         super().__init__()
         self.name = "simulated"
         self.rate_hz = checks.positive("simulated tracker", "rate_hz", rate_hz)
-        self.speed = speed if isinstance(speed, float) and math.isinf(speed) and speed > 0 else checks.positive("simulated tracker", "speed", speed)
+        self.speed = (
+            speed
+            if isinstance(speed, float) and math.isinf(speed) and speed > 0
+            else checks.positive("simulated tracker", "speed", speed)
+        )
         length = checks.positive("simulated tracker", "minute_s", minute_s)
-        self._cohort = simulate(1, _STIMULI, length, self.rate_hz, task=task, space=space, seed=seed)
-        self.space = space if space is not None else simulate(1, 1, 1 / self.rate_hz, self.rate_hz, task=task, seed=0)[0].space
+        self._cohort = simulate(
+            1, _STIMULI, length, self.rate_hz, task=task, space=space, seed=seed
+        )
+        self.space = (
+            space
+            if space is not None
+            else simulate(1, 1, 1 / self.rate_hz, self.rate_hz, task=task, seed=0)[0].space
+        )
         self._start_ns = start_ns
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Samples without end."""
         pace, number, start_ns = Pace(self.speed), 0, self._start_ns
-        ahead: asyncio.Task[Recording] = asyncio.ensure_future(asyncio.to_thread(partial(self._cohort.__getitem__, 0)))
+        ahead: asyncio.Task[Recording] = asyncio.ensure_future(
+            asyncio.to_thread(partial(self._cohort.__getitem__, 0))
+        )
         which = 0
         try:
             while True:
                 recording = await ahead
                 which = (which + 1) % _STIMULI
-                ahead = asyncio.ensure_future(asyncio.to_thread(partial(self._cohort.__getitem__, which)))
+                ahead = asyncio.ensure_future(
+                    asyncio.to_thread(partial(self._cohort.__getitem__, which))
+                )
                 if start_ns is None:
                     start_ns = time.time_ns()
                     self.counts["connected"] += 1
-                t = start_ns + np.round((number + np.arange(len(recording))) * (1e9 / self.rate_hz)).astype(np.int64)
+                t = start_ns + np.round(
+                    (number + np.arange(len(recording))) * (1e9 / self.rate_hz)
+                ).astype(np.int64)
                 number += len(recording)
-                async for part in pace.play(block(t, recording.x_deg, recording.y_deg, recording.valid)):
+                async for part in pace.play(
+                    block(t, recording.x_deg, recording.y_deg, recording.valid)
+                ):
                     self.counts["samples"] += len(part)
                     yield part
         finally:

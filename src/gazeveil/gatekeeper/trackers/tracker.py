@@ -1,11 +1,13 @@
-"""What every source of gaze is: a rate, a space, and samples that arrive block by block, with None where the tracker vanished."""
+"""What every source of gaze is: a rate, a space, and samples that arrive block by block, with None
+where the tracker vanished.
+"""
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gaze.geometry import Space
@@ -13,7 +15,8 @@ from gazeveil.gaze.geometry import Space
 #: Lines about trackers go here: counts and reasons, never gaze.
 LOG = logging.getLogger("gazeveil.gatekeeper.trackers")
 
-#: For libraries whose own lines would hold gaze: `websockets` writes every frame to its log at level DEBUG, whatever the frame holds.
+#: For libraries whose own lines would hold gaze: `websockets` writes every frame to its log at
+#: level DEBUG, whatever the frame holds.
 QUIET = logging.getLogger("gazeveil.gatekeeper.quiet")
 QUIET.setLevel(logging.CRITICAL + 1)
 
@@ -30,7 +33,11 @@ class Tracker(ABC):
     name : str
         For logs and the dashboard.
     counts : Counter of str
-        `samples`, `malformed`, `lost` (times the tracker vanished), `connected` and whatever else the source counts. No gaze.
+        `samples`, `malformed`, `lost` (times the tracker vanished), `connected` and whatever else
+        the source counts. No gaze.
+    on_confirm : callable, optional
+        Called, on the event loop, when the tracker says that the wearer made the gesture for a
+        choice.
     """
 
     rate_hz: float
@@ -39,23 +46,37 @@ class Tracker(ABC):
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.on_confirm: Callable[[], None] | None = None
 
     @abstractmethod
     def samples(self) -> AsyncIterator[Block | None]:
         """The samples as they come; None when the tracker vanished.
 
-        The iterator connects, and connects again with back-off when the tracker is gone; it ends only where the source itself ends (a
-        replay that does not loop). Take it once.
+        The iterator connects, and connects again with back-off when the tracker is gone; it ends
+        only where the source itself ends (a replay that does not loop). Take it once.
         """
 
     async def close(self) -> None:  # noqa: B027 - most sources hold nothing open outside their iterator
         """Let go of sockets and threads; the iterator ends."""
 
     def malformed(self, reason: str) -> None:
-        """Count a message that could not be read; the first and every thousandth is logged. The reason holds no gaze."""
+        """Count a message that could not be read; the first and every thousandth is logged. The
+        reason holds no gaze.
+        """
         self.counts["malformed"] += 1
         if self.counts["malformed"] % 1000 == 1:
-            LOG.warning("%s: dropped a malformed message (%d so far): %s", self.name, self.counts["malformed"], reason)
+            LOG.warning(
+                "%s: dropped a malformed message (%d so far): %s",
+                self.name,
+                self.counts["malformed"],
+                reason,
+            )
+
+    def confirmed(self) -> None:
+        """Hand the wearer's gesture on."""
+        self.counts["confirmed"] += 1
+        if self.on_confirm is not None:
+            self.on_confirm()
 
     def vanished(self) -> None:
         """Count and log that the tracker is gone."""
@@ -64,7 +85,9 @@ class Tracker(ABC):
 
 
 def back_off(first_s: float = 0.2, most_s: float = 5.0) -> Iterator[float]:
-    """Pauses between attempts to connect: each twice as long as the last, up to a limit, without end."""
+    """Pauses between attempts to connect: each twice as long as the last, up to a limit, without
+    end.
+    """
     pause = first_s
     while True:
         yield pause

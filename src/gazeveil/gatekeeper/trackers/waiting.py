@@ -1,4 +1,6 @@
-"""What waits between a port and whoever takes its samples: bounded, so that a tracker that is too fast waits, and easy to let go of."""
+"""What waits between a port and whoever takes its samples: bounded, so that a tracker that is too
+fast waits, and easy to let go of.
+"""
 
 from __future__ import annotations
 

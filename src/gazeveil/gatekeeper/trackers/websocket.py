@@ -1,7 +1,9 @@
-"""Trackers over a WebSocket: a port where a tracker connects (`websocket://host:port`), or a tracker that serves (`ws://host:port/path`).
+"""Trackers over a WebSocket: a port where a tracker connects (`websocket://host:port`), or a
+tracker that serves (`ws://host:port/path`).
 
-Both take the messages of :mod:`gazeveil.gatekeeper.trackers.channel`. A page in a browser may not connect to the port: whoever sends an Origin is
-refused, because a page of any site could otherwise feed gaze. One tracker is connected at a time. Beyond this machine a port needs a token.
+Both take the messages of :mod:`gazeveil.gatekeeper.trackers.messages`. A page in a browser may not
+connect to the port: whoever sends an Origin is refused, because a page of any site could otherwise
+feed gaze. One tracker is connected at a time. Beyond this machine a port needs a token.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, parse_json
 from gazeveil.gatekeeper.trackers.address import host_and_port, is_local
-from gazeveil.gatekeeper.trackers.channel import Channel
+from gazeveil.gatekeeper.trackers.messages import MessageTracker
 from gazeveil.gatekeeper.trackers.tracker import LOG, QUIET, back_off
 from gazeveil.gatekeeper.trackers.waiting import Waiting
 from gazeveil.gaze.geometry import Space
@@ -27,7 +29,7 @@ PORT = 8767
 _HELLO_S = 5.0
 
 
-class ListeningTracker(Channel):
+class ListeningTracker(MessageTracker):
     """A port where one tracker connects.
 
     Parameters
@@ -45,13 +47,23 @@ class ListeningTracker(Channel):
     """
 
     def __init__(
-        self, place: str = f"127.0.0.1:{PORT}", rate_hz: float = 120.0, space: Space | None = None, token: str | None = None, identity: str = "lost"
+        self,
+        place: str = f"127.0.0.1:{PORT}",
+        rate_hz: float = 120.0,
+        space: Space | None = None,
+        token: str | None = None,
+        identity: str = "lost",
     ) -> None:
         super().__init__(rate_hz, space, token, identity)
         self.name = "websocket"
         self.host, self.port = host_and_port("websocket", place or f"127.0.0.1:{PORT}", PORT)
         if not is_local(self.host) and token is None:
-            raise ParameterError(f"Others reach {self.host}, so the channel needs a token. Add ?token=... to the address.", name="token", got=None)
+            raise ParameterError(
+                f"Others reach {self.host}, so the channel needs a token. Add ?token=... to the"
+                " address.",
+                name="token",
+                got=None,
+            )
         self._waiting = Waiting()
         self._taken = False
         #: Set once the port is open.
@@ -64,7 +76,14 @@ class ListeningTracker(Channel):
     async def samples(self) -> AsyncIterator[Block | None]:
         """Blocks of whichever tracker is connected; None when it goes."""
         async with serve(
-            self._serve, self.host, self.port, max_size=MOST_BYTES, compression=None, origins=[None], open_timeout=_HELLO_S, logger=QUIET
+            self._serve,
+            self.host,
+            self.port,
+            max_size=MOST_BYTES,
+            compression=None,
+            origins=[None],
+            open_timeout=_HELLO_S,
+            logger=QUIET,
         ) as server:
             self.port = next(iter(server.sockets)).getsockname()[1]
             self.listening.set()
@@ -84,7 +103,9 @@ class ListeningTracker(Channel):
         try:
             reason = await self._greet(connection)
             if reason:
-                await connection.send(json.dumps({"type": "refused", "code": "hello", "reason": reason}))
+                await connection.send(
+                    json.dumps({"type": "refused", "code": "hello", "reason": reason})
+                )
                 await connection.close(1008, "hello refused")
                 return
             live = True
@@ -122,7 +143,7 @@ class ListeningTracker(Channel):
         return ""
 
 
-class ConnectingTracker(Channel):
+class ConnectingTracker(MessageTracker):
     """A tracker that serves its gaze; we connect, and connect again with back-off.
 
     Parameters
@@ -138,7 +159,13 @@ class ConnectingTracker(Channel):
     scheme = "ws"
 
     def __init__(
-        self, place: str, rate_hz: float = 120.0, space: Space | None = None, token: str | None = None, identity: str = "lost", silence_s: float = 5.0
+        self,
+        place: str,
+        rate_hz: float = 120.0,
+        space: Space | None = None,
+        token: str | None = None,
+        identity: str = "lost",
+        silence_s: float = 5.0,
     ) -> None:
         super().__init__(rate_hz, space, token, identity)
         self.name = self.scheme
@@ -157,11 +184,19 @@ class ConnectingTracker(Channel):
         while not self._closing.is_set():
             live = False
             try:
-                async with connect(self.url, max_size=MOST_BYTES, compression=None, open_timeout=_HELLO_S, logger=QUIET) as connection:
+                async with connect(
+                    self.url,
+                    max_size=MOST_BYTES,
+                    compression=None,
+                    open_timeout=_HELLO_S,
+                    logger=QUIET,
+                ) as connection:
                     if self._token is not None:
                         await connection.send(json.dumps({"type": "hello", "token": self._token}))
                     while not self._closing.is_set():
-                        found = self.read(await asyncio.wait_for(connection.recv(), self._silence_s))
+                        found = self.read(
+                            await asyncio.wait_for(connection.recv(), self._silence_s)
+                        )
                         if found == "lost":
                             yield None
                         elif isinstance(found, Block):

@@ -1,125 +1,207 @@
 /**
- * The owner's page: who asks, what each app gets, what it has cost, and the switch that ends it all.
+ * The owner's page: who asks, what each app gets, how much is left, and the switch that ends it all.
  * @module
  */
+import { GazeError } from "./lib/errors.js";
 import { appCard, askCard } from "./dash/apps.js";
 import { showDevice } from "./dash/budgets.js";
 import { byId, renew, say } from "./dash/dom.js";
 import { openGrant } from "./dash/grant.js";
 import { Live } from "./dash/live.js";
-import { consent, dismiss, grant, newToken, owner, revoke } from "./dash/owner.js";
+import { confirmGesture, deleteApp, dismiss, grant, newToken, owner, revoke, unblock } from "./dash/owner.js";
+import { ask as askFirst } from "./dash/question.js";
 import { AuditTable, Certificate } from "./dash/records.js";
+import { SessionList, stopWhenLocked } from "./dash/sessions.js";
+import { Switch } from "./dash/switch.js";
 import { openAdd, showToken, startDemos } from "./dash/tokens.js";
+import { UseBar } from "./dash/use.js";
+import { appName, presetTitle, sentence } from "./dash/words.js";
 
 const EVERY_MS = 2000;
+/** While nobody answers the page looks more often, so that it says soon that the service is back. */
+const GONE_EVERY_MS = 1000;
+const PATIENCE_MS = 2500;
 
 /** @type {any} */
 let device = null;
+/** @type {{asks: any[], budgets: any[]}} */
+let last = { asks: [], budgets: [] };
+/** Whether the last look at the service was answered. */
+let known = false;
 /** @type {Set<string>} */
 const announced = new Set();
-/** @type {{live: Live, audit: AuditTable, certificate: Certificate}|null} */
+/** @type {{live: Live, audit: AuditTable, certificate: Certificate, sessions: SessionList}|null} */
 let parts = null;
-let fetching = false;
-let again = false;
+/** The look that is under way, and the one that follows it. @type {Promise<void>|null} */
+let looking = null;
+/** @type {Promise<void>|null} */
+let queued = null;
 let certified = "";
+/** @type {any} */
+let soon = 0;
+const showStop = stopWhenLocked();
+
+const sharing = new Switch(() => refresh());
+const useBar = new UseBar((app) => stop(app));
 
 /** Runs a change, says how it went, and shows the new state. */
 async function change(work, words) {
-  await work();
-  say(words);
+  const answer = await work();
+  say(answer?.written === false ? `${words} Not written yet: the database does not answer.` : words);
   await refresh();
 }
 
-const quietly = (/** @type {Promise<any>} */ work) => work.catch((error) => say(error.message));
+const quietly = (/** @type {Promise<any>} */ work) => work.catch((error) => say(sentence(error)));
 
-function decide(app, wanted, ask) {
+/** A call that has to be answered soon. @template T @param {Promise<T>} call @returns {Promise<T>} */
+function within(call) {
+  let timer = 0;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new GazeError("slow", "The service is slow to answer.")), PATIENCE_MS); });
+  return Promise.race([call, late]).finally(() => clearTimeout(timer));
+}
+
+const cardButton = (/** @type {string} */ app, name = "grant") => document.querySelector(`.app[data-app="${CSS.escape(app)}"] [data-name="${name}"]`);
+
+function decide(app, ask, given) {
   openGrant({
-    app, presets: device.presets, wanted, ask,
+    app, presets: device.presets, ask, grant: given,
     onGrant: async (body) => change(() => grant(app, body), device.consent ? `Granted to ${app}.` : `Granted to ${app}. It starts when sharing is on.`),
     // The card of the ask is gone: the keyboard goes on at the next ask, or at the app's own card.
-    onDone: () => (document.querySelector('#asks-list [data-name="grant"]') ?? document.querySelector(`.app[data-app="${CSS.escape(app)}"] [data-name="grant"]`))?.focus(),
+    onDone: () => refresh().then(() => (document.querySelector('#asks-list [data-name="grant"]') ?? cardButton(app) ?? byId("add")).focus()),
   });
 }
 
+function stop(app) {
+  quietly(change(() => revoke(app), `${app} gets nothing from now on.`));
+}
+
 const actions = {
-  onGrant: (app) => decide(app.app, app.grant?.preset ?? null, app.state === "granted" && !app.grant?.preset ? app.grant : null),
-  onRevoke: (app) => quietly(change(() => revoke(app.app), `${app.app} gets nothing from now on.`)),
+  onGrant: (app) => decide(app.app, null, app.state === "granted" || app.state === "spent" ? app.grant : null),
+  onRevoke: (app) => stop(app.app),
   onToken: (app) => quietly(newToken(app.app).then((made) => { showToken(made.app, made.token); return refresh(); })),
+  onUnblock: (app) => quietly(change(() => unblock(app.app), `${app.app} can ask again.`)),
+  onDelete: (app) => askFirst({
+    title: ["Delete ", appName(app.app), "?"], yes: "Delete",
+    text: "Its token, its grant and its asks go, and it gets nothing from now on. What it has used up stays counted. An app that is added under this name later starts with nothing.",
+    onYes: () => deleteApp(app.app),
+    onDone: () => deleted(app.app),
+  }),
 };
 
 const askActions = {
-  onGrant: (ask) => decide(ask.app, ask.preset, ask),
-  onDismiss: (ask) => quietly(change(() => dismiss(ask.id), `Dismissed what ${ask.app} asks.`)),
+  onGrant: (ask) => decide(ask.app, ask, null),
+  onDismiss: (ask) => quietly(dismissed(ask)),
 };
 
-function showConsent(on) {
-  const button = byId("consent");
-  button.setAttribute("aria-checked", String(on));
-  byId("consent-word").textContent = on ? "On" : "Off";
-  byId("consent-means").textContent = on
-    ? "On: each app gets what its grant says, and nothing else. Switch off and everything stops at once."
-    : "Off: no app gets anything, whatever was granted. Nothing leaves this device.";
+/** The card is gone, and with it the button that opened the question: the keyboard goes on at the card in its place. */
+async function deleted(app) {
+  const place = device.apps.findIndex((/** @type {any} */ one) => one.app === app);
+  say(`${app} is deleted.`);
+  await refresh();
+  const next = device.apps[Math.min(Math.max(0, place), device.apps.length - 1)];
+  if (document.activeElement === document.body) (next ? cardButton(next.app, "delete") : byId("add"))?.focus();
+}
+
+/** After the third dismissal the service blocks the app's asks; the page says so at once. */
+async function dismissed(ask) {
+  await dismiss(ask.id);
+  await refresh();
+  const blocked = device.apps.find((/** @type {any} */ app) => app.app === ask.app)?.blocked;
+  say(blocked ? `Dismissed for the third time. ${ask.app} can ask no more until you unblock it.` : `Dismissed what ${ask.app} asks.`);
 }
 
 function showAsks(asks) {
   const presets = new Map(device.presets.map((preset) => [preset.name, preset]));
+  const purposes = new Map((device.purposes ?? []).map((purpose) => [purpose.code, purpose]));
+  renew(byId("asks-list"), asks, (ask) => String(ask.id), (ask) => askCard(ask, { preset: presets.get(ask.preset), purpose: purposes.get(ask.purpose) }, askActions), () => cardButton(device.apps[0]?.app ?? "") ?? byId("add"));
   byId("asks").hidden = asks.length === 0;
-  renew(byId("asks-list"), asks, (ask) => String(ask.id), (ask) => askCard(ask, presets.get(ask.preset), askActions));
   for (const ask of asks) {
     if (announced.has(String(ask.id))) continue;
     announced.add(String(ask.id));
-    say(`${ask.app} asks for ${ask.preset ?? "a custom grant"}.`);
+    say(`${ask.app} asks for ${ask.preset ? presetTitle(ask.preset).toLowerCase() : "a grant"}.`);
   }
-  document.title = asks.length ? `(${asks.length}) Gazeveil: who sees your gaze` : "Gazeveil: who sees your gaze";
 }
 
-function showAll(answer, asks, budgets) {
-  device = answer;
+function showHead() {
   const { name, resolution_deg, tick_ms } = device.level;
   const seen = device.tracker ? `${device.tracker.name}${device.tracker.connected ? "" : " (not connected)"}, ` : "";
   byId("device").textContent = `${device.device}: ${seen}${Math.round(device.rate_hz)} Hz, level ${name} (${resolution_deg}°, ${tick_ms} ms)`;
-  showConsent(device.consent);
-  showAsks(asks);
+  const { name: wearer, known: isNamed } = device.wearer;
+  byId("wearer").className = isNamed ? "badge info" : "badge warn";
+  byId("wearer").hidden = false;
+  byId("wearer").replaceChildren(...(isNamed ? ["Worn by ", appName(wearer)] : ["Worn by somebody unknown: nothing is shared"]));
+}
+
+function showApps() {
   const cards = device.apps.map((app) => ({
-    ...app, calls_last_minute: 0, streams: (app.streams ?? []).map(({ what, mechanism }) => ({ what, mechanism })), consent: device.consent, budgets: budgets.filter((budget) => budget.app === app.app),
+    ...app, known, calls_last_minute: 0, streams: known ? (app.streams ?? []).map(({ what, mechanism }) => ({ what, mechanism })) : [], in_use: [], consent: device.consent, budgets: last.budgets.filter((budget) => budget.app === app.app),
   }));
-  renew(byId("apps-list"), cards, (app) => app.app, (app) => appCard(app, actions));
+  renew(byId("apps-list"), cards, (app) => app.app, (app) => appCard(app, actions), () => byId("add"));
   byId("apps-none").hidden = cards.length > 0;
-  showDevice(byId("budgets-list"), budgets.filter((budget) => budget.app === null));
+  useBar.show(known ? device.apps : [], last.asks.length);
+  const select = (/** @type {any} */ app) => app.grant?.scopes?.includes("select") && app.state === "granted";
+  byId("confirm").hidden = !known || !device.apps.some(select);
+}
+
+function showAll() {
+  showHead();
+  showAsks(last.asks);
+  showApps();
+  showDevice(byId("budgets-list"), last.budgets.filter((budget) => budget.app === null));
   parts?.live.describe(device);
   // The certificate speaks of grants and consent; what was spent since then is one press away.
   const promised = JSON.stringify([device.consent, device.apps.map(({ app, state, grant: given }) => [app, state, given])]);
-  if (parts && promised !== certified) {
+  if (parts && promised !== certified && device.ledger !== false) {
     certified = promised;
-    quietly(parts.certificate.fetch());
+    parts.certificate.fetch().catch(() => { certified = ""; });
   }
 }
 
-async function refresh() {
-  if (fetching) { again = true; return; }
-  fetching = true;
-  try {
-    do {
-      again = false;
-      const [answer, { asks }, { budgets }] = await Promise.all([owner("GET", "/v1/apps"), owner("GET", "/v1/asks"), owner("GET", "/v1/budgets")]);
-      unlock();
-      showAll(answer, asks, budgets);
-      await parts?.audit.fetch();
-    } while (again);
-  } catch (error) {
-    if (error.status === 401) lock("");
-    else if (error.status === 403) lock(error.reason);
-    else if (device) say(error.message);
-    else lock(error.message);
-  } finally {
-    fetching = false;
+async function look() {
+  const press = sharing.presses;
+  const answer = await within(owner("GET", "/v1/apps"));
+  // Asks and budgets need the database; what is in force does not.
+  const [asks, budgets] = await Promise.allSettled([within(owner("GET", "/v1/asks")), within(owner("GET", "/v1/budgets"))]);
+  if (asks.status === "fulfilled") last.asks = asks.value.asks;
+  if (budgets.status === "fulfilled") last.budgets = budgets.value.budgets;
+  device = answer;
+  known = true;
+  unlock();
+  if (press === sharing.presses && sharing.wanted === null) sharing.know(answer);
+  showAll();
+  // Each has its own patience: a service that hangs in the middle of a look must not end the looking.
+  await Promise.allSettled([within(parts.audit.fetch()), within(parts.sessions.fetch())]);
+}
+
+/** Looks at the service. Resolves after a look that began after this call: what was changed just before is in it. @returns {Promise<void>} */
+function refresh() {
+  if (looking === null) {
+    looking = look().catch(lost).finally(() => { looking = null; });
+    return looking;
+  }
+  queued ??= looking.catch(() => {}).then(() => { queued = null; return refresh(); });
+  return queued;
+}
+
+/** The service did not answer, or not to us. */
+function lost(error) {
+  if (error.status === 401) lock(error.code === "cookie" ? error.reason : "");
+  else if (error.status === 403) lock(error.reason);
+  else if (!device) lock(sentence(error));
+  else {
+    known = false;
+    if (error.code === "network") sharing.gone();
+    else if (error.code === "slow") sharing.slow();
+    else sharing.lose(sentence(error));
+    showApps();
   }
 }
 
 function lock(why) {
   byId("locked").hidden = false;
   byId("locked-why").textContent = why;
-  for (const id of ["board", "nav", "device"]) byId(id).hidden = true;
+  showStop();
+  for (const id of ["board", "nav", "device", "wearer", "in-use"]) byId(id).hidden = true;
 }
 
 function unlock() {
@@ -127,19 +209,20 @@ function unlock() {
   for (const id of ["board", "nav", "device"]) byId(id).hidden = false;
   parts?.live.open();
   if (parts) return;
-  parts = { live: new Live(() => { clearTimeout(soon); soon = setTimeout(refresh, 150); }), audit: new AuditTable(), certificate: new Certificate() };
+  const later = () => { clearTimeout(soon); soon = setTimeout(refresh, 150); };
+  parts = { live: new Live(later, refresh), audit: new AuditTable(), certificate: new Certificate(), sessions: new SessionList(lock) };
   parts.live.open();
 }
 
-/** @type {any} */
-let soon = 0;
+/** Looks again and again; a page that nobody sees rests, but says at once when it is seen again. */
+function watch() {
+  const shown = device && !byId("board").hidden && !document.hidden;
+  Promise.resolve(shown ? refresh() : null).finally(() => setTimeout(watch, known ? EVERY_MS : GONE_EVERY_MS));
+}
 
 byId("locked-again").addEventListener("click", refresh);
-byId("consent").addEventListener("click", () => {
-  const on = byId("consent").getAttribute("aria-checked") !== "true";
-  quietly(change(() => consent(on), on ? "Sharing is on." : "Sharing is off. Nothing leaves this device."));
-});
 byId("add").addEventListener("click", () => openAdd((name, token) => { showToken(name, token); refresh(); }));
-byId("demo").addEventListener("click", () => quietly(startDemos(device.apps.map((app) => app.app)).then(refresh)));
-setInterval(() => { if (!document.hidden && device && !byId("board").hidden) refresh(); }, EVERY_MS);
-refresh();
+byId("demo").addEventListener("click", () => quietly(startDemos(device.apps.map((/** @type {any} */ app) => app.app)).then(refresh)));
+byId("confirm").addEventListener("click", () => quietly(confirmGesture().then(() => say("Confirmed."))));
+document.addEventListener("visibilitychange", () => { if (!document.hidden && device) refresh(); });
+refresh().then(watch);

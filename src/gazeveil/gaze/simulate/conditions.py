@@ -1,8 +1,9 @@
 """What a task on a space does to eyes, and what a tracker does to gaze.
 
-The numbers of `video` on a screen and of `free-viewing` on a sphere are calibrated on GazeCom (EyeLink II, 250 Hz, natural movies)
-and on EyeNavGS (Quest Pro, 36 and 72 Hz, walking through scenes); `python docs/simulator.py` prints the comparison. The other tasks
-keep these trackers and change what the literature says differs: reading Rayner (1998), search Rayner (2009).
+The numbers of `video` on a screen and of `free-viewing` on a sphere are calibrated on GazeCom
+(EyeLink II, 250 Hz, natural movies) and on EyeNavGS (Quest Pro, 36 and 72 Hz, walking through
+scenes); `python docs/explain/simulator.py` prints the comparison. The other tasks keep these trackers and
+change what the literature says differs: reading Rayner (1998), search Rayner (2009).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ DOCUMENTS = ("comic", "newspaper", "textbook")
 
 
 class Condition(NamedTuple):
-    """How people look in one task on one kind of space; every value is that of the median person."""
+    """How people look in one task on one kind of space; every value is that
+    of the median person.
+    """
 
     individual: float  # how far people are apart
     code: int  # how the next target is found: FREE, READ, JUMP or TRACK
@@ -34,7 +37,8 @@ class Condition(NamedTuple):
     pursuit_spread: float
     drift_deg: float  # deviation of the slow wandering of the eye
     drift_s: float  # its time constant
-    slide_on: float  # how far gaze goes on after a saccade, share of the amplitude: the head is still turning
+    # how far gaze goes on after a saccade, share of the amplitude: the head is still turning
+    slide_on: float
     slide_share: float  # and how much that varies
     inhibition: float  # how much places looked at just before are avoided, 0 to 1
     landing_share: float  # scatter of landing points, share of the amplitude
@@ -43,7 +47,9 @@ class Condition(NamedTuple):
     head_share: float  # share of a gaze shift the head makes in the end
     head_push: float  # random head acceleration, rad/s^1.5
     roll_deg: float  # deviation of head roll
-    flow_deg_s: float  # gaze that drifts with the scene as one walks: deviation of its speed per axis
+    flow_deg_s: (
+        float  # gaze that drifts with the scene as one walks: deviation of its speed per axis
+    )
     flow_share: float  # and what every degree per second of head rotation adds to it
     flow_s: float  # its time constant
 
@@ -66,7 +72,8 @@ class Tracker(NamedTuple):
     head_white_deg : float
         Deviation per axis of noise in head direction.
     frame_hz : float
-        The tracker's own rate, 0 if it is that of the recording: at half of it or less, a sample also holds a share of the one before.
+        The tracker's own rate, 0 if it is that of the recording: at half of it or less, a sample
+        also holds a share of the one before.
     mismatch_s : float
         Deviation of the time between the measurements of head and of eye.
     """
@@ -84,9 +91,18 @@ class Tracker(NamedTuple):
 
 
 #: A video-based tracker on a desk; noise as in GazeCom (EyeLink II).
-DESK_TRACKER = Tracker(white_deg=0.006, coloured_deg=0.012, coloured_s=0.008, quantum_deg=0.004, dropout_hz=0.02, dropout_s=0.06, lid_deg=3.0)
+DESK_TRACKER = Tracker(
+    white_deg=0.006,
+    coloured_deg=0.012,
+    coloured_s=0.008,
+    quantum_deg=0.004,
+    dropout_hz=0.02,
+    dropout_s=0.06,
+    lid_deg=3.0,
+)
 
-#: A headset; noise as in EyeNavGS (Quest Pro), dropouts and lids assumed, since that headset fills both in.
+#: A headset; noise as in EyeNavGS (Quest Pro), dropouts and lids assumed, since that headset fills
+#: both in.
 HEADSET_TRACKER = Tracker(
     white_deg=0.06,
     coloured_deg=0.12,
@@ -153,22 +169,40 @@ _WALK = _MOVIE._replace(
     flow_share=0.4,
 )
 
-# Sitting in a headset: the same eyes, but the scene does not stream by and the head is calmer. Not fitted to recordings.
-_SEAT = _WALK._replace(vor_gain=0.95, head_push=0.6, roll_deg=4.0, flow_deg_s=2.0, flow_share=0.1, slide_on=0.08)
+# Sitting in a headset: the same eyes, but the scene does not stream by and the head is calmer. Not
+# fitted to recordings.
+_SEAT = _WALK._replace(
+    vor_gain=0.95, head_push=0.6, roll_deg=4.0, flow_deg_s=2.0, flow_share=0.1, slide_on=0.08
+)
 
 
 def condition(task: str, sphere: bool) -> Condition:
     """The condition of a task on a sphere or a screen."""
     if task == "free-viewing":
         # Assumed: a picture holds the eye a little less long than a movie, and nothing in it moves.
-        return _WALK if sphere else _MOVIE._replace(pursuit=0.0, fixation_s=0.95 * _MOVIE.fixation_s)
+        return (
+            _WALK if sphere else _MOVIE._replace(pursuit=0.0, fixation_s=0.95 * _MOVIE.fixation_s)
+        )
     base = _SEAT if sphere else _MOVIE
     if task == "video":
         return base._replace(pursuit=0.5) if sphere else base
     if task == "search":
-        return base._replace(fixation_s=0.8 * base.fixation_s, fixation_spread=0.85 * base.fixation_spread, attention=0.4, pursuit=0.0, inhibition=0.9)
+        return base._replace(
+            fixation_s=0.8 * base.fixation_s,
+            fixation_spread=0.85 * base.fixation_spread,
+            attention=0.4,
+            pursuit=0.0,
+            inhibition=0.9,
+        )
     if task == "reading":
-        return base._replace(code=READ, fixation_s=0.215, fixation_spread=0.33, attention=0.0, pursuit=0.0, landing_share=0.04)
+        return base._replace(
+            code=READ,
+            fixation_s=0.215,
+            fixation_spread=0.33,
+            attention=0.0,
+            pursuit=0.0,
+            landing_share=0.04,
+        )
     if task == "random-saccade":
         return base._replace(code=JUMP, attention=0.0, pursuit=0.0)
     return base._replace(code=TRACK, attention=0.0, pursuit=1.0, pursuit_s=0.45)

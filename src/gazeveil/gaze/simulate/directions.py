@@ -1,7 +1,8 @@
 """Compiled arithmetic with unit vectors as plain triples (x right, y up, z forward).
 
-The simulator's inner loop runs on these for spheres and screens alike: the line of sight to a straight line on a screen is a great
-circle, so one set of formulas serves both and there is no seam at longitude 0/360.
+The simulator's inner loop runs on these for spheres and screens alike: the line of sight to a
+straight line on a screen is a great circle, so one set of formulas serves both and there is no seam
+at longitude 0/360.
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ def angle(a: Triple, b: Triple) -> float:
     cx = a[1] * b[2] - a[2] * b[1]
     cy = a[2] * b[0] - a[0] * b[2]
     cz = a[0] * b[1] - a[1] * b[0]
-    return math.atan2(math.sqrt(cx * cx + cy * cy + cz * cz), a[0] * b[0] + a[1] * b[1] + a[2] * b[2]) / DEGREE
+    return (
+        math.atan2(math.sqrt(cx * cx + cy * cy + cz * cz), a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+        / DEGREE
+    )
 
 
 @compiled
 def right_of(a: Triple) -> tuple[float, float]:
-    """The x and z components of the horizontal direction to the right of `a` (its y component is 0)."""
+    """The x and z components of the horizontal direction to the right of `a` (its y component is
+    0).
+    """
     flat = math.sqrt(a[0] * a[0] + a[2] * a[2])
     if flat < 1e-9:
         return 1.0, 0.0
@@ -45,7 +51,9 @@ def right_of(a: Triple) -> tuple[float, float]:
 
 @compiled
 def step(a: Triple, right_deg: float, down_deg: float) -> Triple:
-    """Where one gets from `a` along the great circle that starts towards (right, down), as far as their length says."""
+    """Where one gets from `a` along the great circle that starts towards (right, down), as far as
+    their length says.
+    """
     length = math.sqrt(right_deg * right_deg + down_deg * down_deg)
     if length < 1e-12:
         return a
@@ -81,7 +89,9 @@ def arc(a: Triple, b: Triple, share: float) -> Triple:
     """The direction a share of the way from `a` to `b` on their great circle."""
     whole = angle(a, b) * DEGREE
     if whole < 1e-6:
-        return unit(a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]), a[2] + share * (b[2] - a[2]))
+        return unit(
+            a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]), a[2] + share * (b[2] - a[2])
+        )
     total = math.sin(whole)
     p, q = math.sin((1.0 - share) * whole) / total, math.sin(share * whole) / total
     return unit(p * a[0] + q * b[0], p * a[1] + q * b[1], p * a[2] + q * b[2])
@@ -90,4 +100,6 @@ def arc(a: Triple, b: Triple, share: float) -> Triple:
 @compiled
 def turn(a: Triple, wx: float, wy: float, wz: float) -> Triple:
     """`a` turned by a small rotation vector (radians)."""
-    return unit(a[0] + wy * a[2] - wz * a[1], a[1] + wz * a[0] - wx * a[2], a[2] + wx * a[1] - wy * a[0])
+    return unit(
+        a[0] + wy * a[2] - wz * a[1], a[1] + wz * a[0] - wx * a[2], a[2] + wx * a[1] - wy * a[0]
+    )

@@ -1,15 +1,19 @@
-"""People: traits that stay, drift slowly from session to session, and vary a little from recording to recording.
+"""People: traits that stay, drift slowly from session to session, and vary a little from recording
+to recording.
 
-Each trait has a place in the population, a spread between people, a step between two sessions and a spread between recordings of
-one session. Positive traits vary by factors (log-normal), the others by amounts (normal). Age and gender shift a few of them; the
-shifts are small against the spread between people, so that they can be guessed from gaze better than by chance, but not well.
+Each trait has a place in the population, a spread between people, a step between two sessions and a
+spread between recordings of one session. Positive traits vary by factors (log-normal), the others
+by amounts (normal). Age and gender shift a few of them; the shifts are small against the spread
+between people, so that they can be guessed from gaze better than by chance, but not well.
 
-Where the places come from: main sequence Bahill, Clark and Stark (1975), with v_max and c fitted to GazeCom and EyeNavGS as
-:mod:`gazeveil.gaze.simulate.conditions` says; latency Carpenter and Williams (1995); drift, tremor and microsaccades Martinez-Conde,
-Macknik and Hubel (2004); pursuit gain Lisberger, Morris and Tychsen (1987); blinks Bentivoglio et al. (1997); post-saccadic
-oscillation Hooge, Nyström, Cornelissen and Holmqvist (2015); gaze of older people Irving et al. (2006) and, for the pupil, Winn et
-al. (1994). Spreads between people and recordings were set so that the rates at which a plain linkage finds people again come near
-those on real recordings (docs/simulator.md).
+Where the places come from: main sequence Bahill, Clark and Stark (1975), with v_max and c fitted to
+GazeCom and EyeNavGS as :mod:`gazeveil.gaze.simulate.conditions` says; latency Carpenter and
+Williams (1995); drift, tremor and microsaccades Martinez-Conde, Macknik and Hubel (2004); pursuit
+gain Lisberger, Morris and Tychsen (1987); blinks Bentivoglio et al. (1997); post-saccadic
+oscillation Hooge, Nyström, Cornelissen and Holmqvist (2015); gaze of older people Irving et al.
+(2006) and, for the pupil, Winn et al. (1994). Spreads between people and recordings were set so
+that the rates at which a plain linkage finds people again come near those on real recordings
+(docs/explain/simulator.md).
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ PERSON, SESSION, STIMULUS, RECORDING = 1, 2, 3, 4
 class Traits(NamedTuple):
     """How one person's eyes move, in one recording.
 
-    Factors multiply what the condition (task and space) says; the rest are in the units of their names.
+    Factors multiply what the condition (task and space) says; the rest are in the units of their
+    names.
     """
 
     fixation_factor: float  # of the median fixation duration
@@ -104,17 +109,42 @@ _LAWS: dict[str, _Law] = {
     "vor_factor": _Law(1.0, 0.05, 0.01, 0.03, True),
 }
 
-# Units of the spread between people, per decade beyond 40 and for women against men (half each way).
-_PER_DECADE = {"v_max_factor": -0.18, "latency_s": 0.25, "pursuit_gain": -0.22, "pupil_mm": -0.45, "fixation_factor": 0.08, "drift_factor": 0.10}
-_GENDER = {"fixation_factor": -0.45, "amplitude_factor": 0.45, "blink_hz": 0.40, "pupil_mm": 0.25, "v_max_factor": 0.20, "horizontal": -0.30}
+# Units of the spread between people, per decade beyond 40 and for women against men (half each
+# way).
+_PER_DECADE = {
+    "v_max_factor": -0.18,
+    "latency_s": 0.25,
+    "pursuit_gain": -0.22,
+    "pupil_mm": -0.45,
+    "fixation_factor": 0.08,
+    "drift_factor": 0.10,
+}
+_GENDER = {
+    "fixation_factor": -0.45,
+    "amplitude_factor": 0.45,
+    "blink_hz": 0.40,
+    "pupil_mm": 0.25,
+    "v_max_factor": 0.20,
+    "horizontal": -0.30,
+}
 
 # Traits outside these make no sense however unlikely the draw.
-_LIMITS = {"skew": (-0.3, 0.7), "saccade_gain": (0.8, 1.05), "pursuit_gain": (0.6, 1.05), "vor_factor": (0.5, 1.5), "horizontal": (0.0, 0.95)}
+_LIMITS = {
+    "skew": (-0.3, 0.7),
+    "saccade_gain": (0.8, 1.05),
+    "pursuit_gain": (0.6, 1.05),
+    "vor_factor": (0.5, 1.5),
+    "horizontal": (0.0, 0.95),
+}
 
 
-_PLACE, _PEOPLE, _SESSION, _RECORDING = (np.array([law[i] for law in (_LAWS[n] for n in Traits._fields)]) for i in range(4))
+_PLACE, _PEOPLE, _SESSION, _RECORDING = (
+    np.array([law[i] for law in (_LAWS[n] for n in Traits._fields)]) for i in range(4)
+)
 _LOG = np.array([_LAWS[n].log for n in Traits._fields])
-_LOW, _HIGH = (np.array([_LIMITS.get(n, (-np.inf, np.inf))[i] for n in Traits._fields]) for i in range(2))
+_LOW, _HIGH = (
+    np.array([_LIMITS.get(n, (-np.inf, np.inf))[i] for n in Traits._fields]) for i in range(2)
+)
 
 
 @dataclass(frozen=True)
@@ -146,7 +176,9 @@ class Person:
 
 
 def stream(entropy: int, *key: int) -> Generator:
-    """The random stream of one purpose; it depends on the seed and the key alone, never on how many others there are."""
+    """The random stream of one purpose; it depends on the seed and the key alone, never on how many
+    others there are.
+    """
     return np.random.Generator(np.random.PCG64(SeedSequence(entropy, spawn_key=key)))
 
 
@@ -156,7 +188,9 @@ def person(entropy: int, index: int) -> Person:
     rng = stream(entropy, PERSON, index)
     age = int(np.clip(round(18 + rng.gamma(2.2, 7.5)), 18, 80))
     gender = "female" if rng.random() < 0.5 else "male"
-    scores = dict(zip(Traits._fields, rng.standard_normal(len(Traits._fields)).tolist(), strict=True))
+    scores = dict(
+        zip(Traits._fields, rng.standard_normal(len(Traits._fields)).tolist(), strict=True)
+    )
     for name, shift in _PER_DECADE.items():
         scores[name] += shift * (age - 40) / 10
     for name, shift in _GENDER.items():
@@ -164,15 +198,30 @@ def person(entropy: int, index: int) -> Person:
     return Person(index, f"p{index + 1}", age, gender, tuple(scores.values()))
 
 
-def traits(entropy: int, who: Person, session: int = 0, rng: Generator | None = None, individual: float = 1.0) -> Traits:
-    """Traits of a person in session number `session` (from 0), and with `rng` in one recording of it.
+def traits(
+    entropy: int,
+    who: Person,
+    session: int = 0,
+    rng: Generator | None = None,
+    individual: float = 1.0,
+) -> Traits:
+    """Traits of a person in session number `session` (from 0), and with `rng` in one recording of
+    it.
 
-    `individual` scales how far people are apart: what they do in a headset differs less from person to person than what they do
-    with the head on a chin rest, and more from recording to recording.
+    `individual` scales how far people are apart: what they do in a headset differs less from person
+    to person than what they do with the head on a chin rest, and more from recording to recording.
     """
     away = individual * _PEOPLE * np.array(who.scores)
     for s in range(1, session + 1):
-        away += individual * _SESSION * stream(entropy, SESSION, who.index, s).standard_normal(len(away))
+        away += (
+            individual
+            * _SESSION
+            * stream(entropy, SESSION, who.index, s).standard_normal(len(away))
+        )
     if rng is not None:
         away += _RECORDING / np.sqrt(individual) * rng.standard_normal(len(away))
-    return Traits(*np.clip(np.where(_LOG, _PLACE * np.exp(np.where(_LOG, away, 0.0)), _PLACE + away), _LOW, _HIGH).tolist())
+    return Traits(
+        *np.clip(
+            np.where(_LOG, _PLACE * np.exp(np.where(_LOG, away, 0.0)), _PLACE + away), _LOW, _HIGH
+        ).tolist()
+    )

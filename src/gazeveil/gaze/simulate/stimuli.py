@@ -1,8 +1,9 @@
 """Stimuli: what everybody who looks at the same thing shares.
 
-A stimulus is a set of places worth looking at (spots: a weight, a size, and for moving ones two slow sinusoids), a page of words, or
-a list of targets that jump. Spots make the attention map sum_k w_k exp((cos d_k - 1) / s_k^2), with d_k the angle to spot k: on small
-angles a Gaussian of deviation s_k.
+A stimulus is a set of places worth looking at (spots: a weight, a size, and for moving ones two
+slow sinusoids), a page of words, or a list of targets that jump. Spots make the attention map sum_k
+w_k exp((cos d_k - 1) / s_k^2), with d_k the angle to spot k: on small angles a Gaussian of
+deviation s_k.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.simulate.conditions import DOCUMENTS, TASKS
 from gazeveil.gaze.simulate.people import STIMULUS, stream
 
-#: Columns of `Stimulus.motion`: amplitude (deg), frequency (Hz) and phase (rad) to the right and down.
+#: Columns of `Stimulus.motion`: amplitude (deg), frequency (Hz) and phase (rad) to the right and
+#: down.
 MOTION = ("right_deg", "right_hz", "right_phase", "down_deg", "down_hz", "down_phase")
 
 
@@ -43,7 +45,8 @@ class Stimulus:
     words : array, shape (m, 3)
         Unit vectors of the words in reading order.
     habits : array, shape (4,)
-        Reading this page: probability to skip a word, probability to go back, factor of fixation duration, scatter of landing (deg).
+        Reading this page: probability to skip a word, probability to go back, factor of fixation
+        duration, scatter of landing (deg).
     targets : array, shape (j, 3)
         Unit vectors of the targets, in order: those that jump, or those hidden in a search.
     jumps_s : array, shape (j,)
@@ -67,32 +70,50 @@ class Stimulus:
 
     def spots_at(self, t_s: float) -> NDArray[np.float64]:
         """Unit vectors of the spots at a time, shape (k, 3)."""
-        right = np.radians(self.motion[:, 0] * np.sin(2 * np.pi * self.motion[:, 1] * t_s + self.motion[:, 2]))
-        down = np.radians(self.motion[:, 3] * np.sin(2 * np.pi * self.motion[:, 4] * t_s + self.motion[:, 5]))
+        right = np.radians(
+            self.motion[:, 0] * np.sin(2 * np.pi * self.motion[:, 1] * t_s + self.motion[:, 2])
+        )
+        down = np.radians(
+            self.motion[:, 3] * np.sin(2 * np.pi * self.motion[:, 4] * t_s + self.motion[:, 5])
+        )
         flat = np.maximum(np.hypot(self.spots[:, 0], self.spots[:, 2]), 1e-9)
-        axis = np.stack((self.spots[:, 2] / flat, np.zeros(len(flat)), -self.spots[:, 0] / flat), axis=1)
+        axis = np.stack(
+            (self.spots[:, 2] / flat, np.zeros(len(flat)), -self.spots[:, 0] / flat), axis=1
+        )
         up = np.cross(self.spots, axis)
         v = self.spots + right[:, None] * axis - down[:, None] * up
         return v / np.linalg.norm(v, axis=1, keepdims=True)
 
     def attention(self, vectors: ArrayLike, t_s: float = 0.0) -> NDArray[np.float64]:
-        """The attention map at directions (n, 3) and a time; zero everywhere for a stimulus without spots."""
+        """The attention map at directions (n, 3) and a time; zero everywhere for a stimulus without
+        spots.
+        """
         v = np.asarray(vectors, dtype=np.float64)
         total = np.zeros(len(v))
-        for place, weight, size in zip(self.spots_at(t_s), self.weights, self.sizes_deg, strict=True):
+        for place, weight, size in zip(
+            self.spots_at(t_s), self.weights, self.sizes_deg, strict=True
+        ):
             total += weight * np.exp((v @ place - 1) / np.radians(size) ** 2)
         return total
 
 
 @lru_cache(maxsize=256)
-def stimulus(entropy: int, index: int, task: str, space: Space, seconds: float, document: str | None = None) -> Stimulus:
-    """Stimulus number `index` (from 0) of a seed; only the number of jumps depends on how long it is shown."""
+def stimulus(
+    entropy: int, index: int, task: str, space: Space, seconds: float, document: str | None = None
+) -> Stimulus:
+    """Stimulus number `index` (from 0) of a seed; only the number of jumps depends on how long it
+    is shown.
+    """
     rng = stream(entropy, STIMULUS, TASKS.index(task), index)
     if task == "reading" and document is None:
         document = DOCUMENTS[index % len(DOCUMENTS)]
     light = np.array([rng.uniform(0.03, 0.10), rng.uniform(0.03, 0.12), rng.uniform(0, 2 * np.pi)])
     spots, weights, sizes, motion = _spots(rng, task, space)
-    words, habits = _page(rng, document or "textbook", space) if task == "reading" else (np.empty((0, 3)), np.array([0.0, 0.0, 1.0, 0.0]))
+    words, habits = (
+        _page(rng, document or "textbook", space)
+        if task == "reading"
+        else (np.empty((0, 3)), np.array([0.0, 0.0, 1.0, 0.0]))
+    )
     targets, jumps = _targets(rng, task, space, seconds)
     arrays = (spots, weights, sizes, motion, words, habits, targets, jumps, light)
     for array in arrays:
@@ -102,13 +123,17 @@ def stimulus(entropy: int, index: int, task: str, space: Space, seconds: float, 
 
 
 def half_extent(space: Space) -> tuple[float, float]:
-    """Degrees from the centre to the edges that gaze keeps to: the screen, or what a turning head reaches with ease."""
+    """Degrees from the centre to the edges that gaze keeps to: the screen, or what a turning head
+    reaches with ease.
+    """
     if isinstance(space, Screen):
         return space.width_deg / 2, space.height_deg / 2
     return 180.0, 75.0
 
 
-def _vectors(space: Space, right: NDArray[np.float64], down: NDArray[np.float64]) -> NDArray[np.float64]:
+def _vectors(
+    space: Space, right: NDArray[np.float64], down: NDArray[np.float64]
+) -> NDArray[np.float64]:
     if isinstance(space, Sphere):
         return space.vectors(180.0 + right, 90.0 + down)
     return space.vectors(right, down)
@@ -121,8 +146,16 @@ def _spots(rng: Generator, task: str, space: Space) -> tuple[NDArray[np.float64]
     sphere = isinstance(space, Sphere)
     if task == "tracking":
         reach = (25.0, 12.0) if sphere else (0.7 * wide, 0.7 * high)
-        path = [rng.uniform(0.6, 1.0) * reach[0], rng.uniform(0.10, 0.22), rng.uniform(0, 2 * np.pi)]
-        path += [rng.uniform(0.4, 1.0) * reach[1], rng.uniform(0.14, 0.30), rng.uniform(0, 2 * np.pi)]
+        path = [
+            rng.uniform(0.6, 1.0) * reach[0],
+            rng.uniform(0.10, 0.22),
+            rng.uniform(0, 2 * np.pi),
+        ]
+        path += [
+            rng.uniform(0.4, 1.0) * reach[1],
+            rng.uniform(0.14, 0.30),
+            rng.uniform(0, 2 * np.pi),
+        ]
         return _vectors(space, np.zeros(1), np.zeros(1)), np.ones(1), np.ones(1), np.array([path])
     many = 24 if task == "search" else 10
     if sphere:
@@ -146,19 +179,27 @@ def _spots(rng: Generator, task: str, space: Space) -> tuple[NDArray[np.float64]
     return _vectors(space, right, down), weights / weights.sum(), sizes, motion
 
 
-def _targets(rng: Generator, task: str, space: Space, seconds: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _targets(
+    rng: Generator, task: str, space: Space, seconds: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if task not in ("random-saccade", "search"):
         return np.empty((0, 3)), np.empty(0)
     # One target after the other, so that a longer recording begins with the same ones.
     wide, high = half_extent(space)
-    wide, high = (30.0, 18.0) if isinstance(space, Sphere) and task == "random-saccade" else (0.8 * min(wide, 120.0), 0.8 * min(high, 40.0))
+    wide, high = (
+        (30.0, 18.0)
+        if isinstance(space, Sphere) and task == "random-saccade"
+        else (0.8 * min(wide, 120.0), 0.8 * min(high, 40.0))
+    )
     many = int(seconds) + 2
     drawn = rng.random((many, 3))
     places = _vectors(space, (2 * drawn[:, 0] - 1) * wide, (2 * drawn[:, 1] - 1) * high)
     return places, np.concatenate(([0.0], np.cumsum(1.0 + 0.5 * drawn[:-1, 2])))
 
 
-def _page(rng: Generator, document: str, space: Space) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _page(
+    rng: Generator, document: str, space: Space
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     wide, high = half_extent(space)
     wide, high = (20.0, 14.0) if isinstance(space, Sphere) else (0.85 * wide, 0.85 * high)
     places: list[tuple[float, float]] = []
@@ -182,17 +223,31 @@ def _page(rng: Generator, document: str, space: Space) -> tuple[NDArray[np.float
                 left, top = -wide + 2 * wide * column / per_row, -high + 2 * high * row / rows
                 width, height = 2 * wide / per_row, 2 * high / rows
                 for _ in range(int(rng.integers(1, 3))):
-                    bubble = left + rng.uniform(0.05, 0.45) * width, top + rng.uniform(0.03, 0.35) * height
+                    bubble = (
+                        left + rng.uniform(0.05, 0.45) * width,
+                        top + rng.uniform(0.03, 0.35) * height,
+                    )
                     for line in range(int(rng.integers(1, 4))):
-                        places += _line(rng, bubble[0], bubble[0] + 0.42 * width, bubble[1] + 1.0 * line, 1.8)
+                        places += _line(
+                            rng, bubble[0], bubble[0] + 0.42 * width, bubble[1] + 1.0 * line, 1.8
+                        )
                     for _ in range(int(rng.integers(4, 9))):
-                        places.append((left + rng.uniform(0.1, 0.9) * width, top + rng.uniform(0.25, 0.95) * height))
+                        places.append(
+                            (
+                                left + rng.uniform(0.1, 0.9) * width,
+                                top + rng.uniform(0.25, 0.95) * height,
+                            )
+                        )
         habits = [0.12, 0.12, 1.15, 0.55]
     right, down = np.array(places).T
-    return _vectors(space, np.clip(right, -wide, wide), np.clip(down, -high, high)), np.array(habits)
+    return _vectors(space, np.clip(right, -wide, wide), np.clip(down, -high, high)), np.array(
+        habits
+    )
 
 
-def _line(rng: Generator, left: float, right: float, down: float, pitch_deg: float) -> list[tuple[float, float]]:
+def _line(
+    rng: Generator, left: float, right: float, down: float, pitch_deg: float
+) -> list[tuple[float, float]]:
     """Words of one line; their spacing follows word length."""
     places = []
     at = left + 0.5 * pitch_deg * rng.uniform(0.4, 1.0)

@@ -1,8 +1,9 @@
 """Where to look next: compiled choices of the simulator's main loop.
 
-Free viewing, video and search propose a handful of landing points, each with an amplitude from the person's gamma distribution and a
-direction that prefers the horizontal, and take one with a probability that grows with the attention map there, with how easily eyes
-and head reach it, and (search) with how long ago it was looked at.
+Free viewing, video and search propose a handful of landing points, each with an amplitude from the
+person's gamma distribution and a direction that prefers the horizontal, and take one with a
+probability that grows with the attention map there, with how easily eyes and head reach it, and
+(search) with how long ago it was looked at.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ def spot_at(spots: NDArray[np.float64], motion: NDArray[np.float64], k: int, t_s
 
 
 @compiled
-def attention(now: NDArray[np.float64], weights: NDArray[np.float64], sizes: NDArray[np.float64], at: Triple) -> float:
-    """The attention map at one direction, relative to its mean weight, never zero; `now` holds the spots' directions."""
+def attention(
+    now: NDArray[np.float64], weights: NDArray[np.float64], sizes: NDArray[np.float64], at: Triple
+) -> float:
+    """The attention map at one direction, relative to its mean weight, never zero; `now` holds the
+    spots' directions.
+    """
     total = 0.0
     for k in range(len(weights)):
         size = sizes[k] * DEGREE
@@ -53,7 +58,10 @@ def on_screen(at: Triple, wide_deg: float, high_deg: float) -> bool:
     """Whether a direction hits the screen."""
     if at[2] <= 0.0:
         return False
-    return abs(math.atan(at[0] / at[2])) * 180 / math.pi < wide_deg and abs(math.atan(at[1] / at[2])) * 180 / math.pi < high_deg
+    return (
+        abs(math.atan(at[0] / at[2])) * 180 / math.pi < wide_deg
+        and abs(math.atan(at[1] / at[2])) * 180 / math.pi < high_deg
+    )
 
 
 @compiled
@@ -83,7 +91,8 @@ def propose(
         amplitude = condition.shortest_deg + rng.gamma(shape, scale)
         amplitude = min(amplitude, 100.0)
         direction = 2 * math.pi * rng.random()
-        # Bending the angle towards 0 and pi makes horizontal saccades more frequent without forbidding any.
+        # Bending the angle towards 0 and pi makes horizontal saccades more frequent without
+        # forbidding any.
         direction -= 0.5 * traits.horizontal * math.sin(2 * direction)
         at = step(here, amplitude * math.cos(direction), amplitude * math.sin(direction))
         if sphere:
@@ -97,19 +106,29 @@ def propose(
             if recent[r, 3] > 0.0:
                 away = angle((recent[r, 0], recent[r, 1], recent[r, 2]), at) / 2.5
                 weight *= 1.0 - condition.inhibition * math.exp(-0.5 * away * away)
-        # Taking each in turn with probability weight / total draws one in proportion to the weights, in one pass.
+        # Taking each in turn with probability weight / total draws one in proportion to the
+        # weights, in one pass.
         total += weight
         if rng.random() * total < weight:
             chosen = at
     if not sphere and not on_screen(chosen, extent[0], extent[1]):
         # On a small screen every proposal may miss: then any place on it will do.
-        right, down = 0.9 * extent[0] * (2 * rng.random() - 1), 0.9 * extent[1] * (2 * rng.random() - 1)
+        right, down = (
+            0.9 * extent[0] * (2 * rng.random() - 1),
+            0.9 * extent[1] * (2 * rng.random() - 1),
+        )
         chosen = unit(math.tan(right * DEGREE), -math.tan(down * DEGREE), 1.0)
     return chosen
 
 
 @compiled
-def moving_spot(spots: NDArray[np.float64], sizes: NDArray[np.float64], motion: NDArray[np.float64], at: Triple, t_s: float) -> int:
+def moving_spot(
+    spots: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    motion: NDArray[np.float64],
+    at: Triple,
+    t_s: float,
+) -> int:
     """The moving spot that a direction lies on, or -1."""
     best, found = 1.5, -1
     for k in range(len(sizes)):

@@ -20,8 +20,8 @@ class Truth:
     Parameters
     ----------
     events : Events
-        What the eye did; every sample is in exactly one event. Microsaccades are part of fixations; `noise` is a lid that moves
-        while the tracker still reports gaze.
+        What the eye did; every sample is in exactly one event. Microsaccades are part of fixations;
+        `noise` is a lid that moves while the tracker still reports gaze.
     traits : Traits
         The person's traits in this recording.
     person_traits : Traits
@@ -31,7 +31,8 @@ class Truth:
     space : Sphere or Screen
         What the degrees of the recording mean.
     vectors : array, shape (n, 3)
-        Gaze without the tracker's noise, error and losses, as unit vectors; `x_deg` and `y_deg` are its degrees.
+        Gaze without the tracker's noise, error and losses, as unit vectors; `x_deg` and `y_deg` are
+        its degrees.
     """
 
     events: Events

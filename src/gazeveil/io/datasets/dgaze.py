@@ -1,13 +1,16 @@
-"""DGaze: 43 people, 5 dynamic scenes in an HTC Vive, 100 Hz; published as windows ready for a network.
+"""DGaze: 43 people, 5 dynamic scenes in an HTC Vive, 100 Hz; published as windows ready for a
+network.
 
-`trainingX.npy`, `trainingY.npy`, `testX.npy`, `testY.npy`. A row of X is 50 steps of 13 numbers (gaze 2, head velocity 2, three nearest
-objects 3 each; this order is read from the released code) and a 24 x 24 x 2 saliency map: 1802 numbers. Y is the gaze to predict.
-Gaze is in degrees right of and above the centre of the screen.
+`trainingX.npy`, `trainingY.npy`, `testX.npy`, `testY.npy`. A row of X is 50 steps of 13 numbers
+(gaze 2, head velocity 2, three nearest objects 3 each; this order is read from the released code)
+and a 24 x 24 x 2 saliency map: 1802 numbers. Y is the gaze to predict. Gaze is in degrees right of
+and above the centre of the screen.
 
-Rows overlap in time and do not say who looked: each row becomes a recording of half a second of person "unknown", the stimulus is
-the file ("train" or "test"), the session the row number from 0. That is enough for gaze prediction and for nothing about persons. The rest of
-the row is in `metadata`: `head_velocity_deg_s` (50, 2) and `objects` (50, 9) as published, `target_deg` (2,) in our degrees.
-`every=n` takes each n-th row.
+Rows overlap in time and do not say who looked: each row becomes a recording of half a second of
+person "unknown", the stimulus is the file ("train" or "test"), the session the row number from 0.
+That is enough for gaze prediction and for nothing about persons. The rest of the row is in
+`metadata`: `head_velocity_deg_s` (50, 2) and `objects` (50, 9) as published, `target_deg` (2,) in
+our degrees. `every=n` takes each n-th row.
 """
 
 from __future__ import annotations
@@ -22,9 +25,9 @@ from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.headset_view import VIEW
-from gazeveil.io.npy import header, read_npy
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.npy import header, read_npy
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
 
@@ -34,13 +37,17 @@ STEPS, FEATURES, WIDTH, RATE_HZ = 50, 13, 1802, 100.0
 def sniff(head: Head) -> bool:
     """An array of numbers with 1802 columns."""
     found = header(head)
-    return found is not None and len(found[0]) == 2 and found[0][1] == WIDTH and found[1].kind == "f"
+    return (
+        found is not None and len(found[0]) == 2 and found[0][1] == WIDTH and found[1].kind == "f"
+    )
 
 
 def split_of(path: Path) -> str:
     """`train` or `test` for the published file names, else the file name without X."""
     name = stem(path)
-    return {"trainingx": "train", "trainx": "train", "testx": "test"}.get(name.lower(), name.removesuffix("X") or name)
+    return {"trainingx": "train", "trainx": "train", "testx": "test"}.get(
+        name.lower(), name.removesuffix("X") or name
+    )
 
 
 def partner(path: Path, letter: str) -> Path | None:
@@ -56,14 +63,25 @@ def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:
     step = checks.count("Format dgaze", "every", every)
     array = read_npy(path)
     if array.ndim != 2 or array.shape[1] != WIDTH:
-        raise FormatError(path, f"the array has shape {array.shape}, DGaze needs (rows, {WIDTH})", "Check that this is trainingX.npy or testX.npy.")
+        raise FormatError(
+            path,
+            f"the array has shape {array.shape}, DGaze needs (rows, {WIDTH})",
+            "Check that this is trainingX.npy or testX.npy.",
+        )
     split = split_of(path)
-    return [Handle("unknown", split, partial(load, path, split, row), str(row), "free-viewing", str(path)) for row in range(0, len(array), step)]
+    return [
+        Handle(
+            "unknown", split, partial(load, path, split, row), str(row), "free-viewing", str(path)
+        )
+        for row in range(0, len(array), step)
+    ]
 
 
 def load(path: Path, split: str, row: int) -> Recording:
     """One row as a recording of 50 samples."""
-    steps = np.array(read_npy(path)[row, : STEPS * FEATURES], dtype=np.float64).reshape(STEPS, FEATURES)
+    steps = np.array(read_npy(path)[row, : STEPS * FEATURES], dtype=np.float64).reshape(
+        STEPS, FEATURES
+    )
     metadata: dict[str, object] = {"head_velocity_deg_s": steps[:, 2:4], "objects": steps[:, 4:]}
     answers = partner(path, "Y")
     if answers is not None:
@@ -94,7 +112,9 @@ FORMAT = Format(
         title="DGaze",
         publisher="Hu, Li, Zhang, Yi, Wang, Manocha (Peking University), github.com/CraneHzm/DGaze",
         licence="for research; see the project page",
-        citation="Hu et al. 2020, DGaze: CNN-based gaze prediction in dynamic scenes, IEEE TVCG 26(5)",
+        citation=(
+            "Hu et al. 2020, DGaze: CNN-based gaze prediction in dynamic scenes, IEEE TVCG 26(5)"
+        ),
         layout="trainingX.npy, trainingY.npy, testX.npy, testY.npy",
     ),
 )

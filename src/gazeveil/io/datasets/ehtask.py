@@ -1,13 +1,17 @@
-"""EHTask: 30 people, 15 panoramic videos, four tasks in an HTC Vive; published as windows of 10 s at 25 Hz.
+"""EHTask: 30 people, 15 panoramic videos, four tasks in an HTC Vive; published as windows of 10 s
+at 25 Hz.
 
-`trainingX.npy`, `trainingY.npy`, `testX.npy`, `testY.npy`, `testRecordingLabel.npy`. A row of X is 500 + 500 + 500 numbers: eye in head,
-head velocity and gaze in the world, 250 steps of (x, y) each. Eye in head is a place on the screen in 0..1 from the lower left corner.
-Gaze in the world is longitude and latitude in degrees with the centre at 0, or, where all numbers lie within 0 and 1, fractions of the
-panorama from its lower left corner. Y is the task: 0 free viewing, 1 visual search, 2 saliency, 3 tracking.
+`trainingX.npy`, `trainingY.npy`, `testX.npy`, `testY.npy`, `testRecordingLabel.npy`. A row of X is
+500 + 500 + 500 numbers: eye in head, head velocity and gaze in the world, 250 steps of (x, y) each.
+Eye in head is a place on the screen in 0..1 from the lower left corner. Gaze in the world is
+longitude and latitude in degrees with the centre at 0, or, where all numbers lie within 0 and 1,
+fractions of the panorama from its lower left corner. Y is the task: 0 free viewing, 1 visual
+search, 2 saliency, 3 tracking.
 
-Rows do not say who looked: the person is "unknown", the stimulus the file ("train" or "test"), the session the row number from 0. Where
-`testRecordingLabel.npy` says from which recording a row comes, the session is "<recording>.<row>" and `metadata["recording"]` has the
-number, so that windows of one recording can be kept together. `metadata["head_velocity_deg_s"]` is (250, 2), as published.
+Rows do not say who looked: the person is "unknown", the stimulus the file ("train" or "test"), the
+session the row number from 0. Where `testRecordingLabel.npy` says from which recording a row comes,
+the session is "<recording>.<row>" and `metadata["recording"]` has the number, so that windows of
+one recording can be kept together. `metadata["head_velocity_deg_s"]` is (250, 2), as published.
 `every=n` takes each n-th row.
 """
 
@@ -24,10 +28,10 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.dgaze import partner, split_of
 from gazeveil.io.datasets.headset_view import from_fractions
-from gazeveil.io.npy import header, read_npy
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.npy import header, read_npy
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
 
@@ -40,7 +44,9 @@ TASKS = ("free-viewing", "search", "saliency", "tracking")
 def sniff(head: Head) -> bool:
     """An array of numbers with 1500 columns."""
     found = header(head)
-    return found is not None and len(found[0]) == 2 and found[0][1] == WIDTH and found[1].kind == "f"
+    return (
+        found is not None and len(found[0]) == 2 and found[0][1] == WIDTH and found[1].kind == "f"
+    )
 
 
 def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:
@@ -48,16 +54,35 @@ def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:
     step = checks.count("Format ehtask", "every", every)
     array = read_npy(path)
     if array.ndim != 2 or array.shape[1] != WIDTH:
-        raise FormatError(path, f"the array has shape {array.shape}, EHTask needs (rows, {WIDTH})", "Check that this is trainingX.npy or testX.npy.")
+        raise FormatError(
+            path,
+            f"the array has shape {array.shape}, EHTask needs (rows, {WIDTH})",
+            "Check that this is trainingX.npy or testX.npy.",
+        )
     split = split_of(path)
     tasks = _whole_numbers(partner(path, "Y"), len(array))
     recordings = _whole_numbers(partner(path, "RecordingLabel"), len(array))
     handles = []
     for row in range(0, len(array), step):
-        task = "" if tasks is None else TASKS[tasks[row]] if 0 <= tasks[row] < len(TASKS) else str(tasks[row])
+        task = (
+            ""
+            if tasks is None
+            else TASKS[tasks[row]]
+            if 0 <= tasks[row] < len(TASKS)
+            else str(tasks[row])
+        )
         recording = None if recordings is None else recordings[row]
         session = str(row) if recording is None else f"{recording}.{row}"
-        handles.append(Handle("unknown", split, partial(load, path, split, row, session, task, recording), session, task, str(path)))
+        handles.append(
+            Handle(
+                "unknown",
+                split,
+                partial(load, path, split, row, session, task, recording),
+                session,
+                task,
+                str(path),
+            )
+        )
     return handles
 
 
@@ -66,13 +91,23 @@ def _whole_numbers(path: Path | None, rows: int) -> list[int] | None:
         return None
     values = np.asarray(read_npy(path))
     if len(values) != rows:
-        raise FormatError(path, f"it has {len(values)} labels for {rows} rows", "Use the files of one download together.")
+        raise FormatError(
+            path,
+            f"it has {len(values)} labels for {rows} rows",
+            "Use the files of one download together.",
+        )
     # One-hot answers are as good as numbers.
-    flat = values.argmax(axis=1) if values.ndim == 2 and values.shape[1] > 1 else values.reshape(rows).round()
+    flat = (
+        values.argmax(axis=1)
+        if values.ndim == 2 and values.shape[1] > 1
+        else values.reshape(rows).round()
+    )
     return [int(v) for v in flat]
 
 
-def load(path: Path, split: str, row: int, session: str, task: str, recording: int | None = None) -> Recording:
+def load(
+    path: Path, split: str, row: int, session: str, task: str, recording: int | None = None
+) -> Recording:
     """One row as a recording of 250 samples."""
     eye, head, world = np.array(read_npy(path)[row], dtype=np.float64).reshape(3, STEPS, 2)
     finite = world[np.isfinite(world)]
@@ -92,7 +127,10 @@ def load(path: Path, split: str, row: int, session: str, task: str, recording: i
         y_deg=y_deg,
         rate_hz=RATE_HZ,
         eye_in_head_deg=from_fractions(eye),
-        metadata={"head_velocity_deg_s": head, **({} if recording is None else {"recording": recording})},
+        metadata={
+            "head_velocity_deg_s": head,
+            **({} if recording is None else {"recording": recording}),
+        },
     )
 
 
@@ -104,9 +142,15 @@ FORMAT = Format(
     frozenset({"every"}),
     dataset=Dataset(
         title="EHTask",
-        publisher="Hu, Bulling, Li, Wang (Peking University, University of Stuttgart), github.com/CraneHzm/EHTask",
+        publisher=(
+            "Hu, Bulling, Li, Wang (Peking University, University of Stuttgart),"
+            " github.com/CraneHzm/EHTask"
+        ),
         licence="for research; see the project page",
-        citation="Hu et al. 2022, EHTask: recognizing user tasks from eye and head movements in immersive virtual reality, IEEE TVCG",
+        citation=(
+            "Hu et al. 2022, EHTask: recognizing user tasks from eye and head movements in"
+            " immersive virtual reality, IEEE TVCG"
+        ),
         layout="trainingX.npy, trainingY.npy, testX.npy, testY.npy, testRecordingLabel.npy",
     ),
 )

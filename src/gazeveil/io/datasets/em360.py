@@ -1,14 +1,17 @@
 """360_em: 13 people, 15 equirectangular videos, head and gaze at 120 Hz, two tiers of labels; ARFF.
 
-Folders `gaze`, `ground_truth` (two files per video, labelled by hand) and `output_I-S5T_*` (labels of the published algorithm) hold
-the same recordings, so reading the top folder takes `gaze` alone; `part="ground_truth"` takes another folder, `part="all"` takes
-all, with the folder as the session. Files are `<video>/<person>_<video>.arff`: the folder is the stimulus, what stands before or
-after it in the file name the person. A folder that is named like a person (`P01`, `subject_3`, `7`) is the person instead, and the rest of
-the file name the stimulus. A file that lies in one of the folders above directly, without a video folder, is split at the
-first underscore into person and video. `participant_info.csv` gives the people's attributes: its first column is the person.
+Folders `gaze`, `ground_truth` (two files per video, labelled by hand) and `output_I-S5T_*` (labels
+of the published algorithm) hold the same recordings, so reading the top folder takes `gaze` alone;
+`part="ground_truth"` takes another folder, `part="all"` takes all, with the folder as the session.
+Files are `<video>/<person>_<video>.arff`: the folder is the stimulus, what stands before or after
+it in the file name the person. A folder that is named like a person (`P01`, `subject_3`, `7`) is
+the person instead, and the rest of the file name the stimulus. A file that lies in one of the
+folders above directly, without a video folder, is split at the first underscore into person and
+video. `participant_info.csv` gives the people's attributes: its first column is the person.
 
-Gaze (`x`, `y`) and head (`x_head`, `y_head`) are pixels of the equirectangular picture (1920 x 1080), `angle_deg_head` is the roll.
-Labels keep their columns: `labeller_1`, `primary_label`, `secondary_label` and so on.
+Gaze (`x`, `y`) and head (`x_head`, `y_head`) are pixels of the equirectangular picture (1920 x
+1080), `angle_deg_head` is the roll. Labels keep their columns: `labeller_1`, `primary_label`,
+`secondary_label` and so on.
 """
 
 from __future__ import annotations
@@ -20,14 +23,16 @@ from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.gaze.cohort import Attributes, Handle
-from gazeveil.io.arff import is_arff, load
 from gazeveil.io.datasets.layout import folder_name, numbers, person_in_folder
+from gazeveil.io.parsing.table import read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
-from gazeveil.io.table import read_table
+from gazeveil.io.vendors.arff import is_arff, load
 
 _PARTS = re.compile(r"^(gaze|ground_truth|output_.+)$", re.IGNORECASE)
-_PERSON = re.compile(r"^(vp|p|s|sub|subj|subject|user|participant|obs|observer)?[-_ ]?\d+$", re.IGNORECASE)
+_PERSON = re.compile(
+    r"^(vp|p|s|sub|subj|subject|user|participant|obs|observer)?[-_ ]?\d+$", re.IGNORECASE
+)
 _SPLITS = frozenset({"train", "training", "test", "testing"})
 
 
@@ -45,12 +50,28 @@ def scan(path: Path, root: Path, part: str | None = None) -> Iterable[Handle]:
     parts = sorted(p.name for p in root.iterdir() if p.is_dir() and _PARTS.match(p.name))
     if part is not None and part != "all" and (parts or own):
         checks.one_of("Format 360-em", "part", part, [*parts, *([own] if own else []), "all"])
-    wanted = part or ("gaze" if "gaze" in parts else "ground_truth" if "ground_truth" in parts else parts[0] if parts else "all")
+    wanted = part or (
+        "gaze"
+        if "gaze" in parts
+        else "ground_truth"
+        if "ground_truth" in parts
+        else parts[0]
+        if parts
+        else "all"
+    )
     if own in parts and wanted not in ("all", own):
         return []
     person, video = _names(path)
     session = own if part == "all" and own else "1"
-    return [Handle(person, video, partial(load, path, person, video, None, session), session, source=str(path))]
+    return [
+        Handle(
+            person,
+            video,
+            partial(load, path, person, video, None, session),
+            session,
+            source=str(path),
+        )
+    ]
 
 
 def _part_of(path: Path, root: Path) -> str:
@@ -72,11 +93,19 @@ def _names(path: Path) -> tuple[str, str]:
 
 
 def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
-    """Attributes of `participant_info.csv`, in the folder or one or two above it; none where it is missing.
+    """Attributes of `participant_info.csv`, in the folder or one or two above it; none where it is
+    missing.
 
     A person whose name is a number is also found with leading zeros.
     """
-    place = next((p for f in (root, root.parent, root.parent.parent) if (p := f / "participant_info.csv").is_file()), None)
+    place = next(
+        (
+            p
+            for f in (root, root.parent, root.parent.parent)
+            if (p := f / "participant_info.csv").is_file()
+        ),
+        None,
+    )
     if place is None:
         return {}
     table = read_table(place, max(",;\t", key=Head.of(place).first.count))
@@ -84,7 +113,9 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
     found: dict[str, Attributes] = {}
     rows = zip(*(table.words(n) for n in names), strict=True)
     for person, *values in rows:
-        attributes = {n.strip().lower(): _value(v) for n, v in zip(names[1:], values, strict=True) if v}
+        attributes = {
+            n.strip().lower(): _value(v) for n, v in zip(names[1:], values, strict=True) if v
+        }
         for alias in {person, person.zfill(2), person.zfill(3)} if person.isdigit() else {person}:
             found[alias] = attributes
     return found
@@ -105,11 +136,18 @@ FORMAT = Format(
     frozenset({"part"}),
     dataset=Dataset(
         title="360_em",
-        publisher="Agtzidis, Startsev, Dorr (TU Munich), gin.g-node.org/ioannis.agtzidis/360_em_dataset",
+        publisher=(
+            "Agtzidis, Startsev, Dorr (TU Munich), gin.g-node.org/ioannis.agtzidis/360_em_dataset"
+        ),
         licence="free for research; the authors ask for citation",
-        citation="Agtzidis, Startsev, Dorr 2019, 360-degree video gaze behaviour: a ground-truth data set and a classification algorithm"
-        " for eye movements, ACM Multimedia",
-        layout="{gaze,ground_truth,output_I-S5T_*}/<video>/<person>_<video>.arff[.gz], participant_info.csv",
+        citation=(
+            "Agtzidis, Startsev, Dorr 2019, 360-degree video gaze behaviour: a ground-truth data"
+            " set and a classification algorithm for eye movements, ACM Multimedia"
+        ),
+        layout=(
+            "{gaze,ground_truth,output_I-S5T_*}/<video>/<person>_<video>.arff[.gz],"
+            " participant_info.csv"
+        ),
     ),
     people=people,
 )

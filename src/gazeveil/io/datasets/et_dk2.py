@@ -1,18 +1,22 @@
 """ET-DK2: 18 people look at 50 panoramas for 25 s each; SMI in an Oculus DK2, 60 Hz.
 
-`S####.csv[.gz]`, one file per person with all images: the person is the file name, each `IMG_INDEX` is one recording, and its name is
-taken from `img_index.csv` where that lies beside the files or one folder above (a column of numbers and a column of names). Rows
-with `IS_GRAY` true show a grey screen between images: they are no samples and are counted in `counts["gray"]` of their image, or of
+`S####.csv[.gz]`, one file per person with all images: the person is the file name, each `IMG_INDEX`
+is one recording, and its name is taken from `img_index.csv` where that lies beside the files or one
+folder above (a column of numbers and a column of names). Rows with `IS_GRAY` true show a grey
+screen between images: they are no samples and are counted in `counts["gray"]` of their image, or of
 the next one where their own has no other rows.
 
-Gaze is the direction `GIW_X/Y/Z` (Unity axes, the same as ours) where these are points of a sphere around the viewer, which means
-lengths that differ by less than a fifth; else the texture place `GIW_TEXTURE_X/Y`: fractions from the lower left corner where they
-stay within 0 and 1, else longitude -180 to 180 and latitude -90 to 90. Where both are there but lie more than 5 degrees apart in the
-median and the texture is in degrees, the texture counts, since areas of interest are given on the image. `metadata["gaze_from"]`
-says which it was. A miss is (-1, -1) in the texture or a zero vector. The head comes from `HEAD_EUL_X/Y/Z` (pitch down, yaw right,
-roll left). Head positions are not kept. `metadata["aoi_file"]` names the file with two rectangles per image where there is one.
+Gaze is the direction `GIW_X/Y/Z` (Unity axes, the same as ours) where these are points of a sphere
+around the viewer, which means lengths that differ by less than a fifth; else the texture place
+`GIW_TEXTURE_X/Y`: fractions from the lower left corner where they stay within 0 and 1, else
+longitude -180 to 180 and latitude -90 to 90. Where both are there but lie more than 5 degrees apart
+in the median and the texture is in degrees, the texture counts, since areas of interest are given
+on the image. `metadata["gaze_from"]` says which it was. A miss is (-1, -1) in the texture or a zero
+vector. The head comes from `HEAD_EUL_X/Y/Z` (pitch down, yaw right, roll left). Head positions are
+not kept. `metadata["aoi_file"]` names the file with two rectangles per image where there is one.
 
-Time is `UNITY_TIMESTAMP`, or `SMI_TIMESTAMP` where that does not advance; the unit is the one that comes nearest to 60 Hz.
+Time is `UNITY_TIMESTAMP`, or `SMI_TIMESTAMP` where that does not advance; the unit is the one that
+comes nearest to 60 Hz.
 """
 
 from __future__ import annotations
@@ -28,11 +32,11 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, angle_deg, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.layout import TICK_S, columns, guess_unit, numbers
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.table import Table, parse_table, read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, read_text, stem
-from gazeveil.io.table import Table, parse_table, read_table
 
 _TRUE = frozenset({"true", "1", "1.0", "yes", "t"})
 _RATE_HZ = 60.0
@@ -51,7 +55,15 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
     handles = []
     for index in dict.fromkeys(groups[~gray].tolist()):
         image = titles.get(index, str(index))
-        handles.append(Handle(person, image, partial(load, path, person, image, index, aoi), task="free-viewing", source=str(path)))
+        handles.append(
+            Handle(
+                person,
+                image,
+                partial(load, path, person, image, index, aoi),
+                task="free-viewing",
+                source=str(path),
+            )
+        )
     return handles
 
 
@@ -80,7 +92,11 @@ def load(path: Path, person: str, image: str, index: int, aoi_file: str = "") ->
         head_deg=head,
         eye_in_head_deg=None if head is None else np.stack(eye_in_head(vectors, head), axis=1),
         not_samples={"gray": int(np.count_nonzero(mine & gray))},
-        metadata={"image_index": index, "gaze_from": source, **({"aoi_file": aoi_file} if aoi_file else {})},
+        metadata={
+            "image_index": index,
+            "gaze_from": source,
+            **({"aoi_file": aoi_file} if aoi_file else {}),
+        },
     )
 
 
@@ -100,7 +116,9 @@ def _groups(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     index = table.floats("IMG_INDEX")
     if not np.isfinite(index).all():
         row = int(np.flatnonzero(~np.isfinite(index))[0])
-        raise FormatError(path, "the row has no IMG_INDEX", "Mend or remove the line.", table.line_of(row))
+        raise FormatError(
+            path, "the row has no IMG_INDEX", "Mend or remove the line.", table.line_of(row)
+        )
     groups = index.astype(np.int64)
     gray = np.array([w.lower() in _TRUE for w in table.words("IS_GRAY")], dtype=np.bool_)
     shown = np.flatnonzero(~gray)
@@ -113,9 +131,13 @@ def _groups(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 def _times_ns(table: Table, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
     name = "UNITY_TIMESTAMP"
-    if not table.has(name) or (np.count_nonzero(rows) > 1 and np.nanmax(ticks := table.floats(name)[rows]) == np.nanmin(ticks)):
+    if not table.has(name) or (
+        np.count_nonzero(rows) > 1
+        and np.nanmax(ticks := table.floats(name)[rows]) == np.nanmin(ticks)
+    ):
         name = "SMI_TIMESTAMP"
-    # Nanosecond clocks do not fit a double, so the table reads the digits; the guess needs no such care.
+    # Nanosecond clocks do not fit a double, so the table reads the digits; the guess needs no such
+    # care.
     unit = guess_unit(table.floats(name), _RATE_HZ, TICK_S)
     return table.times_ns(name, unit)[rows]
 
@@ -143,7 +165,9 @@ def _gaze(table: Table, rows: NDArray[np.bool_]) -> tuple[NDArray[np.float64], s
 
 def _texture(u: NDArray[np.float64], v: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
     missed = ~(np.isfinite(u) & np.isfinite(v)) | ((u == -1) & (v == -1))
-    fractions = bool(((u[~missed] >= 0) & (u[~missed] <= 1) & (v[~missed] >= 0) & (v[~missed] <= 1)).all())
+    fractions = bool(
+        ((u[~missed] >= 0) & (u[~missed] <= 1) & (v[~missed] >= 0) & (v[~missed] <= 1)).all()
+    )
     x, y = (360.0 * u, 180.0 * (1.0 - v)) if fractions else (180.0 + u, 90.0 - v)
     vectors = Sphere().vectors(x, y)
     vectors[missed] = np.nan
@@ -162,21 +186,45 @@ def _image_names(path: Path, root: Path) -> Mapping[int, str]:
     separator = max(",;\t", key=text.partition("\n")[0].count)
     cells = [c.strip() for c in text.partition("\n")[0].split(separator)]
     headless = any(numbers(c) is not None for c in cells)
-    table = parse_table(place, text, separator, header=[f"column_{i}" for i in range(len(cells))] if headless else None)
+    table = parse_table(
+        place,
+        text,
+        separator,
+        header=[f"column_{i}" for i in range(len(cells))] if headless else None,
+    )
     whole = [n for n in table.names if len(table) and all(w.isdigit() for w in table.words(n))]
     texts = [n for n in table.names if n not in whole]
     if not whole or not texts:
         return {}
-    return {int(i): name for i, name in zip(table.words(whole[0]), table.words(texts[0]), strict=True) if name}
+    return {
+        int(i): name
+        for i, name in zip(table.words(whole[0]), table.words(texts[0]), strict=True)
+        if name
+    }
 
 
 def _aoi_file(path: Path, root: Path) -> str:
     folders = dict.fromkeys((path.parent, root, path.parent.parent))
-    return next((str(p) for f in folders for p in sorted(f.glob("*")) if p.is_file() and "aoi" in p.name.lower()), "")
+    return next(
+        (
+            str(p)
+            for f in folders
+            for p in sorted(f.glob("*"))
+            if p.is_file() and "aoi" in p.name.lower()
+        ),
+        "",
+    )
 
 
 def _beside(path: Path, root: Path, name: str) -> Path | None:
-    return next((f / name for f in dict.fromkeys((path.parent, root, path.parent.parent)) if (f / name).is_file()), None)
+    return next(
+        (
+            f / name
+            for f in dict.fromkeys((path.parent, root, path.parent.parent))
+            if (f / name).is_file()
+        ),
+        None,
+    )
 
 
 FORMAT = Format(
@@ -188,7 +236,10 @@ FORMAT = Format(
         title="ET-DK2",
         publisher="David-John, Jain et al. (University of Florida), Zenodo 4642612",
         licence="see the Zenodo record",
-        citation="David-John et al. 2021, A privacy-preserving approach to streaming eye-tracking data, IEEE TVCG 27(5)",
+        citation=(
+            "David-John et al. 2021, A privacy-preserving approach to streaming eye-tracking data,"
+            " IEEE TVCG 27(5)"
+        ),
         layout="S####.csv[.gz], img_index.csv, an AOI file",
     ),
 )

@@ -1,13 +1,17 @@
-"""GazeBase: 322 people, 9 rounds over 37 months, seven tasks on a screen; EyeLink, left eye, 1000 Hz.
+"""GazeBase: 322 people, 9 rounds over 37 months, seven tasks on a screen; EyeLink, left eye, 1000
+Hz.
 
-`S_{round}{subject:03d}_S{session}_{task}.csv[.gz]`: the person is the subject's three digits, so that the rounds of one person join;
-the session is "round.session"; stimulus and task are the task's code (FXS fixation, HSS horizontal saccades, RAN random saccades,
-TEX reading, VD1 and VD2 video, BLG a game).
+`S_{round}{subject:03d}_S{session}_{task}.csv[.gz]`: the person is the subject's three digits, so
+that the rounds of one person join; the session is "round.session"; stimulus and task are the task's
+code (FXS fixation, HSS horizontal saccades, RAN random saccades, TEX reading, VD1 and VD2 video,
+BLG a game).
 
-Columns: `n` (ms), `x`, `y` (degrees right of and above the centre of the screen, read as the two tangent angles; ours grows
-downwards, so y is turned round), `val` (0 is valid), `dP` (pupil, arbitrary units), `lab` (event code of the publisher's
-classifier), `xT`, `yT` (target). The codes of `lab` are kept as text in `labels["lab"]`, because their meaning is not part of
-the files; the target is in `metadata["target_deg"]`, shape (n, 2), in our degrees. Screen: 1680 x 1050 px, 474 x 297 mm at 550 mm.
+Columns: `n` (ms), `x`, `y` (degrees right of and above the centre of the screen, read as the two
+tangent angles; ours grows downwards, so y is turned round), `val` (0 is valid), `dP` (pupil,
+arbitrary units), `lab` (event code of the publisher's classifier), `xT`, `yT` (target). The codes
+of `lab` are kept as text in `labels["lab"]`, because their meaning is not part of the files; the
+target is in `metadata["target_deg"]`, shape (n, 2), in our degrees. Screen: 1680 x 1050 px, 474 x
+297 mm at 550 mm.
 """
 
 from __future__ import annotations
@@ -22,19 +26,24 @@ import numpy as np
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.layout import columns, folder_name
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.table import read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
-from gazeveil.io.table import read_table
 
 SCREEN = Screen(1680, 1050, 474.0, 297.0, 550.0)
 
-_NAME = re.compile(r"^S_(?P<round>\d)(?P<subject>\d{3,})_S(?P<session>\d+)_(?:\d+_)?(?P<task>[^_].*)$", re.IGNORECASE)
+_NAME = re.compile(
+    r"^S_(?P<round>\d)(?P<subject>\d{3,})_S(?P<session>\d+)_(?:\d+_)?(?P<task>[^_].*)$",
+    re.IGNORECASE,
+)
 
 
 def names(path: Path) -> tuple[str, str, str]:
-    """(person, session, task) of a file name; a name of another kind is the person, its folder the task."""
+    """(person, session, task) of a file name; a name of another kind is the person, its folder the
+    task.
+    """
     match = _NAME.match(stem(path))
     if match is None:
         return stem(path), "1", folder_name(path)
@@ -50,7 +59,9 @@ def sniff(head: Head) -> bool:
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """One recording per file."""
     person, session, task = names(path)
-    return [Handle(person, task, partial(load, path, person, session, task), session, task, str(path))]
+    return [
+        Handle(person, task, partial(load, path, person, session, task), session, task, str(path))
+    ]
 
 
 def load(path: Path, person: str, session: str, task: str) -> Recording:
@@ -71,7 +82,9 @@ def load(path: Path, person: str, session: str, task: str) -> Recording:
         y_deg=-table.floats("y"),
         valid=table.floats("val") == 0,
         pupil=table.floats("dP") if table.has("dP") else None,
-        labels={"lab": [w or "undefined" for w in table.words("lab")]} if table.has("lab") else None,
+        labels=(
+            {"lab": [w or "undefined" for w in table.words("lab")]} if table.has("lab") else None
+        ),
         metadata=metadata,
     )
 
@@ -83,9 +96,14 @@ FORMAT = Format(
     scan,
     dataset=Dataset(
         title="GazeBase",
-        publisher="Griffith, Lohr, Abdulin, Komogortsev (Texas State University), figshare 12912257",
+        publisher=(
+            "Griffith, Lohr, Abdulin, Komogortsev (Texas State University), figshare 12912257"
+        ),
         licence="CC BY 4.0",
-        citation="Griffith et al. 2021, GazeBase, a large-scale, multi-stimulus, longitudinal eye movement dataset, Scientific Data 8:184",
+        citation=(
+            "Griffith et al. 2021, GazeBase, a large-scale, multi-stimulus, longitudinal eye"
+            " movement dataset, Scientific Data 8:184"
+        ),
         layout="S_{round}{subject:03d}_S{session}_{task}.csv[.gz], in any folders",
     ),
 )

@@ -1,13 +1,17 @@
-"""GazeBaseVR: 407 people, up to 3 rounds of 2 sessions, five tasks in a headset; SMI in an HTC Vive, 250 Hz, both eyes.
+"""GazeBaseVR: 407 people, up to 3 rounds of 2 sessions, five tasks in a headset; SMI in an HTC
+Vive, 250 Hz, both eyes.
 
-`S_{round}{subject:03d}_S{session}_{n}_{task}.csv[.gz]`, as `S_1002_S1_1_VRG.csv`: the person is the subject's three digits, so that
-the rounds of one person join; the session is "round.session"; stimulus and task are the task's code (VRG vergence, PUR pursuit, VID
-video, TEX reading, RAN random saccades).
+`S_{round}{subject:03d}_S{session}_{n}_{task}.csv[.gz]`, as `S_1002_S1_1_VRG.csv`: the person is the
+subject's three digits, so that the rounds of one person join; the session is "round.session";
+stimulus and task are the task's code (VRG vergence, PUR pursuit, VID video, TEX reading, RAN random
+saccades).
 
-Columns: `n` (ms), `x`, `y` (both eyes as one), `lx`, `ly`, `rx`, `ry` in degrees right of and above straight ahead of the head, `xT`,
-`yT`, `zT` (target). Missing is NaN. Targets move with the head here, so this is gaze in the head: it is put on a Sphere around the
-head with x_deg = 180 + x and y_deg = 90 - y, without a head channel. The target is in `metadata["target"]` as published, shape (n, 3)
-or (n, 2). Eye centres (`clx` to `crz`) are not kept: the distance between the eyes names a person by itself.
+Columns: `n` (ms), `x`, `y` (both eyes as one), `lx`, `ly`, `rx`, `ry` in degrees right of and above
+straight ahead of the head, `xT`, `yT`, `zT` (target). Missing is NaN. Targets move with the head
+here, so this is gaze in the head: it is put on a Sphere around the head with x_deg = 180 + x and
+y_deg = 90 - y, without a head channel. The target is in `metadata["target"]` as published, shape
+(n, 3) or (n, 2). Eye centres (`clx` to `crz`) are not kept: the distance between the eyes names a
+person by itself.
 """
 
 from __future__ import annotations
@@ -21,12 +25,12 @@ import numpy as np
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.gazebase import names
 from gazeveil.io.datasets.layout import columns
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.table import read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
-from gazeveil.io.table import read_table
 
 
 def sniff(head: Head) -> bool:
@@ -37,13 +41,18 @@ def sniff(head: Head) -> bool:
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """One recording per file."""
     person, session, task = names(path)
-    return [Handle(person, task, partial(load, path, person, session, task), session, task, str(path))]
+    return [
+        Handle(person, task, partial(load, path, person, session, task), session, task, str(path))
+    ]
 
 
 def load(path: Path, person: str, session: str, task: str) -> Recording:
     """One file as a recording."""
     table = read_table(path, ",")
-    eyes = {side: np.stack((180.0 + table.floats(f"{side}x"), 90.0 - table.floats(f"{side}y")), axis=1) for side in "lr"}
+    eyes = {
+        side: np.stack((180.0 + table.floats(f"{side}x"), 90.0 - table.floats(f"{side}y")), axis=1)
+        for side in "lr"
+    }
     targets = [n for n in ("xT", "yT", "zT") if table.has(n)]
     return assemble(
         path,
@@ -57,7 +66,9 @@ def load(path: Path, person: str, session: str, task: str) -> Recording:
         y_deg=90.0 - table.floats("y"),
         left_deg=eyes["l"],
         right_deg=eyes["r"],
-        metadata={"target": np.stack([table.floats(n) for n in targets], axis=1)} if targets else None,
+        metadata=(
+            {"target": np.stack([table.floats(n) for n in targets], axis=1)} if targets else None
+        ),
     )
 
 
@@ -70,8 +81,10 @@ FORMAT = Format(
         title="GazeBaseVR",
         publisher="Lohr, Aziz, Friedman, Komogortsev (Texas State University), figshare 21308391",
         licence="CC BY 4.0",
-        citation="Lohr et al. 2023, GazeBaseVR, a large-scale, longitudinal, binocular eye-tracking dataset collected in virtual reality,"
-        " Scientific Data 10:177",
+        citation=(
+            "Lohr et al. 2023, GazeBaseVR, a large-scale, longitudinal, binocular eye-tracking"
+            " dataset collected in virtual reality, Scientific Data 10:177"
+        ),
         layout="S_{round}{subject:03d}_S{session}_{n}_{task}.csv[.gz], in any folders",
     ),
 )

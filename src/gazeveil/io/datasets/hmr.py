@@ -1,11 +1,14 @@
-"""HMR: pupil places of people with a head-mounted tracker, every sample labelled; Pupil Labs, 200 Hz.
+"""HMR: pupil places of people with a head-mounted tracker, every sample labelled; Pupil Labs, 200
+Hz.
 
-`<person>/eye_0.csv[.gz]`, separated by tabs: `X_coord`, `Y_coord` (0..1 of the eye camera's image), `Confidence`, `Pattern` (F fixation, S
-saccade, P pursuit, B blink), kept in `labels["pattern"]`. The folder is the person, the file name the stimulus. There is no time
-column: rows are 5 ms apart. Confidence 0 is not valid.
+`<person>/eye_0.csv[.gz]`, separated by tabs: `X_coord`, `Y_coord` (0..1 of the eye camera's image),
+`Confidence`, `Pattern` (F fixation, S saccade, P pursuit, B blink), kept in `labels["pattern"]`.
+The folder is the person, the file name the stimulus. There is no time column: rows are 5 ms apart.
+Confidence 0 is not valid.
 
-This is the pupil in the eye image, not calibrated gaze. It is put on the nominal Screen of :mod:`gazeveil.io.datasets.mpiidpeye`, on which
-the whole eye image is 80 degrees wide and high: speeds have the right order, places mean nothing. `metadata["calibrated"]` is False.
+This is the pupil in the eye image, not calibrated gaze. It is put on the nominal Screen of
+:mod:`gazeveil.io.datasets.mpiidpeye`, on which the whole eye image is 80 degrees wide and high:
+speeds have the right order, places mean nothing. `metadata["calibrated"]` is False.
 """
 
 from __future__ import annotations
@@ -19,12 +22,12 @@ import numpy as np
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.layout import columns, folder_name
 from gazeveil.io.datasets.mpiidpeye import EYE_IMAGE
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.table import read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
-from gazeveil.io.table import read_table
 
 #: Our words of the published letters.
 PATTERNS = {"F": "fixation", "S": "saccade", "P": "pursuit", "B": "blink", "": "undefined"}
@@ -54,7 +57,12 @@ def load(path: Path, person: str, stimulus: str) -> Recording:
     for row, letter in enumerate(table.words("Pattern")):
         word = PATTERNS.get(letter.upper())
         if word is None:
-            raise FormatError(path, f"the pattern '{letter}' is not one of F, S, P, B", "Mend the line.", table.line_of(row))
+            raise FormatError(
+                path,
+                f"the pattern '{letter}' is not one of F, S, P, B",
+                "Mend the line.",
+                table.line_of(row),
+            )
         words.append(word)
     confidence = table.floats("Confidence")
     x_deg, y_deg = EYE_IMAGE.from_px(table.floats("X_coord"), table.floats("Y_coord"))
@@ -81,9 +89,15 @@ FORMAT = Format(
     scan,
     dataset=Dataset(
         title="HMR",
-        publisher="Elmadjian, Gonzales, Costa, Morimoto (University of Sao Paulo), github.com/elmadjian/OEMC",
+        publisher=(
+            "Elmadjian, Gonzales, Costa, Morimoto (University of Sao Paulo),"
+            " github.com/elmadjian/OEMC"
+        ),
         licence="MIT",
-        citation="Elmadjian et al. 2023, Online eye-movement classification with temporal convolutional networks, Behavior Research Methods",
+        citation=(
+            "Elmadjian et al. 2023, Online eye-movement classification with temporal convolutional"
+            " networks, Behavior Research Methods"
+        ),
         layout="<person>/eye_0.csv[.gz]",
     ),
 )

@@ -1,4 +1,6 @@
-"""What the dataset readers share: names in paths, columns of a header line, and units told from the step between samples."""
+"""What the dataset readers share: names in paths, columns of a header line, and units told from the
+step between samples.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ def folder_name(path: Path) -> str:
 def person_in_folder(path: Path) -> tuple[str, str]:
     """(person, stimulus) of `<stimulus>/<person>_<stimulus>.<suffix>`.
 
-    A file name that does not end in its folder's name is split at the first underscore; without one the whole name is the person
-    and the folder the stimulus.
+    A file name that does not end in its folder's name is split at the first underscore; without one
+    the whole name is the person and the folder the stimulus.
     """
     name, folder = stem(path), folder_name(path)
     if folder and name.endswith(f"_{folder}") and len(name) > len(folder) + 1:
@@ -47,7 +49,9 @@ def numbers(line: str, separator: str | None = ",") -> list[float] | None:
 
 
 def guess_unit(ticks: NDArray[np.float64], rate_hz: float, units: Iterable[str] = TICK_S) -> str:
-    """The unit in which the median step between samples is nearest to one over `rate_hz`; seconds where there is no step."""
+    """The unit in which the median step between samples is nearest to one over `rate_hz`; seconds
+    where there is no step.
+    """
     steps = np.diff(ticks)
     steps = steps[steps > 0]
     if len(steps) == 0:

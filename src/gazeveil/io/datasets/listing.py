@@ -22,7 +22,13 @@ _NAMED_FILES = {
     "360-em": ("participant_info.csv",),
     "et-dk2": ("img_index.csv",),
     "dgaze": ("trainingX.npy", "trainingY.npy", "testX.npy", "testY.npy"),
-    "ehtask": ("trainingX.npy", "trainingY.npy", "testX.npy", "testY.npy", "testRecordingLabel.npy"),
+    "ehtask": (
+        "trainingX.npy",
+        "trainingY.npy",
+        "testX.npy",
+        "testY.npy",
+        "testRecordingLabel.npy",
+    ),
     "irf": ("db_config.json",),
     "osie": ("fixations.mat",),
 }
@@ -55,18 +61,21 @@ class Entry:
     def text(self) -> str:
         """Some lines for reading."""
         lines = [f"{self.title} (format '{self.format}')"]
-        lines += [f"  {name:<10} {getattr(self, name)}" for name in ("publisher", "licence", "citation", "layout")]
+        lines += [
+            f"  {name:<10} {getattr(self, name)}"
+            for name in ("publisher", "licence", "citation", "layout")
+        ]
         if self.options:
             lines.append(f"  {'options':<10} {', '.join(self.options)}")
         return "\n".join(lines)
 
-    def figures(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """For JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
-class Report:
+class DatasetCheck:
     """What a folder holds, against a dataset's layout.
 
     Parameters
@@ -86,7 +95,8 @@ class Report:
     broken : int
         How many recordings could not be read.
     missing : tuple of str
-        Files with a fixed name that the layout has and the folder has not; some of them are optional.
+        Files with a fixed name that the layout has and the folder has not; some of them are
+        optional.
     """
 
     path: str
@@ -110,20 +120,30 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{self.path}: {self.format}" + ("" if self.ok else ", with problems")]
         if self.recordings:
-            what = f"{self.samples} samples" if self.samples or not self.events else f"{self.events} fixations, no samples"
-            lines.append(f"  {self.recordings} recordings, {self.people} people, {self.stimuli} stimuli, {what}")
+            what = (
+                f"{self.samples} samples"
+                if self.samples or not self.events
+                else f"{self.events} fixations, no samples"
+            )
+            lines.append(
+                f"  {self.recordings} recordings, {self.people} people, {self.stimuli} stimuli,"
+                f" {what}"
+            )
         if self.layout:
             lines.append(f"  expected layout: {self.layout}")
         if self.missing:
             lines.append(f"  not there: {', '.join(self.missing)}")
         reasons = Counter(s.reason for s in self.skipped)
-        lines += [f"  skipped {n} file{'s' if n > 1 else ''}: {reason}" for reason, n in reasons.most_common()]
+        lines += [
+            f"  skipped {n} file{'s' if n > 1 else ''}: {reason}"
+            for reason, n in reasons.most_common()
+        ]
         lines += [f"  problem: {p}" for p in self.problems]
         if self.broken > len(self.problems):
             lines.append(f"  and {self.broken - len(self.problems)} more problems")
         return "\n".join(lines)
 
-    def figures(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """For JSON."""
         return {**asdict(self), "ok": self.ok}
 
@@ -134,8 +154,10 @@ def describe() -> list[Entry]:
 
 
 def _names() -> list[str]:
-    """Formats of public datasets: those whose module is one of this folder."""
-    return sorted(name for name, module in registry.MODULES.items() if module.startswith("datasets."))
+    """Formats of public datasets: those whose module is one of this folder, and others' own."""
+    ours = [name for name, module in registry.MODULES.items() if module.startswith("datasets.")]
+    added = registry.REGISTRY.added().items()
+    return sorted([*ours, *(name for name, form in added if form.dataset is not None)])
 
 
 def entry(name: str) -> Entry:
@@ -151,7 +173,7 @@ def entry(name: str) -> Entry:
     return Entry(found.name, **asdict(found.dataset), options=tuple(sorted(found.options)))
 
 
-def check(path: str | Path, name: str | None = None, **options: object) -> Report:
+def check(path: str | Path, name: str | None = None, **options: object) -> DatasetCheck:
     """Read everything under a path and say what was found.
 
     Parameters
@@ -174,7 +196,14 @@ def check(path: str | Path, name: str | None = None, **options: object) -> Repor
     try:
         cohort = registry.read(place, name, **options)
     except (FormatError, DataError) as error:
-        return Report(str(place), name or "unknown", layout, problems=(str(error),), broken=1, missing=_missing(place, name or ""))
+        return DatasetCheck(
+            str(place),
+            name or "unknown",
+            layout,
+            problems=(str(error),),
+            broken=1,
+            missing=_missing(place, name or ""),
+        )
     found = expected or _format_of(cohort)
     problems: list[str] = []
     broken = samples = events = 0
@@ -188,7 +217,7 @@ def check(path: str | Path, name: str | None = None, **options: object) -> Repor
             continue
         samples += len(recording)
         events += 0 if recording.events is None else len(recording.events)
-    return Report(
+    return DatasetCheck(
         path=str(place),
         format="unknown" if found is None else found.format,
         layout="" if found is None else found.layout,
@@ -208,7 +237,11 @@ def _missing(place: Path, name: str) -> tuple[str, ...]:
     """Named files that are neither under the folder nor beside it."""
     if not place.is_dir():
         return ()
-    there = {p.name.removesuffix(".gz") for p in (*place.rglob("*"), *place.parent.glob("*")) if p.is_file()}
+    there = {
+        p.name.removesuffix(".gz")
+        for p in (*place.rglob("*"), *place.parent.glob("*"))
+        if p.is_file()
+    }
     return tuple(n for n in _NAMED_FILES.get(name, ()) if n not in there)
 
 
@@ -218,4 +251,8 @@ def _format_of(cohort: Cohort) -> Entry | None:
     found = registry.sniff(Path(source)) if source else None
     if found is None:
         return None
-    return entry(found.name) if found.dataset is not None else Entry(found.name, found.title, "", "", "", "")
+    return (
+        entry(found.name)
+        if found.dataset is not None
+        else Entry(found.name, found.title, "", "", "", "")
+    )

@@ -1,4 +1,6 @@
-"""The published feature files of MPIIDPEye and MPIIPrivacEye: one row per window, 52 columns in a fixed order, no header."""
+"""The published feature files of MPIIDPEye and MPIIPrivacEye: one row per window, 52 columns in a
+fixed order, no header.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.errors import FormatError
+from gazeveil.io.parsing.table import parse_table
 from gazeveil.io.source import Head, read_text, stem
-from gazeveil.io.table import parse_table
 
 #: Number of eye-movement features at the start of each row.
 FEATURES = 52
@@ -48,20 +50,34 @@ def read_matrix(path: Path, least: int) -> NDArray[np.float64]:
     text = read_text(path)
     width = text.lstrip("\n").partition("\n")[0].count(",") + 1
     if width < least:
-        raise FormatError(path, f"the first row has {width} columns, {least} are needed", "Check that this is a feature file.", 1)
+        raise FormatError(
+            path,
+            f"the first row has {width} columns, {least} are needed",
+            "Check that this is a feature file.",
+            1,
+        )
     table = parse_table(path, text, ",", header=[f"f{i}" for i in range(width)])
     return np.stack([table.floats(n) for n in table.names], axis=1)
 
 
-def read_features(files: Iterable[Path], stimuli: dict[str, str], least: int) -> tuple[NDArray[np.float64], list[Key]]:
+def read_features(
+    files: Iterable[Path], stimuli: dict[str, str], least: int
+) -> tuple[NDArray[np.float64], list[Key]]:
     """The first 52 columns of each file, one below the other, and a key for each row."""
     blocks, keys = [], []
     for path in files:
         found = person_and_recording(path)
         if found is None:
-            raise FormatError(path, "the file name does not say P<person>_R<recording>", "Keep the published file names.")
+            raise FormatError(
+                path,
+                "the file name does not say P<person>_R<recording>",
+                "Keep the published file names.",
+            )
         person, recording = found
         values = read_matrix(path, least)[:, :FEATURES]
         blocks.append(values)
-        keys += [(person, stimuli.get(recording, recording), "1", "reading" if stimuli else "", i) for i in range(len(values))]
+        keys += [
+            (person, stimuli.get(recording, recording), "1", "reading" if stimuli else "", i)
+            for i in range(len(values))
+        ]
     return (np.concatenate(blocks) if blocks else np.empty((0, FEATURES))), keys

@@ -1,13 +1,16 @@
-"""MPIIDPEye: 20 people read a comic, an online newspaper and a textbook in a headset, 10 minutes each; Pupil Labs add-on, 30 Hz.
+"""MPIIDPEye: 20 people read a comic, an online newspaper and a textbook in a headset, 10 minutes
+each; Pupil Labs add-on, 30 Hz.
 
-`Eye_Tracking_Data/...P<person>_R<recording>....csv[.gz]`, separated by `;`: pupil x, pupil y, timestamp, confidence, pupil diameter.
-These are raw pupil places in the eye camera's image (0..1 from its lower left corner), not calibrated gaze. They are put on a nominal
-Screen on which the whole eye image is 80 degrees wide and high, so that speeds have the right order; `metadata["calibrated"]` is False.
-Columns go by name where the file has a header, else they stand in the order above. R1 is the stimulus `comic`, R2 `newspaper`, R3
-`textbook`. Time is in seconds, unless its steps say milliseconds, microseconds or nanoseconds. Confidence 0 is not valid.
+`Eye_Tracking_Data/...P<person>_R<recording>....csv[.gz]`, separated by `;`: pupil x, pupil y,
+timestamp, confidence, pupil diameter. These are raw pupil places in the eye camera's image (0..1
+from its lower left corner), not calibrated gaze. They are put on a nominal Screen on which the
+whole eye image is 80 degrees wide and high, so that speeds have the right order;
+`metadata["calibrated"]` is False. Columns go by name where the file has a header, else they stand
+in the order above. R1 is the stimulus `comic`, R2 `newspaper`, R3 `textbook`. Time is in seconds,
+unless its steps say milliseconds, microseconds or nanoseconds. Confidence 0 is not valid.
 
-`Eye_Movement_Features/Data_P<person>_R<recording>_Pami_Features_52.csv` holds 52 features of windows of 30 s every 0.5 s. They are no
-samples; :func:`features` reads them.
+`Eye_Movement_Features/Data_P<person>_R<recording>_Pami_Features_52.csv` holds 52 features of
+windows of 30 s every 0.5 s. They are no samples; :func:`features` reads them.
 """
 
 from __future__ import annotations
@@ -23,12 +26,18 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, natural
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.layout import guess_unit, numbers
-from gazeveil.io.datasets.mpii_features import FEATURES, Key, cells, person_and_recording, read_features
+from gazeveil.io.datasets.mpii_features import (
+    FEATURES,
+    Key,
+    cells,
+    person_and_recording,
+    read_features,
+)
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.table import parse_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, read_text, stem
-from gazeveil.io.table import parse_table
 
 #: Stimulus of each recording.
 DOCUMENTS = {"R1": "comic", "R2": "newspaper", "R3": "textbook"}
@@ -49,7 +58,10 @@ def _order(line: str) -> list[str] | None:
     found = []
     for cell in line.lower().split(";"):
         words = cell.replace("_", " ").split()
-        guess = next((n for n in ("time", "confidence", "diameter") if any(w.startswith(n) for w in words)), "")
+        guess = next(
+            (n for n in ("time", "confidence", "diameter") if any(w.startswith(n) for w in words)),
+            "",
+        )
         found.append(guess or next((n for n in ("x", "y") if words and words[-1].endswith(n)), ""))
     return found if {"x", "y", "time"} <= set(found) else None
 
@@ -69,12 +81,23 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
     """One recording per file of pupil places."""
     if _is_features(Head.of(path)):
         raise FormatError(
-            path, "it holds features of windows, not samples of gaze", "Read it with gazeveil.io.datasets.mpiidpeye.features(path), which gives rows and keys."
+            path,
+            "it holds features of windows, not samples of gaze",
+            "Read it with gazeveil.io.datasets.mpiidpeye.features(path), which gives rows and"
+            " keys.",
         )
     found = person_and_recording(path)
     person, recording = found or (stem(path), "")
     stimulus = DOCUMENTS.get(recording, recording or stem(path))
-    return [Handle(person, stimulus, partial(load, path, person, stimulus), task="reading", source=str(path))]
+    return [
+        Handle(
+            person,
+            stimulus,
+            partial(load, path, person, stimulus),
+            task="reading",
+            source=str(path),
+        )
+    ]
 
 
 def load(path: Path, person: str, stimulus: str) -> Recording:
@@ -85,7 +108,12 @@ def load(path: Path, person: str, stimulus: str) -> Recording:
     if order is not None:
         text = text.lstrip("\n").partition("\n")[2]
     elif numbers(first, ";") is None:
-        raise FormatError(path, "the header does not name x, y and a timestamp", "Name the columns, or leave out the header.", 1)
+        raise FormatError(
+            path,
+            "the header does not name x, y and a timestamp",
+            "Name the columns, or leave out the header.",
+            1,
+        )
     names = [n or f"other_{i}" for i, n in enumerate(order or _COLUMNS)]
     table = parse_table(path, text, ";", first_line=1 if order is None else 2, header=names)
     confidence = table.floats("confidence") if table.has("confidence") else None
@@ -113,14 +141,16 @@ def features(path: str | Path) -> tuple[NDArray[np.float64], list[Key]]:
     Parameters
     ----------
     path : path
-        A file `Data_P<person>_R<recording>_Pami_Features_52.csv[.gz]`, or a folder with such files anywhere in it.
+        A file `Data_P<person>_R<recording>_Pami_Features_52.csv[.gz]`, or a folder with such files
+        anywhere in it.
 
     Returns
     -------
     values : array of float64, shape (windows, 52)
         In file order; windows are 30 s long and 0.5 s apart.
     keys : list of (person, stimulus, session, task, index)
-        One per row: person `P4`, stimulus `comic`, `newspaper` or `textbook`, index of the window in its file from 0.
+        One per row: person `P4`, stimulus `comic`, `newspaper` or `textbook`, index of the window
+        in its file from 0.
 
     Raises
     ------
@@ -128,9 +158,20 @@ def features(path: str | Path) -> tuple[NDArray[np.float64], list[Key]]:
         Where there are no such files, or a row does not have 52 numbers.
     """
     place = Path(path)
-    files = [place] if place.is_file() else sorted((p for p in place.rglob("*Pami_Features*") if p.is_file()), key=lambda p: natural(p.as_posix()))
+    files = (
+        [place]
+        if place.is_file()
+        else sorted(
+            (p for p in place.rglob("*Pami_Features*") if p.is_file()),
+            key=lambda p: natural(p.as_posix()),
+        )
+    )
     if not files:
-        raise FormatError(place, "there are no feature files here", "They are called Data_P<person>_R<recording>_Pami_Features_52.csv.")
+        raise FormatError(
+            place,
+            "there are no feature files here",
+            "They are called Data_P<person>_R<recording>_Pami_Features_52.csv.",
+        )
     return read_features(files, DOCUMENTS, FEATURES)
 
 
@@ -144,6 +185,9 @@ FORMAT = Format(
         publisher="Steil, Hagestedt, Huang, Bulling (MPI for Informatics, University of Stuttgart)",
         licence="CC BY-NC-SA 4.0, see the publisher's page",
         citation="Steil et al. 2019, Privacy-aware eye tracking using differential privacy, ETRA",
-        layout="Eye_Tracking_Data/*P<person>_R<recording>*.csv, Eye_Movement_Features/Data_P<person>_R<recording>_Pami_Features_52.csv",
+        layout=(
+            "Eye_Tracking_Data/*P<person>_R<recording>*.csv,"
+            " Eye_Movement_Features/Data_P<person>_R<recording>_Pami_Features_52.csv"
+        ),
     ),
 )

@@ -1,9 +1,11 @@
-"""MPIIPrivacEye: 17 people in their daily life, 51 recordings; published as features of windows, not as gaze.
+"""MPIIPrivacEye: 17 people in their daily life, 51 recordings; published as features of windows,
+not as gaze.
 
-`Features_and_Ground_Truth/P<person>_R<recording>_data.csv`, no header: the first 52 columns are the eye-movement features of windows of
-30 s every 1 s, then come features of the scene, and the last column is the binary annotation of privacy. There are no samples, so
-`read` cannot make recordings of it; :func:`features` and :func:`privacy_labels` read the files. The people 4, 6 and 15 do not exist, and the last
-part of P10 R1 has no eye features.
+`Features_and_Ground_Truth/P<person>_R<recording>_data.csv`, no header: the first 52 columns are the
+eye-movement features of windows of 30 s every 1 s, then come features of the scene, and the last
+column is the binary annotation of privacy. There are no samples, so `read` cannot make recordings
+of it; :func:`features` and :func:`privacy_labels` read the files. The people 4, 6 and 15 do not
+exist, and the last part of P10 R1 has no eye features.
 """
 
 from __future__ import annotations
@@ -16,28 +18,52 @@ from numpy.typing import NDArray
 
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, natural
-from gazeveil.io.datasets.mpii_features import FEATURES, Key, cells, person_and_recording, read_features, read_matrix
+from gazeveil.io.datasets.mpii_features import (
+    FEATURES,
+    Key,
+    cells,
+    person_and_recording,
+    read_features,
+    read_matrix,
+)
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
 
 
 def sniff(head: Head) -> bool:
     """`P<person>_R<recording>_data` with more than 52 numbers per row."""
-    return "_data" in head.name and person_and_recording(head.path) is not None and cells(head) > FEATURES
+    return (
+        "_data" in head.name
+        and person_and_recording(head.path) is not None
+        and cells(head) > FEATURES
+    )
 
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """Say which function reads these files."""
     raise FormatError(
-        path, "MPIIPrivacEye publishes features of windows, not samples of gaze", "Read it with gazeveil.io.datasets.mpiiprivaceye.features(path)."
+        path,
+        "MPIIPrivacEye publishes features of windows, not samples of gaze",
+        "Read it with gazeveil.io.datasets.mpiiprivaceye.features(path).",
     )
 
 
 def _files(path: str | Path) -> list[Path]:
     place = Path(path)
-    files = [place] if place.is_file() else sorted((p for p in place.rglob("*_data.csv*") if p.is_file()), key=lambda p: natural(p.as_posix()))
+    files = (
+        [place]
+        if place.is_file()
+        else sorted(
+            (p for p in place.rglob("*_data.csv*") if p.is_file()),
+            key=lambda p: natural(p.as_posix()),
+        )
+    )
     if not files:
-        raise FormatError(place, "there are no feature files here", "They are called P<person>_R<recording>_data.csv.")
+        raise FormatError(
+            place,
+            "there are no feature files here",
+            "They are called P<person>_R<recording>_data.csv.",
+        )
     return files
 
 
@@ -60,7 +86,8 @@ def features(path: str | Path) -> tuple[NDArray[np.float64], list[Key]]:
 
 
 def privacy_labels(path: str | Path) -> NDArray[np.int64]:
-    """The annotation of each window, in the rows of :func:`features`: the last column, -1 where it is missing.
+    """The annotation of each window, in the rows of :func:`features`: the last column, -1 where it
+    is missing.
 
     Raises
     ------
@@ -73,7 +100,12 @@ def privacy_labels(path: str | Path) -> NDArray[np.int64]:
         wrong = np.isfinite(last) & (last != 0) & (last != 1)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise FormatError(place, f"the last column holds {last[row]:g}, not 0 or 1", "The annotation must be the last column.", row + 1)
+            raise FormatError(
+                place,
+                f"the last column holds {last[row]:g}, not 0 or 1",
+                "The annotation must be the last column.",
+                row + 1,
+            )
         parts.append(np.where(np.isfinite(last), last, -1).astype(np.int64))
     return np.concatenate(parts)
 
@@ -85,9 +117,17 @@ FORMAT = Format(
     scan,
     dataset=Dataset(
         title="MPIIPrivacEye",
-        publisher="Steil, Koelle, Heuten, Boll, Bulling (MPI for Informatics, University of Stuttgart)",
+        publisher=(
+            "Steil, Koelle, Heuten, Boll, Bulling (MPI for Informatics, University of Stuttgart)"
+        ),
         licence="CC BY-NC-SA 4.0, see the publisher's page",
-        citation="Steil et al. 2019, PrivacEye: privacy-preserving head-mounted eye tracking using egocentric scene image and eye movement features, ETRA",
-        layout="Features_and_Ground_Truth/P<person>_R<recording>_data.csv (features only: gazeveil.io.datasets.mpiiprivaceye.features)",
+        citation=(
+            "Steil et al. 2019, PrivacEye: privacy-preserving head-mounted eye tracking using"
+            " egocentric scene image and eye movement features, ETRA"
+        ),
+        layout=(
+            "Features_and_Ground_Truth/P<person>_R<recording>_data.csv (features only:"
+            " gazeveil.io.datasets.mpiiprivaceye.features)"
+        ),
     ),
 )

@@ -1,4 +1,5 @@
-"""OpenNEEDS: 44 people, 2 scenes, head and gaze in a headset. Its file layout is not public, so there is nothing to read.
+"""OpenNEEDS: 44 people, 2 scenes, head and gaze in a headset. Its file layout is not public, so
+there is nothing to read.
 
 The dataset is listed, and the format is there by name to say why and what to do.
 """
@@ -13,7 +14,9 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
 
-_LAYOUT = "not public, so there is no reader: write the recordings as CSV and read them with format='csv'"
+_LAYOUT = (
+    "not public, so there is no reader: write the recordings as CSV and read them with format='csv'"
+)
 
 
 def sniff(head: Head) -> bool:
@@ -26,7 +29,8 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
     raise FormatError(
         path,
         "the file layout of OpenNEEDS is not public",
-        "Write the recordings as CSV and read them as csv (format= in Python, --format on the command line).",
+        "Write the recordings as CSV and read them as csv (format= in Python, --format on the"
+        " command line).",
     )
 
 
@@ -39,7 +43,10 @@ FORMAT = Format(
         title="OpenNEEDS",
         publisher="Emery, Zannoli, Warren, Xiao, Talathi (Facebook Reality Labs)",
         licence="on request from the publisher",
-        citation="Emery et al. 2021, OpenNEEDS: a dataset of gaze, head, hand, and scene signals during exploration in open-ended VR environments, ETRA",
+        citation=(
+            "Emery et al. 2021, OpenNEEDS: a dataset of gaze, head, hand, and scene signals during"
+            " exploration in open-ended VR environments, ETRA"
+        ),
         layout=_LAYOUT,
     ),
 )

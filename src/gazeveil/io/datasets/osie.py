@@ -1,11 +1,13 @@
 """OSIE: 15 people look at 700 images for 3 s each; fixations with durations, one MATLAB file.
 
-`fixations.mat` holds a cell per image with `img` (the file name, which is the stimulus) and a cell per person with `fix_x`, `fix_y` (px
-of the 800 x 600 image) and `fix_duration` (ms). People have no name in the file: the person is the place in the list, "1" to "15". Only durations
-are known, so times are durations added up, and `metadata["times"]` says so.
+`fixations.mat` holds a cell per image with `img` (the file name, which is the stimulus) and a cell
+per person with `fix_x`, `fix_y` (px of the 800 x 600 image) and `fix_duration` (ms). People have no
+name in the file: the person is the place in the list, "1" to "15". Only durations are known, so
+times are durations added up, and `metadata["times"]` says so.
 
-The publisher gives 57 cm and pictures of about 38.8 x 29.1 degrees that fill the height of a 22-inch screen; from this the Screen is
-395 x 296 mm. It is a reading of the paper, not of the file: `metadata["assumed_geometry"]` is True. `screen=` replaces it.
+The publisher gives 57 cm and pictures of about 38.8 x 29.1 degrees that fill the height of a
+22-inch screen; from this the Screen is 395 x 296 mm. It is a reading of the paper, not of the file:
+`metadata["assumed_geometry"]` is True. `screen=` replaces it.
 """
 
 from __future__ import annotations
@@ -23,14 +25,23 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.parsing.scanpath import cumulated_ns, scanpath
 from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scanpath import cumulated_ns, scanpath
 from gazeveil.io.source import Head, read_bytes
 
 SCREEN = Screen(800, 600, 395.0, 296.0, 570.0)
 
 # What SciPy raises on a file that ends early or holds other bytes, apart from its own error.
-_CUT = (ValueError, TypeError, IndexError, EOFError, OSError, MemoryError, NotImplementedError, zlib.error)
+_CUT = (
+    ValueError,
+    TypeError,
+    IndexError,
+    EOFError,
+    OSError,
+    MemoryError,
+    NotImplementedError,
+    zlib.error,
+)
 
 _FIELDS = ("fix_x", "fix_y", "fix_duration")
 
@@ -54,7 +65,15 @@ def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handl
     for i, (image, people) in enumerate(_images(path)):
         for j in range(len(people)):
             person = str(j + 1)
-            handles.append(Handle(person, image, partial(load, path, i, j, screen), task="free-viewing", source=str(path)))
+            handles.append(
+                Handle(
+                    person,
+                    image,
+                    partial(load, path, i, j, screen),
+                    task="free-viewing",
+                    source=str(path),
+                )
+            )
     return handles
 
 
@@ -63,7 +82,10 @@ def load(path: Path, image: int, person: int, screen: Screen | None = None) -> R
     name, people = _images(path)[image]
     x_px, y_px, durations = people[person]
     if not len(x_px) == len(y_px) == len(durations):
-        problem = f"image '{name}', person {person + 1}: fix_x, fix_y and fix_duration have lengths {len(x_px)}, {len(y_px)}, {len(durations)}"
+        problem = (
+            f"image '{name}', person {person + 1}: fix_x, fix_y and fix_duration have lengths"
+            f" {len(x_px)}, {len(y_px)}, {len(durations)}"
+        )
         raise FormatError(path, problem, "Copy the file again from the publisher.")
     space = screen or SCREEN
     x_deg, y_deg = space.from_px(x_px, y_px)
@@ -95,20 +117,38 @@ def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[NDArray[np
     place = Path(path)
     try:
         # squeeze_me takes away the cells of size one that MATLAB puts around everything.
-        found = loadmat(io.BytesIO(read_bytes(place)), squeeze_me=True, struct_as_record=False)["fixations"]  # type: ignore[arg-type]
+        found = loadmat(io.BytesIO(read_bytes(place)), squeeze_me=True, struct_as_record=False)[  # type: ignore[arg-type]
+            "fixations"
+        ]
     except KeyError as error:
-        raise FormatError(place, "there is no variable 'fixations' in it", "Check that this is OSIE's fixations.mat.") from error
+        raise FormatError(
+            place,
+            "there is no variable 'fixations' in it",
+            "Check that this is OSIE's fixations.mat.",
+        ) from error
     except (MatReadError, *_CUT) as error:
-        raise FormatError(place, "it is not a whole MATLAB 5 file", "Copy it again; it was cut in transfer.") from error
+        raise FormatError(
+            place, "it is not a whole MATLAB 5 file", "Copy it again; it was cut in transfer."
+        ) from error
     images = []
     for i, entry in enumerate(np.atleast_1d(found)):
         if not hasattr(entry, "img") or not hasattr(entry, "subjects"):
-            raise FormatError(place, f"entry {i + 1} has no 'img' and 'subjects'", "Check that this is OSIE's fixations.mat.")
+            raise FormatError(
+                place,
+                f"entry {i + 1} has no 'img' and 'subjects'",
+                "Check that this is OSIE's fixations.mat.",
+            )
         people = []
         for one in np.atleast_1d(entry.subjects):
             if not all(hasattr(one, n) for n in _FIELDS):
-                raise FormatError(place, f"entry {i + 1} has a person without {', '.join(_FIELDS)}", "Check that this is OSIE's fixations.mat.")
-            people.append(tuple(np.atleast_1d(getattr(one, n)).astype(np.float64).ravel() for n in _FIELDS))
+                raise FormatError(
+                    place,
+                    f"entry {i + 1} has a person without {', '.join(_FIELDS)}",
+                    "Check that this is OSIE's fixations.mat.",
+                )
+            people.append(
+                tuple(np.atleast_1d(getattr(one, n)).astype(np.float64).ravel() for n in _FIELDS)
+            )
         images.append((str(entry.img), people))
     return images
 
@@ -121,7 +161,10 @@ FORMAT = Format(
     frozenset({"screen"}),
     dataset=Dataset(
         title="OSIE",
-        publisher="Xu, Jiang, Wang, Kankanhalli, Zhao (NUS), github.com/NUS-VIP/predicting-human-gaze-beyond-pixels",
+        publisher=(
+            "Xu, Jiang, Wang, Kankanhalli, Zhao (NUS),"
+            " github.com/NUS-VIP/predicting-human-gaze-beyond-pixels"
+        ),
         licence="MIT",
         citation="Xu et al. 2014, Predicting human gaze beyond pixels, Journal of Vision 14(1):28",
         layout="fixations.mat",

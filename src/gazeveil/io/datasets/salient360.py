@@ -1,12 +1,14 @@
 """Salient360!: 85 panoramas, 63 observers, 25 s each; published as scanpaths and saliency maps.
 
-A scanpath text has one line per fixation: index, longitude 0..1, latitude 0..1, start time in seconds, separated by commas or blanks,
-with or without a header. The index falls back to 0 where the next observer begins. The stimulus is the file name. Observers
-are not linked between files, so the person is `<stimulus>/<number of the observer in the file>`: nothing here can be used to
+A scanpath text has one line per fixation: index, longitude 0..1, latitude 0..1, start time in
+seconds, separated by commas or blanks, with or without a header. The index falls back to 0 where
+the next observer begins. The stimulus is the file name. Observers are not linked between files, so
+the person is `<stimulus>/<number of the observer in the file>`: nothing here can be used to
 recognise people across images.
 
-Places are fractions of the equirectangular picture from its upper left corner. Only starts are published: a fixation is taken to last until
-the next one begins, the last one has no duration, and `metadata["times"]` says so.
+Places are fractions of the equirectangular picture from its upper left corner. Only starts are
+published: a fixation is taken to last until the next one begins, the last one has no duration, and
+`metadata["times"]` says so.
 
 Saliency maps (`.bin`, 2048 x 1024 float32, row by row) are read by :func:`saliency_map`.
 """
@@ -26,8 +28,8 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, wrap_x
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import numbers
+from gazeveil.io.parsing.scanpath import scanpath
 from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.scanpath import scanpath
 from gazeveil.io.source import Head, read_bytes, read_text, stem
 
 _SPLIT = re.compile(r"\s*[,;\t]\s*|\s+")
@@ -51,7 +53,10 @@ def sniff(head: Head) -> bool:
     if not rows or any(r is None or len(r) != 4 for r in rows):
         return False
     table = np.array(rows, dtype=np.float64)
-    counts = bool(table[0, 0] == 0 and all(b in (a + 1, 0) for a, b in zip(table[:-1, 0], table[1:, 0], strict=True)))
+    counts = bool(
+        table[0, 0] == 0
+        and all(b in (a + 1, 0) for a, b in zip(table[:-1, 0], table[1:, 0], strict=True))
+    )
     places = table[:, 1:3]
     return counts and bool(((places >= 0) & (places <= 1)).all() and (table[:, 3] >= 0).all())
 
@@ -62,7 +67,15 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
     handles = []
     for k in range(1, len(_observers(path)) + 1):
         person = f"{stimulus}/{k}"
-        handles.append(Handle(person, stimulus, partial(load, path, person, stimulus, k), task="free-viewing", source=str(path)))
+        handles.append(
+            Handle(
+                person,
+                stimulus,
+                partial(load, path, person, stimulus, k),
+                task="free-viewing",
+                source=str(path),
+            )
+        )
     return handles
 
 
@@ -108,12 +121,25 @@ def _cached(path: str, changed_ns: int) -> list[NDArray[np.float64]]:
             has_duration = len(names) > 4 and "duration" in names[4]
             continue
         cells = _cells(line)
-        if cells is None or len(cells) < 4 or not np.isfinite(cells[0]) or not np.isfinite(cells[3]):
+        if (
+            cells is None
+            or len(cells) < 4
+            or not np.isfinite(cells[0])
+            or not np.isfinite(cells[3])
+        ):
             raise FormatError(
-                place, "the line does not hold index, longitude, latitude and start time", "The file was cut; copy it again or remove the line.", number
+                place,
+                "the line does not hold index, longitude, latitude and start time",
+                "The file was cut; copy it again or remove the line.",
+                number,
             )
         if not (0 <= cells[1] <= 1 and 0 <= cells[2] <= 1):
-            raise FormatError(place, f"the place ({cells[1]:g}, {cells[2]:g}) is not within 0 and 1", "Longitude and latitude must be fractions.", number)
+            raise FormatError(
+                place,
+                f"the place ({cells[1]:g}, {cells[2]:g}) is not within 0 and 1",
+                "Longitude and latitude must be fractions.",
+                number,
+            )
         rows.append([*cells[:5], float("nan")][:5] if has_duration else cells[:4])
     if not rows:
         raise FormatError(place, "there is no fixation in it", "Copy the file again.")
@@ -134,7 +160,11 @@ def saliency_map(path: str | Path) -> NDArray[np.float32]:
     place = Path(path)
     data = read_bytes(place)
     if len(data) != 2048 * 1024 * 4:
-        raise FormatError(place, f"it holds {len(data)} bytes, a map needs {2048 * 1024 * 4}", "Copy it again; it was cut, or it is not a saliency map.")
+        raise FormatError(
+            place,
+            f"it holds {len(data)} bytes, a map needs {2048 * 1024 * 4}",
+            "Copy it again; it was cut, or it is not a saliency map.",
+        )
     return np.frombuffer(data, dtype="<f4").reshape(1024, 2048).copy()
 
 
@@ -147,7 +177,10 @@ FORMAT = Format(
         title="Salient360!",
         publisher="Rai, Gutierrez, David, Le Callet (University of Nantes), salient360.ls2n.fr",
         licence="for research; see the publisher's page",
-        citation="Rai, Gutierrez, Le Callet 2017, A dataset of head and eye movements for 360 degree images, ACM MMSys",
+        citation=(
+            "Rai, Gutierrez, Le Callet 2017, A dataset of head and eye movements for 360 degree"
+            " images, ACM MMSys"
+        ),
         layout="<image>.txt: index, longitude, latitude, start time; maps as <image>.bin",
     ),
 )

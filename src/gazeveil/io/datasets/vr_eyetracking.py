@@ -1,13 +1,15 @@
 """VR-EyeTracking: 208 videos, at least 31 viewers each; head and gaze per frame of the video.
 
-`Gaze_txt_files/<person>/<video>._<date>_ori_<n>.txt[.gz]`, as `p001/179._2017-10-13-10-27_ori_0.txt`: the folder is the person, the
-number before the dot, with zeros to three digits, the stimulus, the date the session (with `.n` where n is not 0).
+`Gaze_txt_files/<person>/<video>._<date>_ori_<n>.txt[.gz]`, as
+`p001/179._2017-10-13-10-27_ori_0.txt`: the folder is the person, the number before the dot, with
+zeros to three digits, the stimulus, the date the session (with `.n` where n is not 0).
 
-Every line is `frame,<index from 1>,forward,<head x>,<head y>,eye,<gaze x>,<gaze y>`; places are fractions of the panorama from its
-lower left corner, so x_deg = 360 fx and y_deg = 180 (1 - fy). Files have no times: `frame_interval_s` gives the seconds per frame, as
-one number, as a mapping of video to seconds, or as the path of a JSON file with such a mapping; 1/30 with a warning otherwise.
-Frame numbers that are skipped are gaps in time. A pair of exact zeros is a place that was not measured. The head's roll is not published
-and stands as 0.
+Every line is `frame,<index from 1>,forward,<head x>,<head y>,eye,<gaze x>,<gaze y>`; places are
+fractions of the panorama from its lower left corner, so x_deg = 360 fx and y_deg = 180 (1 - fy).
+Files have no times: `frame_interval_s` gives the seconds per frame, as one number, as a mapping of
+video to seconds, or as the path of a JSON file with such a mapping; 1/30 with a warning otherwise.
+Frame numbers that are skipped are gaps in time. A pair of exact zeros is a place that was not
+measured. The head's roll is not published and stands as 0.
 """
 
 from __future__ import annotations
@@ -27,16 +29,25 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.layout import folder_name
-from gazeveil.io.json_text import read_json
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.json_text import read_json
+from gazeveil.io.parsing.table import parse_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, read_text, stem
-from gazeveil.io.table import parse_table
 
 _LINE = re.compile(r"^\s*frame\s*,\s*\d+\s*,\s*forward\s*,[^,]+,[^,]+,\s*eye\s*,[^,]+,[^,]+$")
 _NAME = re.compile(r"^(?P<video>[^.]+)\._?(?P<date>.*?)(?:_ori_(?P<n>\d+))?$")
-_COLUMNS = ("frame_word", "frame", "forward_word", "head_x", "head_y", "eye_word", "gaze_x", "gaze_y")
+_COLUMNS = (
+    "frame_word",
+    "frame",
+    "forward_word",
+    "head_x",
+    "head_y",
+    "eye_word",
+    "gaze_x",
+    "gaze_y",
+)
 _DEFAULT_S = 1 / 30
 
 
@@ -59,7 +70,16 @@ def scan(path: Path, root: Path, frame_interval_s: object = None) -> Iterable[Ha
     """One recording per file."""
     person, video, session = names(path)
     interval = _interval_s(frame_interval_s, video)
-    return [Handle(person, video, partial(load, path, person, video, session, interval), session, "free-viewing", str(path))]
+    return [
+        Handle(
+            person,
+            video,
+            partial(load, path, person, video, session, interval),
+            session,
+            "free-viewing",
+            str(path),
+        )
+    ]
 
 
 def _interval_s(given: object, video: str) -> float:
@@ -73,7 +93,8 @@ def _interval_s(given: object, video: str) -> float:
     if given is not None:
         return checks.positive("Format vr-eyetracking", "frame_interval_s", given)
     warnings.warn(
-        f"VR-EyeTracking files carry frame numbers only; 1/30 s per frame is assumed for video '{video}'. Give frame_interval_s= to be exact.",
+        "VR-EyeTracking files carry frame numbers only; 1/30 s per frame is assumed for video"
+        f" '{video}'. Give frame_interval_s= to be exact.",
         UserWarning,
         stacklevel=3,
     )
@@ -97,12 +118,22 @@ def load(path: Path, person: str, video: str, session: str, interval_s: float) -
     for column, word in (("frame_word", "frame"), ("forward_word", "forward"), ("eye_word", "eye")):
         wrong = [i for i, w in enumerate(table.words(column)) if w != word]
         if wrong:
-            problem = f"the line does not read 'frame,<n>,forward,<x>,<y>,eye,<x>,<y>' ('{word}' is missing)"
-            raise FormatError(path, problem, "The file was cut or edited; copy it again or remove the line.", table.line_of(wrong[0]))
+            problem = (
+                f"the line does not read 'frame,<n>,forward,<x>,<y>,eye,<x>,<y>' ('{word}' is"
+                " missing)"
+            )
+            raise FormatError(
+                path,
+                problem,
+                "The file was cut or edited; copy it again or remove the line.",
+                table.line_of(wrong[0]),
+            )
     frame = table.floats("frame")
     if not np.isfinite(frame).all():
         row = int(np.flatnonzero(~np.isfinite(frame))[0])
-        raise FormatError(path, "the line has no frame number", "Mend or remove the line.", table.line_of(row))
+        raise FormatError(
+            path, "the line has no frame number", "Mend or remove the line.", table.line_of(row)
+        )
     space = Sphere()
     head_x, head_y = _degrees(table.floats("head_x"), table.floats("head_y"))
     x_deg, y_deg = _degrees(table.floats("gaze_x"), table.floats("gaze_y"))
@@ -124,7 +155,9 @@ def load(path: Path, person: str, video: str, session: str, interval_s: float) -
     )
 
 
-def _degrees(fx: NDArray[np.float64], fy: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _degrees(
+    fx: NDArray[np.float64], fy: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     lost = (fx == 0) & (fy == 0)
     return np.where(lost, np.nan, 360.0 * fx), np.where(lost, np.nan, 180.0 * (1.0 - fy))
 
@@ -137,7 +170,9 @@ FORMAT = Format(
     frozenset({"frame_interval_s"}),
     dataset=Dataset(
         title="VR-EyeTracking",
-        publisher="Xu, Dong, Wu et al. (ShanghaiTech University), github.com/xuyanyu-shh/VR-EyeTracking",
+        publisher=(
+            "Xu, Dong, Wu et al. (ShanghaiTech University), github.com/xuyanyu-shh/VR-EyeTracking"
+        ),
         licence="for research; the authors ask for citation",
         citation="Xu et al. 2018, Gaze prediction in dynamic 360-degree immersive videos, CVPR",
         layout="Gaze_txt_files/<person>/<video>._<date>_ori_<n>.txt[.gz]",

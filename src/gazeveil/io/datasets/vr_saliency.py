@@ -1,12 +1,16 @@
-"""VR-Saliency (Sitzmann): 169 people look at 22 panoramas for 30 s, in a headset standing or seated, or at a desk; 120 Hz.
+"""VR-Saliency (Sitzmann): 169 people look at 22 panoramas for 30 s, in a headset standing or
+seated, or at a desk; 120 Hz.
 
-`{vr,seated_vr,browser}/<scene>.pck[.gz]`: pickles written by Python 2, one per scene, with one entry (run) per viewer. They are read
-without running anything in them (:mod:`gazeveil.io.unpickle`), as data frames or as plain lists and dicts. The file name is the
-stimulus, the folder the task. A run that says who looked (`user_id`, `subject`, `participant` or `person`) names the person;
-otherwise runs are not linked between scenes and the person is `<task>/<scene>/<number of the run>`.
+`{vr,seated_vr,browser}/<scene>.pck[.gz]`: pickles written by Python 2, one per scene, with one
+entry (run) per viewer. They are read without running anything in them
+(:mod:`gazeveil.io.parsing.unpickle`), as data frames or as plain lists and dicts. The file name is
+the stimulus, the folder the task. A run that says who looked (`user_id`, `subject`, `participant`
+or `person`) names the person; otherwise runs are not linked between scenes and the person is
+`<task>/<scene>/<number of the run>`.
 
-Of each run: `timestamp` (the unit that comes nearest to 120 Hz), `gaze_lat_lon` (latitude 0..180 from the top, longitude 0..360),
-`headLatLon` and `headTilt` (roll, degrees as published). What else a run holds, such as `gaze_fixations`, is in `metadata["published"]`.
+Of each run: `timestamp` (the unit that comes nearest to 120 Hz), `gaze_lat_lon` (latitude 0..180
+from the top, longitude 0..360), `headLatLon` and `headTilt` (roll, degrees as published). What else
+a run holds, such as `gaze_fixations`, is in `metadata["published"]`.
 """
 
 from __future__ import annotations
@@ -22,20 +26,30 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, eye_in_head, wrap_x
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
 from gazeveil.io.datasets.layout import TICK_S, folder_name, guess_unit
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.unpickle import read_pickle, walk
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
-from gazeveil.io.unpickle import read_pickle, walk
 
 _PERSON = ("user_id", "subject", "participant", "person")
 _USED = frozenset({"timestamp", "gaze_lat_lon", "headLatLon", "headTilt"})
-_FIELDS = (b"gaze_lat_lon", b"headLatLon", b"headTilt", b"gaze_fixations", b"ang_head_velo", b"ang_gaze", b"viewpoint_idx")
+_FIELDS = (
+    b"gaze_lat_lon",
+    b"headLatLon",
+    b"headTilt",
+    b"gaze_fixations",
+    b"ang_head_velo",
+    b"ang_gaze",
+    b"viewpoint_idx",
+)
 _RATE_HZ = 120.0
 
 
 def sniff(head: Head) -> bool:
-    """A pickle that names a field of a run near its start; long arrays may push the others out of sight."""
+    """A pickle that names a field of a run near its start; long arrays may push the others out of
+    sight.
+    """
     return head.name.endswith((".pck", ".pkl", ".pickle")) and any(f in head.data for f in _FIELDS)
 
 
@@ -45,7 +59,15 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
     handles = []
     for number, run in enumerate(_runs(path), start=1):
         person = next((_word(run[n]) for n in _PERSON if n in run), f"{task}/{scene}/{number}")
-        handles.append(Handle(person, scene, partial(load, path, person, scene, task, number), task=task, source=str(path)))
+        handles.append(
+            Handle(
+                person,
+                scene,
+                partial(load, path, person, scene, task, number),
+                task=task,
+                source=str(path),
+            )
+        )
     return handles
 
 
@@ -55,15 +77,25 @@ def load(path: Path, person: str, scene: str, task: str, number: int) -> Recordi
     gaze = _numbers(path, run, "gaze_lat_lon", 2)
     ticks = _numbers(path, run, "timestamp", 1)[:, 0]
     if len(ticks) != len(gaze):
-        raise FormatError(path, f"run {number} has {len(ticks)} times for {len(gaze)} gaze samples", "Copy the file again from the publisher.")
+        raise FormatError(
+            path,
+            f"run {number} has {len(ticks)} times for {len(gaze)} gaze samples",
+            "Copy the file again from the publisher.",
+        )
     if not np.isfinite(ticks).all():
-        raise FormatError(path, f"run {number} has a sample without time", "Copy the file again from the publisher.")
+        raise FormatError(
+            path,
+            f"run {number} has a sample without time",
+            "Copy the file again from the publisher.",
+        )
     unit_s = TICK_S[guess_unit(ticks, _RATE_HZ)]
     space = Sphere()
     head = eye = None
     if "headLatLon" in run:
         where = _numbers(path, run, "headLatLon", 2)
-        roll = _numbers(path, run, "headTilt", 1)[:, 0] if "headTilt" in run else np.zeros(len(where))
+        roll = (
+            _numbers(path, run, "headTilt", 1)[:, 0] if "headTilt" in run else np.zeros(len(where))
+        )
         if len(where) == len(roll) == len(gaze):
             head = np.stack((wrap_x(where[:, 1]), where[:, 0], roll), axis=1)
             eye = np.stack(eye_in_head(space.vectors(gaze[:, 1], gaze[:, 0]), head), axis=1)
@@ -92,7 +124,11 @@ def _cached(path: str, changed_ns: int) -> list[dict[str, object]]:
     place = Path(path)
     runs = list(walk(read_pickle(place), lambda d: "gaze_lat_lon" in d and "timestamp" in d))
     if not runs:
-        raise FormatError(place, "no run in it has 'timestamp' and 'gaze_lat_lon'", "Check that this is a VR-Saliency log.")
+        raise FormatError(
+            place,
+            "no run in it has 'timestamp' and 'gaze_lat_lon'",
+            "Check that this is a VR-Saliency log.",
+        )
     return runs
 
 
@@ -100,11 +136,19 @@ def _numbers(path: Path, run: dict[str, object], name: str, width: int) -> NDArr
     try:
         return np.array(run[name], dtype=np.float64).reshape(-1, width)
     except (TypeError, ValueError) as error:
-        raise FormatError(path, f"'{name}' of a run does not hold rows of {width} numbers", "Copy the file again from the publisher.") from error
+        raise FormatError(
+            path,
+            f"'{name}' of a run does not hold rows of {width} numbers",
+            "Copy the file again from the publisher.",
+        ) from error
 
 
 def _word(value: object) -> str:
-    return str(int(value)) if isinstance(value, float | np.floating) and float(value).is_integer() else str(value)
+    return (
+        str(int(value))
+        if isinstance(value, float | np.floating) and float(value).is_integer()
+        else str(value)
+    )
 
 
 FORMAT = Format(
@@ -114,9 +158,15 @@ FORMAT = Format(
     scan,
     dataset=Dataset(
         title="VR-Saliency",
-        publisher="Sitzmann, Serrano, Pavel et al. (Stanford University, University of Zaragoza), github.com/vsitzmann/vr-saliency",
+        publisher=(
+            "Sitzmann, Serrano, Pavel et al. (Stanford University, University of Zaragoza),"
+            " github.com/vsitzmann/vr-saliency"
+        ),
         licence="for research; see the project page",
-        citation="Sitzmann et al. 2018, Saliency in VR: how do people explore virtual environments?, IEEE TVCG 24(4)",
+        citation=(
+            "Sitzmann et al. 2018, Saliency in VR: how do people explore virtual environments?,"
+            " IEEE TVCG 24(4)"
+        ),
         layout="{vr,seated_vr,browser}/<scene>.pck",
     ),
 )

@@ -1,12 +1,15 @@
-"""WebQAmGaze: people read texts and answer questions at home; webcam gaze, 8 to 30 samples a second.
+"""WebQAmGaze: people read texts and answer questions at home; webcam gaze, 8 to 30 samples a
+second.
 
-One JSON file per person and set of texts: `worker_id` is the person, `worker_age`, `worker_lang`, `worker_fluency` and `vision` go into the
-people's table, and `samples_x_y_ms` maps each text or question to rows of x (px), y (px), ms. Each is a recording; the task is the text's `condition`
-(`nr` normal reading, `is` information seeking), also for the questions about it. The set's name is in
-`metadata["set_name"]`.
+One JSON file per person and set of texts: `worker_id` is the person, `worker_age`, `worker_lang`,
+`worker_fluency` and `vision` go into the people's table, and `samples_x_y_ms` maps each text or
+question to rows of x (px), y (px), ms. Each is a recording; the task is the text's `condition`
+(`nr` normal reading, `is` information seeking), also for the questions about it. The set's name is
+in `metadata["set_name"]`.
 
-Nobody knows how large the screens were or how far away: a pixel is taken as 1/96 inch, which is what a browser means by it, and the
-distance as 600 mm. `metadata["assumed_geometry"]` is True. `screen=` replaces it.
+Nobody knows how large the screens were or how far away: a pixel is taken as 1/96 inch, which is
+what a browser means by it, and the distance as 600 mm. `metadata["assumed_geometry"]` is True.
+`screen=` replaces it.
 """
 
 from __future__ import annotations
@@ -21,20 +24,29 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.assemble import assemble
-from gazeveil.io.json_text import read_json
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.json_text import read_json
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
 
 _PX_MM = 25.4 / 96
 _DISTANCE_MM = 600.0
-_ATTRIBUTES = {"age": "worker_age", "language": "worker_lang", "fluency": "worker_fluency", "vision": "vision"}
+_ATTRIBUTES = {
+    "age": "worker_age",
+    "language": "worker_lang",
+    "fluency": "worker_fluency",
+    "vision": "vision",
+}
 
 
 def sniff(head: Head) -> bool:
     """JSON of one worker with webcam samples."""
     text = head.text
-    return head.name.endswith(".json") and text.lstrip().startswith("{") and ('"samples_x_y_ms"' in text or ('"worker_id"' in text and '"set_name"' in text))
+    return (
+        head.name.endswith(".json")
+        and text.lstrip().startswith("{")
+        and ('"samples_x_y_ms"' in text or ('"worker_id"' in text and '"set_name"' in text))
+    )
 
 
 def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handle]:
@@ -44,19 +56,33 @@ def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handl
     handles = []
     for text in _samples(path, content):
         task = _condition(content, text)
-        handles.append(Handle(person, text, partial(load, path, text, person, task, screen), task=task, source=str(path)))
+        handles.append(
+            Handle(
+                person,
+                text,
+                partial(load, path, text, person, task, screen),
+                task=task,
+                source=str(path),
+            )
+        )
     return handles
 
 
 def _samples(path: Path, content: Mapping[str, object]) -> Mapping[str, object]:
     samples = content.get("samples_x_y_ms")
     if not isinstance(samples, Mapping):
-        raise FormatError(path, "there are no 'samples_x_y_ms' in it", "Check that this is a WebQAmGaze file with samples.")
+        raise FormatError(
+            path,
+            "there are no 'samples_x_y_ms' in it",
+            "Check that this is a WebQAmGaze file with samples.",
+        )
     return samples
 
 
 def _condition(content: Mapping[str, object], text: str) -> str:
-    """The condition of the longest trial name that the key holds: questions are named after their text."""
+    """The condition of the longest trial name that the key holds: questions are named after their
+    text.
+    """
     trials = content.get("trials")
     if not isinstance(trials, Mapping):
         return ""
@@ -71,7 +97,11 @@ def load(path: Path, text: str, person: str, task: str, screen: Screen | None = 
     try:
         rows = np.array(_samples(path, content)[text], dtype=np.float64).reshape(-1, 3)
     except (TypeError, ValueError) as error:
-        raise FormatError(path, f"'{text}' does not hold rows of x, y and ms", "Copy the file again from the publisher.") from error
+        raise FormatError(
+            path,
+            f"'{text}' does not hold rows of x, y and ms",
+            "Copy the file again from the publisher.",
+        ) from error
     if not np.isfinite(rows[:, 2]).all():
         raise FormatError(path, f"'{text}' has a row without time", "Mend or remove the row.")
     space = screen or _screen(path, content)
@@ -94,7 +124,11 @@ def _screen(path: Path, content: Mapping[str, object]) -> Screen:
         width, height = float(str(content["screen_x"])), float(str(content["screen_y"]))
         return Screen(width, height, width * _PX_MM, height * _PX_MM, _DISTANCE_MM)
     except (KeyError, ValueError) as error:
-        raise FormatError(path, "it does not say how many pixels the screen had (screen_x, screen_y)", "Give screen=Screen(...).") from error
+        raise FormatError(
+            path,
+            "it does not say how many pixels the screen had (screen_x, screen_y)",
+            "Give screen=Screen(...).",
+        ) from error
 
 
 def people(root: Path, files: Iterable[Path]) -> Mapping[str, Attributes]:
@@ -103,7 +137,11 @@ def people(root: Path, files: Iterable[Path]) -> Mapping[str, Attributes]:
     for path in files:
         content = read_json(path)
         person = str(content.get("worker_id") or stem(path))
-        found[person] = {ours: content[theirs] for ours, theirs in _ATTRIBUTES.items() if content.get(theirs) is not None}
+        found[person] = {
+            ours: content[theirs]
+            for ours, theirs in _ATTRIBUTES.items()
+            if content.get(theirs) is not None
+        }
     return found
 
 
@@ -115,9 +153,15 @@ FORMAT = Format(
     frozenset({"screen"}),
     dataset=Dataset(
         title="WebQAmGaze",
-        publisher="Ribeiro, Brandl, Sogaard, Hollenstein (University of Copenhagen), github.com/tfnribeiro/WebQAmGaze",
+        publisher=(
+            "Ribeiro, Brandl, Sogaard, Hollenstein (University of Copenhagen),"
+            " github.com/tfnribeiro/WebQAmGaze"
+        ),
         licence="CC BY 4.0",
-        citation="Ribeiro et al. 2023, WebQAmGaze: a multilingual webcam eye-tracking-while-reading dataset, arXiv:2303.17876",
+        citation=(
+            "Ribeiro et al. 2023, WebQAmGaze: a multilingual webcam eye-tracking-while-reading"
+            " dataset, arXiv:2303.17876"
+        ),
         layout="<any name>.json[.gz], one per person and set of texts",
     ),
     people=people,

@@ -1,8 +1,10 @@
 """Lower bounds on epsilon from samples: what a mechanism certainly leaks, at a stated confidence.
 
-Two neighbouring inputs are released many times each. An event (a statistic beyond a threshold) is chosen on one half of the outputs and
-judged on the other, so that choosing costs nothing. If the event has probability at least p under one input and at most q under the other,
-no epsilon below ln((p - delta)/q) can be true. p and q are Clopper-Pearson bounds; together they hold with the stated confidence.
+Two neighbouring inputs are released many times each. An event (a statistic beyond a threshold) is
+chosen on one half of the outputs and judged on the other, so that choosing costs nothing. If the
+event has probability at least p under one input and at most q under the other, no epsilon below
+ln((p - delta)/q) can be true. p and q are Clopper-Pearson bounds; together they hold with the
+stated confidence.
 """
 
 from __future__ import annotations
@@ -14,13 +16,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-def clopper_pearson(successes: ArrayLike, trials: int, error: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper confidence bounds for a probability, each wrong with probability at most `error`."""
+def clopper_pearson(
+    successes: ArrayLike, trials: int, error: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper confidence bounds for a probability, each wrong with probability at most
+    `error`.
+    """
     from scipy.special import betaincinv
 
     hits = np.asarray(successes, dtype=np.float64)
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), trials - hits + 1, error), 0.0)
-    high = np.where(hits < trials, betaincinv(hits + 1, np.maximum(trials - hits, 1), 1 - error), 1.0)
+    high = np.where(
+        hits < trials, betaincinv(hits + 1, np.maximum(trials - hits, 1), 1 - error), 1.0
+    )
     return low, high
 
 
@@ -32,7 +40,13 @@ class Bound:
     event: str
 
 
-def epsilon_lower(first: ArrayLike, second: ArrayLike, confidence: float, delta: float = 0.0, thresholds: int = 200) -> Bound:
+def epsilon_lower(
+    first: ArrayLike,
+    second: ArrayLike,
+    confidence: float,
+    delta: float = 0.0,
+    thresholds: int = 200,
+) -> Bound:
     """The largest epsilon that the samples rule everything below of.
 
     Parameters
@@ -72,15 +86,22 @@ def epsilon_lower(first: ArrayLike, second: ArrayLike, confidence: float, delta:
     _, high = clopper_pearson(hits[1], len(rest[1]), error)
     value = math.log(max(float(low) - delta, 1e-300) / float(high))
     side = "second" if swapped else "first"
-    return Bound(max(0.0, value), f"statistic {j} {'above' if above else 'below'} {cut:.6g}, likelier for the {side} input")
+    return Bound(
+        max(0.0, value),
+        f"statistic {j} {'above' if above else 'below'} {cut:.6g}, likelier for the {side} input",
+    )
 
 
 def epsilon_at(first: ArrayLike, second: ArrayLike, delta: float) -> float:
-    """The least epsilon for which two known laws are (epsilon, delta) alike, either way: where P exceeds exp(epsilon) Q by delta in all."""
+    """The least epsilon for which two known laws are (epsilon, delta) alike, either way: where P
+    exceeds exp(epsilon) Q by delta in all.
+    """
     p, q = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
 
     def over(epsilon: float) -> float:
-        return max(float(np.maximum(a - math.exp(epsilon) * b, 0.0).sum()) for a, b in ((p, q), (q, p)))
+        return max(
+            float(np.maximum(a - math.exp(epsilon) * b, 0.0).sum()) for a, b in ((p, q), (q, p))
+        )
 
     if over(700.0) > delta:
         return math.inf
@@ -91,17 +112,35 @@ def epsilon_at(first: ArrayLike, second: ArrayLike, delta: float) -> float:
     return low
 
 
-def _choose(a: NDArray[np.float64], b: NDArray[np.float64], error: float, delta: float, thresholds: int, above: bool) -> tuple[float, float, bool] | None:
+def _choose(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    error: float,
+    delta: float,
+    thresholds: int,
+    above: bool,
+) -> tuple[float, float, bool] | None:
     """The threshold and direction with the best bound on the first halves."""
     pooled = np.concatenate((a, b))
-    cuts = np.unique(np.concatenate((np.quantile(pooled, np.linspace(0, 1, thresholds)), np.quantile(pooled, [1e-4, 1e-3, 0.999, 0.9999]))))
+    cuts = np.unique(
+        np.concatenate(
+            (
+                np.quantile(pooled, np.linspace(0, 1, thresholds)),
+                np.quantile(pooled, [1e-4, 1e-3, 0.999, 0.9999]),
+            )
+        )
+    )
     sorted_a, sorted_b = np.sort(a), np.sort(b)
     if above:
-        hits_a, hits_b = (len(s) - np.searchsorted(s, cuts, side="right") for s in (sorted_a, sorted_b))
+        hits_a, hits_b = (
+            len(s) - np.searchsorted(s, cuts, side="right") for s in (sorted_a, sorted_b)
+        )
     else:
         hits_a, hits_b = (np.searchsorted(s, cuts, side="left") for s in (sorted_a, sorted_b))
     best = None
-    for swapped, (one, n_one, other, n_other) in enumerate(((hits_a, len(a), hits_b, len(b)), (hits_b, len(b), hits_a, len(a)))):
+    for swapped, (one, n_one, other, n_other) in enumerate(
+        ((hits_a, len(a), hits_b, len(b)), (hits_b, len(b), hits_a, len(a)))
+    ):
         low, _ = clopper_pearson(one, n_one, error)
         _, high = clopper_pearson(other, n_other, error)
         with np.errstate(divide="ignore", invalid="ignore"):

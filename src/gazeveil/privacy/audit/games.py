@@ -1,23 +1,20 @@
 """Games: neighbouring inputs for one mechanism, and what its outputs say about them.
 
-A game brings its own worst neighbouring pair and needs no data. `play` releases each side many times and returns statistics; `exact`
-gives the worst ratio of probabilities where it can be computed. Games register by mechanism name, so that a mechanism of a third party
-can bring its own.
+A game brings its own worst neighbouring pair and needs no data. `play` releases each side many
+times and returns statistics; `exact` gives the worst ratio of probabilities where it can be
+computed. A mechanism brings its own: :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.errors import ParameterError
-from gazeveil.privacy.mechanism import Mechanism
 
 #: `play(side, trials, seed)` -> statistics, shape (trials, statistics); side 0 or 1.
 Play: TypeAlias = Callable[[int, int, int | None], NDArray[np.float64]]
@@ -33,8 +30,8 @@ class Game:
         What the two inputs differ in.
     claimed : float or None
         Epsilon claimed at that unit.
-    words : str
-        The pair, in words.
+    description : str
+        The pair, in a sentence.
     play : callable, optional
         Releases one side; see :data:`Play`.
     exact : float, optional
@@ -47,35 +44,17 @@ class Game:
 
     unit: str
     claimed: float | None
-    words: str
+    description: str
     play: Play | None = field(default=None, repr=False)
     exact: float | None = None
     delta: float = 0.0
     broken: str = ""
 
 
-#: `make(mechanism, unit) -> Game`; `unit` is None for the unit of the claim.
-MakeGame: TypeAlias = Callable[[Mechanism[Any], str | None], Game]
-
-_GAMES: dict[str, MakeGame] = {}
-
-# Modules that register the games of the built-in mechanisms.
-_MODULES = ("tables", "groups", "people", "maps", "samplewise", "streams", "windows", "clock", "events")
-
-
-def game(*names: str) -> Callable[[MakeGame], MakeGame]:
-    """Register a game for mechanisms by name."""
-
-    def remember(make: MakeGame) -> MakeGame:
-        for name in names:
-            _GAMES[name] = make
-        return make
-
-    return remember
-
-
 def how_many(most: int, k: int) -> int:
-    """Cohorts of a game that counts who shares a record: fewer where k and with it a cohort is large, so that an audit ends in a reasonable time."""
+    """Cohorts of a game that counts who shares a record: fewer where k and with it a cohort is
+    large, so that an audit ends in a reasonable time.
+    """
     return max(2, min(most, most * 20 // k))
 
 
@@ -85,25 +64,7 @@ def asked_unit(unit: str | None, claimed: str, allowed: tuple[str, ...]) -> str:
     Raises
     ------
     ParameterError
-        For a unit whose neighbours the game does not have: a verdict about another unit's pair would be a false one.
+        For a unit whose neighbours the game does not have: a verdict about another unit's pair
+        would be a false one.
     """
     return claimed if unit is None else checks.one_of("audit", "unit", unit, allowed)
-
-
-def game_of(mechanism: Mechanism[Any], unit: str | None) -> Game:
-    """The game of a mechanism.
-
-    Raises
-    ------
-    ParameterError
-        If nobody registered one.
-    """
-    for module in _MODULES:
-        import_module(f"gazeveil.privacy.audit.{module}")
-    if mechanism.name not in _GAMES:
-        raise ParameterError(
-            f"There is no audit game for mechanism '{mechanism.name}'. Register one with gazeveil.privacy.audit.games.game.",
-            name="mechanism",
-            got=mechanism.name,
-        )
-    return _GAMES[mechanism.name](mechanism, unit)

@@ -1,8 +1,10 @@
-"""Broken mechanisms that the auditor must catch. An auditor that misses one of these proves nothing about the others.
+"""Broken mechanisms that the auditor must catch. An auditor that misses one of these proves nothing
+about the others.
 
-Each is a mistake that was made in a paper or in published code: half the noise, values that are not clipped, noise on the real parts of a
-spectrum alone, noise on more bins than the half spectrum has, groups redrawn per task, test noise without the radius, Laplace noise in
-floating point, one seed used twice, and a promise about chunks sold as one about people.
+Each is a mistake that was made in a paper or in published code: half the noise, values that are not
+clipped, noise on the real parts of a spectrum alone, noise on more bins than the half spectrum has,
+groups redrawn per task, test noise without the radius, Laplace noise in floating point, one seed
+used twice, and a promise about chunks sold as one about people.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.privacy.audit.games import Game, game_of
-from gazeveil.privacy.audit.tables import worst_corner
+from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.noise.exact import discrete_laplace
-from gazeveil.privacy.noise.rng import Words, source
+from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.tables.audit import worst_corner
 
 _GRID = 1000
 
@@ -49,7 +51,12 @@ def _half_noise() -> Game:
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
         return side + _laplace(Fraction(1, 2), trials, seed)[:, None]
 
-    return Game("recording-feature", 1.0, "One value 0 against 1, epsilon 1, noise of scale 1/2 instead of 1.", play)
+    return Game(
+        "recording-feature",
+        1.0,
+        "One value 0 against 1, epsilon 1, noise of scale 1/2 instead of 1.",
+        play,
+    )
 
 
 def _no_clipping() -> Game:
@@ -57,20 +64,29 @@ def _no_clipping() -> Game:
         # The public bounds say [0, 1]; the value is 10 and nobody clips it.
         return 10.0 * side + _laplace(Fraction(1), trials, seed)[:, None]
 
-    return Game("recording-feature", 1.0, "Bounds [0, 1], epsilon 1, a value of 10 that is not clipped against 0.", play)
+    return Game(
+        "recording-feature",
+        1.0,
+        "Bounds [0, 1], epsilon 1, a value of 10 that is not clipped against 0.",
+        play,
+    )
 
 
 def _real_only() -> Game:
-    return game_of(mechanism("fpa", epsilon=1, k=5, reading="published-real"), None)
+    return mechanism("fpa", epsilon=1, k=5, reading="published-real").audit_game(None)
 
 
 def _beyond_half() -> Game:
-    """Independent noise on all n bins with the scale of the formula: conjugate pairs are counted twice."""
+    """Independent noise on all n bins with the scale of the formula: conjugate pairs are counted
+    twice.
+    """
     n = 64
     turns = 2 * np.pi * np.outer(np.arange(n), np.arange(n)) / n
     rows = np.concatenate((np.cos(turns), np.sin(turns)))
     corner = 2.0 * worst_corner(rows) - 1.0
-    scale = math.sqrt(n * n) * math.sqrt(n)  # sqrt(n k) Delta_2 with k = n and Delta_2 = sqrt(n), epsilon 1
+    scale = math.sqrt(n * n) * math.sqrt(
+        n
+    )  # sqrt(n k) Delta_2 with k = n and Delta_2 = sqrt(n), epsilon 1
     return Game(
         "recording-feature",
         1.0,
@@ -81,7 +97,7 @@ def _beyond_half() -> Game:
 
 
 def _regrouped() -> Game:
-    return game_of(mechanism("k-same-select", k=4, reading="published"), None)
+    return mechanism("k-same-select", k=4, reading="published").audit_game(None)
 
 
 def _missing_r() -> Game:
@@ -89,15 +105,23 @@ def _missing_r() -> Game:
 
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
         distance = threshold + radius * side
-        noise = discrete_laplace(1 / epsilon_test * _GRID, trials, Words(source(seed, "planted"))) / _GRID
+        noise = (
+            discrete_laplace(1 / epsilon_test * _GRID, trials, Words(source(seed, "planted")))
+            / _GRID
+        )
         return (distance <= threshold + noise).astype(np.float64)[:, None]
 
-    words = f"Kaleido's test bit with noise Lap(1/epsilon_test): a distance of {threshold} against {threshold + radius} pixels, r = {radius}."
+    words = (
+        f"Kaleido's test bit with noise Lap(1/epsilon_test): a distance of {threshold} against"
+        f" {threshold + radius} pixels, r = {radius}."
+    )
     return Game("sample", float(epsilon_test), words, play)
 
 
 def _float_laplace() -> Game:
-    """Mironov 2012: the doubles that textbook Laplace noise can reach from 0 are mostly not those it can reach from 1."""
+    """Mironov 2012: the doubles that textbook Laplace noise can reach from 0 are mostly not those
+    it can reach from 1.
+    """
 
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
         rng = np.random.default_rng(seed)
@@ -105,7 +129,12 @@ def _float_laplace() -> Game:
         sign = np.where(rng.integers(0, 2, trials) == 1, 1.0, -1.0)
         return _reachable(side + sign * np.log(uniform * 2.0**-53), 1.0)[:, None]
 
-    return Game("recording-feature", 1.0, "x + Lap(1) in doubles, 0 against 1: is the output one that centre 1 can give at all?", play)
+    return Game(
+        "recording-feature",
+        1.0,
+        "x + Lap(1) in doubles, 0 against 1: is the output one that centre 1 can give at all?",
+        play,
+    )
 
 
 def _reachable(output: NDArray[np.float64], centre: float, around: int = 40) -> NDArray[np.float64]:
@@ -124,15 +153,30 @@ def _reachable(output: NDArray[np.float64], centre: float, around: int = 40) -> 
 def _seed_reuse() -> Game:
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
         noise = _laplace(Fraction(1), trials, seed)
-        # Two answers about one person, each with epsilon 1, drawn from the same seed: their difference has no noise.
+        # Two answers about one person, each with epsilon 1, drawn from the same seed: their
+        # difference has no noise.
         return ((side + noise) - (0.0 + noise))[:, None]
 
-    return Game("user", 2.0, "Two answers with epsilon 1 each whose noise comes from one seed: their difference is exact.", play)
+    return Game(
+        "user",
+        2.0,
+        "Two answers with epsilon 1 each whose noise comes from one seed: their difference is"
+        " exact.",
+        play,
+    )
 
 
 def _chunk_as_user() -> Game:
-    honest = game_of(mechanism("cfpa", epsilon=Fraction(1, 2), chunk=32, k=1, per="chunk"), "user")
-    return Game("user", 0.5, f"{honest.words} Epsilon 0.5 of one chunk is sold as the person's.", honest.play, honest.exact)
+    honest = mechanism("cfpa", epsilon=Fraction(1, 2), chunk=32, k=1, per="chunk").audit_game(
+        "user"
+    )
+    return Game(
+        "user",
+        0.5,
+        f"{honest.description} Epsilon 0.5 of one chunk is sold as the person's.",
+        honest.play,
+        honest.exact,
+    )
 
 
 PLANTED = (

@@ -17,9 +17,11 @@ class Audit:
     unit : str
         The unit of privacy the neighbouring inputs differ in.
     epsilon_claimed : float or None
-        What the paper or the guarantee claims at that unit, also when it is refuted; None without an epsilon.
+        What the paper or the guarantee claims at that unit, also when it is refuted; None without
+        an epsilon.
     epsilon_lower : float or None
-        What is certainly lost: the larger of the statistical and the exact bound. Infinity where an output is possible for one input alone.
+        What is certainly lost: the larger of the statistical and the exact bound. Infinity where an
+        output is possible for one input alone.
     refuted : bool
         Whether the lower bound exceeds the claim, or another claim (k, for one) was seen broken.
     method : str
@@ -48,7 +50,7 @@ class Audit:
     detail: str = ""
     front_door: tuple[Audit, ...] = ()
 
-    def figures(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """The verdict as JSON has it; infinity as text."""
 
         def plain(value: float | None) -> float | str | None:
@@ -65,13 +67,17 @@ class Audit:
             "trials": self.trials,
             "confidence": self.confidence,
             "detail": self.detail,
-            "front_door": [door.figures() for door in self.front_door],
+            "front_door": [door.to_dict() for door in self.front_door],
         }
 
     def __str__(self) -> str:
         lost = [door for door in self.front_door if door.refuted]
         tried = len(self.front_door)
-        text = self._own() + (f" Of {tried} attacks on releases and their printed promise {len(lost)} succeeded." if tried else "")
+        text = self._own() + (
+            f" Of {tried} attacks on releases and their printed promise {len(lost)} succeeded."
+            if tried
+            else ""
+        )
         return " ".join([text, *(door._own() for door in lost)])
 
     def _own(self) -> str:
@@ -80,6 +86,7 @@ class Audit:
             return f"{self.mechanism}: {verdict} ({self.unit}). {self.detail}"
         lower = "infinity" if math.isinf(self.epsilon_lower) else f"{self.epsilon_lower:.4g}"
         return (
-            f"{self.mechanism}: {verdict}. It claims epsilon = {self.epsilon_claimed:.4g} for a {self.unit} and certainly loses {lower}"
-            f" ({self.method}, {self.trials:,} releases per input, confidence {self.confidence:g}). {self.detail}"
+            f"{self.mechanism}: {verdict}. It claims epsilon = {self.epsilon_claimed:.4g} for a"
+            f" {self.unit} and certainly loses {lower} ({self.method}, {self.trials:,} releases per"
+            f" input, confidence {self.confidence:g}). {self.detail}"
         )

@@ -10,8 +10,8 @@ from typing import Any
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
 from gazeveil.privacy.audit.bounds import epsilon_lower
-from gazeveil.privacy.audit.front_door import front_games
-from gazeveil.privacy.audit.games import Game, game_of
+from gazeveil.privacy.audit.front_door.games import front_games
+from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.audit.result import Audit
 from gazeveil.privacy.guarantee import UNITS
 from gazeveil.privacy.mechanism import Mechanism
@@ -46,12 +46,14 @@ def audit(
     confidence : float
         Probability with which the statistical bound is right.
     unit : str, optional
-        Another unit than the claim's: `unit="user"` shows what a claim about chunks is worth for a person.
+        Another unit than the claim's: `unit="user"` shows what a claim about chunks is worth for a
+        person.
     progress : callable
         Told what is being done.
     front_door : bool
-        Whether `release(...)` and the sentence it prints are attacked too (:mod:`gazeveil.privacy.audit.front_door`), each with a
-        fiftieth of the trials and at most :data:`FRONT_TRIALS`; only what is said to be proved is.
+        Whether `release(...)` and the sentence it prints are attacked too
+        (:mod:`gazeveil.privacy.audit.front_door.games`), each with a fiftieth of the trials and at
+        most :data:`FRONT_TRIALS`; only what is said to be proved is.
     """
     count = checks.count("audit", "trials", trials, least=100)
     sure = checks.number("audit", "confidence", confidence)
@@ -62,17 +64,21 @@ def audit(
     chosen = by_name(mechanism) if isinstance(mechanism, str) else mechanism
     if not isinstance(chosen, Mechanism):
         checks.refuse("audit", "mechanism", "a mechanism or its text", mechanism)
-    found = judge(str(chosen), game_of(chosen, unit), count, sure, progress)
+    found = judge(str(chosen), chosen.audit_game(unit), count, sure, progress)
     if not front_door or chosen.claim.status != "proved":
         return found
     games = list(front_games(chosen))
     doors = []
     for game in games:
-        progress(game.words)
+        progress(game.description)
         # Together the games are wrong no more often than one may be.
         each = 1 - (1 - sure) / len(games)
-        doors.append(_played(str(chosen), game, min(max(count // _FRONT_SHARE, 100), FRONT_TRIALS), each))
-    return replace(found, refuted=found.refuted or any(d.refuted for d in doors), front_door=tuple(doors))
+        doors.append(
+            _played(str(chosen), game, min(max(count // _FRONT_SHARE, 100), FRONT_TRIALS), each)
+        )
+    return replace(
+        found, refuted=found.refuted or any(d.refuted for d in doors), front_door=tuple(doors)
+    )
 
 
 def _played(name: str, game: Game, trials: int, confidence: float) -> Audit:
@@ -80,22 +86,63 @@ def _played(name: str, game: Game, trials: int, confidence: float) -> Audit:
     try:
         return judge(name, game, trials, confidence)
     except GazeveilError as refusal:
-        return Audit(name, game.unit, None, None, False, "count", trials, confidence, detail=f"{game.words} Not played: {refusal}")
+        return Audit(
+            name,
+            game.unit,
+            None,
+            None,
+            False,
+            "count",
+            trials,
+            confidence,
+            detail=f"{game.description} Not played: {refusal}",
+        )
 
 
-def judge(name: str, game: Game, trials: int, confidence: float, progress: Callable[[str], None] = lambda _: None) -> Audit:
+def judge(
+    name: str,
+    game: Game,
+    trials: int,
+    confidence: float,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Audit:
     """Play one game and say what it shows."""
     if game.claimed is None:
-        words = f"{game.words} {game.broken}".strip()
-        return Audit(name, game.unit, None, None, bool(game.broken), "count", trials, confidence, detail=words)
-    statistical, words = None, game.words
+        words = f"{game.description} {game.broken}".strip()
+        return Audit(
+            name,
+            game.unit,
+            None,
+            None,
+            bool(game.broken),
+            "count",
+            trials,
+            confidence,
+            detail=words,
+        )
+    statistical, words = None, game.description
     if game.play is not None:
         progress(f"releasing {trials:,} times each of two neighbours")
         first, second = (game.play(side, trials, None) for side in (0, 1))
         bound = epsilon_lower(first, second, confidence, game.delta)
-        statistical, words = bound.epsilon, f"{game.words} Event: {bound.event}."
+        statistical, words = bound.epsilon, f"{game.description} Event: {bound.event}."
     exact = game.exact
     lower = max(v for v in (statistical, exact, 0.0) if v is not None)
-    method = "exact" if exact is not None and (statistical is None or exact >= statistical) else "statistical"
+    method = (
+        "exact"
+        if exact is not None and (statistical is None or exact >= statistical)
+        else "statistical"
+    )
     refuted = math.isinf(lower) or lower > game.claimed * (1 + _ROUNDING) + _ROUNDING
-    return Audit(name, game.unit, game.claimed, lower, refuted, method, trials, confidence, statistical, words)
+    return Audit(
+        name,
+        game.unit,
+        game.claimed,
+        lower,
+        refuted,
+        method,
+        trials,
+        confidence,
+        statistical,
+        words,
+    )

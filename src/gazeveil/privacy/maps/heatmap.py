@@ -1,12 +1,14 @@
-"""Heat maps of where people looked, with a promise about every viewer: `heatmap-laplace` and `heatmap-gaussian`.
+"""Heat maps of where people looked, with a promise about every viewer: `heatmap-laplace` and
+`heatmap-gaussian`.
 
-Each viewer of a stimulus gives a map whose cells add up to at most one (the cap), however long the recording is: the share of valid
-samples per cell, rounded down to multiples of 2**-12. Replacing a viewer therefore changes a stimulus's sum by at most 2 in L1 and
-sqrt(2) in L2. Integer noise is added to every cell of every map, seen or not. Clipping at zero, smoothing in visual angle and
+Each viewer of a stimulus gives a map whose cells add up to at most one (the cap), however long the
+recording is: the share of valid samples per cell, rounded down to multiples of 2**-12. Replacing a
+viewer therefore changes a stimulus's sum by at most 2 in L1 and sqrt(2) in L2. Integer noise is
+added to every cell of every map, seen or not. Clipping at zero, smoothing in visual angle and
 normalising come after and cost nothing.
 
-The budget is for everything of one person: it is shared evenly over the stimuli, whose number and names are public. Proof:
-proofs/heatmap.md.
+The budget is for everything of one person: it is shared evenly over the stimuli, whose number and
+names are public. Proof: proofs/heatmap.md.
 """
 
 from __future__ import annotations
@@ -24,21 +26,26 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Screen, Space
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.smoothing import smooth_map
-from gazeveil.privacy.exactly import exact
+from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import MOST_SIGMA, MOST_T, TAIL_DELTA, discrete_gaussian, discrete_laplace, tail_delta
-from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.noise.exact import (
+    MOST_SIGMA,
+    MOST_T,
+    TAIL_DELTA,
+    discrete_gaussian,
+    discrete_laplace,
+    tail_delta,
+)
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import WholeMap
+from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.rational import exact
 from gazeveil.privacy.release import Release
-
-#: Steps of a viewer's total weight.
-WEIGHT = 1 << 12
 
 _NOT_COVERED = (
     "which people saw which stimuli and how many they were",
@@ -57,32 +64,17 @@ class HeatMap:
     space : Sphere or Screen
         What the map covers.
     cells : array of float64, shape (rows, columns)
-        Shares of looking, first row at the top, adding up to one; all equal where noise left nothing.
+        Shares of looking, first row at the top, adding up to one; all equal where noise left
+        nothing.
     noisy : array of float64, shape (rows, columns)
-        The noisy viewers per cell before clipping and smoothing, in viewers: unbiased, for sums over regions.
+        The noisy viewers per cell before clipping and smoothing, in viewers: unbiased, for sums
+        over regions.
     """
 
     stimulus: str
     space: Space
     cells: NDArray[np.float64] = field(repr=False)
     noisy: NDArray[np.float64] = field(repr=False)
-
-
-def viewer_weights(recording: Recording, rows: int, columns: int) -> NDArray[np.int64]:
-    """One viewer's map in steps of 1/4096, adding up to at most 4096; nothing valid gives zeros.
-
-    Shares are rounded down, so no viewer ever weighs more than one whatever the recording holds.
-    """
-    x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
-    space = recording.space
-    if isinstance(space, Screen):
-        x, y = x + space.width_deg / 2, y + space.height_deg / 2
-    # Gaze off the screen counts at its edge: dropping it would make the weight depend on it.
-    column = np.clip(np.floor(x / space.width_deg * columns), 0, columns - 1).astype(np.int64)
-    row = np.clip(np.floor(y / space.height_deg * rows), 0, rows - 1).astype(np.int64)
-    counts = np.bincount(row * columns + column, minlength=rows * columns).astype(np.int64)
-    total = int(counts.sum())
-    return (counts * WEIGHT // total).reshape(rows, columns) if total else np.zeros((rows, columns), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -117,35 +109,51 @@ class _Heatmap(Mechanism[Cohort]):
         count = len(sums) * self.rows * self.columns
         noise = self.noise(len(sums), count, Words(source(seed, self.name)))
         guarantee = self._guarantee(len(sums), self.delta_num(count))
-        return Release(self._maps(sums, noise), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
+        return Release(
+            self._maps(sums, noise),
+            guarantee if seed is None else guarantee.tested(),
+            self.provenance(seed),
+        )
 
     def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, NDArray[np.int64]]]:
         """Sums over viewers per stimulus."""
         if not isinstance(cohort, Cohort):
             checks.refuse(self.name, "data", "a Cohort", type(cohort).__name__)
         if len(cohort) == 0:
-            raise DataError(f"{self.name} needs recordings and the cohort has none. Nothing was released.")
+            raise DataError(
+                f"{self.name} needs recordings and the cohort has none. Nothing was released."
+            )
         maps: dict[str, tuple[Space, NDArray[np.int64]]] = {}
         seen: set[tuple[str, str]] = set()
         for recording in cohort:
             who = (recording.person, recording.stimulus)
             if who in seen:
-                # A second map of the same viewer would double the weight that the proof bounds by one.
+                # A second map of the same viewer would double the weight that the proof bounds by
+                # one.
                 raise DataError(
-                    f"{self.name} takes one recording per person and stimulus. Person '{recording.person}' has several of '{recording.stimulus}'."
-                    " Choose one session with cohort.select or give the sessions other stimulus names. Nothing was released."
+                    f"{self.name} takes one recording per person and stimulus. Person"
+                    f" '{recording.person}' has several of '{recording.stimulus}'. Choose one"
+                    " session with cohort.select or give the sessions other stimulus names."
+                    " Nothing was released."
                 )
             seen.add(who)
             weights = viewer_weights(recording, self.rows, self.columns)
             space, total = maps.get(recording.stimulus, (recording.space, np.zeros_like(weights)))
             if space != recording.space:
-                raise DataError(f"Stimulus '{recording.stimulus}' was seen on different screens. One map needs one space. Nothing was released.")
+                raise DataError(
+                    f"Stimulus '{recording.stimulus}' was seen on different screens. One map needs"
+                    " one space. Nothing was released."
+                )
             maps[recording.stimulus] = (space, total + weights)
         return maps
 
-    def _maps(self, sums: Mapping[str, tuple[Space, NDArray[np.int64]]], noise: NDArray[np.int64]) -> dict[str, HeatMap]:
+    def _maps(
+        self, sums: Mapping[str, tuple[Space, NDArray[np.int64]]], noise: NDArray[np.int64]
+    ) -> dict[str, HeatMap]:
         result = {}
-        for (stimulus, (space, total)), drawn in zip(sums.items(), noise.reshape(len(sums), self.rows, self.columns), strict=True):
+        for (stimulus, (space, total)), drawn in zip(
+            sums.items(), noise.reshape(len(sums), self.rows, self.columns), strict=True
+        ):
             noisy = (total + drawn) / WEIGHT
             cells = np.maximum(smooth_map(noisy, space, self.smooth_deg), 0.0)
             mass = cells.sum()
@@ -154,7 +162,8 @@ class _Heatmap(Mechanism[Cohort]):
         return result
 
     def _guarantee(self, stimuli: int, delta_num: Fraction) -> Guarantee:
-        # A recording is part of one map; the noise of every map is the same, so each has an equal share of the person's budget.
+        # A recording is part of one map; the noise of every map is the same, so each has an equal
+        # share of the person's budget.
         whole = self.budget()
         one = Loss(whole.measure, whole.amount / stimuli, delta_num=delta_num)
         return Guarantee(
@@ -163,7 +172,10 @@ class _Heatmap(Mechanism[Cohort]):
             Change.person(),
             mechanism=self.title,
             assumptions=(
-                f"the names of the {stimuli} stimuli, their screens and the size of the maps are public",
+                (
+                    f"the names of the {stimuli} stimuli, their screens and the size of the maps"
+                    " are public"
+                ),
                 "each person has one recording per stimulus",
                 ASSUMPTION,
             ),
@@ -174,7 +186,8 @@ class _Heatmap(Mechanism[Cohort]):
 
 @dataclass(frozen=True)
 class HeatmapLaplace(_Heatmap):
-    """Heat maps with discrete Laplace noise: pure differential privacy for everything of one person.
+    """Heat maps with discrete Laplace noise: pure differential privacy for everything of one
+    person.
 
     Parameters
     ----------
@@ -187,8 +200,13 @@ class HeatmapLaplace(_Heatmap):
     """
 
     name: ClassVar[str] = "heatmap-laplace"
+    summary: ClassVar[str] = "Releases heat maps of many viewers with Laplace noise."
     paper: ClassVar[str] = "after Liu et al. 2019"
-    claims: ClassVar[Mapping[str, Claim]] = {"corrected": Claim("epsilon-dp", "user", "proved", "epsilon for all maps of a person together")}
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp", "user", "proved", "epsilon for all maps of a person together"
+        )
+    }
 
     epsilon: Fraction
 
@@ -207,7 +225,8 @@ class HeatmapLaplace(_Heatmap):
 
     def scale_steps(self, stimuli: int) -> Fraction:
         """Scale of the noise in steps of 1/4096 viewer for that many maps."""
-        # Replacing a viewer moves at most WEIGHT steps away and WEIGHT steps in, in each of the stimuli.
+        # Replacing a viewer moves at most WEIGHT steps away and WEIGHT steps in, in each of the
+        # stimuli.
         return Fraction(2 * WEIGHT * stimuli) / self.epsilon
 
     def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
@@ -215,13 +234,26 @@ class HeatmapLaplace(_Heatmap):
         scale = self.scale_steps(stimuli)
         if scale > MOST_T:
             least = Fraction(2 * WEIGHT * stimuli, MOST_T)
-            checks.refuse(self.name, "epsilon", f"at least {float(least):.2g} here (below, noise drowns any map)", str(self.epsilon), "Nothing was released.")
+            checks.refuse(
+                self.name,
+                "epsilon",
+                f"at least {float(least):.2g} here (below, noise drowns any map)",
+                str(self.epsilon),
+                "Nothing was released.",
+            )
         return discrete_laplace(scale, count, words)
+
+    def audit_game(self, unit: str | None) -> Game:
+        """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.maps.audit import heatmap_laplace
+
+        return heatmap_laplace(self, unit)
 
 
 @dataclass(frozen=True)
 class HeatmapGaussian(_Heatmap):
-    """Heat maps with discrete Gaussian noise: zero-concentrated differential privacy for everything of one person.
+    """Heat maps with discrete Gaussian noise: zero-concentrated differential privacy for everything
+    of one person.
 
     Parameters
     ----------
@@ -234,8 +266,11 @@ class HeatmapGaussian(_Heatmap):
     """
 
     name: ClassVar[str] = "heatmap-gaussian"
+    summary: ClassVar[str] = "Releases heat maps of many viewers with Gaussian noise."
     paper: ClassVar[str] = "after Liu et al. 2019"
-    claims: ClassVar[Mapping[str, Claim]] = {"corrected": Claim("rho-zcdp", "user", "proved", "rho for all maps of a person together")}
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim("rho-zcdp", "user", "proved", "rho for all maps of a person together")
+    }
 
     rho: Fraction
 
@@ -253,8 +288,11 @@ class HeatmapGaussian(_Heatmap):
         return count * TAIL_DELTA
 
     def sigma_steps(self, stimuli: int) -> int:
-        """Standard deviation in steps of 1/4096 viewer for that many maps: the smallest whole number that keeps the promise."""
-        # L2 sensitivity of all maps together: sqrt(2 * stimuli) * WEIGHT; rho = sensitivity**2 / (2 sigma**2).
+        """Standard deviation in steps of 1/4096 viewer for that many maps: the smallest whole
+        number that keeps the promise.
+        """
+        # L2 sensitivity of all maps together: sqrt(2 * stimuli) * WEIGHT; rho = sensitivity**2 / (2
+        # sigma**2).
         squared = Fraction(stimuli * WEIGHT * WEIGHT) / self.rho
         sigma = math.isqrt(math.ceil(squared) - 1) + 1 if squared > 0 else 1
         return max(1, sigma)
@@ -264,5 +302,17 @@ class HeatmapGaussian(_Heatmap):
         sigma = self.sigma_steps(stimuli)
         if sigma > MOST_SIGMA:
             least = Fraction(stimuli * WEIGHT**2, MOST_SIGMA**2)
-            checks.refuse(self.name, "rho", f"at least {float(least):.2g} here (below, noise drowns any map)", str(self.rho), "Nothing was released.")
+            checks.refuse(
+                self.name,
+                "rho",
+                f"at least {float(least):.2g} here (below, noise drowns any map)",
+                str(self.rho),
+                "Nothing was released.",
+            )
         return discrete_gaussian(sigma, count, words)
+
+    def audit_game(self, unit: str | None) -> Game:
+        """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.maps.audit import heatmap_gaussian
+
+        return heatmap_gaussian(self, unit)

@@ -1,20 +1,26 @@
 """Exact integer noise, discrete Laplace and Gaussian, compiled and sparing with random bits.
 
-After Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020). No floating point touches a sample. Every
-probability is a quotient of integers or a power of exp(-1/4), realised from uniform bits:
+After Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020). No
+floating point touches a sample. Every probability is a quotient of integers or a power of
+exp(-1/4), realised from uniform bits:
 
-* a uniform integer below m is the high part of word times m, and the words that would make the blocks unequal are rejected (Lemire 2019);
-* a geometric number with ratio exp(-1/4) comes from one word W, read as the first bits of a uniform real: it is the number of thresholds
-  1 - exp(-j/4) that the real is not below. The thresholds are known to 1087 bits; where W ties with one, the next words decide;
-* Bernoulli(exp(-a/b)) with a <= b draws Bernoulli(a/(b k)) for k = 1, 2, ... as "1 in k and a in b", so the product b k is never formed;
-* discrete Laplace with scale t/s, P(x) proportional to exp(-|x| s/t): u uniform below t, kept with probability exp(-u/(4t)), v geometric,
-  size (u + t v) // (4s), a sign, and minus zero starts again;
-* discrete Gaussian with whole sigma by rejection from discrete Laplace of scale sigma, accepting with
-  exp(-(|y| - sigma)**2 / (2 sigma**2)).
+* a uniform integer below m is the high part of word times m, and the words that would make the
+  blocks unequal are rejected (Lemire 2019);
+* a geometric number with ratio exp(-1/4) comes from one word W, read as the first bits of a uniform
+  real: it is the number of thresholds 1 - exp(-j/4) that the real is not below. The thresholds are
+  known to 1087 bits; where W ties with one, the next words decide;
+* Bernoulli(exp(-a/b)) with a <= b draws Bernoulli(a/(b k)) for k = 1, 2, ... as "1 in k and a in
+  b", so the product b k is never formed;
+* discrete Laplace with scale t/s, P(x) proportional to exp(-|x| s/t): u uniform below t, kept with
+  probability exp(-u/(4t)), v geometric, size (u + t v) // (4s), a sign, and minus zero starts
+  again;
+* discrete Gaussian with whole sigma by rejection from discrete Laplace of scale sigma, accepting
+  with exp(-(|y| - sigma)**2 / (2 sigma**2)).
 
-Limits that keep every integer below 2**64: t <= 2**40, s <= 2**20, sigma <= 2**20. v beyond 2**20 starts the draw again (probability
-below exp(-2**18)), |y| from 2**31 on is rejected (below exp(-2**11)), and a real that ties with a threshold for 1087 bits counts as not
-below it (below 64 * 2**-1087): together a total variation below 2**-1050 per draw, see
+Limits that keep every integer below 2**64: t <= 2**40, s <= 2**20, sigma <= 2**20. v beyond 2**20
+starts the draw again (probability below exp(-2**18)), |y| from 2**31 on is rejected (below
+exp(-2**11)), and a real that ties with a threshold for 1087 bits counts as not below it (below 64 *
+2**-1087): together a total variation below 2**-1050 per draw, see
 :data:`TAIL_DELTA`. Proof: proofs/noise-exact.md.
 """
 
@@ -30,20 +36,22 @@ from gazeveil import checks
 from gazeveil.checks import refuse
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise import reals
-from gazeveil.privacy.noise.rng import WordArray, Words
+from gazeveil.privacy.randomness.rng import WordArray, Words
+from gazeveil.privacy.randomness.uniform import draw_below, high_word
 
 MOST_T = 1 << 40
 MOST_S = 1 << 20
 MOST_SIGMA = 1 << 20
 
-#: What one draw adds to delta: (1 + exp(epsilon)) times the total variation from the exact law, for every epsilon up to 100. Far above the
-#: true figure, far below anything that matters.
+#: What one draw adds to delta: (1 + exp(epsilon)) times the total variation from the exact law, for
+#: every epsilon up to 100. Far above the true figure, far below anything that matters.
 TAIL_DELTA = Fraction(1, 1 << 900)
 
 # Total variation of one value, or of one vector of K-norm noise, from its law: below 2**-1045.
 _VARIATION_BITS = 1045
 
-_STEPS = 64  # thresholds; beyond the last the geometric law, which has no memory, starts afresh from there
+# thresholds; beyond the last the geometric law, which has no memory, starts afresh from there
+_STEPS = 64
 _LIMBS = 17  # 63 bits, then 16 words
 _NARROW = 1 << 26  # below it two uniform integers share one word
 _MOST_V = 1 << 20  # blocks of t: keeps u + t v below 2**61
@@ -68,7 +76,8 @@ def thresholds() -> tuple[WordArray, NDArray[np.int64]]:
     for j in range(_STEPS):
         power = (power * quarter) >> work
         value = (1 << work) - power
-        # Each product adds an error of less than 5 units: the digits are sure if that cannot carry out of the 64 guard bits.
+        # Each product adds an error of less than 5 units: the digits are sure if that cannot carry
+        # out of the 64 guard bits.
         assert (value - 512) >> 64 == (value + 512) >> 64
         digits = value >> 64
         for column in range(_LIMBS - 1, 0, -1):
@@ -79,38 +88,17 @@ def thresholds() -> tuple[WordArray, NDArray[np.int64]]:
     return limbs, guide
 
 
-# Constants of the compiled code. As arguments they would be counted at every call, which costs more than a draw.
+# Constants of the compiled code. As arguments they would be counted at every call, which costs more
+# than a draw.
 _DIGITS, _GUIDE = thresholds()
 _FIRST = _DIGITS[:, 0].copy()
 
 
 @compiled
-def _high(a: np.uint64, b: np.uint64) -> np.uint64:
-    """The upper 64 bits of the product."""
-    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    a0, a1, b0, b1 = a & low, a >> half, b & low, b >> half
-    middle = a1 * b0 + ((a0 * b0) >> half)
-    other = a0 * b1 + (middle & low)
-    return a1 * b1 + (middle >> half) + (other >> half)
-
-
-@compiled
-def _below(m: np.uint64, words: WordArray, position: int) -> tuple[np.uint64, int]:
-    """A uniform integer in [0, m) and the position after it; position -1 when the words ran out."""
-    while True:
-        if position >= len(words):
-            return np.uint64(0), -1
-        word = words[position]
-        position += 1
-        low = word * m
-        # only where low < m can the word be one of the 2**64 mod m that make the blocks unequal
-        if low >= m or low >= (np.uint64(0) - m) % m:
-            return _high(word, m), position
-
-
-@compiled
 def _tie(j: int, words: WordArray, position: int) -> tuple[bool, int]:
-    """Whether the real whose first 63 bits tie with threshold j is not below it, by the next words."""
+    """Whether the real whose first 63 bits tie with threshold j is not below it,
+    by the next words.
+    """
     for i in range(1, _LIMBS):
         if position >= len(words):
             return False, -1
@@ -122,7 +110,7 @@ def _tie(j: int, words: WordArray, position: int) -> tuple[bool, int]:
 
 
 @compiled
-def _geometric(words: WordArray, position: int) -> tuple[np.uint64, np.uint64, int]:
+def draw_geometric(words: WordArray, position: int) -> tuple[np.uint64, np.uint64, int]:
     """A geometric number with ratio exp(-1/4), a fair bit, and the position after them."""
     total = np.uint64(0)
     while True:
@@ -145,18 +133,20 @@ def _geometric(words: WordArray, position: int) -> tuple[np.uint64, np.uint64, i
 
 
 @compiled
-def _bernoulli_exp(a: np.uint64, b: np.uint64, words: WordArray, position: int) -> tuple[bool, int]:
+def draw_bernoulli_exp(
+    a: np.uint64, b: np.uint64, words: WordArray, position: int
+) -> tuple[bool, int]:
     """Bernoulli(exp(-a/b)) for a, b < 2**62: exp(-q) for the whole part q of a/b, then the rest."""
     whole = a // b
     if whole > np.uint64(0):
         # A geometric number with ratio exp(-1/4) reaches 4 q with probability exp(-q).
-        v, _, position = _geometric(words, position)
+        v, _, position = draw_geometric(words, position)
         if position < 0:
             return False, -1
         if v >> np.uint64(2) < whole:
             return False, position
     rest = a - whole * b
-    drawn, position = _below(b, words, position)
+    drawn, position = draw_below(b, words, position)
     if position < 0:
         return False, -1
     if drawn >= rest:
@@ -165,16 +155,20 @@ def _bernoulli_exp(a: np.uint64, b: np.uint64, words: WordArray, position: int) 
 
 
 @compiled
-def _bernoulli_exp_after(a: np.uint64, b: np.uint64, words: WordArray, position: int) -> tuple[bool, int]:
-    """Bernoulli(exp(-a/b)), a <= b, where Bernoulli(a/b) succeeded: the number of successes of Bernoulli(a/(b k)), k = 1, 2, ... is even."""
+def _bernoulli_exp_after(
+    a: np.uint64, b: np.uint64, words: WordArray, position: int
+) -> tuple[bool, int]:
+    """Bernoulli(exp(-a/b)), a <= b, where Bernoulli(a/b) succeeded: the number of successes of
+    Bernoulli(a/(b k)), k = 1, 2, ... is even.
+    """
     k = np.uint64(2)
     while True:
-        drawn, position = _below(k, words, position)
+        drawn, position = draw_below(k, words, position)
         if position < 0:
             return False, -1
         if drawn != np.uint64(0):
             break
-        drawn, position = _below(b, words, position)
+        drawn, position = draw_below(b, words, position)
         if position < 0:
             return False, -1
         if drawn >= a:
@@ -184,8 +178,12 @@ def _bernoulli_exp_after(a: np.uint64, b: np.uint64, words: WordArray, position:
 
 
 @compiled
-def _size(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[np.uint64, np.uint64, int]:
-    """A number n >= 0 with P(n) proportional to exp(-n s/t), a fair bit, and the position after them."""
+def draw_laplace_size(
+    t: np.uint64, s: np.uint64, words: WordArray, position: int
+) -> tuple[np.uint64, np.uint64, int]:
+    """A number n >= 0 with P(n) proportional to exp(-n s/t), a fair bit, and the position after
+    them.
+    """
     low, half, zero = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(0)
     t4 = t << np.uint64(2)
     narrow = t < np.uint64(_NARROW)
@@ -197,7 +195,9 @@ def _size(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[
             word = words[position]
             position += 1
             a, b = (word & low) * t, (word >> half) * t4
-            if ((a & low) < t and (a & low) < (low + np.uint64(1)) % t) or ((b & low) < t4 and (b & low) < (low + np.uint64(1)) % t4):
+            if ((a & low) < t and (a & low) < (low + np.uint64(1)) % t) or (
+                (b & low) < t4 and (b & low) < (low + np.uint64(1)) % t4
+            ):
                 continue
             u, drawn = a >> half, b >> half
         else:
@@ -205,16 +205,18 @@ def _size(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[
                 return zero, zero, -1
             word, other = words[position], words[position + 1]
             position += 2
-            if (word * t < t and word * t < (zero - t) % t) or (other * t4 < t4 and other * t4 < (zero - t4) % t4):
+            if (word * t < t and word * t < (zero - t) % t) or (
+                other * t4 < t4 and other * t4 < (zero - t4) % t4
+            ):
                 continue
-            u, drawn = _high(word, t), _high(other, t4)
+            u, drawn = high_word(word, t), high_word(other, t4)
         if drawn < u:
             kept, position = _bernoulli_exp_after(u, t4, words, position)
             if position < 0:
                 return zero, zero, -1
             if not kept:
                 continue
-        v, bit, position = _geometric(words, position)
+        v, bit, position = draw_geometric(words, position)
         if position < 0:
             return zero, zero, -1
         if v <= np.uint64(_MOST_V):
@@ -222,10 +224,12 @@ def _size(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[
 
 
 @compiled
-def _laplace_one(t: np.uint64, s: np.uint64, words: WordArray, position: int) -> tuple[np.int64, int]:
+def draw_laplace(
+    t: np.uint64, s: np.uint64, words: WordArray, position: int
+) -> tuple[np.int64, int]:
     """A discrete Laplace number of scale t/s and the position after it."""
     while True:
-        size, negative, position = _size(t, s, words, position)
+        size, negative, position = draw_laplace_size(t, s, words, position)
         if position < 0:
             return np.int64(0), -1
         if negative == np.uint64(0):
@@ -235,9 +239,11 @@ def _laplace_one(t: np.uint64, s: np.uint64, words: WordArray, position: int) ->
 
 
 @compiled
-def _laplace(t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
+def _laplace(
+    t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int
+) -> tuple[int, int]:
     while done < len(out):
-        value, after = _laplace_one(t, s, words, position)
+        value, after = draw_laplace(t, s, words, position)
         if after < 0:
             return done, position
         out[done] = value
@@ -247,18 +253,21 @@ def _laplace(t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, word
 
 
 @compiled
-def _gaussian(sigma: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
+def draw_gaussians(
+    sigma: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int
+) -> tuple[int, int]:
+    """Discrete Gaussians into `out`, from the done-th on: values done and words used."""
     b = np.uint64(2) * sigma * sigma
     after = position
     while done < len(out):
-        value, after = _laplace_one(sigma, np.uint64(1), words, after)
+        value, after = draw_laplace(sigma, np.uint64(1), words, after)
         if after < 0:
             return done, position
         size = np.uint64(abs(value))
         if size >= np.uint64(1 << 31):
             continue
         gap = size - sigma if size > sigma else sigma - size
-        kept, after = _bernoulli_exp(gap * gap, b, words, after)
+        kept, after = draw_bernoulli_exp(gap * gap, b, words, after)
         if after < 0:
             return done, position
         if kept:
@@ -269,9 +278,11 @@ def _gaussian(sigma: np.uint64, out: NDArray[np.int64], done: int, words: WordAr
 
 
 def tail_delta(epsilon: Fraction, draws: int) -> Fraction:
-    """What that many draws add to delta, each with a loss of at most epsilon: :data:`TAIL_DELTA` each up to 100, more beyond, at most 1.
+    """What that many draws add to delta, each with a loss of at most epsilon: :data:`TAIL_DELTA`
+    each up to 100, more beyond, at most 1.
 
-    Beyond 100 the factor (1 + exp(epsilon)) outgrows what :data:`TAIL_DELTA` allows for; log2(1 + exp(x)) <= 1 + 1.443 x.
+    Beyond 100 the factor (1 + exp(epsilon)) outgrows what :data:`TAIL_DELTA` allows for; log2(1 +
+    exp(x)) <= 1 + 1.443 x.
     """
     bits = 1 + math.ceil(epsilon * Fraction(1443, 1000))
     each = TAIL_DELTA if epsilon <= 100 else Fraction(1, 1 << max(0, _VARIATION_BITS - bits))
@@ -282,7 +293,9 @@ class _LaplaceKernel:
     def __init__(self, t: int, s: int) -> None:
         self.t, self.s = np.uint64(t), np.uint64(s)
 
-    def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
+    def __call__(
+        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    ) -> tuple[int, int]:
         return _laplace(self.t, self.s, out, done, words, position)
 
 
@@ -290,12 +303,15 @@ class _GaussianKernel:
     def __init__(self, sigma: int) -> None:
         self.sigma = np.uint64(sigma)
 
-    def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
-        return _gaussian(self.sigma, out, done, words, position)
+    def __call__(
+        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    ) -> tuple[int, int]:
+        return draw_gaussians(self.sigma, out, done, words, position)
 
 
 def laplace_scale(scale: Fraction) -> tuple[int, int]:
-    """The integers t and s with t/s >= scale that the sampler can use: rounded up where they are too large, never down.
+    """The integers t and s with t/s >= scale that the sampler can use: rounded up where they are
+    too large, never down.
 
     Raises
     ------
@@ -303,7 +319,13 @@ def laplace_scale(scale: Fraction) -> tuple[int, int]:
         For a scale that is not positive or above 2**40.
     """
     if scale <= 0 or scale > MOST_T:
-        refuse("discrete_laplace", "scale", "positive and at most 2**40 grid steps", scale, "Choose a coarser grid.")
+        refuse(
+            "discrete_laplace",
+            "scale",
+            "positive and at most 2**40 grid steps",
+            scale,
+            "Choose a coarser grid.",
+        )
     if scale.denominator <= MOST_S and scale.numerator <= MOST_T:
         return scale.numerator, scale.denominator
     s = max(1, min(MOST_S, int(MOST_T / scale)))
@@ -323,7 +345,9 @@ def discrete_laplace(scale: Fraction, count: int, words: Words) -> NDArray[np.in
         Random bits.
     """
     t, s = laplace_scale(scale)
-    return words.run(_LaplaceKernel(t, s), checks.count("discrete_laplace", "count", count, least=0), 3)
+    return words.run(
+        _LaplaceKernel(t, s), checks.count("discrete_laplace", "count", count, least=0), 3
+    )
 
 
 def discrete_gaussian(sigma: int, count: int, words: Words) -> NDArray[np.int64]:
@@ -339,5 +363,13 @@ def discrete_gaussian(sigma: int, count: int, words: Words) -> NDArray[np.int64]
         Random bits.
     """
     if isinstance(sigma, bool) or not isinstance(sigma, int) or not 1 <= sigma <= MOST_SIGMA:
-        refuse("discrete_gaussian", "sigma", "a whole number of grid steps from 1 to 2**20", sigma, "Choose another grid.")
-    return words.run(_GaussianKernel(sigma), checks.count("discrete_gaussian", "count", count, least=0), 6)
+        refuse(
+            "discrete_gaussian",
+            "sigma",
+            "a whole number of grid steps from 1 to 2**20",
+            sigma,
+            "Choose another grid.",
+        )
+    return words.run(
+        _GaussianKernel(sigma), checks.count("discrete_gaussian", "count", count, least=0), 6
+    )

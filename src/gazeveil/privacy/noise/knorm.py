@@ -1,17 +1,20 @@
 """Noise of the l2 K-norm mechanism in R^D, rounded to the whole grid.
 
-Density proportional to exp(-|z| / scale) with the Euclidean norm (Hardt and Talwar 2010, the ball of the l2 norm): adding it to a vector
-of l2 sensitivity S gives pure (S / scale)-DP. Its radius is Gamma(D, scale), its direction uniform.
+Density proportional to exp(-|z| / scale) with the Euclidean norm (Hardt and Talwar 2010, the ball
+of the l2 norm): adding it to a vector of l2 sensitivity S gives pure (S / scale)-DP. Its radius is
+Gamma(D, scale), its direction uniform.
 
-**One formula, no rejection.** With m = ceil(D / 2) pairs of exponentials E_i and angles T_i, the D numbers sqrt(E_i) cos T_i, sqrt(E_i)
-sin T_i (the last sine is left out for odd D) are normal up to a factor, so they point in a uniform direction, which is independent of
-their length; and the sum of the E_i and of floor(D / 2) further exponentials is Gamma(D) and independent of that direction.
+**One formula, no rejection.** With m = ceil(D / 2) pairs of exponentials E_i and angles T_i, the D
+numbers sqrt(E_i) cos T_i, sqrt(E_i) sin T_i (the last sine is left out for odd D) are normal up to
+a factor, so they point in a uniform direction, which is independent of their length; and the sum of
+the E_i and of floor(D / 2) further exponentials is Gamma(D) and independent of that direction.
 
-**Rounding is right, not nearly right.** A value is a function of D + m uniform reals; the sampler knows their first 64 bits. Double
-precision gives the vector and a bound on its error. If no coordinate is that close to a half-integer, the rounded vector is settled,
-whatever the further bits are. Otherwise the uniforms are drawn on to 256, 2,048 and 8,192 bits, until integers
-(:mod:`gazeveil.privacy.noise.reals`) settle it. Proof: proofs/noise-knorm.md. It assumes that the platform's log, sqrt, sin and cos are
-within 2 units in the last place, which the tests measure.
+**Rounding is right, not nearly right.** A value is a function of D + m uniform reals; the sampler
+knows their first 64 bits. Double precision gives the vector and a bound on its error. If no
+coordinate is that close to a half-integer, the rounded vector is settled, whatever the further bits
+are. Otherwise the uniforms are drawn on to 256, 2,048 and 8,192 bits, until integers
+(:mod:`gazeveil.privacy.noise.reals`) settle it. Proof: proofs/noise-knorm.md. It assumes that the
+platform's log, sqrt, sin and cos are within 2 units in the last place, which the tests measure.
 """
 
 from __future__ import annotations
@@ -24,10 +27,10 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
-from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.noise import reals
 from gazeveil.privacy.noise.exact import TAIL_DELTA
-from gazeveil.privacy.noise.rng import WordArray, Words
+from gazeveil.privacy.randomness.rng import WordArray, Words
+from gazeveil.privacy.rational import Number, exact
 
 MOST_DIMENSION = 1 << 12
 LEAST_SCALE = Fraction(1, 1 << 20)
@@ -40,9 +43,16 @@ _DRAWN_ON = (4, 32, 128)  # words per uniform where the first does not settle a 
 _FINISHED, _NEEDS_WORDS, _UNSETTLED = 0, 1, 2
 
 
+# Long: one loop over vectors whose words are given back where they do not suffice.
 @compiled
 def _settled(
-    dimension: int, scale: float, out: NDArray[np.int64], done: int, words: WordArray, position: int, vector: NDArray[np.float64]
+    dimension: int,
+    scale: float,
+    out: NDArray[np.int64],
+    done: int,
+    words: WordArray,
+    position: int,
+    vector: NDArray[np.float64],
 ) -> tuple[int, int, int]:
     """Vectors until one is not settled by double precision; `vector` is room for one."""
     pairs, more = (dimension + 1) // 2, dimension // 2
@@ -56,7 +66,8 @@ def _settled(
         for i in range(pairs + more):
             word = words[position + i]
             if word < np.uint64(1 << 44):
-                settled = False  # the first 64 bits of a uniform below 2**-20 say too little about its logarithm
+                # the first 64 bits of a uniform below 2**-20 say too little about its logarithm
+                settled = False
                 break
             uniform = (np.float64(word) + 0.5) * 2.0**-64
             e = -math.log(uniform)
@@ -71,7 +82,9 @@ def _settled(
                     settled = False
                     break
                 a, b = h * math.cos(turn), h * math.sin(turn)
-                y_error = error / h + h * 2.0**-48  # three roundings of an angle up to 2 pi, one cosine, one root, one product
+                y_error = (
+                    error / h + h * 2.0**-48
+                )  # three roundings of an angle up to 2 pi, one cosine, one root, one product
                 vector[2 * i] = a
                 sum_square += a * a
                 sum_error += y_error * y_error
@@ -85,7 +98,9 @@ def _settled(
             factor = scale * radius / length
             relative = math.sqrt(sum_error) / length
             # doubled, because the bounds are themselves rounded
-            bound = 2.0 * (factor * worst + scale * radius * (relative + summing) + scale * radius_error)
+            bound = 2.0 * (
+                factor * worst + scale * radius * (relative + summing) + scale * radius_error
+            )
             if not bound < 0.25:
                 settled = False
             else:
@@ -105,18 +120,28 @@ def _settled(
     return done, position, _FINISHED
 
 
-def _surely(dimension: int, scale: Fraction, words: WordArray, width: int) -> tuple[list[int], bool]:
+def _surely(
+    dimension: int, scale: Fraction, words: WordArray, width: int
+) -> tuple[list[int], bool]:
     """One vector from uniforms of `width` words each, and whether that settles it.
 
-    The words are the first ones of all uniforms, then what each tier of :data:`_DRAWN_ON` adds to them, uniform by uniform.
+    The words are the first ones of all uniforms, then what each tier of :data:`_DRAWN_ON` adds to
+    them, uniform by uniform.
     """
     pairs, more = (dimension + 1) // 2, dimension // 2
     uniforms = dimension + pairs
     numbers, before = [0] * uniforms, 0
     for tier in (1, *_DRAWN_ON):
         if tier <= width:
-            rows = words[before * uniforms : tier * uniforms].reshape(uniforms, tier - before).astype(">u8")
-            numbers = [(u << (64 * (tier - before))) + int.from_bytes(row.tobytes(), "big") for u, row in zip(numbers, rows, strict=True)]
+            rows = (
+                words[before * uniforms : tier * uniforms]
+                .reshape(uniforms, tier - before)
+                .astype(">u8")
+            )
+            numbers = [
+                (u << (64 * (tier - before))) + int.from_bytes(row.tobytes(), "big")
+                for u, row in zip(numbers, rows, strict=True)
+            ]
             before = tier
     bits = 64 * width
     work = bits + 1  # the middle of the interval that is left: 2 u + 1 of 2**(bits + 1)
@@ -130,8 +155,15 @@ def _surely(dimension: int, scale: Fraction, words: WordArray, width: int) -> tu
     length = math.isqrt(sum(c * c for c in y))
     radius = Fraction(sum(e), 1 << work) * scale
     z = [radius * c / max(length, 1) for c in y]
-    # Each smallness of a number on the way costs that many bits; 100 more cover the dimension, the scale and all roundings.
-    small = bits - min(numbers[: pairs + more]).bit_length() + 2 * work - min(e[:pairs]).bit_length() - length.bit_length()
+    # Each smallness of a number on the way costs that many bits; 100 more cover the dimension, the
+    # scale and all roundings.
+    small = (
+        bits
+        - min(numbers[: pairs + more]).bit_length()
+        + 2 * work
+        - min(e[:pairs]).bit_length()
+        - length.bit_length()
+    )
     error = Fraction(1, 1 << max(0, bits - max(0, small) - int(radius).bit_length() - 100))
     return [round(c) for c in z], all(abs(c - math.floor(c) - Fraction(1, 2)) > error for c in z)
 
@@ -142,9 +174,13 @@ class _KNormKernel:
         self.uniforms = dimension + (dimension + 1) // 2
         self.vector = np.empty(dimension + 1, dtype=np.float64)
 
-    def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
+    def __call__(
+        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    ) -> tuple[int, int]:
         while True:
-            done, position, why = _settled(self.dimension, float(self.scale), out, done, words, position, self.vector)
+            done, position, why = _settled(
+                self.dimension, float(self.scale), out, done, words, position, self.vector
+            )
             if why != _UNSETTLED:
                 return done, position
             for width in _DRAWN_ON:
@@ -162,23 +198,33 @@ def _checked(owner: str, dimension: int, scale_steps: Number) -> tuple[int, Frac
     size = checks.count(owner, "dimension", dimension)
     scale = exact(owner, "scale_steps", scale_steps, above=0)
     if size > MOST_DIMENSION:
-        checks.refuse(owner, "dimension", f"at most {MOST_DIMENSION}", dimension, "Use fewer coefficients.")
+        checks.refuse(
+            owner, "dimension", f"at most {MOST_DIMENSION}", dimension, "Use fewer coefficients."
+        )
     if not LEAST_SCALE <= scale <= MOST_SCALE:
-        checks.refuse(owner, "scale_steps", "from 2**-20 to 2**40 grid steps", scale_steps, "Choose another grid.")
+        checks.refuse(
+            owner,
+            "scale_steps",
+            "from 2**-20 to 2**40 grid steps",
+            scale_steps,
+            "Choose another grid.",
+        )
     return size, scale
 
 
 def knorm(dimension: int, scale_steps: Number, count: int, words: Words) -> NDArray[np.int64]:
     """Vectors of l2 K-norm noise, each coordinate rounded to the nearest whole number.
 
-    Added to vectors of whole numbers whose l2 sensitivity is S steps, they give pure (S / scale_steps)-DP up to :func:`knorm_delta`.
+    Added to vectors of whole numbers whose l2 sensitivity is S steps, they give pure (S /
+    scale_steps)-DP up to :func:`knorm_delta`.
 
     Parameters
     ----------
     dimension : int
         Numbers per vector, 1 to 4096.
     scale_steps : Fraction or other number
-        Scale in grid steps, 2**-20 to 2**40. Beyond 2**28 many values need the slow arithmetic: choose a coarser grid.
+        Scale in grid steps, 2**-20 to 2**40. Beyond 2**28 many values need the slow arithmetic:
+        choose a coarser grid.
     count : int
         How many vectors.
     words : Words
@@ -194,6 +240,8 @@ def knorm(dimension: int, scale_steps: Number, count: int, words: Words) -> NDAr
 
 
 def knorm_delta(dimension: int, scale_steps: Number) -> Fraction:
-    """What one vector adds to delta, for every epsilon up to 100: that 8,192 bits do not settle it."""
+    """What one vector adds to delta, for every epsilon up to 100: that 8,192 bits
+    do not settle it.
+    """
     _checked("knorm_delta", dimension, scale_steps)
     return TAIL_DELTA

@@ -1,23 +1,30 @@
-"""Frequency oracles: how a device reports one category under local differential privacy, and how a curator counts such reports.
+"""Frequency oracles: how a device reports one category under local differential privacy, and how a
+curator counts such reports.
 
-A report "supports" some categories: the true one with probability p, every other one with probability q. Counting supports over n reports
-and solving for the truth gives an unbiased count with variance n (f p (1-p) + (1-f) q (1-q)) / (p-q)**2 for a category of share f
-(Wang, Blocki, Li and Jha, "Locally Differentially Private Protocols for Frequency Estimation", 2017).
+A report "supports" some categories: the true one with probability p, every other one with
+probability q. Counting supports over n reports and solving for the truth gives an unbiased count
+with variance n (f p (1-p) + (1-f) q (1-q)) / (p-q)**2 for a category of share f (Wang, Blocki, Li
+and Jha, "Locally Differentially Private Protocols for Frequency Estimation", 2017).
 
-======== ==================================================================================================== ==================
-name     report                                                                                               p, q
-======== ==================================================================================================== ==================
-`grr`    one category: the true one or, at odds 1 : E, any other                                              E/(E+d-1), 1/(E+d-1)
-`oue`    d bits: the true one fair, the others 1 with probability q                                           1/2, 1/(E+1)
-`olh`    a random hash of all categories into g values, and the hashed value through `grr`                    E/(E+g-1), 1/g
-`subset` k categories: the true one among them at odds k E : d - k, the others uniform (Ye and Barg 2018)     kE/(kE+d-k), see code
-======== ==================================================================================================== ==================
+======== ========================================================== =======================
+name     report                                                     p, q
+======== ========================================================== =======================
+`grr`    one category: the true one or, at odds 1 : E, any other    E/(E+d-1), 1/(E+d-1)
+`oue`    d bits: the true one fair, the others 1 with probability q 1/2, 1/(E+1)
+`olh`    a random hash of all categories into g values, and the     E/(E+g-1), 1/g
+         hashed value through `grr`
+`subset` k categories: the true one among them at odds k E : d - k, kE/(kE+d-k), see code
+         the others uniform (Ye and Barg 2018)
+======== ========================================================== =======================
 
-**Exact odds.** exp(epsilon) is irrational. E is a quotient of whole numbers just below it, so every probability above is a quotient of
-whole numbers and drawn exactly, and the likelihood ratio of any report is at most E <= exp(epsilon): the promise holds as written, with no
-numerical error to charge. OLH hashes by a linear map over a prime field, for which two categories collide with probability exactly 1/g.
+**Exact odds.** exp(epsilon) is irrational. E is a quotient of whole numbers just below it, so every
+probability above is a quotient of whole numbers and drawn exactly, and the likelihood ratio of any
+report is at most E <= exp(epsilon): the promise holds as written, with no numerical error to
+charge. OLH hashes by a linear map over a prime field, for which two categories collide with
+probability exactly 1/g.
 
-Supports are whole numbers: :class:`Tally` adds up in any order and at any size. Proof: proofs/noise-local.md.
+Supports are whole numbers: :class:`Tally` adds up in any order and at any size. Proof:
+proofs/noise-local.md.
 """
 
 from __future__ import annotations
@@ -36,11 +43,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
-from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.noise import reals
 from gazeveil.privacy.noise.local_kernels import SubsetKernel, UnaryKernel, hash_supports
-from gazeveil.privacy.noise.rng import Words
-from gazeveil.privacy.noise.uniform import uniform_below
+from gazeveil.privacy.randomness.rng import Words
+from gazeveil.privacy.randomness.uniform import uniform_below
+from gazeveil.privacy.rational import Number, exact
 
 MOST_CATEGORIES = 1 << 20
 MOST_EPSILON = 100
@@ -51,7 +58,8 @@ _MOST_FIELD = 1 << 20
 
 @lru_cache(maxsize=64)
 def odds_below(epsilon: Fraction) -> Fraction:
-    """A quotient of whole numbers just below exp(epsilon), with numerator and denominator below 2**41; at most 2**40.
+    """A quotient of whole numbers just below exp(epsilon), with numerator and denominator below
+    2**41; at most 2**40.
 
     Examples
     --------
@@ -84,7 +92,10 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         if len(self.supports) != len(other.supports):
-            raise DataError(f"Tallies of {len(self.supports)} and {len(other.supports)} categories do not add up. Use one oracle for all reports.")
+            raise DataError(
+                f"Tallies of {len(self.supports)} and {len(other.supports)} categories do not add"
+                " up. Use one oracle for all reports."
+            )
         return Tally(self.supports + other.supports, self.reports + other.reports)
 
 
@@ -111,7 +122,9 @@ class FrequencyOracle(ABC):
             checks.refuse(self.name, "epsilon", f"from 1e-9 to {MOST_EPSILON}", self.epsilon)
         object.__setattr__(self, "epsilon", value)
         if checks.count(self.name, "categories", self.categories, least=2) > MOST_CATEGORIES:
-            checks.refuse(self.name, "categories", "at most 2**20", self.categories, "Use a coarser grid.")
+            checks.refuse(
+                self.name, "categories", "at most 2**20", self.categories, "Use a coarser grid."
+            )
 
     @cached_property
     def odds(self) -> Fraction:
@@ -154,8 +167,15 @@ class FrequencyOracle(ABC):
         array, n rows; their shape does not depend on the categories
         """
         truth = np.atleast_1d(np.asarray(categories))
-        if truth.ndim != 1 or truth.dtype.kind not in "iu" or (len(truth) and not (truth.min() >= 0 and truth.max() < self.categories)):
-            raise DataError(f"{self.name} reports whole numbers from 0 to {self.categories - 1}, one per row. Nothing was reported.")
+        if (
+            truth.ndim != 1
+            or truth.dtype.kind not in "iu"
+            or (len(truth) and not (truth.min() >= 0 and truth.max() < self.categories))
+        ):
+            raise DataError(
+                f"{self.name} reports whole numbers from 0 to {self.categories - 1}, one per row."
+                " Nothing was reported."
+            )
         return self._draw(truth.astype(np.int64), words)
 
     def tally(self, reports: ArrayLike) -> Tally:
@@ -168,13 +188,24 @@ class FrequencyOracle(ABC):
         """
         rows = np.asarray(reports)
         width, limit = self._shape
-        if rows.ndim != 2 or rows.shape[1] != width or rows.dtype.kind not in "iu" or (rows.size and not (rows.min() >= 0 and rows.max() < limit)):
-            raise DataError(f"These are no reports of {self.name}: rows of {width} whole numbers from 0 to {limit - 1} are needed.")
+        if (
+            rows.ndim != 2
+            or rows.shape[1] != width
+            or rows.dtype.kind not in "iu"
+            or (rows.size and not (rows.min() >= 0 and rows.max() < limit))
+        ):
+            raise DataError(
+                f"These are no reports of {self.name}: rows of {width} whole numbers from 0 to"
+                f" {limit - 1} are needed."
+            )
         return Tally(self._supports(rows), len(rows))
 
     def estimate(self, tally: Tally) -> NDArray[np.float64]:
         """Unbiased counts of the true categories; they may be negative."""
-        return np.asarray((tally.supports - tally.reports * float(self.q)) / float(self.p - self.q), dtype=np.float64)
+        return np.asarray(
+            (tally.supports - tally.reports * float(self.q)) / float(self.p - self.q),
+            dtype=np.float64,
+        )
 
     def aggregate(self, reports: ArrayLike) -> NDArray[np.float64]:
         """Unbiased counts of the true categories from reports."""
@@ -187,14 +218,18 @@ class FrequencyOracle(ABC):
         return n * (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
 
     def simulate(self, counts: ArrayLike, generator: np.random.Generator) -> Tally:
-        """A tally as reports of these true counts would give it, without making them: for studies, never for protection.
+        """A tally as reports of these true counts would give it, without making them: for studies,
+        never for protection.
 
-        Each category's support has its exact law. Supports of several categories are drawn independently, as they are for `oue`; for the
-        other oracles that leaves out a small correlation of order 1/d.
+        Each category's support has its exact law. Supports of several categories are drawn
+        independently, as they are for `oue`; for the other oracles that leaves out a small
+        correlation of order 1/d.
         """
         true = np.asarray(counts, dtype=np.int64)
         n = int(true.sum())
-        supports = generator.binomial(true, float(self.p)) + generator.binomial(n - true, float(self.q))
+        supports = generator.binomial(true, float(self.p)) + generator.binomial(
+            n - true, float(self.q)
+        )
         return Tally(supports.astype(np.int64), n)
 
 
@@ -224,16 +259,24 @@ class GRR(FrequencyOracle):
         return np.bincount(reports[:, 0], minlength=self.categories).astype(np.int64)
 
 
-def _respond(truth: NDArray[np.int64], odds: Fraction, categories: int, words: Words) -> NDArray[np.int64]:
-    """The truth at odds E : 1 against every other category: one uniform number below the common denominator settles which."""
-    return _settle(truth, odds, uniform_below(np.full(len(truth), _denominator(odds, categories)), words))
+def _respond(
+    truth: NDArray[np.int64], odds: Fraction, categories: int, words: Words
+) -> NDArray[np.int64]:
+    """The truth at odds E : 1 against every other category: one uniform number below the common
+    denominator settles which.
+    """
+    return _settle(
+        truth, odds, uniform_below(np.full(len(truth), _denominator(odds, categories)), words)
+    )
 
 
 def _denominator(odds: Fraction, categories: int) -> int:
     return odds.numerator + odds.denominator * (categories - 1)
 
 
-def _settle(truth: NDArray[np.int64], odds: Fraction, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
+def _settle(
+    truth: NDArray[np.int64], odds: Fraction, drawn: NDArray[np.int64]
+) -> NDArray[np.int64]:
     place = (drawn - odds.numerator) // odds.denominator
     return np.where(drawn < odds.numerator, truth, place + (place >= truth))
 
@@ -272,17 +315,23 @@ class OUE(FrequencyOracle):
 class OLH(FrequencyOracle):
     """Optimised local hashing (Wang et al. 2017) with a linear hash over a prime field.
 
-    A category is written in base g, g prime, and hashed to the sum of its digits times random coefficients, modulo g. A report is the
-    coefficients and the hashed value: a few numbers below g, however many categories there are.
+    A category is written in base g, g prime, and hashed to the sum of its digits times random
+    coefficients, modulo g. A report is the coefficients and the hashed value: a few numbers below
+    g, however many categories there are.
     """
 
     name: ClassVar[str] = "olh"
 
     @cached_property
     def field(self) -> int:
-        """g: the prime beside E + 1, where the variance is least, that gives less; at most the first prime after 2**20."""
+        """g: the prime beside E + 1, where the variance is least, that gives less; at most the
+        first prime after 2**20.
+        """
         best = max(2, min(round(self.odds + 1), _MOST_FIELD))
-        return min((_prime(best, -1), _prime(best, 1)), key=lambda g: _rare(self.odds / (self.odds + g - 1), Fraction(1, g)))
+        return min(
+            (_prime(best, -1), _prime(best, 1)),
+            key=lambda g: _rare(self.odds / (self.odds + g - 1), Fraction(1, g)),
+        )
 
     @property
     def p(self) -> Fraction:
@@ -316,7 +365,9 @@ class OLH(FrequencyOracle):
         return np.column_stack((drawn[:, :-1], _settle(hashed, self.odds, drawn[:, -1])))
 
     def _supports(self, reports: NDArray[np.int64]) -> NDArray[np.int64]:
-        return hash_supports(reports.astype(np.int64), self._written(np.arange(self.categories)), self.field)
+        return hash_supports(
+            reports.astype(np.int64), self._written(np.arange(self.categories)), self.field
+        )
 
 
 @lru_cache(maxsize=64)
@@ -339,7 +390,9 @@ class Subset(FrequencyOracle):
 
     @cached_property
     def size(self) -> int:
-        """k: the whole number beside d / (E + 1), where the variance is least, that gives less; from 1 to d - 1."""
+        """k: the whole number beside d / (E + 1), where the variance is least, that gives less;
+        from 1 to d - 1.
+        """
         best = self.categories / (self.odds + 1)
         near = {min(max(1, k), self.categories - 1) for k in (math.floor(best), math.ceil(best))}
         return min(sorted(near), key=lambda k: _rare(self._p(k), self._q(k)))
@@ -372,16 +425,26 @@ class Subset(FrequencyOracle):
         return np.sort(rows, axis=1)  # the order of drawing would tell the truth
 
     def _supports(self, reports: NDArray[np.int64]) -> NDArray[np.int64]:
-        if self.size > 1 and len(reports) and (np.diff(np.sort(reports, axis=1), axis=1) == 0).any():
-            raise DataError("These are no reports of subset: a category occurs twice in one of them.")
+        if (
+            self.size > 1
+            and len(reports)
+            and (np.diff(np.sort(reports, axis=1), axis=1) == 0).any()
+        ):
+            raise DataError(
+                "These are no reports of subset: a category occurs twice in one of them."
+            )
         return np.bincount(reports.ravel(), minlength=self.categories).astype(np.int64)
 
 
 #: All oracles by name.
-ORACLES: Mapping[str, type[FrequencyOracle]] = MappingProxyType({"grr": GRR, "subset": Subset, "oue": OUE, "olh": OLH})
+ORACLES: Mapping[str, type[FrequencyOracle]] = MappingProxyType(
+    {"grr": GRR, "subset": Subset, "oue": OUE, "olh": OLH}
+)
 
 
-def best_oracle(epsilon: Number, categories: int, among: tuple[str, ...] = ("grr", "subset", "oue", "olh")) -> FrequencyOracle:
+def best_oracle(
+    epsilon: Number, categories: int, among: tuple[str, ...] = ("grr", "subset", "oue", "olh")
+) -> FrequencyOracle:
     """The oracle with the least variance for a rare category; on a tie the one named first.
 
     Parameters
@@ -391,8 +454,8 @@ def best_oracle(epsilon: Number, categories: int, among: tuple[str, ...] = ("grr
     categories : int
         How many.
     among : tuple of str
-        Which ones to choose from: without `subset` it is `grr` below about 3 exp(epsilon) + 2 categories, else `oue`; `olh` has the
-        shortest reports.
+        Which ones to choose from: without `subset` it is `grr` below about 3 exp(epsilon) + 2
+        categories, else `oue`; `olh` has the shortest reports.
 
     Examples
     --------
@@ -400,6 +463,11 @@ def best_oracle(epsilon: Number, categories: int, among: tuple[str, ...] = ("grr
     ('grr', 'oue')
     """
     if not among:
-        checks.refuse("best_oracle", "among", "at least one of " + ", ".join(sorted(ORACLES)), among)
-    made = [ORACLES[checks.one_of("best_oracle", "among", name, ORACLES)](epsilon, categories) for name in among]
+        checks.refuse(
+            "best_oracle", "among", "at least one of " + ", ".join(sorted(ORACLES)), among
+        )
+    made = [
+        ORACLES[checks.one_of("best_oracle", "among", name, ORACLES)](epsilon, categories)
+        for name in among
+    ]
     return min(made, key=lambda oracle: oracle.variance(1))

@@ -1,4 +1,6 @@
-"""Compiled parts of the frequency oracles: bits with an exact probability, random subsets, and the counting of hashes."""
+"""Compiled parts of the frequency oracles: bits with an exact probability, random subsets, and the
+counting of hashes.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
-from gazeveil.privacy.noise.exact import _below
-from gazeveil.privacy.noise.rng import WordArray
+from gazeveil.privacy.randomness.rng import WordArray
+from gazeveil.privacy.randomness.uniform import draw_below
 
 
 @compiled
-def _unary(truth: NDArray[np.int64], top: np.uint64, bottom: np.uint64, room: NDArray[np.uint8], done: int, words: WordArray, position: int) -> tuple[int, int]:
-    """Rows of bits: 1 with probability top / bottom, and one half at the true category, byte by byte of the binary expansion."""
+def _unary(
+    truth: NDArray[np.int64],
+    top: np.uint64,
+    bottom: np.uint64,
+    room: NDArray[np.uint8],
+    done: int,
+    words: WordArray,
+    position: int,
+) -> tuple[int, int]:
+    """Rows of bits: 1 with probability top / bottom, and one half at the true category, byte by
+    byte of the binary expansion.
+    """
     eight, byte = np.uint64(8), np.uint64(255)
     first, left = (top << eight) // bottom, (top << eight) % bottom
     while done < len(truth):
@@ -40,26 +52,47 @@ def _unary(truth: NDArray[np.int64], top: np.uint64, bottom: np.uint64, room: ND
 
 
 class UnaryKernel:
-    """Rows of bits: 1 with probability top / bottom, fair at the true category. Written into `room`, one value of the run per row."""
+    """Rows of bits: 1 with probability top / bottom, fair at the true category. Written into
+    `room`, one value of the run per row.
+    """
 
-    def __init__(self, truth: NDArray[np.int64], top: int, bottom: int, room: NDArray[np.uint8]) -> None:
-        self.truth, self.top, self.bottom, self.room = truth, np.uint64(top), np.uint64(bottom), room
+    def __init__(
+        self, truth: NDArray[np.int64], top: int, bottom: int, room: NDArray[np.uint8]
+    ) -> None:
+        self.truth, self.top, self.bottom, self.room = (
+            truth,
+            np.uint64(top),
+            np.uint64(bottom),
+            room,
+        )
 
-    def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
-        """See :data:`gazeveil.privacy.noise.rng.Kernel`."""
+    def __call__(
+        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    ) -> tuple[int, int]:
+        """See :data:`gazeveil.privacy.randomness.rng.Kernel`."""
         return _unary(self.truth, self.top, self.bottom, self.room, done, words, position)
 
 
 @compiled
 def _subsets(
-    truth: NDArray[np.int64], top: np.uint64, bottom: np.uint64, categories: int, size: int, marks: NDArray[np.int64], out: NDArray[np.int64],
-    done: int, words: WordArray, position: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Subsets by Floyd's method: the others are drawn from the d - 1 categories without the truth. `marks` says who is in which row."""
+    truth: NDArray[np.int64],
+    top: np.uint64,
+    bottom: np.uint64,
+    categories: int,
+    size: int,
+    marks: NDArray[np.int64],
+    out: NDArray[np.int64],
+    done: int,
+    words: WordArray,
+    position: int,
+) -> tuple[int, int]:
+    """Subsets by Floyd's method: the others are drawn from the d - 1 categories without the truth.
+    `marks` says who is in which row.
+    """
     while done < len(out):
         row = done // size
         true = truth[row]
-        drawn, after = _below(bottom, words, position)
+        drawn, after = draw_below(bottom, words, position)
         if after < 0:
             return done, position
         filled = 0
@@ -68,7 +101,7 @@ def _subsets(
             filled = 1
         wanted = size - filled
         for j in range(categories - 1 - wanted, categories - 1):
-            drawn, after = _below(np.uint64(j + 1), words, after)
+            drawn, after = draw_below(np.uint64(j + 1), words, after)
             if after < 0:
                 marks[:] = -1  # the row is drawn again from its beginning
                 return done, position
@@ -86,16 +119,29 @@ def _subsets(
 class SubsetKernel:
     """Rows of `size` categories, the true one among them with probability top / bottom."""
 
-    def __init__(self, truth: NDArray[np.int64], top: int, bottom: int, categories: int, size: int) -> None:
-        self.arguments = (truth, np.uint64(top), np.uint64(bottom), categories, size, np.full(categories, -1, dtype=np.int64))
+    def __init__(
+        self, truth: NDArray[np.int64], top: int, bottom: int, categories: int, size: int
+    ) -> None:
+        self.arguments = (
+            truth,
+            np.uint64(top),
+            np.uint64(bottom),
+            categories,
+            size,
+            np.full(categories, -1, dtype=np.int64),
+        )
 
-    def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
-        """See :data:`gazeveil.privacy.noise.rng.Kernel`."""
+    def __call__(
+        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    ) -> tuple[int, int]:
+        """See :data:`gazeveil.privacy.randomness.rng.Kernel`."""
         return _subsets(*self.arguments, out, done, words, position)
 
 
 @compiled
-def hash_supports(reports: NDArray[np.int64], written: NDArray[np.int64], field: int) -> NDArray[np.int64]:
+def hash_supports(
+    reports: NDArray[np.int64], written: NDArray[np.int64], field: int
+) -> NDArray[np.int64]:
     """How many reports (coefficients, hashed value) support each category, given in digits."""
     supports = np.zeros(len(written), dtype=np.int64)
     digits = written.shape[1]

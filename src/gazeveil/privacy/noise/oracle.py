@@ -1,4 +1,6 @@
-"""OpenDP's samplers, as an independent oracle for tests and benchmarks. Nothing that protects anybody imports this."""
+"""OpenDP's samplers, as an independent oracle for tests and benchmarks. Nothing that protects
+anybody imports this.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,21 @@ def _opendp() -> Any:
 
 
 def opendp_laplace(scale: float) -> Any:
-    """OpenDP's vectorised integer Laplace measurement: takes a list of integers, gives them back with noise."""
+    """OpenDP's vectorised integer Laplace measurement: takes a list of integers, gives them back
+    with noise.
+    """
     dp = _opendp()
-    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=float(scale))
+    return dp.m.make_laplace(
+        dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=float(scale)
+    )
 
 
 def opendp_gaussian(scale: float) -> Any:
     """OpenDP's vectorised integer Gaussian measurement."""
     dp = _opendp()
-    return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=float(scale))
+    return dp.m.make_gaussian(
+        dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=float(scale)
+    )
 
 
 def opendp_noise(measurement: Any, count: int) -> NDArray[np.int64]:

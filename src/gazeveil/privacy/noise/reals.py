@@ -1,9 +1,11 @@
 """Logarithm, exponential, sine and cosine to any number of bits, on Python integers.
 
-A real x is held as the integer nearest to x * 2**bits ("fixed point"). Every function works with :data:`GUARD` further bits and returns a
-number whose distance from the truth is below 2**(2 - bits): at most a few hundred roundings of one unit of the working precision enter
-each result, and they are amplified by at most 2**24 (the 20 square roots undone in :func:`log`). This is the slow and sure arithmetic
-behind the tables and behind the rare draws where double precision cannot tell which way to round.
+A real x is held as the integer nearest to x * 2**bits ("fixed point"). Every function works with
+:data:`GUARD` further bits and returns a number whose distance from the truth is below 2**(2 -
+bits): at most a few hundred roundings of one unit of the working precision enter each result, and
+they are amplified by at most 2**24 (the 20 square roots undone in :func:`log`). This is the slow
+and sure arithmetic behind the tables and behind the rare draws where double precision cannot tell
+which way to round.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _ROOTS = 20
 def log(value: int, bits: int) -> int:
     """ln(value / 2**bits) * 2**bits for value > 0.
 
-    Halvings bring the number to [1/2, 1) and 20 square roots to within 2**-20 of 1, where ln y = 2 atanh((y - 1) / (y + 1)) needs few terms.
+    Halvings bring the number to [1/2, 1) and 20 square roots to within 2**-20 of 1, where ln y = 2
+    atanh((y - 1) / (y + 1)) needs few terms.
     """
     work = bits + GUARD
     shift = value.bit_length()

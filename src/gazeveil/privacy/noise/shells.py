@@ -1,23 +1,30 @@
-"""The staircase mechanism in the l2 norm: noise that is uniform on shells, exactly, on whole numbers.
+"""The staircase mechanism in the l2 norm: noise that is uniform on shells, exactly, on whole
+numbers.
 
-Geng, Kairouz, Oh and Viswanath ("The Staircase Mechanism in Differential Privacy", 2015) show that in one dimension the least noise is not
-Laplace but a staircase: constant on steps as wide as the sensitivity S, lower by exp(-epsilon) from step to step, the first step only gamma S
-wide. The same shape in D dimensions,
+Geng, Kairouz, Oh and Viswanath ("The Staircase Mechanism in Differential Privacy", 2015) show that
+in one dimension the least noise is not Laplace but a staircase: constant on steps as wide as the
+sensitivity S, lower by exp(-epsilon) from step to step, the first step only gamma S wide. The same
+shape in D dimensions,
 
-    p(z) proportional to exp(-epsilon j)   where   R_{j-1} < |z| <= R_j,   R_j = R_0 + j S,   R_0 = gamma S,
+    p(z) proportional to exp(-epsilon j)   where   R_{j-1} < |z| <= R_j,   R_j = R_0 + j S,   R_0 =
+    gamma S,
 
-is epsilon-DP for the same reason: a shift by at most S changes the shell by at most one. Where epsilon is large against D, its variance is orders of
-magnitude below that of exp(-epsilon |z| / S); where epsilon is small the two agree.
+is epsilon-DP for the same reason: a shift by at most S changes the shell by at most one. Where
+epsilon is large against D, its variance is orders of magnitude below that of exp(-epsilon |z| / S);
+where epsilon is small the two agree.
 
-**Sampling is exact.** A shell is chosen with 128-bit weights. A whole vector uniform in a ball of radius R comes by rejection: D discrete
-Gaussians with sigma about R / sqrt(D), kept with probability exp(-(R^2 - |z|^2) / (2 sigma^2)) if |z| <= R, which makes every vector of the
-ball equally likely; about one in sqrt(pi D) is kept. No floating point touches a vector.
+**Sampling is exact.** A shell is chosen with 128-bit weights. A whole vector uniform in a ball of
+radius R comes by rejection: D discrete Gaussians with sigma about R / sqrt(D), kept with
+probability exp(-(R^2 - |z|^2) / (2 sigma^2)) if |z| <= R, which makes every vector of the ball
+equally likely; about one in sqrt(pi D) is kept. No floating point touches a vector.
 
-**What is not known exactly** is how many whole vectors a shell has. Their number lies between the volumes of the shell with its radii moved by sqrt(D) / 2
-inwards and outwards, because each vector owns a unit cube. The weights use volumes; the largest error that makes in the ratio of two
-neighbouring shells, with 2**-36 for the floating-point weights themselves, is taken off epsilon beforehand (:attr:`Shells.inner_epsilon`), so
-that the promise holds as written. The weight of the outermost shell, where the staircase ends, is charged as :attr:`Shells.delta`.
-Proof: proofs/dct-knorm.md.
+**What is not known exactly** is how many whole vectors a shell has. Their number lies between the
+volumes of the shell with its radii moved by sqrt(D) / 2 inwards and outwards, because each vector
+owns a unit cube. The weights use volumes; the largest error that makes in the ratio of two
+neighbouring shells, with 2**-36 for the floating-point weights themselves, is taken off epsilon
+beforehand (:attr:`Shells.inner_epsilon`), so that the promise holds as written. The weight of the
+outermost shell, where the staircase ends, is charged as :attr:`Shells.delta`. Proof:
+proofs/dct-knorm.md.
 """
 
 from __future__ import annotations
@@ -32,8 +39,8 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
-from gazeveil.privacy.noise.exact import _bernoulli_exp, _gaussian, _geometric
-from gazeveil.privacy.noise.rng import WordArray, Words
+from gazeveil.privacy.noise.exact import draw_bernoulli_exp, draw_gaussians, draw_geometric
+from gazeveil.privacy.randomness.rng import WordArray, Words
 
 MOST_DIMENSION = 64
 LEAST_EPSILON = 1
@@ -44,7 +51,8 @@ _MOST_SIGMA = 1 << 26
 _TAIL = -92 * math.log(2.0)
 _WEIGHT_ERROR = 2.0**-36
 
-# A fall of exp(-512) from shell to shell is as good as any steeper one, and doubles hold it to more digits than `_WEIGHT_ERROR` pays for.
+# A fall of exp(-512) from shell to shell is as good as any steeper one, and doubles hold it to more
+# digits than `_WEIGHT_ERROR` pays for.
 _STEEPEST = 512.0
 _GAMMAS = np.exp(np.linspace(math.log(LEAST_GAMMA), 0.0, 161))
 
@@ -69,19 +77,26 @@ def _shells(
         first, second = words[after], words[after + 1]
         after += 2
         shell = 0
-        while shell < len(high) and (first > high[shell] or (first == high[shell] and second >= low[shell])):
+        while shell < len(high) and (
+            first > high[shell] or (first == high[shell] and second >= low[shell])
+        ):
             shell += 1
         outer = np.uint64(radius[shell]) * np.uint64(radius[shell])
-        inner = np.uint64(radius[shell - 1]) * np.uint64(radius[shell - 1]) if shell > 0 else np.uint64(0)
+        inner = (
+            np.uint64(radius[shell - 1]) * np.uint64(radius[shell - 1])
+            if shell > 0
+            else np.uint64(0)
+        )
         b = np.uint64(2) * sigma[shell] * sigma[shell]
         vector = out[done : done + dimension]
         while True:
-            filled, after = _gaussian(sigma[shell], vector, 0, words, after)
+            filled, after = draw_gaussians(sigma[shell], vector, 0, words, after)
             if filled < dimension:
                 return done, position
             total = np.uint64(0)
             for i in range(dimension):
-                # a coordinate is below 2**31, so its square fits; the sum stops growing once the vector is outside
+                # a coordinate is below 2**31, so its square fits; the sum stops growing once the
+                # vector is outside
                 size = np.uint64(abs(vector[i]))
                 total += size * size
                 if total > outer:
@@ -92,12 +107,12 @@ def _shells(
             quarters = a4 // b
             if quarters > np.uint64(0):
                 # exp(-quarters/4) is the probability that a geometric number reaches it
-                v, _, after = _geometric(words, after)
+                v, _, after = draw_geometric(words, after)
                 if after < 0:
                     return done, position
                 if v < quarters:
                     continue
-            kept, after = _bernoulli_exp(a4 - quarters * b, four * b, words, after)
+            kept, after = draw_bernoulli_exp(a4 - quarters * b, four * b, words, after)
             if after < 0:
                 return done, position
             if kept:
@@ -130,7 +145,8 @@ class Shells:
     variance : float
         Of one coordinate, in steps squared.
     least_loss : float
-        What two vectors one step apart certainly lose somewhere: any shift crosses from a shell to the next.
+        What two vectors one step apart certainly lose somewhere: any shift crosses from a shell to
+        the next.
     """
 
     dimension: int
@@ -149,21 +165,34 @@ class _ShellKernel:
     def __init__(self, law: Shells) -> None:
         self.law = law
 
-    def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
+    def __call__(
+        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    ) -> tuple[int, int]:
         law = self.law
-        return _shells(law.dimension, law.high, law.low, law.radius, law.sigma, out, done, words, position)
+        return _shells(
+            law.dimension, law.high, law.low, law.radius, law.sigma, out, done, words, position
+        )
 
 
-def _shell_logs(outer: NDArray[np.float64], inner: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+def _shell_logs(
+    outer: NDArray[np.float64], inner: NDArray[np.float64], power: int
+) -> NDArray[np.float64]:
     """log(outer**power - inner**power), inner below outer."""
     with np.errstate(divide="ignore"):
         gone = power * (np.log(np.maximum(inner, 0.0)) - np.log(outer))
     return power * np.log(outer) + np.log(-np.expm1(gone))
 
 
-def _weights(dimension: int, epsilon: float, gamma: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Radii in units of the sensitivity and log weights of shells, as many as matter, shape (gammas, shells)."""
-    many = 4 + math.ceil((100.0 + dimension * (8.0 + math.log(dimension + 1.0) - math.log(float(gamma.min())))) / epsilon)
+def _weights(
+    dimension: int, epsilon: float, gamma: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Radii in units of the sensitivity and log weights of shells, as many as matter, shape
+    (gammas, shells).
+    """
+    many = 4 + math.ceil(
+        (100.0 + dimension * (8.0 + math.log(dimension + 1.0) - math.log(float(gamma.min()))))
+        / epsilon
+    )
     outer = gamma[:, None] + np.arange(float(many))
     logs = -epsilon * np.arange(many) + _shell_logs(outer, _inside(outer), dimension)
     return outer, logs - _log_sum(logs)
@@ -181,7 +210,9 @@ def _log_sum(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     return top + np.log(np.exp(logs - top).sum(axis=-1, keepdims=True))
 
 
-def staircase_variance(dimension: int, epsilon: float, gamma: NDArray[np.float64] | float) -> NDArray[np.float64]:
+def staircase_variance(
+    dimension: int, epsilon: float, gamma: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
     """Variance of one coordinate for sensitivity 1, for each width of the first step."""
     outer, logs = _weights(dimension, epsilon, np.atleast_1d(np.asarray(gamma, dtype=np.float64)))
     inner = _inside(outer)
@@ -192,7 +223,9 @@ def staircase_variance(dimension: int, epsilon: float, gamma: NDArray[np.float64
 
 @lru_cache(maxsize=4096)
 def best_gamma(dimension: int, epsilon: float) -> tuple[float, float]:
-    """The first step's width with the least variance, from a fixed public list, and that variance for sensitivity 1."""
+    """The first step's width with the least variance, from a fixed public list, and that variance
+    for sensitivity 1.
+    """
     variances = staircase_variance(dimension, epsilon, _GAMMAS)
     best = int(np.argmin(variances))
     return float(_GAMMAS[best]), float(variances[best])
@@ -223,15 +256,34 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     gamma : float
         Width of the first step over the sensitivity, 2**-12 to 1.
     """
+    # Long: the numbers of a law in the order of its proof.
     size = checks.count("shells", "dimension", dimension)
     if size > MOST_DIMENSION:
-        checks.refuse("shells", "dimension", f"at most {MOST_DIMENSION}", dimension, "Use l2 K-norm noise for more coefficients.")
+        checks.refuse(
+            "shells",
+            "dimension",
+            f"at most {MOST_DIMENSION}",
+            dimension,
+            "Use l2 K-norm noise for more coefficients.",
+        )
     if epsilon < LEAST_EPSILON:
-        checks.refuse("shells", "epsilon", f"at least {LEAST_EPSILON}", epsilon, "Use l2 K-norm noise for smaller budgets.")
+        checks.refuse(
+            "shells",
+            "epsilon",
+            f"at least {LEAST_EPSILON}",
+            epsilon,
+            "Use l2 K-norm noise for smaller budgets.",
+        )
     if not LEAST_GAMMA <= gamma <= 1:
         checks.refuse("shells", "gamma", "from 2**-12 to 1", gamma)
     if not 1 <= sensitivity <= most_sensitivity(size, epsilon, gamma):
-        checks.refuse("shells", "sensitivity", "at least 1 step and small enough for the kernel's whole numbers", sensitivity, "Choose a coarser grid.")
+        checks.refuse(
+            "shells",
+            "sensitivity",
+            "at least 1 step and small enough for the kernel's whole numbers",
+            sensitivity,
+            "Choose a coarser grid.",
+        )
     first = max(1, math.floor(gamma * sensitivity))
     steep = min(float(epsilon), _STEEPEST)
     count = _last(_weights(size, steep, np.array([gamma]))[1][0]) + 1
@@ -240,19 +292,33 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     inside = _inside(real)
     half = math.sqrt(size) / 2
     if first <= 2 * half * size:
-        checks.refuse("shells", "gamma", "wide enough that the first step has many whole vectors", gamma, "Choose a finer grid or a larger gamma.")
+        checks.refuse(
+            "shells",
+            "gamma",
+            "wide enough that the first step has many whole vectors",
+            gamma,
+            "Choose a finer grid or a larger gamma.",
+        )
     volume = _shell_logs(real, inside, size)
     fewest = _shell_logs(real - half, np.where(inside > 0, inside + half, 0.0), size)
     most = _shell_logs(real + half, np.where(inside > 0, inside - half, 0.0), size)
-    # p_j is weight over count: p_j / p_(j+1) = exp(inner) (volume_j / count_j) (count_(j+1) / volume_(j+1)).
+    # p_j is weight over count: p_j / p_(j+1) = exp(inner) (volume_j / count_j) (count_(j+1) /
+    # volume_(j+1)).
     counting = float(np.max((volume - fewest)[:-1] + (most - volume)[1:], initial=0.0))
     if counting > steep / 4:
-        checks.refuse("shells", "sensitivity", "so many steps that whole vectors can be counted by volume", sensitivity, "Choose a finer grid.")
+        checks.refuse(
+            "shells",
+            "sensitivity",
+            "so many steps that whole vectors can be counted by volume",
+            sensitivity,
+            "Choose a finer grid.",
+        )
     inner_epsilon = steep - counting - _WEIGHT_ERROR
     weights = -inner_epsilon * np.arange(count) + volume
     weights -= _log_sum(weights)
     probability = np.exp(weights)
-    # Doubles sum to 1 only up to 2**-50 or so. What is missing must not fall to the last shell, whose own weight is 2**-92: exact shares of the exact sum.
+    # Doubles sum to 1 only up to 2**-50 or so. What is missing must not fall to the last shell,
+    # whose own weight is 2**-92: exact shares of the exact sum.
     exactly = [Fraction(p) for p in probability.tolist()]
     whole, total, cumulative = sum(exactly, Fraction(0)), Fraction(0), []
     for one in exactly[:-1]:
@@ -270,7 +336,9 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
         np.array([c & ((1 << 64) - 1) for c in cumulative], dtype=np.uint64),
         2 * last + Fraction(1, 1 << 90),
         float(np.sum(probability * square)) / (size + 2),
-        inner_epsilon - float(np.min((most - volume)[:-1] + (volume - fewest)[1:], initial=inner_epsilon)) - _WEIGHT_ERROR,
+        inner_epsilon
+        - float(np.min((most - volume)[:-1] + (volume - fewest)[1:], initial=inner_epsilon))
+        - _WEIGHT_ERROR,
     )
 
 
@@ -278,4 +346,6 @@ def shell_noise(law: Shells, count: int, words: Words) -> NDArray[np.int64]:
     """Whole vectors of a staircase law, shape (count, dimension)."""
     many = checks.count("shell_noise", "count", count, least=0)
     per_value = math.ceil(6 * math.sqrt(math.pi * law.dimension)) + 4
-    return words.run(_ShellKernel(law), many * law.dimension, per_value).reshape(many, law.dimension)
+    return words.run(_ShellKernel(law), many * law.dimension, per_value).reshape(
+        many, law.dimension
+    )

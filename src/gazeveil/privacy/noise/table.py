@@ -1,12 +1,15 @@
-"""Integer noise from tables: the fastest sampler, with its distance from the exact law proved and stated.
+"""Integer noise from tables: the fastest sampler, with its distance from the exact law proved and
+stated.
 
-A law on a few thousand outcomes is stored as an alias table (Walker 1977, Vose 1991) in whole numbers: of 2**63 equal slots outcome x
-owns the whole part of p(x) 2**63, and one word picks the slot. The few slots nobody owns are the outcome "escape", drawn about once in
-2**50 values: there the outcome is chosen among the fractions of slots with 1,200 further bits, on Python's integers. So the table is
-fast and every probability is right to 2**-1200.
+A law on a few thousand outcomes is stored as an alias table (Walker 1977, Vose 1991) in whole
+numbers: of 2**63 equal slots outcome x owns the whole part of p(x) 2**63, and one word picks the
+slot. The few slots nobody owns are the outcome "escape", drawn about once in 2**50 values: there
+the outcome is chosen among the fractions of slots with 1,200 further bits, on Python's integers. So
+the table is fast and every probability is right to 2**-1200.
 
-Discrete Laplace of any scale needs no large table: the digits of a geometric number in any base are independent, each one a truncated
-geometric number of its own, and the leading digit, which has no bound, starts afresh beyond its table because the law has no memory.
+Discrete Laplace of any scale needs no large table: the digits of a geometric number in any base are
+independent, each one a truncated geometric number of its own, and the leading digit, which has no
+bound, starts afresh beyond its table because the law has no memory.
 :data:`TABLE_DELTA` bounds what the rest costs per value. Proof: proofs/noise-table.md.
 """
 
@@ -24,10 +27,11 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
-from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.noise import reals
-from gazeveil.privacy.noise.exact import TAIL_DELTA, _below, laplace_scale
-from gazeveil.privacy.noise.rng import WordArray, Words
+from gazeveil.privacy.noise.exact import TAIL_DELTA, laplace_scale
+from gazeveil.privacy.randomness.rng import WordArray, Words
+from gazeveil.privacy.randomness.uniform import draw_below
+from gazeveil.privacy.rational import Number, exact
 
 #: What one value adds to delta, for every epsilon up to 100.
 TABLE_DELTA = TAIL_DELTA
@@ -35,7 +39,8 @@ TABLE_DELTA = TAIL_DELTA
 #: Largest sigma of a table.
 MOST_SIGMA = 1 << 10
 
-#: Weights of the outcomes 0, 1, ... in units of 2**-bits, each right to 2**64 units, with a sum of at least 2**bits.
+#: Weights of the outcomes 0, 1, ... in units of 2**-bits, each right to 2**64 units, with a sum of
+#: at least 2**bits.
 Law: TypeAlias = Callable[[int], Sequence[int]]
 
 _BASE = 4000  # digits below the leading one
@@ -46,8 +51,12 @@ _ESCAPE_BITS = 64 * _ESCAPE_WORDS
 
 
 @compiled
-def _pair_up(weights: WordArray, capacity: np.uint64, keep: WordArray, alias: NDArray[np.int64]) -> None:
-    """Vose's pairing on whole numbers: column i keeps `keep[i]` of its slots and gives the others to `alias[i]`."""
+def _pair_up(
+    weights: WordArray, capacity: np.uint64, keep: WordArray, alias: NDArray[np.int64]
+) -> None:
+    """Vose's pairing on whole numbers: column i keeps `keep[i]` of its slots and gives the others
+    to `alias[i]`.
+    """
     n = len(weights)
     small, large = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     smalls, larges = 0, 0
@@ -59,7 +68,8 @@ def _pair_up(weights: WordArray, capacity: np.uint64, keep: WordArray, alias: ND
             large[larges] = i
             larges += 1
     while smalls > 0:
-        # The weights sum to n capacities, so a column that lacks slots always finds one that has too many.
+        # The weights sum to n capacities, so a column that lacks slots always finds one that has
+        # too many.
         i, j = small[smalls - 1], large[larges - 1]
         smalls -= 1
         keep[i], alias[i] = weights[i], j
@@ -85,7 +95,8 @@ class AliasTable:
     bits : int
         There are 2**bits columns of 2**(63 - bits) slots.
     keep, alias : arrays, shape (2**bits,)
-        Column i is outcome i in its first `keep[i]` slots, `alias[i]` in the others; outcome `len(owned)` is "escape".
+        Column i is outcome i in its first `keep[i]` slots, `alias[i]` in the others; outcome
+        `len(owned)` is "escape".
     """
 
     law: Law
@@ -100,18 +111,24 @@ class AliasTable:
         return (1 << 63) - sum(self.owned)
 
     def look_up(self, words: WordArray, position: int) -> tuple[int, int, int]:
-        """An outcome, a fair bit and the position after them, escapes included; position -1 when the words ran out."""
+        """An outcome, a fair bit and the position after them, escapes included; position -1 when
+        the words ran out.
+        """
         x, bit, position = look_up(63 - self.bits, self.keep, self.alias, words, position)
         if position >= 0 and x == len(self.owned):
             x, position = self._escape(words, position)
         return int(x), int(bit), position
 
     def _escape(self, words: WordArray, position: int) -> tuple[int, int]:
-        """The outcome of a slot that nobody owns: x in proportion to what p(x) 2**63 exceeds the slots of x."""
-        slot, position = _below(np.uint64(self.escapes), words, position)
+        """The outcome of a slot that nobody owns: x in proportion to what p(x) 2**63 exceeds the
+        slots of x.
+        """
+        slot, position = draw_below(np.uint64(self.escapes), words, position)
         if position < 0 or position + _ESCAPE_WORDS > len(words):
             return 0, -1
-        place = int.from_bytes(words[position : position + _ESCAPE_WORDS].astype(">u8").tobytes(), "big") + (int(slot) << _ESCAPE_BITS)
+        place = int.from_bytes(
+            words[position : position + _ESCAPE_WORDS].astype(">u8").tobytes(), "big"
+        ) + (int(slot) << _ESCAPE_BITS)
         weights = self.law(_ESCAPE_BITS + 80)
         total, before = sum(weights), 0
         for x, weight in enumerate(weights):
@@ -126,7 +143,8 @@ def alias_table(law: Law) -> AliasTable:
     """The table of a law."""
     weights = law(_TABLE_BITS)
     total = sum(weights)
-    # Less 2**-100 of a slot, far more than the weights' error: no outcome is given more than it has.
+    # Less 2**-100 of a slot, far more than the weights' error: no outcome is given more than it
+    # has.
     owned = [max(0, ((w << 163) // total - 1) >> 100) for w in weights]
     while owned[-1] == 0:
         owned.pop()
@@ -140,8 +158,12 @@ def alias_table(law: Law) -> AliasTable:
 
 
 @compiled
-def look_up(shift: int, keep: WordArray, alias: NDArray[np.int64], words: WordArray, position: int) -> tuple[int, np.uint64, int]:
-    """An outcome of a table (or "escape"), a fair bit and the position after them; position -1 when the words ran out."""
+def look_up(
+    shift: int, keep: WordArray, alias: NDArray[np.int64], words: WordArray, position: int
+) -> tuple[int, np.uint64, int]:
+    """An outcome of a table (or "escape"), a fair bit and the position after them; position -1 when
+    the words ran out.
+    """
     if position >= len(words):
         return 0, np.uint64(0), -1
     slot = words[position] >> np.uint64(1)
@@ -165,7 +187,9 @@ def _draw(
     words: WordArray,
     position: int,
 ) -> tuple[int, int, bool]:
-    """Signed values whose size has the digits of the tables, lowest first, until one escapes or the words run out."""
+    """Signed values whose size has the digits of the tables, lowest first, until one escapes or the
+    words run out.
+    """
     digits = len(shift)
     after = position
     while done < len(out):
@@ -231,7 +255,9 @@ class NoiseTable:
             np.concatenate([t.alias for t in self.tables]),
         )
 
-    def __call__(self, out: NDArray[np.int64], done: int, words: WordArray, position: int) -> tuple[int, int]:
+    def __call__(
+        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    ) -> tuple[int, int]:
         """The kernel that :meth:`Words.run` runs."""
         while True:
             done, position, escaped = _draw(*self._arrays, self._tail, out, done, words, position)
@@ -244,7 +270,9 @@ class NoiseTable:
             done, position = done + 1, after
 
     def _one(self, words: WordArray, position: int) -> tuple[int, int]:
-        """One value, escapes included, and the position after it: what the compiled loop does, in plain Python."""
+        """One value, escapes included, and the position after it: what the compiled loop does, in
+        plain Python.
+        """
         while True:
             size, negative = 0, 0
             for d, table in enumerate(self.tables):
@@ -260,11 +288,15 @@ class NoiseTable:
 
     def draw(self, count: int, words: Words) -> NDArray[np.int64]:
         """That many values."""
-        return words.run(self, checks.count("NoiseTable", "count", count, least=0), len(self.tables) + 1)
+        return words.run(
+            self, checks.count("NoiseTable", "count", count, least=0), len(self.tables) + 1
+        )
 
 
 def _powers(rate: Fraction, outcomes: int, beyond: bool) -> Law:
-    """1, a, a**2, ... for a = exp(-rate), and at the end, if asked for, all that is left: a**n / (1 - a)."""
+    """1, a, a**2, ... for a = exp(-rate), and at the end, if asked for, all that is left: a**n / (1
+    - a).
+    """
 
     def law(bits: int) -> list[int]:
         ratio = reals.exp_minus(rate, bits)
@@ -295,8 +327,9 @@ def laplace_table(scale: Number) -> NoiseTable:
     Parameters
     ----------
     scale : Fraction or other number
-        In grid steps, at most 2**40; rounded up by :func:`~gazeveil.privacy.noise.exact.laplace_scale` where its terms are too large.
-        Making the table takes some milliseconds, the last 64 are kept.
+        In grid steps, at most 2**40; rounded up by
+        :func:`~gazeveil.privacy.noise.exact.laplace_scale` where its terms are too large. Making
+        the table takes some milliseconds, the last 64 are kept.
     """
     return _laplace_table(*laplace_scale(exact("laplace_table", "scale", scale, above=0)))
 
@@ -304,7 +337,10 @@ def laplace_table(scale: Number) -> NoiseTable:
 @lru_cache(maxsize=16)
 def _gaussian_table(sigma: Fraction) -> NoiseTable:
     def law(bits: int) -> list[int]:
-        factor, step = reals.exp_minus(1 / (2 * sigma**2), bits), reals.exp_minus(1 / sigma**2, bits)
+        factor, step = (
+            reals.exp_minus(1 / (2 * sigma**2), bits),
+            reals.exp_minus(1 / sigma**2, bits),
+        )
         weights = [1 << bits]
         while weights[-1] >> 64:
             weights.append((weights[-1] * factor) >> bits)
@@ -324,5 +360,11 @@ def gaussian_table(sigma: Number) -> NoiseTable:
     """
     value = exact("gaussian_table", "sigma", sigma, above=0)
     if not Fraction(1, 16) <= value <= MOST_SIGMA:
-        checks.refuse("gaussian_table", "sigma", "from 1/16 to 1024 grid steps", sigma, "Use discrete_gaussian, or another grid.")
+        checks.refuse(
+            "gaussian_table",
+            "sigma",
+            "from 1/16 to 1024 grid steps",
+            sigma,
+            "Use discrete_gaussian, or another grid.",
+        )
     return _gaussian_table(value)

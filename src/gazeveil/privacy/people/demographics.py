@@ -1,8 +1,11 @@
-"""`demographics`: what is known about the people, generalised until nobody stands out (supplement of David-John et al. 2023).
+"""`demographics`: what is known about the people, generalised until nobody stands out (supplement
+of David-John et al. 2023).
 
-Every person ends up in a group of at least k people with the same released age range and gender. `corrected` finds the partition with
-the most groups (see :mod:`gazeveil.privacy.people.partition`): on the 31 people of the supplement 7 groups for k = 4, or 6 with every
-gender kept, where the supplement has 5. `published` applies the supplement's own ranges, which exist for k = 4, 6, 8 and 15.
+Every person ends up in a group of at least k people with the same released age range and gender.
+`corrected` finds the partition with the most groups (see :mod:`gazeveil.privacy.people.partition`):
+on the 31 people of the supplement 7 groups for k = 4, or 6 with every gender kept, where the
+supplement has 5. `published` applies the supplement's own ranges, which exist for k = 4, 6, 8 and
+15.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import ClassVar, TypeAlias
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.people.partition import best_groups, mondrian
@@ -45,17 +49,24 @@ class Demographics(Mechanism[People]):
     k : int
         Smallest group, at least 2.
     attributes : tuple of str
-        What to release; all else is left out. `("age", "gender")` is solved exactly, any other choice by Mondrian.
+        What to release; all else is left out. `("age", "gender")` is solved exactly, any other
+        choice by Mondrian.
     mixed : bool
         Whether age bands may withhold the gender where that gives more groups.
     """
 
     name: ClassVar[str] = "demographics"
+    summary: ClassVar[str] = "Coarsens age and gender until k people share them."
     kind: ClassVar[str] = "people"
     paper: ClassVar[str] = "David-John et al. 2023, supplement"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim("k-anonymity", "user", "proved", "the released attributes alone"),
-        "published": Claim("k-anonymity", "user", "proved", "the released attributes alone; ranges exist for k = 4, 6, 8, 15"),
+        "published": Claim(
+            "k-anonymity",
+            "user",
+            "proved",
+            "the released attributes alone; ranges exist for k = 4, 6, 8, 15",
+        ),
     }
 
     k: int
@@ -66,14 +77,28 @@ class Demographics(Mechanism[People]):
         """Check k and the attributes."""
         self.store("k", checks.count(self.name, "k", self.k, least=2))
         names = (self.attributes,) if isinstance(self.attributes, str) else tuple(self.attributes)
-        if not names or not all(isinstance(n, str) and n for n in names) or len(set(names)) < len(names):
+        if (
+            not names
+            or not all(isinstance(n, str) and n for n in names)
+            or len(set(names)) < len(names)
+        ):
             checks.refuse(self.name, "attributes", "a tuple of different names", self.attributes)
         self.store("attributes", names)
         if self.reading == "published":
             if self.k not in PUBLISHED:
-                checks.refuse(self.name, "k", "4, 6, 8 or 15 in the published reading, for which the supplement gives ranges", self.k)
+                checks.refuse(
+                    self.name,
+                    "k",
+                    "4, 6, 8 or 15 in the published reading, for which the supplement gives ranges",
+                    self.k,
+                )
             if set(names) != {"age", "gender"}:
-                checks.refuse(self.name, "attributes", "age and gender in the published reading", self.attributes)
+                checks.refuse(
+                    self.name,
+                    "attributes",
+                    "age and gender in the published reading",
+                    self.attributes,
+                )
 
     def release(self, data: People, seed: int | None = None) -> Release[People]:
         """Generalised attributes of the same people.
@@ -91,10 +116,19 @@ class Demographics(Mechanism[People]):
             For fewer than k people, for a missing attribute, or where no partition exists.
         """
         if not isinstance(data, Mapping):
-            checks.refuse(self.name, "data", "a mapping of person to attributes", type(data).__name__, "Take cohort.people.")
+            checks.refuse(
+                self.name,
+                "data",
+                "a mapping of person to attributes",
+                type(data).__name__,
+                "Take cohort.people.",
+            )
         rows = {p: {n: self._value(p, n, a) for n in self.attributes} for p, a in data.items()}
         if len(rows) < self.k:
-            raise DataError(f"{self.name} needs at least k = {self.k} people. Got {len(rows)}. Nothing was released.")
+            raise DataError(
+                f"{self.name} needs at least k = {self.k} people. Got {len(rows)}. Nothing was"
+                " released."
+            )
         if self.reading == "published":
             released = self._published(rows)
         elif set(self.attributes) == {"age", "gender"}:
@@ -106,13 +140,26 @@ class Demographics(Mechanism[People]):
     def _value(self, person: str, name: str, attributes: object) -> float | str:
         value = attributes.get(name) if isinstance(attributes, Mapping) else None
         if value is None or (isinstance(value, float) and math.isnan(value)):
-            raise DataError(f"Person '{person}' has no {name}. Leave the person or the attribute out; a blank would single people out. Nothing was released.")
+            raise DataError(
+                f"Person '{person}' has no {name}. Leave the person or the attribute out; a blank"
+                " would single people out. Nothing was released."
+            )
         if name == "gender" or isinstance(value, str):
             if name == "age":
-                raise DataError(f"The age of person '{person}' must be a number. Got {value!r} instead. Nothing was released.")
+                raise DataError(
+                    f"The age of person '{person}' must be a number. Got {value!r} instead. Nothing"
+                    " was released."
+                )
             return str(value)
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-            raise DataError(f"The {name} of person '{person}' must be a finite number or text. Got {value!r} instead. Nothing was released.")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, numbers.Real)
+            or not math.isfinite(value)
+        ):
+            raise DataError(
+                f"The {name} of person '{person}' must be a finite number or text. Got {value!r}"
+                " instead. Nothing was released."
+            )
         return float(value)
 
     def _exact(self, rows: Mapping[str, Mapping[str, float | str]]) -> dict[str, dict[str, object]]:
@@ -121,26 +168,49 @@ class Demographics(Mechanism[People]):
         groups = best_groups(ages, genders, self.k, self.mixed)
         if not groups:
             raise DataError(
-                f"No partition keeps the gender of everybody in groups of k = {self.k}. Allow mixed=True or choose a smaller k. Nothing was released."
+                f"No partition keeps the gender of everybody in groups of k = {self.k}. Allow"
+                " mixed=True or choose a smaller k. Nothing was released."
             )
-        return {p: {"age": _span(g.low, g.high), "gender": g.gender if g.gender is not None else ANY} for g in groups for p in g.people}
+        return {
+            p: {"age": _span(g.low, g.high), "gender": g.gender if g.gender is not None else ANY}
+            for g in groups
+            for p in g.people
+        }
 
-    def _published(self, rows: Mapping[str, Mapping[str, float | str]]) -> dict[str, dict[str, object]]:
+    def _published(
+        self, rows: Mapping[str, Mapping[str, float | str]]
+    ) -> dict[str, dict[str, object]]:
         result: dict[str, dict[str, object]] = {}
         for person, a in rows.items():
-            found = [b for b in PUBLISHED[self.k] if (b[0] is None or str(a["gender"]).upper().startswith(b[0])) and b[1] <= float(a["age"]) <= b[2]]
+            found = [
+                b
+                for b in PUBLISHED[self.k]
+                if (b[0] is None or str(a["gender"]).upper().startswith(b[0]))
+                and b[1] <= float(a["age"]) <= b[2]
+            ]
             if not found:
-                raise DataError(f"Person '{person}' fits none of the supplement's ranges for k = {self.k}. Use the corrected reading. Nothing was released.")
+                raise DataError(
+                    f"Person '{person}' fits none of the supplement's ranges for k = {self.k}. Use"
+                    " the corrected reading. Nothing was released."
+                )
             gender, low, high = found[0]
-            result[person] = {"age": _span(low, high), "gender": ANY if gender is None else str(a["gender"])}
+            result[person] = {
+                "age": _span(low, high),
+                "gender": ANY if gender is None else str(a["gender"]),
+            }
         sizes: dict[tuple[object, ...], int] = {}
         for r in result.values():
             sizes[tuple(r.values())] = sizes.get(tuple(r.values()), 0) + 1
         if min(sizes.values()) < self.k:
-            raise DataError(f"With the supplement's ranges a group has {min(sizes.values())} people, fewer than k = {self.k}. Nothing was released.")
+            raise DataError(
+                f"With the supplement's ranges a group has {min(sizes.values())} people, fewer than"
+                f" k = {self.k}. Nothing was released."
+            )
         return result
 
-    def _mondrian(self, rows: Mapping[str, Mapping[str, float | str]]) -> dict[str, dict[str, object]]:
+    def _mondrian(
+        self, rows: Mapping[str, Mapping[str, float | str]]
+    ) -> dict[str, dict[str, object]]:
         result: dict[str, dict[str, object]] = {}
         for group in mondrian(rows, self.attributes, self.k):
             shared = {n: _general([rows[p][n] for p in group]) for n in self.attributes}
@@ -162,6 +232,12 @@ class Demographics(Mechanism[People]):
             ),
             reason="proofs/demographics.md",
         )
+
+    def audit_game(self, unit: str | None) -> Game:
+        """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.people.audit import demographics
+
+        return demographics(self, unit)
 
 
 def _span(low: float, high: float) -> str:

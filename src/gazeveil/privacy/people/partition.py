@@ -1,13 +1,16 @@
-"""Partitions of people into groups of at least k that are alike: the exact optimum for age and gender, Mondrian for more.
+"""Partitions of people into groups of at least k that are alike: the exact optimum for age and
+gender, Mondrian for more.
 
-**Exact.** People are sorted by age. A *band* is a run of consecutive distinct ages; its value is 1 if it stays whole and has at least k
-people of whatever gender, or the sum over genders of the best split of that gender's people inside the band, if every gender there can
-be split at all. The best sequence of bands by dynamic programming over distinct ages maximises the number of groups; among these, the
-smallest number of people whose gender is withheld, then the smallest sum of (width of the age range times people). O(A**4) steps for A distinct ages inside a
-table of inner optima, less than a second for a hundred ages.
+**Exact.** People are sorted by age. A *band* is a run of consecutive distinct ages; its value is 1
+if it stays whole and has at least k people of whatever gender, or the sum over genders of the best
+split of that gender's people inside the band, if every gender there can be split at all. The best
+sequence of bands by dynamic programming over distinct ages maximises the number of groups; among
+these, the smallest number of people whose gender is withheld, then the smallest sum of (width of
+the age range times people). O(A**4) steps for A distinct ages inside a table of inner optima, less
+than a second for a hundred ages.
 
-**Mondrian** (LeFevre et al. 2006). The group is cut at the median of the attribute with the largest normalised spread, as long as both
-halves keep k people.
+**Mondrian** (LeFevre et al. 2006). The group is cut at the median of the attribute with the largest
+normalised spread, as long as both halves keep k people.
 """
 
 from __future__ import annotations
@@ -41,8 +44,11 @@ class Group:
     gender: str | None
 
 
-def best_groups(ages: Mapping[str, float], genders: Mapping[str, str], k: int, mixed: bool = True) -> list[Group]:
-    """The partition with the most groups of at least k people, and among those the narrowest age ranges.
+def best_groups(
+    ages: Mapping[str, float], genders: Mapping[str, str], k: int, mixed: bool = True
+) -> list[Group]:
+    """The partition with the most groups of at least k people, and among those the narrowest age
+    ranges.
 
     Parameters
     ----------
@@ -51,7 +57,8 @@ def best_groups(ages: Mapping[str, float], genders: Mapping[str, str], k: int, m
     k : int
         Smallest group.
     mixed : bool
-        Whether bands of ages may withhold the gender. Without it everybody's gender is kept, if that is possible at all.
+        Whether bands of ages may withhold the gender. Without it everybody's gender is kept, if
+        that is possible at all.
 
     Returns
     -------
@@ -69,7 +76,8 @@ def best_groups(ages: Mapping[str, float], genders: Mapping[str, str], k: int, m
     def size(gender: str, i: int, j: int) -> int:
         return prefix[gender][j] - prefix[gender][i]
 
-    # A value is (groups, -people whose gender is withheld, -cost): larger is better. None: impossible.
+    # A value is (groups, -people whose gender is withheld, -cost): larger is better. None:
+    # impossible.
     @cache
     def one_gender(gender: str, i: int, j: int) -> tuple[Value, tuple[tuple[int, int], ...]] | None:
         if size(gender, i, j) == 0:
@@ -96,7 +104,10 @@ def best_groups(ages: Mapping[str, float], genders: Mapping[str, str], k: int, m
         parts = [(g, one_gender(g, i, j)) for g in kinds]
         if all(p is not None for _, p in parts):
             found = [(g, p) for g, p in parts if p is not None]
-            best = (sum(p[0][0] for _, p in found), 0, sum(p[0][2] for _, p in found)), tuple((g, a, b) for g, p in found for a, b in p[1])
+            best = (
+                (sum(p[0][0] for _, p in found), 0, sum(p[0][2] for _, p in found)),
+                tuple((g, a, b) for g, p in found for a, b in p[1]),
+            )
         if mixed and people >= k:
             whole = (1, -people, -_width(steps, i, j) * people)
             if best is None or whole > best[0]:
@@ -118,7 +129,9 @@ def best_groups(ages: Mapping[str, float], genders: Mapping[str, str], k: int, m
         return best
 
     answer = upto(len(steps)) if mixed else band(0, len(steps)) if steps else None
-    return [] if answer is None else [_group(ages, genders, steps, g, i, j) for g, i, j in answer[1]]
+    return (
+        [] if answer is None else [_group(ages, genders, steps, g, i, j) for g, i, j in answer[1]]
+    )
 
 
 def _sums(counts: Sequence[int]) -> list[int]:
@@ -133,13 +146,26 @@ def _width(steps: Sequence[float], i: int, j: int) -> float:
     return steps[j - 1] - steps[i]
 
 
-def _group(ages: Mapping[str, float], genders: Mapping[str, str], steps: Sequence[float], gender: str | None, i: int, j: int) -> Group:
-    inside = tuple(p for p, a in ages.items() if steps[i] <= a <= steps[j - 1] and (gender is None or genders[p] == gender))
+def _group(
+    ages: Mapping[str, float],
+    genders: Mapping[str, str],
+    steps: Sequence[float],
+    gender: str | None,
+    i: int,
+    j: int,
+) -> Group:
+    inside = tuple(
+        p
+        for p, a in ages.items()
+        if steps[i] <= a <= steps[j - 1] and (gender is None or genders[p] == gender)
+    )
     own = [ages[p] for p in inside]
     return Group(inside, min(own), max(own), gender)
 
 
-def mondrian(rows: Mapping[str, Mapping[str, float | str]], names: Sequence[str], k: int) -> list[tuple[str, ...]]:
+def mondrian(
+    rows: Mapping[str, Mapping[str, float | str]], names: Sequence[str], k: int
+) -> list[tuple[str, ...]]:
     """Groups of at least k people by recursive median cuts.
 
     Parameters
@@ -154,7 +180,11 @@ def mondrian(rows: Mapping[str, Mapping[str, float | str]], names: Sequence[str]
     ranks = {n: _ranks([rows[p][n] for p in rows]) for n in names}
 
     def cut(people: tuple[str, ...]) -> list[tuple[str, ...]]:
-        spread = {n: (max(v) - min(v)) / max(len(ranks[n]) - 1, 1) for n in names for v in [[ranks[n][rows[p][n]] for p in people]]}
+        spread = {
+            n: (max(v) - min(v)) / max(len(ranks[n]) - 1, 1)
+            for n in names
+            for v in [[ranks[n][rows[p][n]] for p in people]]
+        }
         for name in sorted(names, key=lambda n: -spread[n]):
             values = sorted(ranks[name][rows[p][name]] for p in people)
             for middle in dict.fromkeys((values[len(values) // 2], values[(len(values) - 1) // 2])):
@@ -169,5 +199,12 @@ def mondrian(rows: Mapping[str, Mapping[str, float | str]], names: Sequence[str]
 
 def _ranks(values: Sequence[float | str]) -> dict[float | str, int]:
     """Order of distinct values; numbers before text."""
-    order = sorted(set(values), key=lambda v: (isinstance(v, str), v if isinstance(v, str) else "", 0.0 if isinstance(v, str) else v))
+    order = sorted(
+        set(values),
+        key=lambda v: (
+            isinstance(v, str),
+            v if isinstance(v, str) else "",
+            0.0 if isinstance(v, str) else v,
+        ),
+    )
     return {v: i for i, v in enumerate(order)}

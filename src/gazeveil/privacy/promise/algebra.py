@@ -1,7 +1,9 @@
-"""Operations on maps: recordings of a cohort, releases about the same people, releases about disjoint people.
+"""Operations on maps: recordings of a cohort, releases about the same people, releases about
+disjoint people.
 
-Each takes the loss of every part *for the same change*. Nothing is compared by its numbers alone: a window of 500 samples at 60 Hz is not
-one of 500 samples at 1000 Hz, and a move along a great circle is not one in a plane.
+Each takes the loss of every part *for the same change*. Nothing is compared by its numbers alone: a
+window of 500 samples at 60 Hz is not one of 500 samples at 1000 Hz, and a move along a great circle
+is not one in a plane.
 """
 
 from __future__ import annotations
@@ -21,15 +23,17 @@ from gazeveil.privacy.promise.stream_map import StreamMap
 class RecordingsMap(PrivacyMap):
     """Recordings that were protected one by one, each with noise of its own.
 
-    A sample, a window and a recording lie in one recording, nobody knows in which: the worst of them counts. A person is all their
-    recordings: those add up, and the worst person counts.
+    A sample, a window and a recording lie in one recording, nobody knows in which: the worst of
+    them counts. A person is all their recordings: those add up, and the worst person counts. A
+    place has one noise in all recordings of a person, so it counts once in each space.
 
     Parameters
     ----------
     streams : tuple of StreamMap
         The different ones there are.
     people : frozenset of tuples of (int, int or None)
-        For each person the stream and the samples of every recording, sorted; None where the length is not known.
+        For each person the stream and the samples of every recording, sorted; None where the length
+        is not known.
     """
 
     streams: tuple[StreamMap, ...]
@@ -50,7 +54,13 @@ class RecordingsMap(PrivacyMap):
             people.setdefault(person, []).append((places.setdefault(stream, len(places)), samples))
         if not places:
             raise PromiseError("There are no recordings to promise anything about.")
-        return cls(tuple(places), frozenset(tuple(sorted(p, key=lambda one: (one[0], -1 if one[1] is None else one[1]))) for p in people.values()))
+        return cls(
+            tuple(places),
+            frozenset(
+                tuple(sorted(p, key=lambda one: (one[0], -1 if one[1] is None else one[1])))
+                for p in people.values()
+            ),
+        )
 
     @property
     def spaces(self) -> frozenset[str]:
@@ -70,24 +80,43 @@ class RecordingsMap(PrivacyMap):
             longest: dict[int, int] = {}
             for stream, samples in {one for person in self.people for one in person}:
                 longest[stream] = max(longest.get(stream, 0), _known(samples))
-            return worst(self.streams[stream].whole(change, samples) for stream, samples in longest.items()).grouped(change.count)
+            return worst(
+                self.streams[stream].whole(change, samples) for stream, samples in longest.items()
+            ).grouped(change.count)
         if change.unit == "user":
-            return worst(self._person(change, person) for person in self.people).grouped(change.count)
+            return worst(self._person(change, person) for person in self.people).grouped(
+                change.count
+            )
+        if change.unit == "place":
+            return worst(self._places(change, person) for person in self.people)
         return self.streams[0].loss(change)
 
     def _person(self, change: Change, person: tuple[tuple[int, int | None], ...]) -> Loss:
-        return reduce(add, (self.streams[stream].whole(change, _known(samples)) for stream, samples in person))
+        return reduce(
+            add, (self.streams[stream].whole(change, _known(samples)) for stream, samples in person)
+        )
+
+    def _places(self, change: Change, person: tuple[tuple[int, int | None], ...]) -> Loss:
+        """Recordings of a person in one space share the noise of a place; another space has other
+        cells, whose noise is its own.
+        """
+        spaces = {self.streams[stream].space: self.streams[stream] for stream, _ in person}
+        return reduce(add, (stream.loss(change) for stream in spaces.values()))
 
 
 def _known(samples: int | None) -> int:
     if samples is None:
-        raise PromiseError("What a recording or a person adds up to depends on the lengths of recordings, which are not known before they are read.")
+        raise PromiseError(
+            "What a recording or a person adds up to depends on the lengths of recordings, which"
+            " are not known before they are read."
+        )
     return samples
 
 
 @dataclass(frozen=True)
 class TogetherMap(PrivacyMap):
-    """Several releases about the same people, with independent noise or each chosen after the last: their losses for the same change add up.
+    """Several releases about the same people, with independent noise or each chosen after the last:
+    their losses for the same change add up.
 
     Parameters
     ----------
@@ -119,10 +148,14 @@ class TogetherMap(PrivacyMap):
 
 @dataclass(frozen=True)
 class ApartMap(TogetherMap):
-    """Several releases about disjoint people, who were parted without looking at the data: the worst of them counts."""
+    """Several releases about disjoint people, who were parted without looking at the data: the
+    worst of them counts.
+    """
 
     def loss(self, change: Change) -> Loss:
-        """The worst; several people or recordings may lie in different parts, so each counts as much as the worst one."""
+        """The worst; several people or recordings may lie in different parts, so each counts as
+        much as the worst one.
+        """
         one = worst(p.loss(change) for p in self.parts)
         if change.count == 1 or change.unit not in ("recording", "user"):
             return one

@@ -1,10 +1,13 @@
 """What differs between two datasets that an attacker tries to tell apart.
 
-A promise without its change is half a sentence: "epsilon = 1" for a sample that moves by a degree and "epsilon = 1" for a person who is
-replaced are different things. A :class:`Change` says which unit, how many of them, how long, and how far gaze moves.
+A promise without its change is half a sentence: "epsilon = 1" for a sample that moves by a degree
+and "epsilon = 1" for a person who is replaced are different things. A :class:`Change` says which
+unit, how many of them, how long, and how far gaze moves.
 
-Streams of gaze: a `sample`, a `window` (so many samples, or so many seconds at the nominal rate, in a row), a `recording`, everything of a
-`user`. Tables: a `chunk` of rows of one feature, a `recording-feature`, a `recording`, a `user`. Of events: one `event` more or less.
+Streams of gaze: a `sample`, a `window` (so many samples, or so many seconds at the nominal rate, in
+a row), a `recording`, everything of a `user`, or a `place`: all gaze in one public cell, however
+often it is looked at. Tables: a `chunk` of rows of one feature, a `recording-feature`, a
+`recording`, a `user`. Of events: one `event` more or less.
 """
 
 from __future__ import annotations
@@ -13,29 +16,36 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gazeveil import checks
-from gazeveil.privacy.exactly import Number, exact, shown
+from gazeveil.privacy.rational import Number, exact, format_exact
 
-#: Units of privacy from the smallest to the largest.
-UNITS = ("sample", "event", "window", "chunk", "recording-feature", "recording", "user")
+#: Units of privacy from the smallest to the largest. A place is part of everything of one person,
+#: and of no recording.
+UNITS = ("sample", "event", "window", "place", "chunk", "recording-feature", "recording", "user")
 
-#: How a move is measured: by the space's own distance (along a great circle on a sphere, in the plane of the two angles on a screen), or by
-#: the coordinates x and y as numbers (x going round on a sphere).
+#: How a move is measured: by the space's own distance (along a great circle on a sphere, in the
+#: plane of the two angles on a screen), or by the coordinates x and y as numbers (x going round on
+#: a sphere).
 METRICS = ("space", "coordinates")
 
 #: Units that a change of gaze can have.
-GAZE_UNITS = ("sample", "window", "recording", "user")
+GAZE_UNITS = ("sample", "window", "place", "recording", "user")
+
+#: Side of the cells that places are told by, in degrees, where nothing else is said.
+CELL_DEG = 5
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change of the data; times and losses of samples stay as they are unless a unit is said to be replaced.
+    """One change of the data; times and losses of samples stay as they are unless a unit is said to
+    be replaced.
 
     Parameters
     ----------
     unit : str
         One of :data:`UNITS`.
     count : int
-        How many of that unit change. They may overlap, so that what lies in several of them moves several times as far.
+        How many of that unit change. They may overlap, so that what lies in several of them moves
+        several times as far.
     samples, seconds : int, Fraction, optional
         Of a window: how long it is; one of them.
     rows : int, optional
@@ -45,12 +55,17 @@ class Change:
     metric : str
         One of :data:`METRICS`.
     start_deg : Fraction, optional
-        Of a window on the public grid of windows: all of it is replaced, and only its first place moves by at most this many degrees.
+        Of a window on the public grid of windows: all of it is replaced, and only its first place
+        moves by at most this many degrees.
+    cell_deg : Fraction, optional
+        Of a place: the side of the public cells. A cell of one size is no cell of another, so
+        promises about cells of two sizes never add up.
 
     Examples
     --------
     >>> print(Change.window(seconds="1/2", move_deg=2))
-    the gaze of any 0.5 s of one recording, counted in samples at its nominal rate, is moved by at most 2 degrees, times and losses being the same
+    the gaze of any 0.5 s of one recording, counted in samples at its nominal rate, is moved by at
+    most 2 degrees, times and losses being the same
     >>> print(Change.person())
     all gaze of one person is replaced by any other, times and losses being the same
     """
@@ -63,6 +78,7 @@ class Change:
     move_deg: Fraction | None = None
     metric: str = "space"
     start_deg: Fraction | None = None
+    cell_deg: Fraction | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("Change", "unit", self.unit, UNITS)
@@ -70,22 +86,38 @@ class Change:
         checks.count("Change", "count", self.count)
         if self.unit == "window":
             if (self.samples is None) == (self.seconds is None):
-                checks.refuse("Change", "samples", "given for a window, or seconds instead", (self.samples, self.seconds))
+                checks.refuse(
+                    "Change",
+                    "samples",
+                    "given for a window, or seconds instead",
+                    (self.samples, self.seconds),
+                )
         elif self.samples is not None or self.seconds is not None or self.start_deg is not None:
-            checks.refuse("Change", "samples", "left out for anything but a window", (self.samples, self.seconds, self.start_deg))
+            checks.refuse(
+                "Change",
+                "samples",
+                "left out for anything but a window",
+                (self.samples, self.seconds, self.start_deg),
+            )
         if (self.unit == "chunk") != (self.rows is not None):
             checks.refuse("Change", "rows", "given for a chunk, and for nothing else", self.rows)
         for name in ("samples", "rows"):
             if getattr(self, name) is not None:
                 checks.count("Change", name, getattr(self, name))
-        for name in ("move_deg", "start_deg", "seconds"):
+        if (self.unit == "place") != (self.cell_deg is not None):
+            checks.refuse(
+                "Change", "cell_deg", "given for a place, and for nothing else", self.cell_deg
+            )
+        for name in ("move_deg", "start_deg", "seconds", "cell_deg"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, exact("Change", name, getattr(self, name), least=0))
         if self.unit not in GAZE_UNITS and self.move_deg is not None:
             checks.refuse("Change", "move_deg", f"left out for a {self.unit}", self.move_deg)
 
     @classmethod
-    def sample(cls, move_deg: Number | None = None, metric: str = "space", count: int = 1) -> Change:
+    def sample(
+        cls, move_deg: Number | None = None, metric: str = "space", count: int = 1
+    ) -> Change:
         """One sample of one recording."""
         return cls("sample", count, move_deg=_degrees(move_deg), metric=metric)
 
@@ -101,7 +133,9 @@ class Change:
     ) -> Change:
         """So many samples, or seconds at the nominal rate, in a row of one recording."""
         long = None if seconds is None else exact("Change", "seconds", seconds, above=0)
-        return cls("window", count, samples, long, None, _degrees(move_deg), metric, _degrees(start_deg))
+        return cls(
+            "window", count, samples, long, None, _degrees(move_deg), metric, _degrees(start_deg)
+        )
 
     @classmethod
     def chunk(cls, rows: int) -> Change:
@@ -114,14 +148,49 @@ class Change:
         return cls("recording-feature")
 
     @classmethod
-    def recording(cls, move_deg: Number | None = None, metric: str = "space", count: int = 1) -> Change:
+    def recording(
+        cls, move_deg: Number | None = None, metric: str = "space", count: int = 1
+    ) -> Change:
         """A whole recording."""
         return cls("recording", count, move_deg=_degrees(move_deg), metric=metric)
 
     @classmethod
-    def person(cls, move_deg: Number | None = None, metric: str = "space", count: int = 1) -> Change:
+    def person(
+        cls, move_deg: Number | None = None, metric: str = "space", count: int = 1
+    ) -> Change:
         """Everything of one person."""
         return cls("user", count, move_deg=_degrees(move_deg), metric=metric)
+
+    @classmethod
+    def place(
+        cls,
+        move_deg: Number | None = None,
+        count: int = 1,
+        cell_deg: Number = CELL_DEG,
+        metric: str = "coordinates",
+    ) -> Change:
+        """All gaze of one person in one public cell goes to another cell that is not looked at
+        otherwise.
+
+        Parameters
+        ----------
+        move_deg : number, optional
+            How far apart the centres of the two cells are at most; None is anywhere.
+        count : int
+            Either so many such steps one after the other, or so many cells at once whose gaze goes
+            to as many others.
+        cell_deg : number
+            Side of the cells.
+        metric : str
+            One of :data:`METRICS`.
+        """
+        return cls(
+            "place",
+            count,
+            move_deg=_degrees(move_deg),
+            metric=metric,
+            cell_deg=exact("Change", "cell_deg", cell_deg, above=0),
+        )
 
     @classmethod
     def event(cls) -> Change:
@@ -143,9 +212,34 @@ class Change:
         if table and self.unit in _TABLE_WORDS:
             return self._many + _TABLE_WORDS[self.unit].format(rows=self.rows)
         if self.start_deg is not None:
-            where = f"anything else that begins at most {degrees(self.start_deg)}{self._along(spaces)} from where it began"
-            return f"{self._many}the gaze of one window of {_length(self)} of one recording on the public grid of windows is replaced by {where}"
-        moved = "replaced by any other" if self.move_deg is None else f"moved by at most {degrees(self.move_deg)}{self._along(spaces)}"
+            where = (
+                f"anything else that begins at most {degrees(self.start_deg)}{self._along(spaces)}"
+                " from where it began"
+            )
+            return (
+                f"{self._many}the gaze of one window of {_length(self)} of one recording on the"
+                f" public grid of windows is replaced by {where}"
+            )
+        if self.unit == "place":
+            cell = f"one public cell of {degrees(self.cell_deg or Fraction(0))}"
+            far = (
+                "any other"
+                if self.move_deg is None
+                else (
+                    f"another whose centre is at most {degrees(self.move_deg)}{self._along(spaces)}"
+                    " away"
+                )
+            )
+            instead = f"counts to {far} instead, which is not looked at otherwise"
+            return (
+                f"{self._many}all gaze of one person that counts to {cell} {instead}, times and"
+                " losses being the same"
+            )
+        moved = (
+            "replaced by any other"
+            if self.move_deg is None
+            else f"moved by at most {degrees(self.move_deg)}{self._along(spaces)}"
+        )
         return f"{self._many}{self._what()} is {moved}, times and losses being the same"
 
     def __str__(self) -> str:
@@ -161,14 +255,23 @@ class Change:
         if self.unit == "window":
             if self.samples is not None:
                 return f"the gaze of any {self.samples} samples in a row of one recording"
-            # In samples: from the first to the last of 30 samples at 60 Hz it is less than half a second, of 31 it is half a second.
-            return f"the gaze of any {_length(self)} of one recording, counted in samples at its nominal rate,"
+            # In samples: from the first to the last of 30 samples at 60 Hz it is less than half a
+            # second, of 31 it is half a second.
+            return (
+                f"the gaze of any {_length(self)} of one recording, counted in samples at its"
+                " nominal rate,"
+            )
         return "all gaze of one person" if self.unit == "user" else f"all gaze of one {self.unit}"
 
     def _along(self, spaces: frozenset[str]) -> str:
         if self.metric == "coordinates":
-            return " along x and y together" + (" (x goes round on a sphere)" if spaces != {"screen"} else "")
-        along = {"sphere": " along a great circle", "screen": " in the plane of the two angles of the screen"}
+            return " along x and y together" + (
+                " (x goes round on a sphere)" if spaces != {"screen"} else ""
+            )
+        along = {
+            "sphere": " along a great circle",
+            "screen": " in the plane of the two angles of the screen",
+        }
         if len(spaces) == 2:
             return " (along a great circle on a sphere, in the plane of the two angles on a screen)"
         return "".join(along[s] for s in spaces)
@@ -179,15 +282,21 @@ _OTHERS = "are replaced by any others within the public bounds"
 #: What is replaced in a table, per unit.
 _TABLE_WORDS = {
     "chunk": f"all values of one chunk of {{rows}} rows of one feature of one recording {_OTHERS}",
-    "recording-feature": f"all values of one feature of one recording {_OTHERS}, in any number up to the public length",
+    "recording-feature": (
+        f"all values of one feature of one recording {_OTHERS}, in any number up to the public"
+        " length"
+    ),
     "recording": f"all values of one recording {_OTHERS}, in any number up to the public length",
-    "user": f"all values of all recordings of one person {_OTHERS}, in any number up to the public length",
+    "user": (
+        f"all values of all recordings of one person {_OTHERS}, in any number up to the public"
+        " length"
+    ),
 }
 
 
 def degrees(value: Fraction) -> str:
     """A distance in words, rounded down: a larger one would be the better promise."""
-    return "1 degree" if value == 1 else f"{shown(value, down=True)} degrees"
+    return "1 degree" if value == 1 else f"{format_exact(value, down=True)} degrees"
 
 
 def _degrees(value: Number | None) -> Fraction | None:
@@ -195,4 +304,8 @@ def _degrees(value: Number | None) -> Fraction | None:
 
 
 def _length(change: Change) -> str:
-    return f"{change.samples} samples" if change.samples is not None else f"{shown(change.seconds or Fraction(0), down=True)} s"
+    return (
+        f"{change.samples} samples"
+        if change.samples is not None
+        else f"{format_exact(change.seconds or Fraction(0), down=True)} s"
+    )

@@ -1,4 +1,6 @@
-"""From one measure of privacy loss to another, rounded up: a number that is printed is never better than the truth."""
+"""From one measure of privacy loss to another, rounded up: a number that is printed is never better
+than the truth.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ def rho_of_epsilon(epsilon: Fraction) -> Fraction:
 def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
     """The epsilon at which rho-zCDP gives (epsilon, delta)-DP, rounded up.
 
-    Proposition 12 of Canonne, Kamath and Steinke 2020 holds for every order alpha > 1, so an inexact search for the best one costs
-    tightness, never truth; the result is raised by one part in 10**12 for the rounding of the logarithms and then to the grid.
+    Proposition 12 of Canonne, Kamath and Steinke 2020 holds for every order alpha > 1, so an
+    inexact search for the best one costs tightness, never truth; the result is raised by one part
+    in 10**12 for the rounding of the logarithms and then to the grid.
     """
     if rho == 0:
         return Fraction(0)
@@ -40,9 +43,11 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
-    """The epsilon at which Gaussian noise with that rho gives (epsilon, delta)-DP, rounded up: exact for Gaussian releases alone.
+    """The epsilon at which Gaussian noise with that rho gives (epsilon, delta)-DP, rounded up:
+    exact for Gaussian releases alone.
 
-    Balle and Wang 2018: delta(epsilon) = Phi(s/2 - epsilon/s) - exp(epsilon) Phi(-s/2 - epsilon/s) with s = sqrt(2 rho).
+    Balle and Wang 2018: delta(epsilon) = Phi(s/2 - epsilon/s) - exp(epsilon) Phi(-s/2 - epsilon/s)
+    with s = sqrt(2 rho).
     """
     if rho == 0:
         return Fraction(0)
@@ -51,7 +56,10 @@ def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
     s, d = math.sqrt(2 * float(rho)) * (1 + 1e-15), _above_zero("epsilon_of_gaussian", delta)
 
     def delta_at(epsilon: float) -> float:
-        high, low = float(log_ndtr(s / 2 - epsilon / s)), epsilon + float(log_ndtr(-s / 2 - epsilon / s))
+        high, low = (
+            float(log_ndtr(s / 2 - epsilon / s)),
+            epsilon + float(log_ndtr(-s / 2 - epsilon / s)),
+        )
         return -math.exp(high) * math.expm1(low - high) if low < high else 0.0
 
     low, high = 0.0, 1.0
@@ -64,7 +72,9 @@ def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def rdp_of_laplace(epsilon: float, alpha: float) -> float:
-    """Renyi divergence of order alpha between neighbours under Laplace noise with loss epsilon (Mironov 2017, Table II)."""
+    """Renyi divergence of order alpha between neighbours under Laplace noise with loss epsilon
+    (Mironov 2017, Table II).
+    """
     a = alpha
     high, low = (a - 1) * epsilon, -a * epsilon
     mean = math.log(a / (2 * a - 1)) + high + math.log1p((a - 1) / a * math.exp(low - high))
@@ -72,7 +82,9 @@ def rdp_of_laplace(epsilon: float, alpha: float) -> float:
 
 
 def epsilon_of_rdp(divergence: Callable[[float], float], delta: Fraction) -> Fraction:
-    """The epsilon at which a mechanism with the given Renyi divergences gives (epsilon, delta)-DP, rounded up."""
+    """The epsilon at which a mechanism with the given Renyi divergences gives (epsilon, delta)-DP,
+    rounded up.
+    """
     d = _above_zero("epsilon_of_rdp", delta) * (1 - 1e-15)
 
     def at(log_step: float) -> float:
@@ -84,15 +96,25 @@ def epsilon_of_rdp(divergence: Callable[[float], float], delta: Fraction) -> Fra
 
 
 def _above_zero(owner: str, delta: Fraction) -> float:
-    """Delta as a float, refused where it is none: Gaussian noise has no finite epsilon at delta = 0."""
+    """Delta as a float, refused where it is none: Gaussian noise has no finite epsilon at delta =
+    0.
+    """
     d = float(delta)
     if not 0.0 < d < 1.0:
-        checks.refuse(owner, "delta", "above 0 and below 1: with delta = 0 there is no finite epsilon", delta, "Choose one, such as 1e-6.")
+        checks.refuse(
+            owner,
+            "delta",
+            "above 0 and below 1: with delta = 0 there is no finite epsilon",
+            delta,
+            "Choose one, such as 1e-6.",
+        )
     return d
 
 
 def _smallest(function: Callable[[float], float], low: float, high: float) -> float:
-    """The smallest value found by a grid and two refinements of it; every value is a valid bound."""
+    """The smallest value found by a grid and two refinements of it; every value
+    is a valid bound.
+    """
     for _ in range(3):
         points = [low + (high - low) * i / 400 for i in range(401)]
         values = [function(p) for p in points]

@@ -6,10 +6,11 @@
 
 Three operations, and each says where it is right:
 
-* `a + b`, `a.repeated(n)`: composition. Two releases about the same change whose noise is independent, or the second of which was chosen
-  after seeing the first.
+* `a + b`, `a.repeated(n)`: composition. Two releases about the same change whose noise is
+  independent, or the second of which was chosen after seeing the first.
 * `worst(a, b)`: the change falls into one of several parts, nobody knows which.
-* `a.grouped(n)`: a change that is n steps of one this loss speaks of, in the same release. In zCDP that costs n squared.
+* `a.grouped(n)`: a change that is n steps of one this loss speaks of, in the same release. In zCDP
+  that costs n squared.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from fractions import Fraction
 
 from gazeveil import checks
 from gazeveil.errors import GazeveilError
-from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.promise.conversions import epsilon_of_rho, raised, rho_of_epsilon
+from gazeveil.privacy.rational import Number, exact
 
 _CERTAIN = Fraction(1)
 
@@ -30,7 +31,9 @@ MEASURES = ("pure", "approximate", "concentrated")
 
 
 class PromiseError(GazeveilError):
-    """A promise was asked for something it cannot know; nothing is answered instead of something false."""
+    """A promise was asked for something it cannot know; nothing is answered instead of something
+    false.
+    """
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class Loss:
             if not isinstance(value, Fraction):
                 checks.refuse("Loss", name, "a Fraction: budgets are exact", value)
             if value < 0:
-                # A negative loss would be a refund: an account that took it would allow more than its limit.
+                # A negative loss would be a refund: an account that took it would allow more than
+                # its limit.
                 checks.refuse("Loss", name, "at least 0", value)
         if self.delta > 1:
             checks.refuse("Loss", "delta", "at most 1: it is a probability", self.delta)
@@ -88,7 +92,12 @@ class Loss:
     @classmethod
     def approximate(cls, epsilon: Number, delta: Number, delta_num: Fraction = Fraction(0)) -> Loss:
         """(epsilon, delta)-DP."""
-        return cls("approximate", exact("Loss", "epsilon", epsilon, least=0), exact("Loss", "delta", delta, least=0), delta_num)
+        return cls(
+            "approximate",
+            exact("Loss", "epsilon", epsilon, least=0),
+            exact("Loss", "delta", delta, least=0),
+            delta_num,
+        )
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -104,7 +113,11 @@ class Loss:
         """The numbers by name: `epsilon`, `epsilon` and `delta`, or `rho`."""
         if self.measure == "concentrated":
             return {"rho": self.amount}
-        return {"epsilon": self.amount} if self.measure == "pure" else {"epsilon": self.amount, "delta": self.delta}
+        return (
+            {"epsilon": self.amount}
+            if self.measure == "pure"
+            else {"epsilon": self.amount, "delta": self.delta}
+        )
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
         """The epsilon of this loss at a delta, rounded up; a pure loss has it at every delta.
@@ -117,7 +130,10 @@ class Loss:
         if self.measure == "concentrated":
             return epsilon_of_rho(self.amount, delta)
         if delta < self.delta:
-            raise PromiseError(f"This loss has delta = {float(self.delta):g}, so there is no epsilon at delta = {float(delta):g}. Ask at a larger delta.")
+            raise PromiseError(
+                f"This loss has delta = {float(self.delta):g}, so there is no epsilon at delta ="
+                f" {float(delta):g}. Ask at a larger delta."
+            )
         return self.amount
 
     def as_concentrated(self) -> Loss:
@@ -129,24 +145,40 @@ class Loss:
             For an approximate loss, which has no rho.
         """
         if self.measure == "approximate":
-            raise PromiseError("(epsilon, delta)-DP has no rho. Convert the other loss with epsilon_at at a delta of your choice.")
-        return self if self.measure == "concentrated" else Loss.concentrated(rho_of_epsilon(self.amount), self.delta_num)
+            raise PromiseError(
+                "(epsilon, delta)-DP has no rho. Convert the other loss with epsilon_at at a delta"
+                " of your choice."
+            )
+        return (
+            self
+            if self.measure == "concentrated"
+            else Loss.concentrated(rho_of_epsilon(self.amount), self.delta_num)
+        )
 
     def __add__(self, other: Loss) -> Loss:
         if not isinstance(other, Loss):
             return NotImplemented
         a, b = _alike(self, other)
-        return Loss(a.measure, a.amount + b.amount, min(_CERTAIN, a.delta + b.delta), a.delta_num + b.delta_num)
+        return Loss(
+            a.measure,
+            a.amount + b.amount,
+            min(_CERTAIN, a.delta + b.delta),
+            a.delta_num + b.delta_num,
+        )
 
     def repeated(self, times: int) -> Loss:
         """Composition with itself: so many releases with independent noise, each with this loss."""
         n = checks.count("Loss.repeated", "times", times, least=0)
-        return Loss(self.measure, self.amount * n, min(_CERTAIN, self.delta * n), self.delta_num * n)
+        return Loss(
+            self.measure, self.amount * n, min(_CERTAIN, self.delta * n), self.delta_num * n
+        )
 
     def grouped(self, steps: int) -> Loss:
-        """Group privacy: a change that is so many steps of the one this loss is about, in one release.
+        """Group privacy: a change that is so many steps of the one this loss is about, in one
+        release.
 
-        Pure losses add up; in zCDP the steps square (Bun and Steinke 2016, Proposition 27); delta grows by (e**(n epsilon) - 1) / (e**epsilon - 1).
+        Pure losses add up; in zCDP the steps square (Bun and Steinke 2016, Proposition 27); delta
+        grows by (e**(n epsilon) - 1) / (e**epsilon - 1).
         """
         if checks.count("Loss.grouped", "steps", steps, least=0) <= 1:
             return self if steps == 1 else Loss(self.measure, Fraction(0))
@@ -155,7 +187,9 @@ class Loss:
         if self.measure == "pure":
             return Loss.pure(self.amount * steps, self.delta_num * steps)
         grown = Fraction(steps) if self.amount == 0 else steps * _power(self.amount * (steps - 1))
-        return Loss.approximate(self.amount * steps, min(_CERTAIN, self.delta * grown), self.delta_num * steps)
+        return Loss.approximate(
+            self.amount * steps, min(_CERTAIN, self.delta * grown), self.delta_num * steps
+        )
 
 
 def worst(losses: Iterable[Loss]) -> Loss:
@@ -172,7 +206,9 @@ def worst(losses: Iterable[Loss]) -> Loss:
     found = several[0]
     for other in several[1:]:
         a, b = _alike(found, other)
-        found = Loss(a.measure, max(a.amount, b.amount), max(a.delta, b.delta), max(a.delta_num, b.delta_num))
+        found = Loss(
+            a.measure, max(a.amount, b.amount), max(a.delta, b.delta), max(a.delta_num, b.delta_num)
+        )
     return found
 
 
@@ -184,10 +220,17 @@ def _alike(a: Loss, b: Loss) -> tuple[Loss, Loss]:
     if kinds == {"pure", "concentrated"}:
         return a.as_concentrated(), b.as_concentrated()
     if kinds == {"pure", "approximate"}:
-        return Loss("approximate", a.amount, a.delta, a.delta_num), Loss("approximate", b.amount, b.delta, b.delta_num)
-    raise PromiseError("rho-zCDP and (epsilon, delta)-DP cannot be added directly. Convert the first with epsilon_of_rho at a delta of your choice.")
+        return Loss("approximate", a.amount, a.delta, a.delta_num), Loss(
+            "approximate", b.amount, b.delta, b.delta_num
+        )
+    raise PromiseError(
+        "rho-zCDP and (epsilon, delta)-DP cannot be added directly. Convert the first with"
+        " epsilon_of_rho at a delta of your choice."
+    )
 
 
 def _power(exponent: Fraction) -> Fraction:
     """A fraction that is certainly not below e to that power."""
-    return raised(math.exp(float(exponent))) if exponent < 600 else Fraction(10) ** math.ceil(exponent)
+    return (
+        raised(math.exp(float(exponent))) if exponent < 600 else Fraction(10) ** math.ceil(exponent)
+    )

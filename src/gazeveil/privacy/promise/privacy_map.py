@@ -1,7 +1,8 @@
 """Maps from a change to the loss it may cause: what every promise is made of.
 
-A mechanism states one base map, with its proof. Everything else follows by operations on maps (:mod:`gazeveil.privacy.promise.algebra`,
-:meth:`UnitMap.lift`), and none of them guesses: a map that is asked for a change it has no bound for raises
+A mechanism states one base map, with its proof. Everything else follows by operations on maps
+(:mod:`gazeveil.privacy.promise.algebra`, :meth:`UnitMap.lift`), and none of them guesses: a map
+that is asked for a change it has no bound for raises
 :class:`~gazeveil.privacy.promise.loss.PromiseError`.
 """
 
@@ -16,7 +17,8 @@ from gazeveil import checks
 from gazeveil.privacy.promise.change import UNITS, Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 
-#: The next larger unit that a change of a unit is part of: what is proved for a recording holds for every part of it.
+#: The next larger unit that a change of a unit is part of: what is proved for a recording holds for
+#: every part of it.
 LARGER = {
     "sample": "recording",
     "event": "recording",
@@ -24,7 +26,12 @@ LARGER = {
     "chunk": "recording-feature",
     "recording-feature": "recording",
     "recording": "user",
+    "place": "user",
 }
+
+# A person is more than the places looked at: which looks share a place is no place. So nothing is
+# lifted from places, nor to them.
+_NESTED = tuple(unit for unit in UNITS if unit != "place")
 
 
 class PrivacyMap(ABC):
@@ -49,7 +56,9 @@ class PrivacyMap(ABC):
         """
 
     def samples_of(self, change: Change) -> int | None:
-        """How many samples a window of a change has; the least where that differs from recording to recording, None where it is no window."""
+        """How many samples a window of a change has; the least where that differs from recording to
+        recording, None where it is no window.
+        """
         return change.samples
 
     def words(self, change: Change) -> str:
@@ -72,7 +81,8 @@ class UnitMap(PrivacyMap):
 
     Examples
     --------
-    >>> table = UnitMap.of("chunk", Loss.pure("1/10"), rows=32).lift("recording-feature", 4).lift("recording", 2).lift("user", 3)
+    >>> chunks = UnitMap.of("chunk", Loss.pure("1/10"), rows=32)
+    >>> table = chunks.lift("recording-feature", 4).lift("recording", 2).lift("user", 3)
     >>> table.loss(Change.person()).epsilon
     Fraction(12, 5)
     """
@@ -86,11 +96,12 @@ class UnitMap(PrivacyMap):
     @classmethod
     def of(cls, unit: str, loss: Loss, rows: int | None = None, presence: bool = False) -> UnitMap:
         """The loss of one unit, proved; of parts of it, the same bound holds."""
-        checks.one_of("UnitMap", "unit", unit, UNITS)
+        checks.one_of("UnitMap", "unit", unit, _NESTED)
         return cls(((unit, loss),), rows, presence)
 
     def lift(self, unit: str, parts: int | None) -> UnitMap:
-        """The same for a larger unit that has at most so many of the largest one so far, each of them with noise of its own.
+        """The same for a larger unit that has at most so many of the largest one so far, each of
+        them with noise of its own.
 
         Raises
         ------
@@ -99,35 +110,52 @@ class UnitMap(PrivacyMap):
         """
         below, loss = self.losses[-1]
         if parts is None:
-            raise PromiseError(f"A promise about a {below} cannot be lifted to a {unit} without knowing how many of them there are at most.")
+            raise PromiseError(
+                f"A promise about a {below} cannot be lifted to a {unit} without knowing how many"
+                " of them there are at most."
+            )
         checks.count("UnitMap.lift", "parts", parts)
-        if UNITS.index(unit) <= UNITS.index(below):
+        if UNITS.index(checks.one_of("UnitMap.lift", "unit", unit, _NESTED)) <= UNITS.index(below):
             checks.refuse("UnitMap.lift", "unit", f"larger than {below}", unit)
-        lifted = Loss(loss.measure, loss.amount * parts, loss.delta * parts, loss.delta_num)  # all draws of the release are in delta_num already
+        lifted = Loss(
+            loss.measure, loss.amount * parts, loss.delta * parts, loss.delta_num
+        )  # all draws of the release are in delta_num already
         return replace(self, losses=(*self.losses, (unit, lifted)))
 
     def loss(self, change: Change) -> Loss:
-        """The loss of the smallest unit that holds the change; several units may share their noise, so they count as a group."""
+        """The loss of the smallest unit that holds the change; several units may share their noise,
+        so they count as a group.
+        """
         known = dict(self.losses)
         unit: str | None = change.unit
         while unit is not None and unit not in known:
             unit = LARGER.get(unit)
         if unit is None:
             has = ", ".join(u for u, _ in self.losses)
-            raise PromiseError(f"This promise is about a {has}, and what that adds up to for a {change.unit} is not known.")
+            raise PromiseError(
+                f"This promise is about a {has}, and what that adds up to for a {change.unit} is"
+                " not known."
+            )
         return known[unit].grouped(change.count * (self._chunks(change) if unit == "chunk" else 1))
 
     def words(self, change: Change) -> str:
         """With whether which recordings there are is protected too."""
-        return super().words(change) + (", and which recordings there are" if self.presence and change.unit == "user" else "")
+        return super().words(change) + (
+            ", and which recordings there are" if self.presence and change.unit == "user" else ""
+        )
 
     def _chunks(self, change: Change) -> int:
-        """How many chunks of this map a chunk of the change may touch: chunks of both sizes begin with the recording."""
+        """How many chunks of this map a chunk of the change may touch: chunks of both sizes begin
+        with the recording.
+        """
         if change.rows is None or self.rows is None:
             raise PromiseError("A change of a chunk must say how many rows the chunk has.")
         mine, theirs = self.rows, change.rows
         # Where chunks of both sizes begin together, everything repeats.
-        return max(((i + 1) * theirs - 1) // mine - i * theirs // mine + 1 for i in range(mine // math.gcd(mine, theirs)))
+        return max(
+            ((i + 1) * theirs - 1) // mine - i * theirs // mine + 1
+            for i in range(mine // math.gcd(mine, theirs))
+        )
 
 
 @dataclass(frozen=True)
@@ -136,7 +164,10 @@ class WholeMap(UnitMap):
 
     def words(self, change: Change) -> str:
         """Recordings instead of values."""
-        told = {"recording": "one recording is replaced by any other of the same stimulus", "user": "all recordings of one person are replaced by any others"}
+        told = {
+            "recording": "one recording is replaced by any other of the same stimulus",
+            "user": "all recordings of one person are replaced by any others",
+        }
         more = " and there may be other ones" if self.presence else " of the same stimuli"
         many = "" if change.count == 1 else f"{change.count} times: "
         if change.unit == "user":

@@ -1,4 +1,6 @@
-"""A promise in words, made from its map: nobody writes such a sentence by hand, so none can say more than the map does."""
+"""A promise in words, made from its map: nobody writes such a sentence by hand, so none can say
+more than the map does.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from gazeveil.privacy.exactly import round_up, shown
 from gazeveil.privacy.promise.change import UNITS, Change, degrees
 from gazeveil.privacy.promise.conversions import epsilon_of_rho
 from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.rational import format_exact, round_up
 
 if TYPE_CHECKING:
     from gazeveil.privacy.guarantee import Guarantee
@@ -28,6 +30,7 @@ UNIT_WORDS = {
     "sample": "one gaze sample",
     "event": "one event",
     "window": "one window of a stream",
+    "place": "one place that is looked at",
     "chunk": "one chunk of one feature of one recording",
     "recording-feature": "one feature of one recording",
     "recording": "one recording",
@@ -36,11 +39,25 @@ UNIT_WORDS = {
 
 #: What at least k people have in common, for promises that compare people and not datasets.
 ALIKE_WORDS = {
-    "record": "not a comparison of two datasets: every released record is shared by at least k people",
-    "law": "not a comparison of two datasets: everything released under one person's name is drawn from the same law as that of at least k - 1 others",
-    "attributes": "not a comparison of two datasets: the released attributes of a person are shared by at least k people",
-    "seed": "not a comparison of two datasets: what is released under a name is drawn from the same law for whichever person is behind it",
-    "sequence": "not a comparison of two datasets: of all people at least k would have given everything under a released name with probabilities within gamma",
+    "record": (
+        "not a comparison of two datasets: every released record is shared by at least k people"
+    ),
+    "law": (
+        "not a comparison of two datasets: everything released under one person's name is drawn"
+        " from the same law as that of at least k - 1 others"
+    ),
+    "attributes": (
+        "not a comparison of two datasets: the released attributes of a person are shared by at"
+        " least k people"
+    ),
+    "seed": (
+        "not a comparison of two datasets: what is released under a name is drawn from the same law"
+        " for whichever person is behind it"
+    ),
+    "sequence": (
+        "not a comparison of two datasets: of all people at least k would have given everything"
+        " under a released name with probabilities within gamma"
+    ),
     "event": "not a comparison of two datasets: other people could have given the released events",
 }
 
@@ -52,40 +69,58 @@ def sentence(g: Guarantee) -> str:
         text = f"{who} makes no privacy promise" + (f": {g.reason}." if g.reason else ".")
         return text + _clause("What it does not protect", g.not_covered)
     if g.status == "refuted":
-        return f"{who} makes no privacy promise. Its paper claims {claim(g)}, and that claim is refuted: {g.reason}." + _clause(
-            "Besides, it does not cover", g.not_covered
+        return (
+            f"{who} makes no privacy promise. Its paper claims {claim(g)}, and that claim is"
+            f" refuted: {g.reason}." + _clause("Besides, it does not cover", g.not_covered)
         )
     if g.status != "proved":
-        known = {"claimed": "is claimed but not proved", "empirical": "rests on experiments alone"}[g.status]
+        known = {"claimed": "is claimed but not proved", "empirical": "rests on experiments alone"}[
+            g.status
+        ]
         return f"{who}: {claim(g)} {known}: {g.reason}." + _tail(g)
     return f"{who} promises {claim(g)}.{_meaning(g)}" + _tail(g)
 
 
 def claim(g: Guarantee) -> str:
     """What is promised, with its numbers and its change."""
-    n = {k: shown(v, down=k in MORE_IS_BETTER) for k, v in g.numbers.items()}
+    n = {k: format_exact(v, down=k in MORE_IS_BETTER) for k, v in g.numbers.items()}
     about = UNIT_WORDS[g.unit]
     words = {
         "k-anonymity": lambda: f"{n['k']}-anonymity of the released record of one person",
-        "plausible-deniability": lambda: f"plausible deniability with k = {n['k']} and gamma = {n['gamma']} for {about}",
+        "plausible-deniability": lambda: (
+            f"plausible deniability with k = {n['k']} and gamma = {n['gamma']} for {about}"
+        ),
         "epsilon-dp": lambda: f"differential privacy with epsilon = {n['epsilon']} for {about}",
-        "epsilon-delta-dp": lambda: f"differential privacy with epsilon = {n['epsilon']} and delta = {n['delta']} for {about}",
-        "rho-zcdp": lambda: f"zero-concentrated differential privacy with rho = {n['rho']} for {about}",
-        "epsilon-ldp": lambda: f"local differential privacy with epsilon = {n['epsilon']} for {about}",
-        "geo-indistinguishability": lambda: f"geo-indistinguishability with epsilon = {n['epsilon']} per {degrees(g.numbers['r_deg'])} for {about}",
+        "epsilon-delta-dp": lambda: (
+            f"differential privacy with epsilon = {n['epsilon']} and delta = {n['delta']} for"
+            f" {about}"
+        ),
+        "rho-zcdp": lambda: (
+            f"zero-concentrated differential privacy with rho = {n['rho']} for {about}"
+        ),
+        "epsilon-ldp": lambda: (
+            f"local differential privacy with epsilon = {n['epsilon']} for {about}"
+        ),
+        "geo-indistinguishability": lambda: (
+            f"geo-indistinguishability with epsilon = {n['epsilon']} per"
+            f" {degrees(g.numbers['r_deg'])} for {about}"
+        ),
         "epsilon-w-r-dp": lambda: (
-            f"(epsilon, w, r)-differential privacy with epsilon = {n['epsilon']}, w = {n['w_samples']} samples and r = {n['r_deg']} degrees"
+            f"(epsilon, w, r)-differential privacy with epsilon = {n['epsilon']}, w ="
+            f" {n['w_samples']} samples and r = {n['r_deg']} degrees"
         ),
         "epsilon-w-r-t-dp": lambda: (
-            f"(epsilon, w, r, t)-differential privacy with epsilon = {n['epsilon']}, w = {n['w_samples']} samples, r = {n['r_deg']} degrees and"
-            f" t = {n['t_samples']} samples"
+            f"(epsilon, w, r, t)-differential privacy with epsilon = {n['epsilon']}, w ="
+            f" {n['w_samples']} samples, r = {n['r_deg']} degrees and t = {n['t_samples']} samples"
         ),
     }
     return words[g.definition]() + f" (neighbours: {g.neighbours})"
 
 
 def other_changes(g: Guarantee) -> Iterator[tuple[str, Change, Loss]]:
-    """The changes a reader cares about besides the promise's own: in a few words, as a value, and what each loses at most."""
+    """The changes a reader cares about besides the promise's own: in a few words, as a value, and
+    what each loses at most.
+    """
     if g.losses is None or g.change is None:
         return
     for words, change in _candidates(g.change, g.losses.about_table):
@@ -117,40 +152,78 @@ def _candidates(own: Change, table: bool) -> Iterator[tuple[str, Change]]:
 
 def amounts(loss: Loss) -> str:
     """The numbers of a loss in words."""
-    return ", ".join(f"{k} = {shown(v)}" for k, v in loss.numbers().items())
+    return ", ".join(f"{k} = {format_exact(v)}" for k, v in loss.numbers().items())
 
 
 def _meaning(g: Guarantee) -> str:
     numbers: Mapping[str, Fraction] = g.numbers
     epsilon, k = numbers.get("epsilon"), numbers.get("k")
     if g.definition == "k-anonymity" and k is not None:
-        alone = f" At least {shown(k)} people share every released record or the law it was drawn from, so the record alone singles nobody out"
+        alone = (
+            f" At least {format_exact(k)} people share every released record or the law it was"
+            " drawn from, so the record alone singles nobody out"
+        )
         return alone + "; it does not limit what somebody learns who knows more than the record."
     if g.definition == "rho-zcdp":
         implied = epsilon_of_rho(numbers["rho"], WORDED_DELTA)
-        return f" That implies, for instance, differential privacy with epsilon = {shown(implied)} and delta = {float(WORDED_DELTA):g}."
+        return (
+            " That implies, for instance, differential privacy with epsilon ="
+            f" {format_exact(implied)} and delta = {float(WORDED_DELTA):g}."
+        )
     if epsilon is None or g.definition == "geo-indistinguishability":
         return ""
-    factor = f"at most {_factor(epsilon)}" if epsilon <= 20 else "e to the power of epsilon, which is so large that it limits next to nothing"
-    # A mechanism that averages over groups keeps k-anonymity besides; it says so by giving k as well.
-    besides = f" Besides, at least {shown(k)} people share every released record." if k is not None else ""
+    factor = (
+        f"at most {_factor(epsilon)}"
+        if epsilon <= 20
+        else "e to the power of epsilon, which is so large that it limits next to nothing"
+    )
+    # A mechanism that averages over groups keeps k-anonymity besides; it says so by giving k as
+    # well.
+    besides = (
+        f" Besides, at least {format_exact(k)} people share every released record."
+        if k is not None
+        else ""
+    )
     # With a delta the factor alone would be a false sentence.
-    more = f", and by at most {shown(numbers['delta'])} more" if "delta" in numbers else ""
-    return f" Changing that much of the data changes the probability of any outcome by a factor of {factor}{more}." + besides
+    more = f", and by at most {format_exact(numbers['delta'])} more" if "delta" in numbers else ""
+    return (
+        " Changing that much of the data changes the probability of any outcome by a factor of"
+        f" {factor}{more}." + besides
+    )
 
 
 def _tail(g: Guarantee) -> str:
     text = ""
     others = list(other_changes(g))
     if others:
-        text += " For other changes of the data: " + "; ".join(f"{words}: {amounts(loss)}" for words, _, loss in others) + "."
-    if g.losses is not None and g.unit != "user" and not any(change.unit == "user" for _, change, _ in others):
-        text += " What it adds up to for one person depends on how long their recordings are, which is not known here."
+        text += (
+            " For other changes of the data: "
+            + "; ".join(f"{words}: {amounts(loss)}" for words, _, loss in others)
+            + "."
+        )
+    if g.unit == "place":
+        text += " It bounds no other change of gaze: which samples share a cell is told exactly."
+    elif (
+        g.losses is not None
+        and g.unit != "user"
+        and not any(change.unit == "user" for _, change, _ in others)
+    ):
+        text += (
+            " What it adds up to for one person depends on how long their recordings are, which is"
+            " not known here."
+        )
     if g.also:
-        text += " Besides, at most: " + "; ".join(f"{words}: {amounts(loss)}" for words, loss in g.also) + "."
+        text += (
+            " Besides, at most: "
+            + "; ".join(f"{words}: {amounts(loss)}" for words, loss in g.also)
+            + "."
+        )
     error = g.delta_num
     if error >= LEAST_PRINTED:
-        text += f" Finite arithmetic adds at most {round_up(error, 2):.2g} to delta, the probability with which the promise may fail."
+        text += (
+            f" Finite arithmetic adds at most {round_up(error, 2):.2g} to delta, the probability"
+            " with which the promise may fail."
+        )
     text += _clause("It assumes", g.assumptions) + _clause("It does not cover", g.not_covered)
     return text + (f" Status: proved ({g.reason})." if g.status == "proved" and g.reason else "")
 

@@ -2,9 +2,12 @@
 
 The rules, from the first stage to the last:
 
-1. What comes after the first stage that promises something is post-processing and costs nothing, noise included.
-2. A stage before it changes what "moved by at most r" means: :meth:`StreamMechanism.moved` says by how much, and the map of the noise is
-   asked for that (:class:`BehindMap`). Where there is no such bound (a filter spreads one sample over many) the chain promises nothing.
+1. What comes after the first stage that promises something is post-processing and costs nothing,
+   noise included.
+2. A stage before it changes what "moved by at most r" means: by how much says
+   :meth:`StreamMechanism.propagate_move`, and the map of the noise is asked for that
+   (:class:`BehindMap`). Where there is no such bound (a filter spreads one sample over many) the
+   chain promises nothing.
 3. A chain without a promising stage promises nothing.
 
 Streams that are made side by side from the same gaze add up; that is :func:`side_by_side`.
@@ -28,11 +31,11 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.accounting import compose
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.noise.rng import Source
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.stream_map import StreamMap
+from gazeveil.privacy.randomness.rng import Source
+from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
-from gazeveil.privacy.stream.supply import Bits
 
 _MOST_STAGES = 16
 _ANY_RATE_HZ = 100.0
@@ -87,9 +90,12 @@ class Chain(StreamMechanism):
     """
 
     name: ClassVar[str] = "chain"
+    summary: ClassVar[str] = "Applies several stream mechanisms one after the other."
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "Composition of stream mechanisms"
-    claims: ClassVar[Mapping[str, Claim]] = {"corrected": Claim("none", "user", "empirical", "what its stages promise together")}
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim("none", "user", "empirical", "what its stages promise together")
+    }
 
     stages: Any
 
@@ -104,12 +110,27 @@ class Chain(StreamMechanism):
             checks.refuse(self.name, "stages", f"1 to {_MOST_STAGES} stages", given)
         for stage in stages:
             if not isinstance(stage, StreamMechanism):
-                checks.refuse(self.name, "stages", "stream mechanisms", stage, "Mechanisms on tables and cohorts cannot run inside a stream.")
+                checks.refuse(
+                    self.name,
+                    "stages",
+                    "stream mechanisms",
+                    stage,
+                    "Mechanisms on tables and cohorts cannot run inside a stream.",
+                )
             if not stage.causal:
-                checks.refuse(self.name, "stages", "mechanisms that run as samples come", str(stage), "This one needs whole recordings; use it alone.")
+                checks.refuse(
+                    self.name,
+                    "stages",
+                    "mechanisms that run as samples come",
+                    str(stage),
+                    "This one needs whole recordings; use it alone.",
+                )
         self.store("stages", stages)
         promise = self.promise(_ANY_RATE_HZ, Sphere())
-        self.store("claims", {"corrected": Claim(promise.definition, promise.unit, promise.status, promise.reason)})
+        self.store(
+            "claims",
+            {"corrected": Claim(promise.definition, promise.unit, promise.status, promise.reason)},
+        )
 
     @property
     def stride(self) -> int:
@@ -120,15 +141,15 @@ class Chain(StreamMechanism):
         return product
 
     @property
-    def native(self) -> bool:
+    def keeps_tracker_times(self) -> bool:
         """Times pass only where every stage passes them."""
-        return all(stage.native for stage in self.stages)
+        return all(stage.keeps_tracker_times for stage in self.stages)
 
-    def moved(self, w: int, r_deg: Fraction) -> tuple[int, Fraction] | None:
+    def propagate_move(self, w: int, r_deg: Fraction) -> tuple[int, Fraction] | None:
         """Through all stages."""
         change: tuple[int, Fraction] | None = (w, r_deg)
         for stage in self.stages:
-            change = None if change is None else stage.moved(*change)
+            change = None if change is None else stage.propagate_move(*change)
         return change
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
@@ -140,23 +161,43 @@ class Chain(StreamMechanism):
             if mine.definition != "none" and mine.status == "proved":
                 return self._behind(self.stages[:before], mine, rate, space)
             inner /= stage.stride
-        left_out = tuple(dict.fromkeys(c for s in self.stages for c in s.promise(rate, space).not_covered))
+        left_out = tuple(
+            dict.fromkeys(c for s in self.stages for c in s.promise(rate, space).not_covered)
+        )
         return no_promise(self.title, "none of its stages promises anything", left_out)
 
-    def _behind(self, before: tuple[StreamMechanism, ...], mine: Guarantee, rate_hz: float, space: Space) -> Guarantee:
+    def _behind(
+        self, before: tuple[StreamMechanism, ...], mine: Guarantee, rate_hz: float, space: Space
+    ) -> Guarantee:
         assert isinstance(mine.losses, StreamMap)
         if not before:
-            return replace(mine, mechanism=self.title, reason=f"{mine.reason}; what follows is post-processing")
-        if any(stage.moved(1, Fraction(1)) is None for stage in before):
+            return replace(
+                mine, mechanism=self.title, reason=f"{mine.reason}; what follows is post-processing"
+            )
+        if mine.unit == "place":
             names = ", ".join(e.name for e in before)
-            why = f"a later stage promises something about what it is given, but how far {names} spreads a change is not bounded"
+            return no_promise(
+                self.title,
+                "a later stage promises something about the cells it is given, and which cells"
+                f" {names} makes of gaze is not bounded",
+            )
+        if any(stage.propagate_move(1, Fraction(1)) is None for stage in before):
+            names = ", ".join(e.name for e in before)
+            why = (
+                f"a later stage promises something about what it is given, but how far {names}"
+                " spreads a change is not bounded"
+            )
             return no_promise(self.title, why)
         return replace(
             mine,
-            # The promise is about the gaze that goes in: its change is what the user wrote, seen through the stages before the noise.
+            # The promise is about the gaze that goes in: its change is what the user wrote, seen
+            # through the stages before the noise.
             losses=BehindMap(rate_hz, space, Stages(before), mine.losses),
             mechanism=self.title,
-            reason=f"{mine.reason}, for the change that the stages before it let through; what follows is post-processing",
+            reason=(
+                f"{mine.reason}, for the change that the stages before it let through; what follows"
+                " is post-processing"
+            ),
         )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
@@ -168,15 +209,20 @@ class Chain(StreamMechanism):
         return _Row(made)
 
 
-class _Numbered:
+class _Numbered(Bits):
     """The randomness of one stage."""
 
     def __init__(self, bits: Bits, number: int) -> None:
+        super().__init__()
         self.bits, self.number = bits, number
 
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
         """Sources that no other stage gets."""
         return self.bits.sources(streams, "chain", self.number, *keys)
+
+    def of_person(self) -> _Numbered:
+        """Those of the person."""
+        return _Numbered(self.bits.of_person(), self.number)
 
 
 class _Row(Stage):
@@ -187,7 +233,13 @@ class _Row(Stage):
         for stage in self.stages:
             stage.reset()
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         samples: Samples = (t_ns, x_deg, y_deg, valid)
         for stage in self.stages:
             samples = stage.run(*samples)
@@ -201,7 +253,8 @@ class BehindMap(StreamMap):
     Parameters
     ----------
     before : Stages
-        What gaze passes before the noise; each says how a change travels through it (:meth:`StreamMechanism.moved`).
+        What gaze passes before the noise; each says how a change travels through it
+        (:meth:`StreamMechanism.propagate_move`).
     inner : StreamMap
         Of the stage with the noise.
     """
@@ -212,14 +265,16 @@ class BehindMap(StreamMap):
     def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
         """The loss of what is left of the change."""
         for stage in self.before:
-            moved = stage.moved(samples, Fraction(0) if move_deg is None else move_deg)
+            moved = stage.propagate_move(samples, Fraction(0) if move_deg is None else move_deg)
             if moved is None:
                 raise PromiseError(f"How far {stage.name} spreads a change is not bounded.")
             samples, move_deg = moved[0], None if move_deg is None else moved[1]
         return self.inner.run(samples, move_deg, metric)
 
 
-def side_by_side(mechanisms: Iterable[StreamMechanism], rate_hz: float, space: Space | None = None) -> Guarantee:
+def side_by_side(
+    mechanisms: Iterable[StreamMechanism], rate_hz: float, space: Space | None = None
+) -> Guarantee:
     """What several streams promise together that are made from the same gaze: their numbers add up.
 
     Raises
@@ -232,5 +287,9 @@ def side_by_side(mechanisms: Iterable[StreamMechanism], rate_hz: float, space: S
     several = list(mechanisms)
     for mechanism in several:
         if not isinstance(mechanism, StreamMechanism):
-            raise ParameterError(f"Only stream mechanisms run side by side. Got {type(mechanism).__name__}.", name="mechanisms", got=mechanism)
+            raise ParameterError(
+                f"Only stream mechanisms run side by side. Got {type(mechanism).__name__}.",
+                name="mechanisms",
+                got=mechanism,
+            )
     return compose([m.promise(rate_hz, Sphere() if space is None else space) for m in several])

@@ -1,34 +1,36 @@
 """Protecting every recording of a cohort, one file at a time.
 
-A release is one thing: looking at it twice must not draw new noise, because two noisy copies say more than one. Recordings in memory are
-protected at once. Recordings that are still files are protected each time they are loaded, with noise that follows from the release's one
-master key, the recording's names and its gaze (:mod:`gazeveil.privacy.noise.keys`). So threads, forked processes and repeated loads get the same bits,
-and a file that changed in between gets other noise. The key never leaves the process and its children: pickling such a release is refused.
+A release is one thing: looking at it twice must not draw new noise, because two noisy copies say
+more than one. Recordings in memory are protected at once. Recordings that are still files are
+protected each time they are loaded, with noise that follows from the release's one master key, the
+recording's names and its gaze (:mod:`gazeveil.privacy.randomness.keys`), or from the key and the
+person where a mechanism gives all recordings of a person the same noise. So threads, forked
+processes and repeated loads get the same bits, and a file that changed in between gets other noise.
+The key never leaves the process and its children: pickling such a release is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.noise.keys import MasterKey
-from gazeveil.privacy.noise.rng import Source
-from gazeveil.privacy.stream.supply import Bits, SeededBits, derived_seed
-
-if TYPE_CHECKING:
-    from gazeveil.privacy.stream.session import StreamMechanism
-
+from gazeveil.privacy.randomness.keys import MasterKey
+from gazeveil.privacy.randomness.rng import Source
+from gazeveil.privacy.randomness.supply import Bits, derived_seed
 
 #: (person, stimulus, session, task).
 Key: TypeAlias = tuple[str, str, str, str]
 
+#: Gives the protected copy of a recording, with noise from the given bits.
+Protect: TypeAlias = Callable[[Recording, Bits], Recording]
 
-class KeyedBits:
+
+class KeyedBits(Bits):
     """Noise of one recording of a release: the same for the same gaze, whoever loads it and when.
 
     Parameters
@@ -36,12 +38,14 @@ class KeyedBits:
     master : MasterKey
         Of the release.
     recording : Recording, optional
-        What it protects, where that is loaded more than once: a file that has changed gets other noise. One in memory is protected just once.
+        What it protects, where that is loaded more than once: a file that has changed gets other
+        noise. One in memory is protected just once.
     *keys : str
         Which one of the release it is.
     """
 
     def __init__(self, master: MasterKey, recording: Recording | None, *keys: str) -> None:
+        super().__init__()
         self.master, self.recording, self.keys = master, recording, keys
 
     @cached_property
@@ -49,15 +53,25 @@ class KeyedBits:
         r = self.recording
         if r is None:
             return self.keys
-        return *self.keys, repr(r.rate_hz), repr(r.space), self.master.tag(r.t_ns, r.x_deg, r.y_deg, r.valid)
+        return (
+            *self.keys,
+            repr(r.rate_hz),
+            repr(r.space),
+            self.master.tag(r.t_ns, r.x_deg, r.y_deg, r.valid),
+        )
 
     def sources(self, streams: int, *keys: str | int) -> list[Source]:
         """One keyed source."""
         return [self.master.source(*self._about, *keys)]
 
+    def of_person(self) -> KeyedBits:
+        """Noise that follows from the person alone."""
+        return KeyedBits(self.master, None, "person", self.keys[0])
+
 
 class Known:
-    """What the promise needs of recordings that are still files: rates, spaces and lengths, noted when a recording is first loaded.
+    """What the promise needs of recordings that are still files: rates, spaces and lengths, noted
+    when a recording is first loaded.
 
     Parameters
     ----------
@@ -74,17 +88,28 @@ class Known:
         self._seen[key] = recording.rate_hz, recording.space, len(recording)
 
     def all(self) -> Iterator[tuple[str, float, Space, int]]:
-        """Person, rate, space and samples of every recording; those that nobody has loaded yet are read now."""
+        """Person, rate, space and samples of every recording; those that nobody has loaded yet are
+        read now.
+        """
         for item in self._cohort.items:
             if item.key not in self._seen:
                 self.note(item.key, item if isinstance(item, Recording) else item.load())
             yield (item.person, *self._seen[item.key])
 
 
-def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None, kept: tuple[str, ...]) -> tuple[Cohort, Known]:
+def protect_cohort(protect: Protect, cohort: Cohort, seed: int | None) -> tuple[Cohort, Known]:
     """The protected cohort, and what is known of its recordings.
 
     The attributes of people stay: they are no part of any stream, and the guarantee says so.
+
+    Parameters
+    ----------
+    protect : callable
+        Gives the protected copy of a recording, with noise from the given bits.
+    cohort : Cohort
+        What to protect.
+    seed : int, optional
+        Test streams instead of secret keys.
     """
     if len(cohort) == 0:
         raise DataError("This cohort has no recordings. Nothing was released.")
@@ -94,20 +119,24 @@ def protect_cohort(mechanism: StreamMechanism, cohort: Cohort, seed: int | None,
     for item in cohort.items:
         if isinstance(item, Recording):
             known.note(item.key, item)
-            items.append(mechanism.protected(item, _bits(master, None, item.key), kept))
+            items.append(protect(item, _bits(master, None, item.key)))
         else:
-            load: Callable[[], Recording] = partial(_load, mechanism, item.load, master, item.key, kept, known)
+            load: Callable[[], Recording] = partial(
+                _load, protect, item.load, master, item.key, known
+            )
             items.append(Handle(item.person, item.stimulus, load, item.session, item.task))
     return Cohort(items, cohort.people, name=cohort.name), known
 
 
 def _bits(master: MasterKey, recording: Recording | None, key: Key) -> Bits:
     if master.seed is not None:
-        return SeededBits((derived_seed(master.seed, *key),))
+        return Bits((derived_seed(master.seed, *key),), derived_seed(master.seed, "person", key[0]))
     return KeyedBits(master, recording, *key)
 
 
-def _load(mechanism: StreamMechanism, load: Callable[[], Recording], master: MasterKey, key: Key, kept: tuple[str, ...], known: Known) -> Recording:
+def _load(
+    protect: Protect, load: Callable[[], Recording], master: MasterKey, key: Key, known: Known
+) -> Recording:
     recording = load()
     known.note(key, recording)
-    return mechanism.protected(recording, _bits(master, recording, key), kept)
+    return protect(recording, _bits(master, recording, key))

@@ -1,16 +1,19 @@
 """`temporal`, `spatial` and `spatial-equal-area`: fewer samples, or fewer places.
 
-S001 (David-John et al., IEEE TVCG 2021). They add no noise, so none of them promises anything: they are obfuscation, to be judged by
-attacks.
+David-John et al. (IEEE TVCG 2021). They add no noise, so none of them promises anything: they
+are obfuscation, to be judged by attacks.
 
-* `temporal`: of samples 1, 2, ... those numbered K p + 1 are released. The paper lets p run to G / K, which names a sample after the last
-  one where K divides G; there is none to release. With `hold` the last released place is repeated, so that the rate stays.
-* `spatial`: x <- floor(x / dx) dx and y likewise. The grid is 3840 x 2160 over 360 x 180 degrees, made L times coarser: N = 3840 / L
-  columns and M = 2160 / L rows, not always whole numbers, so the last cell of a row or column may be short. The paper's table of variables
-  has dx = 360 / N and dy = 180 / M (`steps="table"`), its prose dx = 180 / M and dy = 360 / N (`steps="prose"`). `published` gives the
-  cell's corner, `corrected` its centre, which is right on average.
-* `spatial-equal-area`: cells near the poles of an equirectangular grid are slivers. Here each row has as many columns as keep cells about
-  square, and the rows' edges are moved so that every cell has the same area exactly. On a screen cells are equal in millimetres.
+* `temporal`: of samples 1, 2, ... those numbered K p + 1 are released. The paper lets p run to G /
+  K, which names a sample after the last one where K divides G; there is none to release. With
+  `hold` the last released place is repeated, so that the rate stays.
+* `spatial`: x <- floor(x / dx) dx and y likewise. The grid is 3840 x 2160 over 360 x 180 degrees,
+  made L times coarser: N = 3840 / L columns and M = 2160 / L rows, not always whole numbers, so the
+  last cell of a row or column may be short. The paper's table of variables has dx = 360 / N and dy
+  = 180 / M (`steps="table"`), its prose dx = 180 / M and dy = 360 / N (`steps="prose"`).
+  `published` gives the cell's corner, `corrected` its centre, which is right on average.
+* `spatial-equal-area`: cells near the poles of an equirectangular grid are slivers. Here each row
+  has as many columns as keep cells about square, and the rows' edges are moved so that every cell
+  has the same area exactly. On a screen cells are equal in millimetres.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.stream.session import S001, Samples, Stage, StreamMechanism
-from gazeveil.privacy.stream.supply import Bits
+from gazeveil.privacy.randomness.supply import Bits
+from gazeveil.privacy.stream.session import DAVIDJOHN2021, Samples, Stage, StreamMechanism
 
 _MOST_K = 1_000_000
 _MOST_L = 2160
@@ -39,8 +42,15 @@ _BELOW_90 = 89.99999999999999
 
 _CLAIMS = MappingProxyType(
     {
-        "corrected": Claim("none", "user", "empirical", "no noise, so no promise; times on the nominal grid, no labels"),
-        "published": Claim("none", "user", "empirical", "no noise, so no promise; times and labels pass"),
+        "corrected": Claim(
+            "none",
+            "user",
+            "empirical",
+            "no noise, so no promise; times on the nominal grid, no labels",
+        ),
+        "published": Claim(
+            "none", "user", "empirical", "no noise, so no promise; times and labels pass"
+        ),
     }
 )
 
@@ -58,8 +68,9 @@ class Temporal(StreamMechanism):
     """
 
     name: ClassVar[str] = "temporal"
+    summary: ClassVar[str] = "Lowers the sampling rate."
     kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = S001
+    paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
 
     K: int
@@ -80,10 +91,16 @@ class Temporal(StreamMechanism):
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
         """None."""
-        return no_promise(self.title, "leaving samples out is not random, so the samples that stay are as they were", ("every sample that stays",))
+        return no_promise(
+            self.title,
+            "leaving samples out is not random, so the samples that stay are as they were",
+            ("every sample that stays",),
+        )
 
-    def moved(self, w: int, r_deg: Fraction) -> tuple[int, Fraction]:
-        """A window of w samples holds at most ceil(w / K) released ones; held, each of them K times."""
+    def propagate_move(self, w: int, r_deg: Fraction) -> tuple[int, Fraction]:
+        """A window of w samples holds at most ceil(w / K) released ones; held, each of them K
+        times.
+        """
         some = -(-w // self.K)
         return (some * self.K if self.hold else some), r_deg
 
@@ -95,11 +112,23 @@ class Temporal(StreamMechanism):
 class _Drop(Stage):
     def __init__(self, every: int, streams: int) -> None:
         self.every, self.phase = every, 0
-        self.none: Samples = (np.empty((streams, 0), dtype=np.int64), np.empty((streams, 0)), np.empty((streams, 0)), np.empty((streams, 0), dtype=np.bool_))
+        self.none: Samples = (
+            np.empty((streams, 0), dtype=np.int64),
+            np.empty((streams, 0)),
+            np.empty((streams, 0)),
+            np.empty((streams, 0), dtype=np.bool_),
+        )
 
-    # A reset leaves the count as it is: begun anew it would let more samples through than one of every K.
+    # A reset leaves the count as it is: begun anew it would let more samples through than one of
+    # every K.
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         n = x_deg.shape[1]
         first = -self.phase % self.every
         self.phase = (self.phase + n) % self.every
@@ -108,7 +137,12 @@ class _Drop(Stage):
         if n == 1 or self.every == 1:
             return t_ns, x_deg, y_deg, valid
         kept = slice(first, None, self.every)
-        return t_ns[:, kept].copy(), x_deg[:, kept].copy(), y_deg[:, kept].copy(), valid[:, kept].copy()
+        return (
+            t_ns[:, kept].copy(),
+            x_deg[:, kept].copy(),
+            y_deg[:, kept].copy(),
+            valid[:, kept].copy(),
+        )
 
 
 class _Hold(Stage):
@@ -120,14 +154,27 @@ class _Hold(Stage):
         # The count goes on: begun anew it would let more samples through than one of every K.
         self.held[...] = np.nan
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         _hold(x_deg, y_deg, valid, self.held, self.phase, self.every)
         self.phase = (self.phase + x_deg.shape[1]) % self.every
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
-def _hold(x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], held: NDArray[np.float64], phase: int, every: int) -> None:
+def _hold(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    held: NDArray[np.float64],
+    phase: int,
+    every: int,
+) -> None:
     for s in range(x.shape[0]):
         a, b = held[s, 0], held[s, 1]
         for i in range(x.shape[1]):
@@ -144,14 +191,16 @@ class Spatial(StreamMechanism):
     Parameters
     ----------
     L : int
-        How many times coarser than 3840 x 2160 over the sphere; 64 makes steps of 6 by 5.33 degrees.
+        How many times coarser than 3840 x 2160 over the sphere; 64 makes steps of 6 by 5.33
+        degrees.
     steps : {"table", "prose"}
         Which of the paper's two statements of the step sizes.
     """
 
     name: ClassVar[str] = "spatial"
+    summary: ClassVar[str] = "Rounds positions to a grid."
     kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = S001
+    paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
 
     L: int
@@ -172,10 +221,16 @@ class Spatial(StreamMechanism):
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
         """None."""
-        return no_promise(self.title, "rounding is not random: the cell of every sample is told", ("the cell of every sample, and when it changes",))
+        return no_promise(
+            self.title,
+            "rounding is not random: the cell of every sample is told",
+            ("the cell of every sample, and when it changes",),
+        )
 
-    def moved(self, w: int, r_deg: Fraction) -> tuple[int, Fraction]:
-        """Rounding to a centre moves a place by at most half a step along each axis; to a corner, as the paper does, by a whole one."""
+    def propagate_move(self, w: int, r_deg: Fraction) -> tuple[int, Fraction]:
+        """Rounding to a centre moves a place by at most half a step along each axis; to a corner,
+        as the paper does, by a whole one.
+        """
         across, down = self.steps_deg
         far = across + down
         return w, r_deg + (2 * far if self.reading == "published" else far)
@@ -183,14 +238,27 @@ class Spatial(StreamMechanism):
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Two step sizes."""
         across, down = self.steps_deg
-        return _Snap(float(across), float(down), isinstance(space, Sphere), self.reading != "published")
+        return _Snap(
+            float(across), float(down), isinstance(space, Sphere), self.reading != "published"
+        )
 
 
 class _Snap(Stage):
     def __init__(self, across_deg: float, down_deg: float, sphere: bool, centre: bool) -> None:
-        self.across_deg, self.down_deg, self.sphere, self.centre = across_deg, down_deg, sphere, centre
+        self.across_deg, self.down_deg, self.sphere, self.centre = (
+            across_deg,
+            down_deg,
+            sphere,
+            centre,
+        )
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         if self.sphere:
             _snap(x_deg, self.across_deg, 0.0, 360.0, self.centre)
             _snap(y_deg, self.down_deg, 0.0, 180.0, self.centre)
@@ -202,7 +270,9 @@ class _Snap(Stage):
 
 @compiled
 def _cell(value: float, step: float) -> float:
-    """The whole number k with k step <= value < (k + 1) step, as products of doubles have it: a corner stays its own corner."""
+    """The whole number k with k step <= value < (k + 1) step, as products of doubles have it: a
+    corner stays its own corner.
+    """
     k = np.floor(value / step)
     if k * step > value:
         k -= 1.0
@@ -232,8 +302,9 @@ class SpatialEqualArea(StreamMechanism):
     """
 
     name: ClassVar[str] = "spatial-equal-area"
+    summary: ClassVar[str] = "Rounds positions to cells of equal area."
     kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = "After S001, with cells of equal area"
+    paper: ClassVar[str] = "After David-John et al. 2021, with cells of equal area"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CLAIMS["corrected"]})
 
     L: int
@@ -246,13 +317,19 @@ class SpatialEqualArea(StreamMechanism):
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
         """None."""
-        return no_promise(self.title, "rounding is not random: the cell of every sample is told", ("the cell of every sample, and when it changes",))
+        return no_promise(
+            self.title,
+            "rounding is not random: the cell of every sample is told",
+            ("the cell of every sample, and when it changes",),
+        )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Edges of the rows and columns in each."""
         if isinstance(space, Sphere):
             return _EqualArea(*equal_area_rows(self.L))
-        return _EqualMillimetres(math.tan(math.radians(self.L * 360 / 3840)), math.tan(math.radians(self.L * 180 / 2160)))
+        return _EqualMillimetres(
+            math.tan(math.radians(self.L * 360 / 3840)), math.tan(math.radians(self.L * 180 / 2160))
+        )
 
 
 def equal_area_rows(L: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # noqa: N803 - the paper's letter
@@ -263,8 +340,8 @@ def equal_area_rows(L: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  #
     edges_deg : array of float64, shape (rows + 1,)
         Where rows begin and end, from 0 at the zenith to 180.
     columns : array of int64, shape (rows,)
-        Cells in each row. The cap between the zenith and an edge y has the share (1 - cos y) / 2 of the sphere, which must be the share of
-        the cells above that edge.
+        Cells in each row. The cap between the zenith and an edge y has the share (1 - cos y) / 2 of
+        the sphere, which must be the share of the cells above that edge.
     """
     across, down = 360 * L / 3840, 180 * L / 2160
     rows = max(1, math.ceil(180 / down))
@@ -278,13 +355,25 @@ class _EqualArea(Stage):
     def __init__(self, edges_deg: NDArray[np.float64], columns: NDArray[np.int64]) -> None:
         self.edges_deg, self.columns = edges_deg, columns
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         _equal_area(x_deg, y_deg, valid, self.edges_deg, self.columns)
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
-def _equal_area(x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], edges: NDArray[np.float64], columns: NDArray[np.int64]) -> None:
+def _equal_area(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    edges: NDArray[np.float64],
+    columns: NDArray[np.int64],
+) -> None:
     rows = len(columns)
     for s in range(x.shape[0]):
         for i in range(x.shape[1]):
@@ -301,7 +390,13 @@ class _EqualMillimetres(Stage):
     def __init__(self, across: float, down: float) -> None:
         self.across, self.down = across, down
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         _snap_tangent(x_deg, self.across)
         _snap_tangent(y_deg, self.down)
         return t_ns, x_deg, y_deg, valid

@@ -1,18 +1,20 @@
 """`gaussian`: independent Gaussian noise on every sample.
 
-S001 (David-John et al., "A privacy-preserving approach to streaming eye-tracking data", IEEE TVCG 2021):
+David-John et al. ("A privacy-preserving approach to streaming eye-tracking data", IEEE TVCG
+2021):
 
     X' = X + N(0, sigma**2),   Y' = Y + N(0, sigma**2),   T' = T,  E' = E,
 
 with sigma in degrees, up to 10 in the paper, and no formal promise.
 
 * `published`: floating-point noise; times and labels pass unchanged.
-* `corrected`: positions are rounded to a public grid of 2**-10 degrees (finer for a small sigma) and get integer discrete Gaussian noise.
-  That is rho-zCDP: for one sample moved by at most r, rho = (r/g + sqrt 2)**2 / (2 (sigma/g)**2) with the grid step g (the sqrt 2 is what
-  rounding may add), and w times that for a window of w samples. Proof: proofs/gaussian.md.
+* `corrected`: positions are rounded to a public grid of 2**-10 degrees (finer for a small sigma)
+  and get integer discrete Gaussian noise. That is rho-zCDP: for one sample moved by at most r, rho
+  = (r/g + sqrt 2)**2 / (2 (sigma/g)**2) with the grid step g (the sqrt 2 is what rounding may add),
+  and w times that for a window of w samples. Proof: proofs/gaussian.md.
 
-Both bring the result back into the space: on a sphere x goes round at 360 and y is reflected at the poles; on a screen angles stop
-short of 90 degrees.
+Both bring the result back into the space: on a sphere x goes round at 360 and y is reflected at the
+poles; on a screen angles stop short of 90 degrees.
 """
 
 from __future__ import annotations
@@ -31,16 +33,16 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA, discrete_gaussian
-from gazeveil.privacy.noise.rng import ASSUMPTION
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
-from gazeveil.privacy.stream.session import S001, Samples, Stage, StreamMechanism
-from gazeveil.privacy.stream.supply import Bits, Integers, Normals, Supply
+from gazeveil.privacy.randomness.rng import ASSUMPTION
+from gazeveil.privacy.randomness.supply import Bits, Integers, Normals, Supply
+from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.stream.session import DAVIDJOHN2021, Samples, Stage, StreamMechanism
 
 #: Coarsest grid: 2**10 steps to a degree, finer than trackers resolve.
 GRID_BITS = 10
@@ -50,7 +52,7 @@ _SQRT_8 = Fraction(2829, 1000)  # rounded up
 
 
 @dataclass(frozen=True)
-class Lattice:
+class GaussianLattice:
     """The public grid and the noise on it, both known from sigma alone.
 
     Parameters
@@ -65,7 +67,7 @@ class Lattice:
     sigma_steps: int
 
     @classmethod
-    def of(cls, sigma_deg: Fraction) -> Lattice:
+    def of(cls, sigma_deg: Fraction) -> GaussianLattice:
         """The coarsest grid with at least 64 steps in sigma, not coarser than 2**-10 degrees."""
         bits = GRID_BITS
         while sigma_deg * (1 << bits) < _LEAST_STEPS and bits < _FINEST_BITS:
@@ -75,7 +77,8 @@ class Lattice:
     def rho(self, r_deg: Fraction) -> Fraction:
         """The zCDP of one noisy position that moves by at most `r_deg` degrees.
 
-        Rounding adds at most one step to the move along each axis, so its square is at most (R + sqrt 2)**2 with R = r in steps.
+        Rounding adds at most one step to the move along each axis, so its square is at most (R +
+        sqrt 2)**2 with R = r in steps.
         """
         steps = r_deg * (1 << self.bits)
         return (steps * steps + _SQRT_8 * steps + 2) / (2 * self.sigma_steps * self.sigma_steps)
@@ -83,21 +86,24 @@ class Lattice:
 
 @dataclass(frozen=True)
 class GaussianMap(StreamMap):
-    """Gaussian noise of its own on every released place, one in each slot of so many samples: the places of a change add up.
+    """Gaussian noise of its own on every released place, one in each slot of so many samples: the
+    places of a change add up.
 
     Parameters
     ----------
-    lattice : Lattice
+    lattice : GaussianLattice
         The grid and the noise.
     slot : int
         Samples of a slot; 1 where every sample is released.
     """
 
-    lattice: Lattice
+    lattice: GaussianLattice
     slot: int = 1
 
     def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
-        """By the places that so many samples in a row can be; the first good sample of a slot may be late in it."""
+        """By the places that so many samples in a row can be; the first good sample of a slot may
+        be late in it.
+        """
         places = samples if self.slot == 1 else 1 + (samples + self.slot - 2) // self.slot
         rho = self.lattice.rho(farthest_coordinates_deg(self.space, move_deg, metric))
         return Loss.concentrated(places * rho, 2 * places * TAIL_DELTA)
@@ -112,7 +118,8 @@ class Gaussian(StreamMechanism):
     sigma_deg : number
         Standard deviation of the noise along each axis, in degrees; at most 1024.
     r_deg : number
-        How far a sample may move for the promise to hold: along x and y together, in degrees of the space.
+        How far a sample may move for the promise to hold: along x and y together, in degrees of the
+        space.
     w : int
         Samples of the window that the promise is about; 1 makes it a promise about one sample.
 
@@ -123,12 +130,17 @@ class Gaussian(StreamMechanism):
     """
 
     name: ClassVar[str] = "gaussian"
+    summary: ClassVar[str] = "Adds Gaussian noise to every gaze sample."
     kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = S001
+    paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
-            "corrected": Claim("rho-zcdp", "window", "proved", "integer Gaussian noise on a public grid"),
-            "published": Claim("none", "user", "empirical", "floating-point noise; the paper promises nothing"),
+            "corrected": Claim(
+                "rho-zcdp", "window", "proved", "integer Gaussian noise on a public grid"
+            ),
+            "published": Claim(
+                "none", "user", "empirical", "floating-point noise; the paper promises nothing"
+            ),
         }
     )
 
@@ -140,7 +152,12 @@ class Gaussian(StreamMechanism):
         """Store exact numbers."""
         sigma = exact(self.name, "sigma_deg", self.sigma_deg, above=0)
         if sigma > MOST_SIGMA >> GRID_BITS or sigma < Fraction(1, 1 << _FINEST_BITS):
-            checks.refuse(self.name, "sigma_deg", f"from 2**-{_FINEST_BITS} to {MOST_SIGMA >> GRID_BITS} degrees", self.sigma_deg)
+            checks.refuse(
+                self.name,
+                "sigma_deg",
+                f"from 2**-{_FINEST_BITS} to {MOST_SIGMA >> GRID_BITS} degrees",
+                self.sigma_deg,
+            )
         self.store("sigma_deg", sigma)
         self.store("r_deg", exact(self.name, "r_deg", self.r_deg, above=0))
         self.store("w", checks.count(self.name, "w", self.w))
@@ -149,31 +166,62 @@ class Gaussian(StreamMechanism):
         """The zCDP of one window."""
         if self.reading == "published":
             return no_promise(
-                self.title, "its paper claims none, and noise in floating point can give the true value away", ("anything that is constant over many samples",)
+                self.title,
+                "its paper claims none, and noise in floating point can give the true value away",
+                ("anything that is constant over many samples",),
             )
-        losses = GaussianMap(checks.positive(self.name, "rate_hz", rate_hz), space, Lattice.of(Fraction(self.sigma_deg)))
-        return gaussian_guarantee(self.title, losses, self.w, Fraction(self.r_deg), "proofs/gaussian.md")
+        losses = GaussianMap(
+            checks.positive(self.name, "rate_hz", rate_hz),
+            space,
+            GaussianLattice.of(Fraction(self.sigma_deg)),
+        )
+        return gaussian_guarantee(
+            self.title, losses, self.w, Fraction(self.r_deg), "proofs/gaussian.md"
+        )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Noise in floating point or in whole steps."""
         sources = bits.sources(streams, self.name, self.reading)
         if self.reading == "published":
-            return _FloatStage(float(self.sigma_deg), space, Supply([Normals(s) for s in sources], streams))
-        lattice = Lattice.of(Fraction(self.sigma_deg))
-        return _LatticeStage(lattice.bits, space, Supply([Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams))
+            return _FloatStage(
+                float(self.sigma_deg), space, Supply([Normals(s) for s in sources], streams)
+            )
+        lattice = GaussianLattice.of(Fraction(self.sigma_deg))
+        return _LatticeStage(
+            lattice.bits,
+            space,
+            Supply(
+                [Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources],
+                streams,
+            ),
+        )
 
 
-def gaussian_guarantee(title: str, losses: GaussianMap, w: int, r_deg: Fraction, proof: str) -> Guarantee:
+def gaussian_guarantee(
+    title: str, losses: GaussianMap, w: int, r_deg: Fraction, proof: str
+) -> Guarantee:
     """The promise of Gaussian noise, first about one window of w samples that move by at most r."""
-    change = Change.sample(r_deg, "coordinates") if w == 1 else Change.window(w, move_deg=r_deg, metric="coordinates")
-    return Guarantee("rho-zcdp", losses, change, mechanism=title, assumptions=(ASSUMPTION,), reason=proof)
+    change = (
+        Change.sample(r_deg, "coordinates")
+        if w == 1
+        else Change.window(w, move_deg=r_deg, metric="coordinates")
+    )
+    return Guarantee(
+        "rho-zcdp", losses, change, mechanism=title, assumptions=(ASSUMPTION,), reason=proof
+    )
 
 
 class _FloatStage(Stage):
     def __init__(self, sigma_deg: float, space: Space, supply: Supply) -> None:
         self.sigma_deg, self.sphere, self.supply = sigma_deg, isinstance(space, Sphere), supply
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         noise = self.supply.take(2 * x_deg.shape[1])
         _add_float(x_deg, y_deg, noise, self.sigma_deg, self.sphere)
         return t_ns, x_deg, y_deg, valid
@@ -183,7 +231,13 @@ class _LatticeStage(Stage):
     def __init__(self, bits: int, space: Space, supply: Supply) -> None:
         self.bits, self.sphere, self.supply = bits, isinstance(space, Sphere), supply
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         noise = self.supply.take(2 * x_deg.shape[1])
         _add_lattice(x_deg, y_deg, valid, noise, self.bits, self.sphere)
         return t_ns, x_deg, y_deg, valid
@@ -203,7 +257,14 @@ def stop(k: np.int64, size: np.int64) -> np.int64:
 
 
 @compiled
-def _add_lattice(x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], noise: NDArray[np.int64], bits: int, sphere: bool) -> None:
+def _add_lattice(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    noise: NDArray[np.int64],
+    bits: int,
+    sphere: bool,
+) -> None:
     """Round to the grid, add whole steps, come back into the space; the noise is overwritten."""
     scale = float(np.int64(1) << bits)
     step = 1.0 / scale
@@ -223,7 +284,13 @@ def _add_lattice(x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[
 
 
 @compiled
-def _add_float(x: NDArray[np.float64], y: NDArray[np.float64], noise: NDArray[np.float64], sigma: float, sphere: bool) -> None:
+def _add_float(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    sigma: float,
+    sphere: bool,
+) -> None:
     """Add normals and come back into the space; NaN stays NaN; the noise is overwritten."""
     below_180, below_90 = 179.99999999999997, 89.99999999999999
     for s in range(x.shape[0]):

@@ -1,19 +1,25 @@
-"""`gaussian-fixation`: one noisy place for each fixation, released again and again until gaze has moved on.
+"""`gaussian-fixation`: one noisy place for each fixation, released again and again until gaze has
+moved on.
 
-Independent noise on every sample is averaged away: the mean of n samples of a fixation has an error of sigma / sqrt(n). Here the place of a
-fixation is released once with noise, and that release is repeated, so averaging gains nothing and a fixation of any length costs what one
-sample costs. Nothing of how the eye moves within a fixation is released.
+Independent noise on every sample is averaged away: the mean of n samples of a fixation has an error
+of sigma / sqrt(n). Here the place of a fixation is released once with noise, and that release is
+repeated, so averaging gains nothing and a fixation of any length costs what one sample costs.
+Nothing of how the eye moves within a fixation is released.
 
 A new place is released
 
-* `changes="clock"`, the default: at the first good sample of every slot of `slot_s`, whatever gaze does. Then nothing but the places depends
-  on gaze; a long fixation shows several independent draws.
-* `changes="detected"`: when gaze has stayed within `near_deg` of one place for `least_s`, and that place is more than `apart_deg` away from
-  the one released last; or when gaze has been away from that one for twice as long without coming to rest. The moments of change
-  follow the fixations and are *not* protected: gaze that moves a little may change them, so there is no promise about any change of gaze.
+* `changes="clock"`, the default: at the first good sample of every slot of `slot_s`, whatever gaze
+  does. Then nothing but the places depends on gaze; a long fixation shows several independent
+  draws.
+* `changes="detected"`: when gaze has stayed within `near_deg` of one place for `least_s`, and that
+  place is more than `apart_deg` away from the one released last; or when gaze has been away from
+  that one for twice as long without coming to rest. The moments of change follow the fixations and
+  are *not* protected: gaze that moves a little may change them, so there is no promise about any
+  change of gaze.
 
-The place that is released is the newest sample alone, rounded to the public grid, plus integer Gaussian noise; so one release costs the
-rho of one sample of `gaussian`. Proof: proofs/gaussian-fixation.md.
+The place that is released is the newest sample alone, rounded to the public grid, plus integer
+Gaussian noise; so one release costs the rho of one sample of `gaussian`. Proof:
+proofs/gaussian-fixation.md.
 """
 
 from __future__ import annotations
@@ -33,13 +39,20 @@ from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.exactly import Number, exact
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import discrete_gaussian
-from gazeveil.privacy.stream.gaussian import Gaussian, GaussianMap, Lattice, fold, gaussian_guarantee, stop
+from gazeveil.privacy.randomness.supply import Bits, Integers, PerBlock, Supply
+from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.stream.gaussian import (
+    Gaussian,
+    GaussianLattice,
+    GaussianMap,
+    fold,
+    gaussian_guarantee,
+    stop,
+)
 from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
-from gazeveil.privacy.stream.supply import Bits, Integers, PerBlock, Supply
 
 
 @dataclass(frozen=True)
@@ -57,15 +70,19 @@ class GaussianFixation(StreamMechanism):
     changes : {"clock", "detected"}
         When a new place is released; with `detected` nothing is promised.
     near_deg, apart_deg, least_s : float
-        Detection: how close samples stay in a fixation, how far a new fixation is from the last place, and how long gaze must stay.
+        Detection: how close samples stay in a fixation, how far a new fixation is from the last
+        place, and how long gaze must stay.
     slot_s : float
         Clock: seconds between releases.
     """
 
     name: ClassVar[str] = "gaussian-fixation"
+    summary: ClassVar[str] = "Adds one Gaussian draw to all samples of a fixation."
     kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = "After S001, with one draw per fixation"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": Claim("rho-zcdp", "window", "proved", "one draw per slot of a public clock")})
+    paper: ClassVar[str] = "After David-John et al. 2021, with one draw per fixation"
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {"corrected": Claim("rho-zcdp", "window", "proved", "one draw per slot of a public clock")}
+    )
 
     sigma_deg: Number
     r_deg: Number = 1
@@ -81,7 +98,11 @@ class GaussianFixation(StreamMechanism):
         try:
             plain = Gaussian(self.sigma_deg, self.r_deg, self.w)
         except ParameterError as error:
-            raise ParameterError(str(error).replace("of gaussian must", f"of {self.name} must"), name=error.name, got=error.got) from None
+            raise ParameterError(
+                str(error).replace("of gaussian must", f"of {self.name} must"),
+                name=error.name,
+                got=error.got,
+            ) from None
         for name in ("sigma_deg", "r_deg", "w"):
             self.store(name, getattr(plain, name))
         checks.one_of(self.name, "changes", self.changes, ("detected", "clock"))
@@ -89,60 +110,124 @@ class GaussianFixation(StreamMechanism):
             self.store(name, checks.positive(self.name, name, getattr(self, name)))
         if self.apart_deg < self.near_deg:
             # a fixation may be as wide as near_deg and must not count as two
-            checks.refuse(self.name, "apart_deg", f"at least near_deg = {self.near_deg:g}", self.apart_deg)
+            checks.refuse(
+                self.name, "apart_deg", f"at least near_deg = {self.near_deg:g}", self.apart_deg
+            )
 
     @property
     def claim(self) -> Claim:
         """Moments that follow gaze promise nothing."""
-        return super().claim if self.changes == "clock" else Claim("none", "user", "empirical", "one draw per fixation, at moments that follow gaze")
+        return (
+            super().claim
+            if self.changes == "clock"
+            else Claim(
+                "none", "user", "empirical", "one draw per fixation, at moments that follow gaze"
+            )
+        )
 
     def ticks(self, rate_hz: float) -> int:
         """Samples between two releases, at least."""
-        return max(1, round((self.least_s if self.changes == "detected" else self.slot_s) * rate_hz))
+        return max(
+            1, round((self.least_s if self.changes == "detected" else self.slot_s) * rate_hz)
+        )
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """The zCDP of the releases that fall into one window; none where their moments follow gaze."""
+        """The zCDP of the releases that fall into one window; none where
+        their moments follow gaze.
+        """
         rate = checks.positive(self.name, "rate_hz", rate_hz)
         if self.changes == "detected":
             return no_promise(
                 self.title,
-                "the moments at which new places are released follow gaze, so a small move of gaze may be told with certainty; use changes='clock'",
+                "the moments at which new places are released follow gaze, so a small move of gaze"
+                " may be told with certainty; use changes='clock'",
                 ("when new places are released, which is when fixations begin",),
             )
-        losses = GaussianMap(rate, space, Lattice.of(exact(self.name, "sigma_deg", self.sigma_deg)), self.ticks(rate))
-        return gaussian_guarantee(self.title, losses, self.w, Fraction(self.r_deg), "proofs/gaussian-fixation.md")
+        losses = GaussianMap(
+            rate,
+            space,
+            GaussianLattice.of(exact(self.name, "sigma_deg", self.sigma_deg)),
+            self.ticks(rate),
+        )
+        return gaussian_guarantee(
+            self.title, losses, self.w, Fraction(self.r_deg), "proofs/gaussian-fixation.md"
+        )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """The place released last, and a candidate for the next."""
-        lattice = Lattice.of(exact(self.name, "sigma_deg", self.sigma_deg))
+        lattice = GaussianLattice.of(exact(self.name, "sigma_deg", self.sigma_deg))
         gap = self.ticks(rate_hz)
         sources = bits.sources(streams, self.name, self.reading)
-        supply = Supply([Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams)
+        supply = Supply(
+            [Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams
+        )
         detection = (self.near_deg, self.apart_deg, self.changes == "detected")
-        return _Memo(lattice.bits, isinstance(space, Sphere), gap, detection, streams, PerBlock(supply, gap, 2))
+        return _Memo(
+            lattice.bits,
+            isinstance(space, Sphere),
+            gap,
+            detection,
+            streams,
+            PerBlock(supply, gap, 2),
+        )
 
 
 class _Memo(Stage):
-    def __init__(self, bits: int, sphere: bool, gap: int, detection: tuple[float, float, bool], streams: int, noise: PerBlock) -> None:
-        self.bits, self.sphere, self.gap, self.detection, self.noise = bits, sphere, gap, detection, noise
-        # Per stream: true place of the last release, candidate's place, samples it has lasted (-1: nothing was released yet; -2: nothing may be
-        # released before the next slot), and samples in a row away from the last release.
+    def __init__(
+        self,
+        bits: int,
+        sphere: bool,
+        gap: int,
+        detection: tuple[float, float, bool],
+        streams: int,
+        noise: PerBlock,
+    ) -> None:
+        self.bits, self.sphere, self.gap, self.detection, self.noise = (
+            bits,
+            sphere,
+            gap,
+            detection,
+            noise,
+        )
+        # Per stream: true place of the last release, candidate's place, samples it has lasted (-1:
+        # nothing was released yet; -2: nothing may be released before the next slot), and samples
+        # in a row away from the last release.
         self.places = np.zeros((streams, 6))
         self.places[:, 4] = -1.0
         self.released = np.zeros((streams, 2))
 
     def reset(self) -> None:
-        """Forget the places. On a clock the slot under way stays used up, so that a window across the reset costs no more than any other."""
+        """Forget the places. On a clock the slot under way stays used up, so that a window across
+        the reset costs no more than any other.
+        """
         detected = self.detection[2]
         self.places[...] = 0.0
         self.places[:, 4] = -1.0 if detected else -2.0
         if detected:
             self.noise.restart()
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         if x_deg.shape[1]:
             offset, noise = self.noise.advance(x_deg.shape[1])
-            _memoise(x_deg, y_deg, valid, noise, offset, self.gap, self.bits, self.sphere, *self.detection, self.places, self.released)
+            _memoise(
+                x_deg,
+                y_deg,
+                valid,
+                noise,
+                offset,
+                self.gap,
+                self.bits,
+                self.sphere,
+                *self.detection,
+                self.places,
+                self.released,
+            )
         return t_ns, x_deg, y_deg, valid
 
 
@@ -192,7 +277,9 @@ def _memoise(
                 else:
                     p[2], p[3], p[4] = a, b, 0.0
                 p[5] = p[5] + 1.0 if _apart(p[0], p[1], a, b, sphere) > apart else 0.0
-                new = (p[4] >= gap and _apart(p[0], p[1], p[2], p[3], sphere) > apart) or p[5] >= 2 * gap
+                new = (p[4] >= gap and _apart(p[0], p[1], p[2], p[3], sphere) > apart) or p[
+                    5
+                ] >= 2 * gap
             if new:
                 p[0], p[1], p[2], p[3], p[4], p[5] = a, b, a, b, 0.0, 0.0
                 block = 2 * ((offset + i) // gap)

@@ -1,10 +1,11 @@
 """Stream mechanisms for pymovements (extra `pymovements`).
 
-* :func:`register` makes `gaussian`, `spatial` and `spatial-equal-area` known to pymovements as the transforms `gazeveil_gaussian`,
-  `gazeveil_spatial` and `gazeveil_spatial_equal_area`. A transform changes the position column alone: times, pixels, pupil and
-  everything else in the frame stay as they were, so it is a tool for studies, not a release.
-* :func:`protect` releases a whole `Gaze` through any stream mechanism: the result has only what the mechanism protects, and its metadata
-  carry the guarantee.
+* :func:`register` makes `gaussian`, `spatial` and `spatial-equal-area` known to pymovements as the
+  transforms `gazeveil_gaussian`, `gazeveil_spatial` and `gazeveil_spatial_equal_area`. A transform
+  changes the position column alone: times, pixels, pupil and everything else in the frame stay as
+  they were, so it is a tool for studies, not a release.
+* :func:`protect` releases a whole `Gaze` through any stream mechanism: the result has only what the
+  mechanism protects, and its metadata carry the guarantee.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ def _pymovements() -> Any:
         raise MissingExtraError("pymovements", "pymovements") from error
 
 
-def protect(gaze: object, mechanism: StreamMechanism | str, seed: int | None = None, keep: Iterable[str] = ()) -> Any:
+def protect(
+    gaze: object,
+    mechanism: StreamMechanism | str,
+    seed: int | None = None,
+    keep: Iterable[str] = (),
+) -> Any:
     """A protected copy of a pymovements `Gaze`.
 
     Parameters
@@ -63,11 +69,17 @@ def protect(gaze: object, mechanism: StreamMechanism | str, seed: int | None = N
         For another kind of mechanism or of gaze.
     """
     pm = _pymovements()
-    from gazeveil.io.pymovements import from_pymovements, to_pymovements
+    from gazeveil.io.adapters.pymovements import from_pymovements, to_pymovements
 
-    chosen = by_name(mechanism if ":" in mechanism else f"{mechanism}:") if isinstance(mechanism, str) else mechanism
+    chosen = (
+        by_name(mechanism if ":" in mechanism else f"{mechanism}:")
+        if isinstance(mechanism, str)
+        else mechanism
+    )
     if not isinstance(chosen, StreamMechanism):
-        checks.refuse("protect", "mechanism", "a mechanism on streams", getattr(chosen, "name", chosen))
+        checks.refuse(
+            "protect", "mechanism", "a mechanism on streams", getattr(chosen, "name", chosen)
+        )
     if not isinstance(gaze, pm.Gaze):
         checks.refuse("protect", "gaze", "a pymovements Gaze", type(gaze).__name__)
     recording = from_pymovements(gaze)
@@ -93,14 +105,28 @@ def register() -> tuple[str, ...]:
 
 
 def _transform(name: str) -> Callable[..., Any]:
-    def transform(*, n_components: int, position_column: str = "position", space: str = "screen", seed: int | None = None, **parameters: object) -> Any:
+    def transform(
+        *,
+        n_components: int,
+        position_column: str = "position",
+        space: str = "screen",
+        seed: int | None = None,
+        **parameters: object,
+    ) -> Any:
         import polars as pl
 
         chosen = by_name(name, **parameters)
         assert isinstance(chosen, StreamMechanism)
-        where: Space = Sphere() if checks.one_of(name, "space", space, ("screen", "sphere")) == "sphere" else _SOME_SCREEN
+        where: Space = (
+            Sphere()
+            if checks.one_of(name, "space", space, ("screen", "sphere")) == "sphere"
+            else _SOME_SCREEN
+        )
         if n_components != 2 and chosen.claims[chosen.reading].definition != "none":
-            raise DataError(f"{name} adds noise to one line of sight, and this gaze has {n_components} components. Use gazeveil's protect(gaze, mechanism).")
+            raise DataError(
+                f"{name} adds noise to one line of sight, and this gaze has {n_components}"
+                " components. Use gazeveil's protect(gaze, mechanism)."
+            )
 
         def change(column: Any) -> Any:
             return _changed(pl, chosen, column, n_components, where, seed)
@@ -108,16 +134,29 @@ def _transform(name: str) -> Callable[..., Any]:
         return pl.col(position_column).map_batches(change, return_dtype=pl.List(pl.Float64))
 
     transform.__name__ = "gazeveil_" + name.replace("-", "_")
-    transform.__doc__ = f"Gazeveil's {name} on a position column in degrees; parameters as in gazeveil.mechanism('{name}', ...)."
+    transform.__doc__ = (
+        f"Gazeveil's {name} on a position column in degrees; parameters as in"
+        f" gazeveil.mechanism('{name}', ...)."
+    )
     return transform
 
 
-def _changed(pl: Any, chosen: StreamMechanism, column: Any, components: int, space: Space, seed: int | None) -> Any:
+def _changed(
+    pl: Any, chosen: StreamMechanism, column: Any, components: int, space: Space, seed: int | None
+) -> Any:
     """The list column with every pair of components released; a lost sample is NaN."""
-    values = np.stack([column.list.get(i).cast(pl.Float64).fill_null(float("nan")).to_numpy() for i in range(components)], axis=1)
+    values = np.stack(
+        [
+            column.list.get(i).cast(pl.Float64).fill_null(float("nan")).to_numpy()
+            for i in range(components)
+        ],
+        axis=1,
+    )
     for i in range(0, components - 1, 2):
         session = chosen.open(1.0, space, seed)
         ticks = np.arange(len(values), dtype=np.int64)
-        _, x, y, _ = session.push(ticks, values[:, i], values[:, i + 1], np.ones(len(values), dtype=np.bool_))
+        _, x, y, _ = session.push(
+            ticks, values[:, i], values[:, i + 1], np.ones(len(values), dtype=np.bool_)
+        )
         values[:, i], values[:, i + 1] = x, y
     return pl.Series(column.name, values.tolist(), dtype=pl.List(pl.Float64))

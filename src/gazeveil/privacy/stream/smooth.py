@@ -1,18 +1,22 @@
-"""`smoothing` and `kalman`: the light defences of newer work, which blur gaze in time. They add no noise and promise nothing.
+"""`smoothing` and `kalman`: the light defences of newer work, which blur gaze in time. They add no
+noise and promise nothing.
 
-* `smoothing` (Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual reality", IEEE TVCG 2024): two
-  weighted means one after the other, over the last `first` and then the last `second` samples; the newest of n samples weighs n, the
-  oldest 1.  `published` averages the two angles and fills the buffers with straight ahead before the first sample, as the authors'
-  program does, so a trace begins far off and jumps through the whole range where x passes 0. `corrected` averages directions on a sphere
-  and takes only samples there have been.
-* `kalman` (after Raju and Komogortsev 2025, arXiv 2511.09846, "an extremely lightweight Kalman filter"): a Kalman filter with the state
-  position and velocity, white-noise acceleration and noisy positions, over directions on a sphere and over angles on a screen.
+* `smoothing` (Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive
+  virtual reality", IEEE TVCG 2024): two weighted means one after the other, over the last `first`
+  and then the last `second` samples; the newest of n samples weighs n, the oldest 1.  `published`
+  averages the two angles and fills the buffers with straight ahead before the first sample, as the
+  authors' program does, so a trace begins far off and jumps through the whole range where x passes
+  0. `corrected` averages directions on a sphere and takes only samples there have been.
+* `kalman` (after Raju and Komogortsev 2025, arXiv 2511.09846, "an extremely lightweight Kalman
+  filter"): a Kalman filter with the state position and velocity, white-noise acceleration and noisy
+  positions, over directions on a sphere and over angles on a screen.
 
-Weighted sums run in whole numbers (directions in steps of 2**-36, angles in steps of 2**-30 degrees), so each sample costs the same
-whatever the window and nothing drifts: with S the sum and T the weighted sum of the last n values, a new value v gives
-T' = T - S + n v and S' = S + v - oldest.
+Weighted sums run in whole numbers (directions in steps of 2**-36, angles in steps of 2**-30
+degrees), so each sample costs the same whatever the window and nothing drifts: with S the sum and T
+the weighted sum of the last n values, a new value v gives T' = T - S + n v and S' = S + v - oldest.
 
-A single sample is not smoothed by anything, so nothing is released before the second good sample in the window.
+A single sample is not smoothed by anything, so nothing is released before the second good sample in
+the window.
 """
 
 from __future__ import annotations
@@ -31,8 +35,8 @@ from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
-from gazeveil.privacy.stream.supply import Bits
 
 MOST_WINDOW = 4096
 _CORRECTED = Claim("none", "user", "empirical", "no noise, so no promise")
@@ -50,12 +54,19 @@ class Smoothing(StreamMechanism):
     """
 
     name: ClassVar[str] = "smoothing"
+    summary: ClassVar[str] = "Replaces each sample by a weighted mean of the last ones."
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
-        'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual reality: robustness and user experience", IEEE TVCG 2024'
+        'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual'
+        ' reality: robustness and user experience", IEEE TVCG 2024'
     )
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {"corrected": _CORRECTED, "published": Claim("none", "user", "empirical", "no noise, so no promise; times and labels pass")}
+        {
+            "corrected": _CORRECTED,
+            "published": Claim(
+                "none", "user", "empirical", "no noise, so no promise; times and labels pass"
+            ),
+        }
     )
 
     first: int = 10
@@ -69,24 +80,44 @@ class Smoothing(StreamMechanism):
                 checks.refuse(self.name, name, f"at most {MOST_WINDOW} samples", size)
             self.store(name, size)
         if self.first == self.second == 1:
-            checks.refuse(self.name, "second", "above 1 where first is 1: windows of one sample release gaze as it is", self.second)
+            checks.refuse(
+                self.name,
+                "second",
+                "above 1 where first is 1: windows of one sample release gaze as it is",
+                self.second,
+            )
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
         """None."""
-        return no_promise(self.title, "a moving mean is not random, and who knows its weights can undo it", _NOT_COVERED)
+        return no_promise(
+            self.title,
+            "a moving mean is not random, and who knows its weights can undo it",
+            _NOT_COVERED,
+        )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Two ring buffers."""
-        return _Weighted(self.first, self.second, streams, isinstance(space, Sphere), self.reading == "published")
+        return _Weighted(
+            self.first, self.second, streams, isinstance(space, Sphere), self.reading == "published"
+        )
 
 
 class _Weighted(Stage):
-    def __init__(self, first: int, second: int, streams: int, sphere: bool, published: bool) -> None:
+    def __init__(
+        self, first: int, second: int, streams: int, sphere: bool, published: bool
+    ) -> None:
         self.sphere, self.published = sphere, published
-        # The last component counts samples: 1 where there was one. Rows 0 and 1 of `sums` are the plain and the weighted sum.
+        # The last component counts samples: 1 where there was one. Rows 0 and 1 of `sums` are the
+        # plain and the weighted sum.
         parts = 4 if sphere and not published else 3
-        self.rings = (np.zeros((streams, first, parts), dtype=np.int64), np.zeros((streams, second, parts), dtype=np.int64))
-        self.sums = (np.zeros((streams, 2, parts), dtype=np.int64), np.zeros((streams, 2, parts), dtype=np.int64))
+        self.rings = (
+            np.zeros((streams, first, parts), dtype=np.int64),
+            np.zeros((streams, second, parts), dtype=np.int64),
+        )
+        self.sums = (
+            np.zeros((streams, 2, parts), dtype=np.int64),
+            np.zeros((streams, 2, parts), dtype=np.int64),
+        )
         self.ticks = np.zeros((streams, 2), dtype=np.int64)
         self.reset()
 
@@ -95,21 +126,42 @@ class _Weighted(Stage):
         for ring, sums in zip(self.rings, self.sums, strict=True):
             ring[...] = 0
             if self.published:
-                ring[..., 0], ring[..., 1], ring[..., 2] = (180 << 30 if self.sphere else 0), (90 << 30 if self.sphere else 0), 1
+                ring[..., 0], ring[..., 1], ring[..., 2] = (
+                    (180 << 30 if self.sphere else 0),
+                    (90 << 30 if self.sphere else 0),
+                    1,
+                )
             n = ring.shape[1]
             sums[:, 0, :] = ring[:, 0, :] * n
             sums[:, 1, :] = ring[:, 0, :] * (n * (n + 1) // 2)
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         if self.published or not self.sphere:
-            _smooth_angles(x_deg, y_deg, valid, *self.rings, *self.sums, self.ticks, self.sphere, self.published)
+            _smooth_angles(
+                x_deg,
+                y_deg,
+                valid,
+                *self.rings,
+                *self.sums,
+                self.ticks,
+                self.sphere,
+                self.published,
+            )
         else:
             _smooth_directions(x_deg, y_deg, valid, *self.rings, *self.sums, self.ticks)
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
-def _put(ring: NDArray[np.int64], sums: NDArray[np.int64], s: int, at: int, c: int, value: np.int64) -> None:
+def _put(
+    ring: NDArray[np.int64], sums: NDArray[np.int64], s: int, at: int, c: int, value: np.int64
+) -> None:
     """One more value of component `c` into the window of stream `s`, over the oldest one."""
     sums[s, 1, c] += ring.shape[1] * value - sums[s, 0, c]
     sums[s, 0, c] += value - ring[s, at, c]
@@ -151,7 +203,10 @@ def _smooth_angles(
                 x[s, i], y[s, i] = sums2[s, 1, 0] * share, sums2[s, 1, 1] * share
                 if sphere:
                     # a mean of places below 360 may round to it
-                    x[s, i], y[s, i] = min(x[s, i], 359.99999999999994), min(y[s, i], 179.99999999999997)
+                    x[s, i], y[s, i] = (
+                        min(x[s, i], 359.99999999999994),
+                        min(y[s, i], 179.99999999999997),
+                    )
             else:
                 x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
         ticks[s, 0], ticks[s, 1] = at1, at2
@@ -178,7 +233,11 @@ def _smooth_directions(
             if ok:
                 lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
                 flat = math.cos(lat) * scale
-                a, b, c = np.int64(np.rint(flat * math.sin(lon))), np.int64(np.rint(scale * math.sin(lat))), np.int64(np.rint(flat * math.cos(lon)))
+                a, b, c = (
+                    np.int64(np.rint(flat * math.sin(lon))),
+                    np.int64(np.rint(scale * math.sin(lat))),
+                    np.int64(np.rint(flat * math.cos(lon))),
+                )
                 one = np.int64(1)
             _put(ring1, sums1, s, at1, 0, a)
             _put(ring1, sums1, s, at1, 1, b)
@@ -190,7 +249,11 @@ def _smooth_directions(
             _put(ring2, sums2, s, at2, 3, one)
             at1, at2 = (at1 + 1 if at1 + 1 < n1 else 0), (at2 + 1 if at2 + 1 < n2 else 0)
             right, up, ahead = float(sums2[s, 1, 0]), float(sums2[s, 1, 1]), float(sums2[s, 1, 2])
-            if ok and (sums1[s, 0, 3] > 1 or sums2[s, 0, 3] > 1) and (right != 0.0 or up != 0.0 or ahead != 0.0):
+            if (
+                ok
+                and (sums1[s, 0, 3] > 1 or sums2[s, 0, 3] > 1)
+                and (right != 0.0 or up != 0.0 or ahead != 0.0)
+            ):
                 x[s, i], y[s, i] = _degrees(right, up, ahead)
             else:
                 x[s, i], y[s, i], valid[s, i] = np.nan, np.nan, False
@@ -216,12 +279,17 @@ class Kalman(StreamMechanism):
     noise_deg : number
         Standard deviation assumed of the tracker's noise; a larger one smooths more.
     acceleration_deg_s2 : number
-        Standard deviation assumed of the eye's acceleration, in degrees per second squared; a smaller one smooths more.
+        Standard deviation assumed of the eye's acceleration, in degrees per second squared; a
+        smaller one smooths more.
     """
 
     name: ClassVar[str] = "kalman"
+    summary: ClassVar[str] = "Smooths gaze with a Kalman filter."
     kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = 'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques validated via offline simulation", 2025'
+    paper: ClassVar[str] = (
+        'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques'
+        ' validated via offline simulation", 2025'
+    )
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
 
     noise_deg: float = 1.0
@@ -234,32 +302,57 @@ class Kalman(StreamMechanism):
 
     def promise(self, rate_hz: float, space: Space) -> Guarantee:
         """None."""
-        return no_promise(self.title, "a filter is not random, and who knows it can undo it", _NOT_COVERED)
+        return no_promise(
+            self.title, "a filter is not random, and who knows it can undo it", _NOT_COVERED
+        )
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """Position, velocity and their covariance."""
-        return _Filter(self.noise_deg, self.acceleration_deg_s2, rate_hz, streams, isinstance(space, Sphere))
+        return _Filter(
+            self.noise_deg, self.acceleration_deg_s2, rate_hz, streams, isinstance(space, Sphere)
+        )
 
 
 class _Filter(Stage):
-    def __init__(self, noise_deg: float, acceleration_deg_s2: float, rate_hz: float, streams: int, sphere: bool) -> None:
+    def __init__(
+        self,
+        noise_deg: float,
+        acceleration_deg_s2: float,
+        rate_hz: float,
+        streams: int,
+        sphere: bool,
+    ) -> None:
         unit = math.radians(1.0) if sphere else 1.0
         self.sphere = sphere
-        self.law = np.array([1.0 / rate_hz, (noise_deg * unit) ** 2, (acceleration_deg_s2 * unit) ** 2])
-        # Per stream: three positions, three velocities, covariance (pp, pv, vv), and how many good samples there were.
+        self.law = np.array(
+            [1.0 / rate_hz, (noise_deg * unit) ** 2, (acceleration_deg_s2 * unit) ** 2]
+        )
+        # Per stream: three positions, three velocities, covariance (pp, pv, vv), and how many good
+        # samples there were.
         self.state = np.zeros((streams, 10))
 
     def reset(self) -> None:
         self.state[...] = 0
 
-    def run(self, t_ns: NDArray[np.int64], x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]) -> Samples:
+    def run(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> Samples:
         _filter(x_deg, y_deg, valid, self.state, self.law, self.sphere)
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
 def _filter(
-    x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], state: NDArray[np.float64], law: NDArray[np.float64], sphere: bool
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    state: NDArray[np.float64],
+    law: NDArray[np.float64],
+    sphere: bool,
 ) -> None:
     dt, r, q = law[0], law[1], law[2]
     radian = math.pi / 180.0
@@ -276,7 +369,11 @@ def _filter(
                 continue
             if sphere:
                 lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
-                a, b, c_ = math.cos(lat) * math.sin(lon), math.sin(lat), math.cos(lat) * math.cos(lon)
+                a, b, c_ = (
+                    math.cos(lat) * math.sin(lon),
+                    math.sin(lat),
+                    math.cos(lat) * math.cos(lon),
+                )
             else:
                 a, b, c_ = x[s, i], y[s, i], 0.0
             if z[9] == 0.0:
@@ -300,4 +397,7 @@ def _filter(
                     continue
                 x[s, i], y[s, i] = _degrees(z[0], z[1], z[2])
             else:
-                x[s, i], y[s, i] = min(max(z[0], -89.99999999999999), 89.99999999999999), min(max(z[1], -89.99999999999999), 89.99999999999999)
+                x[s, i], y[s, i] = (
+                    min(max(z[0], -89.99999999999999), 89.99999999999999),
+                    min(max(z[1], -89.99999999999999), 89.99999999999999),
+                )

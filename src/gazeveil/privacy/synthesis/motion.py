@@ -1,15 +1,19 @@
-"""A recording as its events: fixations as normals, saccades as Gaussian speed profiles (main paper of S004), and samples drawn from them again.
+"""A recording as its events: fixations as normals, saccades as Gaussian speed profiles (main paper
+of David-John et al. 2023), and samples drawn from them again.
 
-A *fixation* is (mu_x, mu_y, sigma_x, sigma_y, samples): the mean direction of its samples in degrees of the space, and their standard
-deviations in degrees along x and along y around it. A *saccade* is (a, b, c, samples): its speed is a * exp(-((t - b) / c)**2) deg/s at
-the share t of its own time (see :mod:`gazeveil.privacy.synthesis.profiles`).
+A *fixation* is (mu_x, mu_y, sigma_x, sigma_y, samples): the mean direction of its samples in
+degrees of the space, and their standard deviations in degrees along x and along y around it. A
+*saccade* is (a, b, c, samples): its speed is a * exp(-((t - b) / c)**2) deg/s at the share t of its
+own time (see :mod:`gazeveil.privacy.synthesis.profiles`).
 
-:func:`motion` takes a recording apart, :func:`render` draws one. On a sphere everything happens around the place itself: deviations are
-taken in the plane that touches the sphere there (lengths and bearings from the place are kept), and saccades follow the great circle, so
-nothing special happens at 0/360 or at the poles. On a screen degrees are taken as they are.
+:func:`motion` takes a recording apart, :func:`render` draws one. On a sphere everything happens
+around the place itself: deviations are taken in the plane that touches the sphere there (lengths
+and bearings from the place are kept), and saccades follow the great circle, so nothing special
+happens at 0/360 or at the poles. On a screen degrees are taken as they are.
 
-A rendered saccade goes from the last sample before it to the mean of the next fixation, and its speed is scaled so that it arrives there: the
-sources leave this open. A saccade with no fixation before or after it has no line to go along; its samples stay lost.
+A rendered saccade goes from the last sample before it to the mean of the next fixation, and its
+speed is scaled so that it arrives there: the sources leave this open. A saccade with no fixation
+before or after it has no line to go along; its samples stay lost.
 """
 
 from __future__ import annotations
@@ -27,10 +31,11 @@ from gazeveil.events.trace import positions
 from gazeveil.gaze.events import Events, read_only
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.noise.rng import WordArray, Words
+from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.synthesis.profiles import fit_profiles, speed_profiles
 
-#: Smallest standard deviation of a fixation in degrees, so that its normal is one: the half-width of S004's probabilities of a sample.
+#: Smallest standard deviation of a fixation in degrees, so that its normal is one: the half-width
+#: of David-John et al.'s (2023) probabilities of a sample.
 LEAST_SPREAD_DEG = 0.01
 
 #: Columns of :attr:`Motion.fixations` and of :attr:`Motion.saccades`.
@@ -63,11 +68,13 @@ class Motion:
     saccades : array of float64, shape (saccades, 4)
         :data:`SACCADE_COLUMNS`, in order of time.
     is_fixation : array of bool, shape (events,)
-        The order of events: True stands for the next row of `fixations`, False for the next of `saccades`.
+        The order of events: True stands for the next row of `fixations`, False for the next of
+        `saccades`.
     onset : array of int64, shape (events,)
         First sample of each event. Samples in no event are lost ones.
     profiles : array of float64, shape (saccades, 30)
-        Speeds of the saccades in deg/s at 30 points of their time; empty where only the curve is known.
+        Speeds of the saccades in deg/s at 30 points of their time; empty where only the curve is
+        known.
     """
 
     space: Space
@@ -80,11 +87,26 @@ class Motion:
     profiles: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 30)), repr=False)
 
     def __post_init__(self) -> None:
-        for name, kind in (("fixations", np.float64), ("saccades", np.float64), ("is_fixation", np.bool_), ("onset", np.int64), ("profiles", np.float64)):
-            object.__setattr__(self, name, read_only(np.ascontiguousarray(getattr(self, name), dtype=kind)))
+        for name, kind in (
+            ("fixations", np.float64),
+            ("saccades", np.float64),
+            ("is_fixation", np.bool_),
+            ("onset", np.int64),
+            ("profiles", np.float64),
+        ):
+            object.__setattr__(
+                self, name, read_only(np.ascontiguousarray(getattr(self, name), dtype=kind))
+            )
         counts = (int(self.is_fixation.sum()), len(self.is_fixation) - int(self.is_fixation.sum()))
-        if self.fixations.shape != (counts[0], 5) or self.saccades.shape != (counts[1], 4) or self.onset.shape != self.is_fixation.shape:
-            raise DataError(f"A Motion of {counts[0]} fixations and {counts[1]} saccades needs one row of five or four values for each of them.")
+        if (
+            self.fixations.shape != (counts[0], 5)
+            or self.saccades.shape != (counts[1], 4)
+            or self.onset.shape != self.is_fixation.shape
+        ):
+            raise DataError(
+                f"A Motion of {counts[0]} fixations and {counts[1]} saccades needs one row of five"
+                " or four values for each of them."
+            )
 
     def __len__(self) -> int:
         return len(self.is_fixation)
@@ -111,7 +133,8 @@ def motion(recording: Recording, method: str = "ivt", **parameters: object) -> M
     recording : Recording
         Any space. One whose rate is not known, or with no samples, has no events.
     method : str
-        A detector of :func:`gazeveil.detect`; by default `ivt` with the setting `george`, which finds fixations and saccades in turn.
+        A detector of :func:`gazeveil.detect`; by default `ivt` with the setting `george`, which
+        finds fixations and saccades in turn.
     **parameters
         Of the detector.
 
@@ -129,7 +152,9 @@ def motion(recording: Recording, method: str = "ivt", **parameters: object) -> M
 
 
 def motion_of(recording: Recording, events: Events) -> Motion:
-    """As :func:`motion`, with events that are known. Events of other kinds than fixation and saccade, and those with no valid sample, are left out."""
+    """As :func:`motion`, with events that are known. Events of other kinds than fixation and
+    saccade, and those with no valid sample, are left out.
+    """
     looked, moved = events.kind == "fixation", events.kind == "saccade"
     places = _measured(recording, events.onset[looked], events.offset[looked])
     profiles = speed_profiles(recording, events.onset[moved], events.offset[moved])
@@ -151,18 +176,29 @@ def motion_of(recording: Recording, events: Events) -> Motion:
     )
 
 
-def _measured(recording: Recording, onset: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Mean direction and standard deviations of each event, shape (events, 4); NaN where no sample is valid."""
+def _measured(
+    recording: Recording, onset: NDArray[np.int64], offset: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Mean direction and standard deviations of each event, shape (events, 4); NaN where no sample
+    is valid.
+    """
     onset, offset = np.ascontiguousarray(onset), np.ascontiguousarray(offset)
     if isinstance(recording.space, Sphere):
         x, y, z = positions(recording)
         return _on_sphere(x, y, z, recording.valid, onset, offset, LEAST_SPREAD_DEG)
-    return _on_screen(recording.x_deg, recording.y_deg, recording.valid, onset, offset, LEAST_SPREAD_DEG)
+    return _on_screen(
+        recording.x_deg, recording.y_deg, recording.valid, onset, offset, LEAST_SPREAD_DEG
+    )
 
 
 @compiled
 def _on_screen(
-    x: NDArray[np.float64], y: NDArray[np.float64], valid: NDArray[np.bool_], onset: NDArray[np.int64], offset: NDArray[np.int64], least: float
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    onset: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    least: float,
 ) -> NDArray[np.float64]:
     out = np.full((len(onset), 4), np.nan)
     for e in range(len(onset)):
@@ -176,15 +212,23 @@ def _on_screen(
         for i in range(onset[e], offset[e] + 1):
             if valid[i]:
                 vx, vy = vx + (x[i] - mx) ** 2, vy + (y[i] - my) ** 2
-        out[e, 0], out[e, 1], out[e, 2], out[e, 3] = mx, my, max(math.sqrt(vx / n), least), max(math.sqrt(vy / n), least)
+        out[e, 0], out[e, 1], out[e, 2], out[e, 3] = (
+            mx,
+            my,
+            max(math.sqrt(vx / n), least),
+            max(math.sqrt(vy / n), least),
+        )
     return out
 
 
 @compiled
-def _frame(x_deg: float, y_deg: float) -> tuple[float, float, float, float, float, float, float, float]:
+def _frame(
+    x_deg: float, y_deg: float
+) -> tuple[float, float, float, float, float, float, float, float]:
     """Sines and cosines of a place, and the products its axes need.
 
-    The place is (clat slon, slat, clat clon), the axis of x (clon, 0, -slon) and the axis of y (slat slon, -clat, slat clon).
+    The place is (clat slon, slat, clat clon), the axis of x (clon, 0, -slon) and the axis of y
+    (slat slon, -clat, slat clon).
     """
     lon, lat = math.radians(x_deg - 180.0), math.radians(90.0 - y_deg)
     slon, clon, slat, clat = math.sin(lon), math.cos(lon), math.sin(lat), math.cos(lat)
@@ -230,25 +274,33 @@ def _on_sphere(
         su, sv, suu, svv = 0.0, 0.0, 0.0, 0.0
         for i in range(onset[e], offset[e] + 1):
             if valid[i]:
-                # coordinates along the two axes, stretched so that the distance from the place is the angle
+                # coordinates along the two axes, stretched so that the distance from the place is
+                # the angle
                 u = (x[i] * clon - z[i] * slon) / unit
                 v = (x[i] * dx - y[i] * clat + z[i] * dz) / unit
                 ahead = (x[i] * px + y[i] * slat + z[i] * pz) / unit
                 square = u * u + v * v
-                # asin(s) / s by its series where that is exact to 1e-9: no arc functions for nearly all samples
+                # asin(s) / s by its series where that is exact to 1e-9: no arc functions for nearly
+                # all samples
                 if ahead > 0.0 and square < 0.0025:
                     stretch = unit * (1.0 + square * (1.0 / 6.0 + square * 0.075))
                 else:
                     flat = math.sqrt(square)
                     stretch = unit * math.atan2(flat, ahead) / flat if flat > 1e-12 else unit
-                su, sv, suu, svv = su + u * stretch, sv + v * stretch, suu + (u * stretch) ** 2, svv + (v * stretch) ** 2
+                su, sv, suu, svv = (
+                    su + u * stretch,
+                    sv + v * stretch,
+                    suu + (u * stretch) ** 2,
+                    svv + (v * stretch) ** 2,
+                )
         out[e, 0], out[e, 1] = mx, my
         out[e, 2] = max(math.sqrt(max(suu / n - (su / n) ** 2, 0.0)), least)
         out[e, 3] = max(math.sqrt(max(svv / n - (sv / n) ** 2, 0.0)), least)
     return out
 
 
-# --- samples from parameters -----------------------------------------------------------------------------------------------------
+# --- samples from parameters
+# --------------------------------------------------------------------------------------------------
 
 
 @compiled
@@ -273,7 +325,8 @@ def _box_muller(bits: NDArray[np.int64], count: int) -> NDArray[np.float64]:
 
 
 def normals(count: int, words: Words) -> NDArray[np.float64]:
-    """Standard normals from random words (Box and Muller), in floating point: for drawing samples from parameters that a proof already covers.
+    """Standard normals from random words (Box and Muller), in floating point: for drawing samples
+    from parameters that a proof already covers.
 
     Parameters
     ----------
@@ -285,11 +338,14 @@ def normals(count: int, words: Words) -> NDArray[np.float64]:
     return _box_muller(words.run(_words, count + count % 2, 1), count)
 
 
-def render(motion: Motion, words: Words, profiles: NDArray[np.float64] | None = None, drift_s: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def render(
+    motion: Motion, words: Words, profiles: NDArray[np.float64] | None = None, drift_s: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Samples drawn from the parameters of a recording's events.
 
-    Fixation samples are independent draws of N(mu, diag sigma**2). A saccade's samples lie on the line (on a sphere the great circle) from the
-    last sample before it to the mean of the next fixation; the share of the way at each sample is the integral of its speed up to there.
+    Fixation samples are independent draws of N(mu, diag sigma**2). A saccade's samples lie on the
+    line (on a sphere the great circle) from the last sample before it to the mean of the next
+    fixation; the share of the way at each sample is the integral of its speed up to there.
 
     Parameters
     ----------
@@ -298,11 +354,14 @@ def render(motion: Motion, words: Words, profiles: NDArray[np.float64] | None = 
     words : Words
         Random bits.
     profiles : array of float64, shape (saccades, 30), optional
-        Speeds to use instead of the curves (a, b, c); negative ones count as 0, and one that never moves is even.
+        Speeds to use instead of the curves (a, b, c); negative ones count as 0, and one that never
+        moves is even.
     drift_s : float
-        How long samples of a fixation hang together: their correlation is about (1 + t / drift_s) exp(-t / drift_s) at a distance of t seconds, so
-        that gaze drifts smoothly at speeds of about sigma / drift_s, at every rate. Each sample alone has the same law. 0 draws them
-        independently, as the paper does; detectors take that for saccades where sigma is large or the rate is high.
+        How long samples of a fixation hang together: their correlation is about (1 + t / drift_s)
+        exp(-t / drift_s) at a distance of t seconds, so that gaze drifts smoothly at speeds of
+        about sigma / drift_s, at every rate. Each sample alone has the same law. 0 draws them
+        independently, as the paper does; detectors take that for saccades where sigma is large or
+        the rate is high.
 
     Returns
     -------
@@ -310,13 +369,33 @@ def render(motion: Motion, words: Words, profiles: NDArray[np.float64] | None = 
         NaN for samples in no event.
     """
     if profiles is not None and profiles.shape != (len(motion.saccades), 30):
-        raise DataError(f"render needs one profile of 30 speeds for each of {len(motion.saccades)} saccades. Got shape {profiles.shape}.")
+        raise DataError(
+            f"render needs one profile of 30 speeds for each of {len(motion.saccades)} saccades."
+            f" Got shape {profiles.shape}."
+        )
     x, y = np.full(motion.samples, np.nan), np.full(motion.samples, np.nan)
-    kept = math.exp(-1.0 / (drift_s * motion.rate_hz)) if drift_s > 0 and motion.rate_hz > 0 else 0.0
+    kept = (
+        math.exp(-1.0 / (drift_s * motion.rate_hz)) if drift_s > 0 and motion.rate_hz > 0 else 0.0
+    )
     # a fixation that drifts begins with a place and a velocity
-    drawn = normals(2 * int(motion.fixations[:, 4].sum() + (len(motion.fixations) if kept > 0 else 0)), words)
-    shapes = np.empty((0, 30)) if profiles is None else np.ascontiguousarray(profiles, dtype=np.float64)
-    _render(isinstance(motion.space, Sphere), motion.fixations, motion.saccades, motion.is_fixation, motion.onset, shapes, drawn, x, y, kept)
+    drawn = normals(
+        2 * int(motion.fixations[:, 4].sum() + (len(motion.fixations) if kept > 0 else 0)), words
+    )
+    shapes = (
+        np.empty((0, 30)) if profiles is None else np.ascontiguousarray(profiles, dtype=np.float64)
+    )
+    render_motion(
+        isinstance(motion.space, Sphere),
+        motion.fixations,
+        motion.saccades,
+        motion.is_fixation,
+        motion.onset,
+        shapes,
+        drawn,
+        x,
+        y,
+        kept,
+    )
     return x, y
 
 
@@ -328,7 +407,9 @@ def _share(t: float, b: float, c: float) -> float:
 
 
 @compiled
-def _shares(count: int, curve: NDArray[np.float64], profile: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+def _shares(
+    count: int, curve: NDArray[np.float64], profile: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
     """Share of the way at samples 1 to count of a saccade; the last one has arrived."""
     total = 0.0
     for p in range(len(profile) - 1):
@@ -351,7 +432,7 @@ def _shares(count: int, curve: NDArray[np.float64], profile: NDArray[np.float64]
 
 
 @compiled
-def _render(
+def render_motion(
     sphere: bool,
     fixations: NDArray[np.float64],
     saccades: NDArray[np.float64],
@@ -363,11 +444,17 @@ def _render(
     y: NDArray[np.float64],
     kept: float = 0.0,
 ) -> None:
+    """Write the samples of fixations and saccades into `x` and `y`, in degrees."""
     n, f, s, at = len(x), 0, 0, 0
     has_place, hx, hy = False, 0.0, 0.0
-    # Two filters p = kept p + fresh noise and z = kept z + (1 - kept) p, begun in their stationary law: var p = 1, cov(p, z) = c, var z = scale**2.
+    # Two filters p = kept p + fresh noise and z = kept z + (1 - kept) p, begun in their stationary
+    # law: var p = 1, cov(p, z) = c, var z = scale**2.
     fresh, c = math.sqrt(1.0 - kept * kept), 1.0 / (1.0 + kept)
-    scale = math.sqrt(((1.0 - kept) ** 2 + 2.0 * kept * kept * (1.0 - kept) * c) / (1.0 - kept * kept)) if kept > 0.0 else 1.0
+    scale = (
+        math.sqrt(((1.0 - kept) ** 2 + 2.0 * kept * kept * (1.0 - kept) * c) / (1.0 - kept * kept))
+        if kept > 0.0
+        else 1.0
+    )
     begin = c / scale
     rest = math.sqrt(max(1.0 - begin * begin, 0.0))
     zu, zv, pu, pv = 0.0, 0.0, 0.0, 0.0
@@ -383,7 +470,10 @@ def _render(
                     at += 2
                 elif i == 0:
                     zu, zv = scale * drawn[at], scale * drawn[at + 1]
-                    pu, pv = begin * drawn[at] + rest * drawn[at + 2], begin * drawn[at + 1] + rest * drawn[at + 3]
+                    pu, pv = (
+                        begin * drawn[at] + rest * drawn[at + 2],
+                        begin * drawn[at + 1] + rest * drawn[at + 3],
+                    )
                     at += 4
                 else:
                     pu, pv = kept * pu + fresh * drawn[at], kept * pv + fresh * drawn[at + 1]
@@ -396,7 +486,11 @@ def _render(
                     r = math.radians(math.hypot(u, v))
                     part = math.sin(r) / r * math.pi / 180.0 if r > 1e-12 else math.pi / 180.0
                     u, v, ahead = u * part, v * part, math.cos(r)
-                    hx, hy = _degrees(ahead * px + u * clon + v * dx, ahead * slat - v * clat, ahead * pz - u * slon + v * dz)
+                    hx, hy = _degrees(
+                        ahead * px + u * clon + v * dx,
+                        ahead * slat - v * clat,
+                        ahead * pz - u * slon + v * dz,
+                    )
                 else:
                     hx, hy = _on(row[0] + u), _on(row[1] + v)
                 x[onset[e] + i], y[onset[e] + i] = hx, hy
@@ -418,7 +512,8 @@ def _render(
             if onset[e] + i >= n:
                 break
             if sphere:
-                # places that coincide or lie opposite one another have no one great circle between them: one step half way
+                # places that coincide or lie opposite one another have no one great circle between
+                # them: one step half way
                 if angle > 1e-9 and angle < math.pi - 1e-6:
                     p, q = math.sin((1.0 - shares[i]) * angle), math.sin(shares[i] * angle)
                     hx, hy = _degrees(p * ax + q * bx, p * sl0 + q * sl1, p * az + q * bz)

@@ -1,7 +1,9 @@
-"""Speed profiles of saccades: 30 points each, and the Gaussian curve a * exp(-((t - b) / c)**2) fitted to them (main paper of S004).
+"""Speed profiles of saccades: 30 points each, and the Gaussian curve a * exp(-((t - b) / c)**2)
+fitted to them (David-John et al. 2023).
 
-A saccade's speed is resampled to 30 points of its own time, t from 0 to 1, so that saccades of all durations and rates can be compared and
-averaged. The fit is least squares by Levenberg and Marquardt, all saccades in one compiled loop.
+A saccade's speed is resampled to 30 points of its own time, t from 0 to 1, so that saccades of all
+durations and rates can be compared and averaged. The fit is least squares by Levenberg and
+Marquardt, all saccades in one compiled loop.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ TIMES = np.linspace(0.0, 1.0, POINTS)
 B_BOUNDS, C_BOUNDS, A_BOUNDS = (0.0, 1.0), (0.02, 2.0), (0.0, 2000.0)
 
 
-def speed_profiles(recording: Recording, onset: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.float64]:
+def speed_profiles(
+    recording: Recording, onset: NDArray[np.int64], offset: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Speeds of events at 30 points of their own time.
 
     Parameters
@@ -38,22 +42,36 @@ def speed_profiles(recording: Recording, onset: NDArray[np.int64], offset: NDArr
     Returns
     -------
     array, shape (events, 30)
-        Speed in deg/s; steps to or from a lost sample are left out, and an event with no step left has NaN.
+        Speed in deg/s; steps to or from a lost sample are left out, and an event with no step left
+        has NaN.
     """
     speed = np.full(len(recording), np.nan)
     both = recording.valid[1:] & recording.valid[:-1]
-    steps = distance_deg(recording.space, recording.x_deg[:-1], recording.y_deg[:-1], recording.x_deg[1:], recording.y_deg[1:])
+    steps = distance_deg(
+        recording.space,
+        recording.x_deg[:-1],
+        recording.y_deg[:-1],
+        recording.x_deg[1:],
+        recording.y_deg[1:],
+    )
     seconds = np.diff(recording.t_ns) / 1e9
     good = both & (seconds > 0)
     speed[1:][good] = steps[good] / seconds[good]
-    return _resampled(speed, np.ascontiguousarray(onset, dtype=np.int64), np.ascontiguousarray(offset, dtype=np.int64))
+    return _resampled(
+        speed,
+        np.ascontiguousarray(onset, dtype=np.int64),
+        np.ascontiguousarray(offset, dtype=np.int64),
+    )
 
 
 @compiled
-def _resampled(speed: NDArray[np.float64], onset: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.float64]:
+def _resampled(
+    speed: NDArray[np.float64], onset: NDArray[np.int64], offset: NDArray[np.int64]
+) -> NDArray[np.float64]:
     out = np.full((len(onset), 30), np.nan)
     for e in range(len(onset)):
-        # speed[i] is that of the step from i - 1 to i, so the event's steps are onset + 1 to offset, at the middles of the steps
+        # speed[i] is that of the step from i - 1 to i, so the event's steps are onset + 1 to
+        # offset, at the middles of the steps
         first, last = onset[e] + 1, offset[e]
         steps = last - first + 1
         if steps < 1:
@@ -99,10 +117,14 @@ def fit_profiles(profiles: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> np.round(fit_profiles(curve[None]), 6).tolist()
     [[300.0, 0.4, 0.2]]
     """
-    return _fit(np.ascontiguousarray(profiles, dtype=np.float64), np.array([A_BOUNDS, B_BOUNDS, C_BOUNDS]))
+    return _fit(
+        np.ascontiguousarray(profiles, dtype=np.float64), np.array([A_BOUNDS, B_BOUNDS, C_BOUNDS])
+    )
 
 
-def curve(parameters: NDArray[np.float64], times: NDArray[np.float64] = TIMES) -> NDArray[np.float64]:
+def curve(
+    parameters: NDArray[np.float64], times: NDArray[np.float64] = TIMES
+) -> NDArray[np.float64]:
     """The curve of each row of parameters at some times, shape (rows, times)."""
     a, b, c = (parameters[:, i, None] for i in range(3))
     return a * np.exp(-(((times - b) / c) ** 2))
@@ -134,7 +156,11 @@ def _fit(profiles: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[
             out[e, 0], out[e, 1], out[e, 2] = 0.0, 0.5, 0.25
             continue
         # The area under the curve is a c sqrt(pi): a first guess of the width.
-        a, b, c = peak, place / 29.0, min(max(total / 29.0 / peak / 1.7724538509055159, bounds[2, 0]), bounds[2, 1])
+        a, b, c = (
+            peak,
+            place / 29.0,
+            min(max(total / 29.0 / peak / 1.7724538509055159, bounds[2, 0]), bounds[2, 1]),
+        )
         loss, damping = _loss(y, a, b, c), 1e-3
         for _ in range(60):
             h = np.zeros((3, 3))
@@ -154,7 +180,8 @@ def _fit(profiles: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[
                 g[0] += j0 * r
                 g[1] += j1 * r
                 g[2] += j2 * r
-            # A parameter at its bound that wants to go beyond stays there, and the others move without it.
+            # A parameter at its bound that wants to go beyond stays there, and the others move
+            # without it.
             for i, value in ((0, a), (1, b), (2, c)):
                 if (value <= bounds[i, 0] and g[i] < 0.0) or (value >= bounds[i, 1] and g[i] > 0.0):
                     g[i] = 0.0
@@ -164,12 +191,20 @@ def _fit(profiles: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[
             better = False
             for _ in range(12):
                 # Cramer's rule on the damped normal equations
-                m00, m11, m22 = h[0, 0] * (1.0 + damping), h[1, 1] * (1.0 + damping) + 1e-12, h[2, 2] * (1.0 + damping) + 1e-12
+                m00, m11, m22 = (
+                    h[0, 0] * (1.0 + damping),
+                    h[1, 1] * (1.0 + damping) + 1e-12,
+                    h[2, 2] * (1.0 + damping) + 1e-12,
+                )
                 m01, m02, m12 = h[0, 1], h[0, 2], h[1, 2]
                 c00, c01, c02 = m11 * m22 - m12 * m12, m02 * m12 - m01 * m22, m01 * m12 - m02 * m11
                 det = m00 * c00 + m01 * c01 + m02 * c02
                 if det > 0.0:
-                    c11, c12, c22 = m00 * m22 - m02 * m02, m01 * m02 - m00 * m12, m00 * m11 - m01 * m01
+                    c11, c12, c22 = (
+                        m00 * m22 - m02 * m02,
+                        m01 * m02 - m00 * m12,
+                        m00 * m11 - m01 * m01,
+                    )
                     na = a + (c00 * g[0] + c01 * g[1] + c02 * g[2]) / det
                     nb = b + (c01 * g[0] + c11 * g[1] + c12 * g[2]) / det
                     nc = c + (c02 * g[0] + c12 * g[1] + c22 * g[2]) / det

@@ -1,16 +1,21 @@
-"""Task-based marginals with plausible deniability ("For Your Eyes Only", ETRA 2022, after Bindschaedler, Shokri and Gunter 2017).
+"""Task-based marginals with plausible deniability ("For Your Eyes Only", ETRA 2022, after
+Bindschaedler, Shokri and Gunter 2017).
 
-`published`: each feature is cut into B equal bins between its smallest and largest value in the data; for each task (each stimulus where no task is
-named) a histogram of each feature; as many synthetic vectors as each person has, every feature drawn alone; each vector must pass the
-plausible-deniability test; a bin becomes a uniform value inside it. The generator never looks at its seed, so every record is equally plausible
-and the test passes for every k up to the number of records, whatever gamma is: it protects nothing. The marginals are free of noise
-and the outer bin edges are the extreme values of single people.
+`published`: each feature is cut into B equal bins between its smallest and largest value in the
+data; for each task (each stimulus where no task is named) a histogram of each feature; as many
+synthetic vectors as each person has, every feature drawn alone; each vector must pass the
+plausible-deniability test; a bin becomes a uniform value inside it. The generator never looks at
+its seed, so every record is equally plausible and the test passes for every k up to the number of
+records, whatever gamma is: it protects nothing. The marginals are free of noise and the outer bin
+edges are the extreme values of single people.
 
-`corrected`: public bin edges; a person has weight 1 in each histogram, in 2**16 parts, so replacing their values changes it by at most 2;
-discrete Laplace noise of scale 2 / epsilon; projection on the simplex; sampling, for fresh pseudonyms with a public number of rows.
-That is epsilon-DP for one feature of one recording, and epsilon times features times tasks for everything of one person. The test is kept as printed (k
-people must take part), or `pd="randomised"` makes it mean something: each vector takes its first `kept` features from a seed record, the test has a random
-threshold, and all its candidates are charged.
+`corrected`: public bin edges; a person has weight 1 in each histogram, in 2**16 parts, so replacing
+their values changes it by at most 2; discrete Laplace noise of scale 2 / epsilon; projection on the
+simplex; sampling, for fresh pseudonyms with a public number of rows. That is epsilon-DP for one
+feature of one recording, and epsilon times features times tasks for everything of one person. The
+test is kept as printed (k people must take part), or `pd="randomised"` makes it mean something:
+each vector takes its first `kept` features from a seed record, the test has a random threshold, and
+all its candidates are charged.
 
 proofs/marginals.md has the proofs.
 """
@@ -28,32 +33,46 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
-from gazeveil.privacy.noise.rng import ASSUMPTION, Words, source
-from gazeveil.privacy.noise.uniform import generator, uniform_below
 from gazeveil.privacy.promise.algebra import TogetherMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import UnitMap
+from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.randomness.uniform import generator, uniform_below
+from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential import UNITS, complete_values, task_of
-from gazeveil.privacy.tables.partition import need
-from gazeveil.privacy.tables.pd_test import charge, deterministic_pass, plausible_counts, randomised_pass
-from gazeveil.privacy.tables.promise import PUBLIC
-from gazeveil.privacy.tables.sequences import TABLE_NOT_COVERED, Sequences, public_bounds, rebuild_rows, sequences
-
-#: Parts of the weight 1 that each person has in a histogram.
-PARTS = 1 << 16
+from gazeveil.privacy.tables.exponential import complete_values
+from gazeveil.privacy.tables.groups.partition import need
+from gazeveil.privacy.tables.histograms import PARTS, BinnedRows, bin_codes
+from gazeveil.privacy.tables.plausible_deniability import (
+    charge,
+    deterministic_pass,
+    plausible_counts,
+    randomised_pass,
+)
+from gazeveil.privacy.tables.sequences.recordings import (
+    TABLE_NOT_COVERED,
+    WHOLE,
+    Sequences,
+    public_bounds,
+    rebuild_rows,
+    sequences,
+    task_of,
+)
+from gazeveil.privacy.tables.sequences.table_guarantee import PUBLIC
 
 #: Plausible-deniability tests.
 TESTS = ("deterministic", "randomised")
 
 _EMPTY = (
-    "its plausible-deniability test passes for every k up to the number of records and every gamma, because the generator ignores its seed, so that"
-    " claim is true of any output and protects nothing; the marginals carry no noise and their outer edges are the extreme values of single people"
+    "its plausible-deniability test passes for every k up to the number of records and every gamma,"
+    " because the generator ignores its seed, so that claim is true of any output and protects"
+    " nothing; the marginals carry no noise and their outer edges are the extreme values of single"
+    " people"
 )
 
 
@@ -74,7 +93,8 @@ class Marginals(Mechanism[FeatureTable]):
     per : str
         `recording-feature`, `recording` or `user`.
     length : int, optional
-        Public number of rows of each synthetic recording (`corrected`); None takes the longest recording's and assumes it public.
+        Public number of rows of each synthetic recording (`corrected`); None takes the longest
+        recording's and assumes it public.
     pd : str
         `deterministic`, the test as printed; or `randomised` (`corrected` alone).
     kept : int
@@ -104,11 +124,25 @@ class Marginals(Mechanism[FeatureTable]):
     delta: Number = Fraction(1, 10**6)
 
     name: ClassVar[str] = "marginals"
+    summary: ClassVar[str] = "Draws synthetic features from noisy histograms."
     kind: ClassVar[str] = "table"
-    paper: ClassVar[str] = "David-John et al., For Your Eyes Only (ETRA 2022), after Bindschaedler, Shokri and Gunter 2017"
+    paper: ClassVar[str] = (
+        "David-John et al., For Your Eyes Only (ETRA 2022), after Bindschaedler, Shokri and Gunter"
+        " 2017"
+    )
     claims: ClassVar[Mapping[str, Claim]] = {
-        "corrected": Claim("epsilon-dp", "recording-feature", "proved", "noisy histograms of equal weight per person, public bins"),
-        "published": Claim("none", "user", "empirical", "its plausible-deniability test passes whatever k and gamma are"),
+        "corrected": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "proved",
+            "noisy histograms of equal weight per person, public bins",
+        ),
+        "published": Claim(
+            "none",
+            "user",
+            "empirical",
+            "its plausible-deniability test passes whatever k and gamma are",
+        ),
     }
 
     def check(self) -> None:
@@ -118,19 +152,30 @@ class Marginals(Mechanism[FeatureTable]):
         self.store("bins", checks.count(self.name, "bins", self.bins, least=2))
         for one in ("epsilon", "epsilon0", "delta"):
             self.store(one, exact(self.name, one, getattr(self, one), above=0))
-        checks.one_of(self.name, "per", self.per, UNITS)
+        checks.one_of(self.name, "per", self.per, WHOLE)
         checks.one_of(self.name, "pd", self.pd, TESTS)
         self.store("kept", checks.count(self.name, "kept", self.kept))
         if self.length is not None:
             self.store("length", checks.count(self.name, "length", self.length))
         if self.reading == "published" and self.pd != "deterministic":
-            checks.refuse(self.name, "pd", "deterministic in the published reading", self.pd, "Use reading='corrected'.")
+            checks.refuse(
+                self.name,
+                "pd",
+                "deterministic in the published reading",
+                self.pd,
+                "Use reading='corrected'.",
+            )
 
     @property
     def claim(self) -> Claim:
         """The randomised test has a delta, and its unit is the person."""
         if self.reading == "corrected" and self.pd == "randomised":
-            return Claim("epsilon-delta-dp", "user", "proved", "noisy histograms, and seed records under a random threshold")
+            return Claim(
+                "epsilon-delta-dp",
+                "user",
+                "proved",
+                "noisy histograms, and seed records under a random threshold",
+            )
         return super().claim
 
     def release(self, data: FeatureTable, seed: int | None = None) -> Release[FeatureTable]:
@@ -139,12 +184,18 @@ class Marginals(Mechanism[FeatureTable]):
         Raises
         ------
         DataError
-            For a table without rows, fewer than k people or records, no public bounds (`corrected`), missing values (`published`).
+            For a table without rows, fewer than k people or records, no public bounds
+            (`corrected`), missing values (`published`).
         """
         seqs = sequences(self.name, data)
-        return self._published(seqs, seed) if self.reading == "published" else self._corrected(seqs, seed)
+        return (
+            self._published(seqs, seed)
+            if self.reading == "published"
+            else self._corrected(seqs, seed)
+        )
 
-    # --- as printed ---------------------------------------------------------------------------------------------------------------
+    # --- as printed
+    # ----------------------------------------------------------------------------------------------
 
     def _published(self, seqs: Sequences, seed: int | None) -> Release[FeatureTable]:
         values = complete_values(self, seqs)
@@ -155,22 +206,32 @@ class Marginals(Mechanism[FeatureTable]):
         for task in sorted({task_of(key) for key in seqs.keys}):
             mine = [i for i, key in enumerate(seqs.keys) if task_of(key) == task]
             rows = np.concatenate([seqs.rows(i) for i in mine])
-            # The probability of a vector is the same for every seed, so all records of the task are plausible.
+            # The probability of a vector is the same for every seed, so all records of the task are
+            # plausible.
             if not deterministic_pass(len(rows), self.k):
                 raise DataError(
-                    f"No synthetic record of task '{task}' passes the test: it has {len(rows)} records, fewer than k = {self.k}. Choose a smaller k."
-                    " Nothing was released."
+                    f"No synthetic record of task '{task}' passes the test: it has {len(rows)}"
+                    f" records, fewer than k = {self.k}. Choose a smaller k. Nothing was released."
                 )
             pmf = histograms(codes[rows], self.bins) / len(rows)
             synthetic = inside(sample_bins(pmf, len(rows), draw), low, high, self.bins, draw)
-            for i, part in zip(mine, np.split(synthetic, np.cumsum(seqs.lengths[mine])[:-1]), strict=True):
+            for i, part in zip(
+                mine, np.split(synthetic, np.cumsum(seqs.lengths[mine])[:-1]), strict=True
+            ):
                 parts[i] = part
         promise = no_promise(
-            self.title, _EMPTY, ("the range of each feature in the data, which is released exactly", *TABLE_NOT_COVERED, "the length of recordings")
+            self.title,
+            _EMPTY,
+            (
+                "the range of each feature in the data, which is released exactly",
+                *TABLE_NOT_COVERED,
+                "the length of recordings",
+            ),
         )
         return Release(rebuild_rows(seqs, parts), promise, self.provenance(seed))
 
-    # --- with noise ---------------------------------------------------------------------------------------------------------------
+    # --- with noise
+    # ----------------------------------------------------------------------------------------------
 
     def _corrected(self, seqs: Sequences, seed: int | None) -> Release[FeatureTable]:
         bounds = public_bounds(self.name, seqs.table)
@@ -178,36 +239,65 @@ class Marginals(Mechanism[FeatureTable]):
         need(self.name, len(people), self.k)
         features = len(seqs.table.columns)
         if self.pd == "randomised" and self.kept > features:
-            checks.refuse(self.name, "kept", f"at most {features}, the number of features", self.kept, "Nothing was released.")
+            checks.refuse(
+                self.name,
+                "kept",
+                f"at most {features}, the number of features",
+                self.kept,
+                "Nothing was released.",
+            )
         tasks = sorted({task_of(key) for key in seqs.keys})
         most = max(len({task_of(key) for key in seqs.keys if key[0] == p}) for p in people)
         length = int(seqs.lengths.max()) if self.length is None else self.length
         cells = sorted({key[1:] for key in seqs.keys})
-        epsilon = self._exact("epsilon") / {"recording-feature": 1, "recording": features, "user": features * most}[self.per]
-        guarantee = self._guarantee(len(people) * len(cells) * length, len(people), features, most, length, epsilon, len(tasks))
+        epsilon = (
+            self._exact("epsilon")
+            / {"recording-feature": 1, "recording": features, "user": features * most}[self.per]
+        )
+        guarantee = self._guarantee(
+            len(people) * len(cells) * length,
+            len(people),
+            features,
+            most,
+            length,
+            epsilon,
+            len(tasks),
+        )
         words = Words(source(seed, self.name))
         draw = generator(source(seed, self.name, "sampling"))
         coded = bin_codes(seqs.table.values, bounds[:, 0], bounds[:, 1], self.bins)
-        rows = Rows.of(seqs, coded, people, tasks)
+        rows = BinnedRows.of(seqs, coded, people, tasks)
         counts = rows.weights(self.bins)
         noise = discrete_laplace(self._scale(epsilon), counts.size, words).reshape(counts.shape)
-        having = np.array([np.unique(rows.person[rows.task == t]).size for t in range(len(tasks))])
-        pmfs = on_simplex((counts + noise) / (PARTS * having[:, None, None]))
+        people_with_task = np.array(
+            [np.unique(rows.person[rows.task == t]).size for t in range(len(tasks))]
+        )
+        pmfs = on_simplex((counts + noise) / (PARTS * people_with_task[:, None, None]))
         synthetic: dict[tuple[str, str, str], NDArray[np.float64]] = {}
         for place, task in enumerate(tasks):
             mine = [cell for cell in cells if (cell[2] or cell[0]) == task]
             drawn = sample_bins(pmfs[place], len(people) * len(mine) * length, draw)
             if self.pd == "randomised":
                 self._seeded(drawn, rows, place, len(people), pmfs[place], words)
-            values = inside(drawn, bounds[:, 0], bounds[:, 1], self.bins, draw).reshape(len(mine), len(people), length, features)
+            values = inside(drawn, bounds[:, 0], bounds[:, 1], self.bins, draw).reshape(
+                len(mine), len(people), length, features
+            )
             synthetic.update(zip(mine, values, strict=True))
         names = [f"synthetic-{i + 1:0{len(str(len(people)))}}" for i in range(len(people))]
-        keys = Keys.of_recordings([(n, *cell) for n in names for cell in cells], [np.arange(length, dtype=np.int64)] * (len(names) * len(cells)))
+        keys = Keys.of_recordings(
+            [(n, *cell) for n in names for cell in cells],
+            [np.arange(length, dtype=np.int64)] * (len(names) * len(cells)),
+        )
         stacked = np.stack([synthetic[cell] for cell in cells], axis=1).reshape(-1, features)
         table = FeatureTable(stacked, seqs.table.columns, keys, seqs.table.bounds)
         raw = seqs.table.values
-        notes = {"clamped": int(np.count_nonzero((raw < bounds[:, 0]) | (raw > bounds[:, 1]))), "missing": int(np.count_nonzero(np.isnan(raw)))}
-        return Release(table, guarantee if seed is None else guarantee.tested(), self.provenance(seed), notes)
+        notes = {
+            "clamped": int(np.count_nonzero((raw < bounds[:, 0]) | (raw > bounds[:, 1]))),
+            "missing": int(np.count_nonzero(np.isnan(raw))),
+        }
+        return Release(
+            table, guarantee if seed is None else guarantee.tested(), self.provenance(seed), notes
+        )
 
     def _exact(self, name: str) -> Fraction:
         return exact(self.name, name, getattr(self, name))
@@ -216,10 +306,25 @@ class Marginals(Mechanism[FeatureTable]):
         scale = 2 * PARTS / epsilon
         if scale > MOST_T:
             least = Fraction(2 * PARTS, MOST_T) * (self._exact("epsilon") / epsilon)
-            checks.refuse(self.name, "epsilon", f"at least {float(least):.2g} here (below, noise drowns any count)", str(self.epsilon), "Nothing was released.")
+            checks.refuse(
+                self.name,
+                "epsilon",
+                f"at least {float(least):.2g} here (below, noise drowns any count)",
+                str(self.epsilon),
+                "Nothing was released.",
+            )
         return scale
 
-    def _guarantee(self, candidates: int, people: int, features: int, most: int, length: int, epsilon: Fraction, tasks: int) -> Guarantee:
+    def _guarantee(
+        self,
+        candidates: int,
+        people: int,
+        features: int,
+        most: int,
+        length: int,
+        epsilon: Fraction,
+        tasks: int,
+    ) -> Guarantee:
         long = " (it was taken from the longest recording)" if self.length is None else ""
         user = epsilon * features * most
         assumptions = (
@@ -228,19 +333,58 @@ class Marginals(Mechanism[FeatureTable]):
             f"it is public who has which tasks, and that nobody has more than {most} of them",
             ASSUMPTION,
         )
-        not_covered = ("how many people took part, and how many of them had each stimulus, session and task",)
+        not_covered = (
+            "how many people took part, and how many of them had each stimulus, session and task",
+        )
         draws = tail_delta(epsilon, tasks * features * self.bins)
-        histograms = UnitMap.of("recording-feature", Loss.pure(epsilon, draws)).lift("recording", features).lift("user", most)
-        common: dict[str, Any] = {"mechanism": self.title, "assumptions": assumptions, "not_covered": not_covered}
+        histograms = (
+            UnitMap.of("recording-feature", Loss.pure(epsilon, draws))
+            .lift("recording", features)
+            .lift("user", most)
+        )
+        common: dict[str, Any] = {
+            "mechanism": self.title,
+            "assumptions": assumptions,
+            "not_covered": not_covered,
+        }
         if self.pd == "deterministic":
-            return Guarantee("epsilon-dp", histograms, Change(self.per), reason="proofs/marginals.md", **common)
-        tests, delta = charge(self.k, self._exact("gamma"), self._exact("epsilon0"), people, candidates, self._exact("delta"))
+            return Guarantee(
+                "epsilon-dp", histograms, Change(self.per), reason="proofs/marginals.md", **common
+            )
+        tests, delta = charge(
+            self.k,
+            self._exact("gamma"),
+            self._exact("epsilon0"),
+            people,
+            candidates,
+            self._exact("delta"),
+        )
         together = TogetherMap((histograms, UnitMap.of("user", Loss.approximate(tests, delta))))
-        parts = (("the histograms alone", Loss.pure(user)), (f"the tests of {candidates} candidates alone", Loss.approximate(tests, delta)))
-        return Guarantee("epsilon-delta-dp", together, Change.person(), also=parts, reason="proofs/marginals.md", **common)
+        parts = (
+            ("the histograms alone", Loss.pure(user)),
+            (f"the tests of {candidates} candidates alone", Loss.approximate(tests, delta)),
+        )
+        return Guarantee(
+            "epsilon-delta-dp",
+            together,
+            Change.person(),
+            also=parts,
+            reason="proofs/marginals.md",
+            **common,
+        )
 
-    def _seeded(self, drawn: NDArray[np.int64], rows: Rows, task: int, people: int, pmf: NDArray[np.float64], words: Words) -> None:
-        """Put the first features of seed records into the vectors that pass the randomised test, in place."""
+    def _seeded(
+        self,
+        drawn: NDArray[np.int64],
+        rows: BinnedRows,
+        task: int,
+        people: int,
+        pmf: NDArray[np.float64],
+        words: Words,
+    ) -> None:
+        """Put the first features of seed records into the vectors that pass the randomised test, in
+        place.
+        """
         seed_features = rows.codes[:, : self.kept]
         whole = (rows.task == task) & (seed_features >= 0).all(axis=1)
         person = rows.person[whole]
@@ -267,66 +411,30 @@ class Marginals(Mechanism[FeatureTable]):
         for start in range(0, n, 1 << 14):  # candidates x people at a time
             part = slice(start, start + (1 << 14))
             log_p = log_share[:, chosen[part]].T + rest[part, None]
-            passed[part] = randomised_pass(plausible_counts(log_p, seed[part], self._exact("gamma")), self.k, self._exact("epsilon0"), words)
+            passed[part] = randomised_pass(
+                plausible_counts(log_p, seed[part], self._exact("gamma")),
+                self.k,
+                self._exact("epsilon0"),
+                words,
+            )
         used = able & passed
         drawn[used, : self.kept] = kinds[chosen[used]]
 
+    def audit_game(self, unit: str | None) -> Game:
+        """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.tables.groups.audit import marginals
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a table with the numbers of their people and tasks.
-
-    Parameters
-    ----------
-    person, task : array of int64, shape (rows,)
-        Whose, and of which task.
-    codes : array of int64, shape (rows, features)
-        Bins; -1 where not measured.
-    people, tasks : int
-        How many there are.
-    """
-
-    person: NDArray[np.int64]
-    task: NDArray[np.int64]
-    codes: NDArray[np.int64]
-    people: int
-    tasks: int
-
-    @classmethod
-    def of(cls, seqs: Sequences, codes: NDArray[np.int64], people: list[str], tasks: list[str]) -> Rows:
-        """The rows of a table, recording by recording."""
-        person, task = ({name: i for i, name in enumerate(names)} for names in (people, tasks))
-        whose = np.repeat([person[key[0]] for key in seqs.keys], seqs.lengths)
-        which = np.repeat([task[task_of(key)] for key in seqs.keys], seqs.lengths)
-        return cls(whose, which, codes[seqs.order], len(people), len(tasks))
-
-    def weights(self, bins: int) -> NDArray[np.int64]:
-        """Histograms in which each person weighs at most :data:`PARTS`, shape (tasks, features, bins): whole numbers, rounded down."""
-        features = self.codes.shape[1]
-        total = np.zeros((self.tasks, features, bins), dtype=np.int64)
-        order = np.argsort(self.person, kind="stable")
-        ends = np.cumsum(np.bincount(self.person, minlength=self.people))
-        for mine in np.split(order, ends[:-1]):
-            codes, task = self.codes[mine], self.task[mine]
-            place = (task[:, None] * features + np.arange(features)) * bins + codes
-            own = np.bincount(place[codes >= 0], minlength=total.size).reshape(total.shape)
-            total += own * PARTS // np.maximum(own.sum(axis=2, keepdims=True), 1)
-        return total
-
-
-def bin_codes(values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], bins: int) -> NDArray[np.int64]:
-    """Bin of each value, min(B - 1, floor(B (x - low) / (high - low))), clamped; bin 0 where low equals high; -1 for NaN."""
-    width = high - low
-    with np.errstate(invalid="ignore"):
-        scaled = np.divide(bins * (values - low), width, out=np.zeros_like(values), where=np.broadcast_to(width > 0, values.shape))
-        floored = np.clip(np.floor(scaled), 0, bins - 1)
-    return np.where(np.isnan(values), -1, floored).astype(np.int64)
+        return marginals(self, unit)
 
 
 def histograms(codes: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
     """Counts per feature and bin, shape (features, bins)."""
     features = codes.shape[1]
-    return np.bincount((codes + np.arange(features) * bins).ravel(), minlength=features * bins).reshape(features, bins).astype(np.float64)
+    return (
+        np.bincount((codes + np.arange(features) * bins).ravel(), minlength=features * bins)
+        .reshape(features, bins)
+        .astype(np.float64)
+    )
 
 
 def on_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -338,7 +446,9 @@ def on_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return kept / kept.sum(axis=-1, keepdims=True)
 
 
-def sample_bins(pmf: NDArray[np.float64], rows: int, draw: np.random.Generator) -> NDArray[np.int64]:
+def sample_bins(
+    pmf: NDArray[np.float64], rows: int, draw: np.random.Generator
+) -> NDArray[np.int64]:
     """Independent bins for each feature, shape (rows, features)."""
     features, bins = pmf.shape
     out = np.empty((rows, features), dtype=np.int64)
@@ -350,7 +460,13 @@ def sample_bins(pmf: NDArray[np.float64], rows: int, draw: np.random.Generator) 
     return np.minimum(out, bins - 1)
 
 
-def inside(codes: NDArray[np.int64], low: NDArray[np.float64], high: NDArray[np.float64], bins: int, draw: np.random.Generator) -> NDArray[np.float64]:
+def inside(
+    codes: NDArray[np.int64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    bins: int,
+    draw: np.random.Generator,
+) -> NDArray[np.float64]:
     """A uniform value inside each bin."""
     width = (high - low) / bins
     values: NDArray[np.float64] = low + (codes + draw.random(codes.shape)) * width

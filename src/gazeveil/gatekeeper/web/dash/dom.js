@@ -30,46 +30,57 @@ export const byId = (id) => document.getElementById(id);
  * @param {T[]} items
  * @param {(item: T) => string} keyOf
  * @param {(item: T) => HTMLElement} make
+ * @param {(key: string) => HTMLElement|null} [onLost] who gets the focus when the child that held it goes and no other is left
  */
-export function renew(list, items, keyOf, make) {
-  const old = new Map([...list.children].map((child) => [/** @type {HTMLElement} */ (child).dataset.key, /** @type {HTMLElement} */ (child)]));
+export function renew(list, items, keyOf, make, onLost) {
+  const before = /** @type {HTMLElement[]} */ ([...list.children]);
+  const old = new Map(before.map((child) => [child.dataset.key, child]));
+  const holder = before.find((child) => child.contains(document.activeElement)) ?? null;
+  const name = /** @type {HTMLElement|null} */ (document.activeElement)?.dataset.name ?? "";
+  const focused = /** @type {HTMLElement|null} */ (document.activeElement);
   const wanted = items.map((item) => {
     const key = keyOf(item);
     const state = JSON.stringify(item);
-    const before = old.get(key);
-    if (before && before.dataset.state === state) return before;
+    const child = old.get(key);
+    if (child && child.dataset.state === state) return child;
     const made = make(item);
     made.dataset.key = key;
     made.dataset.state = state;
-    if (before?.contains(document.activeElement)) keepFocus(before, made);
+    if (child) keepOpen(child, made);
     return made;
   });
-  const same = wanted.length === list.children.length && wanted.every((node, i) => node === list.children[i]);
-  if (same) return;
-  const focused = /** @type {HTMLElement|null} */ (document.activeElement);
+  if (wanted.length === before.length && wanted.every((node, i) => node === before[i])) return;
   list.replaceChildren(...wanted);
-  // Moving a node blurs it.
-  if (focused && list.contains(focused) && document.activeElement !== focused) focused.focus();
+  if (!holder) return;
+  // Moving a node blurs it; a renewed or vanished one loses its focus for good unless it is handed on.
+  const key = holder.dataset.key ?? "";
+  const same = wanted.find((child) => child.dataset.key === key);
+  if (same === holder) focused?.focus();
+  else if (same) (named(same, name) ?? same.querySelector("button"))?.focus();
+  else handOn(wanted, Math.min(before.indexOf(holder), wanted.length - 1), name, () => onLost?.(key) ?? null);
 }
 
-/** The button of the same name in the new card gets the focus; where it is gone, the first button of the card. */
-function keepFocus(before, made) {
-  const name = /** @type {HTMLElement} */ (document.activeElement).dataset.name;
-  queueMicrotask(() => {
-    const next = [...made.querySelectorAll("button, a, input, select")].find((e) => e.dataset.name === name) ?? made.querySelector("button");
-    next?.focus();
-  });
+/** @param {HTMLElement} within @param {string} name @returns {HTMLElement|undefined} */
+const named = (within, name) => /** @type {HTMLElement[]} */ ([...within.querySelectorAll("button, a, input, select, summary")]).find((e) => e.dataset.name === name);
+
+/** The child that took the place of the one that went gets the focus. */
+function handOn(children, place, name, otherwise) {
+  const next = children[place];
+  (next ? named(next, name) ?? next.querySelector("button") : otherwise())?.focus();
 }
 
-let fading = 0;
+/** What was unfolded stays so. */
+function keepOpen(before, made) {
+  const parts = made.querySelectorAll("details");
+  before.querySelectorAll("details").forEach((part, i) => { if (part.open && parts[i]) parts[i].open = true; });
+}
 
-/** Says a change, on the page and to a screen reader. @param {string} text */
+/** Says a change, on the page and to a screen reader, beside what was said just before: the answer to a press and the news of an app can come together. @param {string} text */
 export function say(text) {
-  const said = byId("said");
-  said.textContent = "";
-  clearTimeout(fading);
-  requestAnimationFrame(() => { said.textContent = text; });
-  fading = setTimeout(() => { said.textContent = ""; }, 6000);
+  const line = document.createElement("p");
+  line.textContent = text;
+  byId("said").append(line);
+  setTimeout(() => line.remove(), 6000);
 }
 
 /** @param {string} text @returns {Promise<boolean>} whether the clipboard took it */

@@ -4,6 +4,8 @@
  */
 import { Plane, inks, windowNear, windowOf } from "./canvas.js";
 import { byId, el } from "./dom.js";
+import { secret } from "./session.js";
+import { appName } from "./words.js";
 
 const KEEP_MS = 4000;
 const MOST_POINTS = 4000;
@@ -22,6 +24,8 @@ class View {
     this.areas = new Map();
     /** @type {number|null} */
     this.tile = null;
+    /** @type {{t: number, target: string}|null} */
+    this.choice = null;
     this.count = 0;
     this.samples = false;
   }
@@ -39,7 +43,8 @@ class View {
       return;
     }
     this.count += 1;
-    if (message.area) this.areas.set(String(message.area.id ?? message.area.name), { t: now, area: message.area });
+    if (message.target !== undefined) this.choice = { t: now, target: String(message.target) };
+    else if (message.area) this.areas.set(String(message.area.id ?? message.area.name), { t: now, area: message.area });
     else if (message.tile !== undefined) this.tile = message.tile;
     else if (typeof message.x_deg === "number") this.cells.push({ t: now, x: message.x_deg, y: message.y_deg, kind: message.kind ?? message.what });
     this.cells.splice(0, Math.max(0, this.cells.length - 60));
@@ -47,9 +52,13 @@ class View {
 }
 
 export class Live {
-  /** @param {() => void} onChanged the service says that something else changed */
-  constructor(onChanged) {
+  /**
+   * @param {() => void} onChanged the service says that something else changed
+   * @param {() => void} onDown the connection broke
+   */
+  constructor(onChanged, onDown) {
     this.onChanged = onChanged;
+    this.onDown = onDown;
     this.device = new View(byId("live-device"));
     /** @type {Map<string, {view: View, figure: HTMLElement, facts: HTMLElement}>} */
     this.apps = new Map();
@@ -104,7 +113,7 @@ export class Live {
     const address = new URL("/v1/live", location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(address);
-    socket.onopen = () => { socket.send(JSON.stringify({ type: "hello" })); };
+    socket.onopen = () => { socket.send(JSON.stringify({ type: "hello", session: secret() })); };
     socket.onmessage = (event) => {
       const message = JSON.parse(event.data);
       this.connected = true;
@@ -114,6 +123,7 @@ export class Live {
       else if (message.type === "changed") this.onChanged();
     };
     socket.onclose = (event) => {
+      if (this.connected) this.onDown();
       this.connected = false;
       this.stopped = NOT_OWNER.includes(event.code);
       if (this.stopped) return;
@@ -128,7 +138,7 @@ export class Live {
     if (!entry) {
       const canvas = el("canvas", { role: "img", "aria-label": `What ${app} was sent` });
       const facts = el("p", { class: "quiet facts" });
-      const figure = el("figure", {}, el("figcaption", {}, el("strong", {}, app), el("span", { class: "quiet" }, "was sent")), canvas, facts);
+      const figure = el("figure", {}, el("figcaption", {}, el("strong", {}, appName(app)), el("span", { class: "quiet" }, "was sent")), canvas, facts);
       byId("live-apps").append(figure);
       entry = { view: new View(canvas), figure, facts };
       this.apps.set(app, entry);
@@ -151,7 +161,7 @@ export class Live {
     plane.tiles(this.level.tiles, this.space, colours.line);
     device.points = device.points.filter((p) => now - p.t < KEEP_MS);
     if (device.points.length) plane.trace(device.points, now, KEEP_MS, colours.raw, true);
-    else plane.note(this.connected ? "No gaze is seen." : "Connecting to the device…", colours.quiet);
+    else plane.note(this.connected ? "No gaze is seen." : "The device does not answer.", colours.quiet);
     setText(byId("live-device-facts"), "Raw gaze. It is looked at once and forgotten.");
     for (const { view, facts } of this.apps.values()) this.#drawApp(view, facts, now, shown, colours);
   }
@@ -179,8 +189,9 @@ export class Live {
     for (const cell of view.cells) plane.cell(cell.x, cell.y, this.level.resolution_deg, colours.sent, Math.max(0.15, 0.8 * (1 - (now - cell.t) / (2 * KEEP_MS))));
     plane.trace(view.points, now, KEEP_MS, colours.sent, false);
     const quiet = view.points.length === 0 && view.cells.length === 0 && view.tile === null && view.areas.size === 0;
-    if (quiet) plane.note("Nothing now.", colours.quiet);
-    const what = view.samples ? "protected sample" : "answer";
+    const chosen = view.choice && now - view.choice.t < KEEP_MS;
+    if (quiet) plane.note(chosen ? `“${view.choice.target}” was chosen.` : "Nothing now.", chosen ? colours.sent : colours.quiet);
+    const what = view.samples ? "protected sample" : view.choice ? "choice" : "answer";
     setText(facts, `${view.count.toLocaleString("en")} ${what}${view.count === 1 ? "" : "s"} since this page was opened`);
   }
 }

@@ -1,8 +1,10 @@
 /**
- * The owner's calls. The cookie of the one-time link says who asks; the header keeps other pages from asking in the owner's name.
+ * The owner's calls. Both halves of the session go with each: the secret of this page's storage as a header, which no page of another origin can send, and the
+ * cookie beside it.
  * @module
  */
 import { GazeError, errorFrom } from "../lib/errors.js";
+import { HEADER, secret } from "./session.js";
 
 /**
  * @param {string} method
@@ -12,7 +14,7 @@ import { GazeError, errorFrom } from "../lib/errors.js";
  */
 export async function owner(method, path, body) {
   /** @type {Record<string, string>} */
-  const headers = { "X-Gazeveil": "1" };
+  const headers = { [HEADER]: secret() };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
   try {
@@ -40,3 +42,7 @@ export const dropToken = (/** @type {string} */ app) => owner("DELETE", `${at(ap
 export const addApp = (/** @type {string} */ name, /** @type {string[]} */ origins) => owner("POST", "/v1/apps", { name, origins });
 export const dismiss = (/** @type {string|number} */ id) => owner("DELETE", `/v1/asks/${encodeURIComponent(id)}`);
 export const consent = (/** @type {boolean} */ on) => owner("POST", "/v1/consent", { on });
+export const deleteApp = (/** @type {string} */ app) => owner("DELETE", at(app));
+export const unblock = (/** @type {string} */ app) => owner("POST", `${at(app)}/unblock`, {});
+/** The platform's confirm gesture, from the owner's page: apps cannot make it. */
+export const confirmGesture = () => owner("POST", "/v1/confirm", {});

@@ -5,12 +5,37 @@
 import { clock } from "./amounts.js";
 import { byId, copy, el, say } from "./dom.js";
 import { owner } from "./owner.js";
+import { appName, kindWords, lastsTitle, presetTitle, scopeWords, sentence } from "./words.js";
 
 const MOST_ROWS = 300;
 
-/** @param {any} detail a flat object; the values are text, numbers or lists */
-function words(detail) {
-  return Object.entries(detail ?? {}).filter(([, value]) => value !== null && value !== "").map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join("; ");
+/** Codes of a row's detail, in words. */
+const FIELDS = /** @type {Record<string, string>} */ ({ what: "asked", code: "because", preset: "preset", scopes: "gets", mechanisms: "through", lasts: "lasts", mechanism: "through", apps: "apps", consent: "sharing", on: "sharing", wearer: "wearer", written: "written" });
+
+/** @param {any} value text, a number, a yes or no, or a list of these */
+function plain(name, value) {
+  if (Array.isArray(value)) return value.map((one) => plain(name, one)).join(", ");
+  if (typeof value === "boolean") return name === "consent" || name === "on" ? (value ? "on" : "off") : value ? "yes" : "no";
+  if (value && typeof value === "object") return Object.entries(value).map(([key, one]) => `${key} ${plain(key, one)}`).join(", ");
+  if (name === "preset") return presetTitle(String(value));
+  if (name === "lasts") return lastsTitle(String(value)).toLowerCase();
+  if (name === "scopes") return String(value).split(/[\s,]+/).map(scopeWords).join(", ");
+  if (name === "what") return String(value).replaceAll("_", " ");
+  return String(value);
+}
+
+/** What the row says already, or what says nothing to a wearer. */
+const isKnown = (kind, name, value) => (name === "code" && value === "allowed") || name === "apps" || (name === "consent" && kind !== "consent" && kind !== "policy");
+
+/** @param {string} kind @param {any} detail a flat object of words and whole numbers */
+function words(kind, detail) {
+  return Object.entries(detail ?? {}).filter(([name, value]) => !isKnown(kind, name, value) && value !== null && value !== "" && !(Array.isArray(value) && !value.length)).map(([name, value]) => `${FIELDS[name] ?? name.replaceAll("_", " ")}: ${plain(name, value)}`).join("; ");
+}
+
+/** The app's name where the device knows it, its hash beside it: the log itself holds the hash alone. */
+function who(entry) {
+  const hash = entry.app ? el("span", { class: "mono quiet hash", title: entry.app }, entry.app.slice(0, 8)) : null;
+  return entry.name ? [appName(entry.name), " ", hash] : [hash];
 }
 
 export class AuditTable {
@@ -20,7 +45,7 @@ export class AuditTable {
     this.last = 0;
     this.kinds = new Set();
     byId("audit-kind").addEventListener("change", () => this.#show());
-    byId("audit-check").addEventListener("click", () => this.verify().catch((error) => say(error.message)));
+    byId("audit-check").addEventListener("click", () => this.verify().catch((error) => say(sentence(error))));
   }
 
   /** Checks the chain of hashes; the service reads all of it, so this happens when asked for. */
@@ -42,7 +67,7 @@ export class AuditTable {
       for (const { kind } of fresh) {
         if (this.kinds.has(kind)) continue;
         this.kinds.add(kind);
-        byId("audit-kind").append(el("option", { value: kind }, kind));
+        byId("audit-kind").append(el("option", { value: kind }, kindWords(kind)));
       }
       this.#show();
     }
@@ -52,7 +77,7 @@ export class AuditTable {
     const kind = byId("audit-kind").value;
     const rows = this.entries.filter((entry) => !kind || entry.kind === kind).reverse();
     byId("audit-rows").replaceChildren(...rows.map((entry) => el("tr", {},
-      el("td", { class: "number" }, String(entry.number)), el("td", { class: "number" }, clock(entry.t_ns)), el("td", {}, entry.kind), el("td", { class: "mono" }, entry.app ?? ""), el("td", {}, words(entry.detail)))));
+      el("td", { class: "number" }, String(entry.number)), el("td", { class: "number" }, clock(entry.t_ns)), el("td", {}, kindWords(entry.kind)), el("td", {}, ...who(entry).filter(Boolean)), el("td", {}, words(entry.kind, entry.detail)))));
   }
 }
 
@@ -60,7 +85,7 @@ export class Certificate {
   constructor() {
     /** @type {any} */
     this.answer = null;
-    byId("certificate-again").addEventListener("click", () => this.fetch().then(() => say("The certificate is as of now.")).catch((error) => say(error.message)));
+    byId("certificate-again").addEventListener("click", () => this.fetch().then(() => say("The certificate is as of now.")).catch((error) => say(sentence(error))));
     byId("certificate-copy").addEventListener("click", () => copy(this.answer?.text ?? ""));
     byId("certificate-save").addEventListener("click", () => this.#save());
   }

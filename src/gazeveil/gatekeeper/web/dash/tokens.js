@@ -4,17 +4,23 @@
  */
 import { addApp, newToken } from "./owner.js";
 import { byId, copy, el } from "./dom.js";
+import { appName, sentence } from "./words.js";
 
-/** The demo apps and the names they are registered under. */
-export const DEMOS = /** @type {const} */ ({ analytics: "gallery-analytics", button: "gaze-button", foveated: "foveated-gallery" });
+/** The demo apps and the names they are registered under, least first. */
+export const DEMOS = /** @type {const} */ ({ select: "quiet-room", analytics: "gallery-analytics", button: "gaze-button", foveated: "foveated-gallery" });
+
+const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
+const NAME_WORDS = "A name has up to 64 letters, digits, dots, dashes and underscores, and begins with a letter or digit.";
+const ORIGIN = /^https?:\/\/[A-Za-z0-9.\-[\]:]{1,253}$/;
 
 /** @param {string} app @param {string} token */
 export function showToken(app, token) {
   const dialog = byId("token-dialog");
   dialog.replaceChildren(el("form", { method: "dialog" },
-    el("h2", { id: "token-title" }, "Token of ", el("q", {}, app)),
-    el("p", {}, "Give it to the app now. It is shown this once: the service keeps only a hash of it. A token alone opens nothing; what the app gets is in its grant."),
-    el("code", { class: "secret", tabindex: "0", "aria-label": "Token" }, token),
+    el("h2", { id: "token-title" }, "Token of ", appName(app)),
+    el("div", { class: "dialog-body" },
+      el("p", {}, "Give it to the app now. It is shown this once: the service keeps only a hash of it. A token alone opens nothing; what the app gets is in its grant."),
+      el("code", { class: "secret", tabindex: "0", role: "textbox", "aria-readonly": "true", "aria-label": "Token" }, token)),
     el("div", { class: "buttons" },
       el("button", { type: "button", onclick: () => copy(token) }, "Copy"),
       el("button", { type: "submit", class: "primary" }, "Done"))));
@@ -22,27 +28,39 @@ export function showToken(app, token) {
   dialog.showModal();
 }
 
+/** @param {string} name @param {string[]} origins @returns {string} what is wrong, "" where nothing is */
+function wrong(name, origins) {
+  if (!new RegExp(`^${NAME}$`).test(name)) return NAME_WORDS;
+  const bad = origins.find((origin) => !ORIGIN.test(origin));
+  return bad ? `Write a web page as https://shop.example, without a path. “${bad}” is not one.` : "";
+}
+
 /** @param {(name: string, token: string) => void} onAdded */
 export function openAdd(onAdded) {
   const dialog = byId("add-dialog");
   const problem = el("p", { class: "problem", role: "alert" });
-  const form = el("form", { method: "dialog" },
+  const form = el("form", { method: "dialog", novalidate: true },
     el("h2", { id: "add-title" }, "Add an app"),
-    el("label", { class: "field" }, el("span", {}, "Name"), el("input", { name: "name", required: true, maxlength: 64, autocomplete: "off" })),
-    el("label", { class: "field" }, el("span", {}, "Web pages that may use its token, one in a line (empty: this device and apps outside browsers)"),
-      el("textarea", { name: "origins", rows: 2, placeholder: "https://shop.example" })),
-    problem,
+    el("div", { class: "dialog-body stack" },
+      el("label", { class: "field" }, el("span", {}, "Name"), el("input", { name: "name", required: true, maxlength: 64, autocomplete: "off", spellcheck: "false" })),
+      el("label", { class: "field" }, el("span", {}, "Web pages that may use its token, one in a line"),
+        el("textarea", { name: "origins", rows: 2, placeholder: "https://shop.example", "aria-describedby": "add-origins" })),
+      el("p", { class: "quiet facts", id: "add-origins" }, "Leave it empty for this device's own pages and for apps outside browsers."),
+      problem),
     el("div", { class: "buttons" }, el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), el("button", { type: "submit", class: "primary" }, "Add")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const data = new FormData(form);
+    const name = String(data.get("name")).trim();
+    const origins = String(data.get("origins")).split(/\s+/).filter(Boolean);
+    problem.textContent = wrong(name, origins);
+    if (problem.textContent) return;
     try {
-      const origins = String(data.get("origins")).split(/\s+/).filter(Boolean);
-      const made = await addApp(String(data.get("name")).trim(), origins);
+      const made = await addApp(name, origins);
       dialog.close();
       onAdded(made.app, made.token);
     } catch (error) {
-      problem.textContent = error instanceof Error ? error.message : String(error);
+      problem.textContent = sentence(error);
     }
   });
   dialog.replaceChildren(form);
@@ -61,8 +79,8 @@ export async function startDemos(known) {
   }
   const dialog = byId("token-dialog");
   dialog.replaceChildren(el("form", { method: "dialog" },
-    el("h2", { id: "token-title" }, "Three demo apps are registered"),
-    el("p", {}, "They hold a token and no grant: each will ask, and you decide here. Their tokens travel in the part of the link after #, which browsers send to no server."),
+    el("h2", { id: "token-title" }, "Four demo apps are registered"),
+    el("div", { class: "dialog-body" }, el("p", {}, "They hold a token and no grant: each will ask, and you decide here. Their tokens travel in the part of the link after #, which browsers send to no server.")),
     el("div", { class: "buttons" },
       el("button", { type: "submit" }, "Close"),
       el("a", { class: "button primary", href: `/demo/#${fragment}`, target: "_blank", rel: "noopener", onclick: () => dialog.close() }, "Open the demo"))));

@@ -1,5 +1,5 @@
 /**
- * App one: which painting is looked at, how long and in which order. It learns numbers of areas, never a path.
+ * App two: which painting is looked at, how long and in which order. It learns numbers of areas, never a path.
  * @module
  */
 import { el } from "/dash/dom.js";
@@ -43,7 +43,7 @@ export function analytics() {
   return {
     title: "Gallery analytics",
     about: "Counts looks at paintings for the curator.",
-    request: { preset: "aoi-analytics", why: "To tell the curator which paintings visitors look at." },
+    request: { preset: "aoi-analytics", purpose: "count-looks" },
     content: [canvas, table],
     async run({ gaze, me, signal, say }) {
       stage = stageOf(me.space, me.level.least_side_deg);

@@ -1,5 +1,5 @@
 /**
- * Puts the three apps on the page. Their tokens come in the fragment of the address, leave it at once, and stay in this tab alone.
+ * Puts the four apps on the page. Their tokens come in the fragment of the address, leave it at once, and stay in this tab alone.
  * @module
  */
 import { byId } from "/dash/dom.js";
@@ -7,8 +7,10 @@ import { analytics } from "./analytics.js";
 import { button } from "./button.js";
 import { foveated } from "./foveated.js";
 import { panel } from "./panel.js";
+import { select } from "./select.js";
 
-const APPS = { analytics, button, foveated };
+/** Least first, as the owner decides on them. */
+const APPS = { select, analytics, button, foveated };
 
 /** @returns {Map<string, string>} tokens by the name of the demo app */
 function tokens() {

@@ -9,7 +9,7 @@ import { el } from "/dash/dom.js";
  * @typedef {object} AppPart
  * @property {string} title
  * @property {string} about what the app is for
- * @property {{preset?: string, scopes?: string[], mechanisms?: string[], why: string}} request
+ * @property {{preset?: string, scopes?: string[], purpose: string}} request what it asks for, from the Gatekeeper's closed lists
  * @property {Node[]} content what it shows
  * @property {(run: {gaze: import("/client.js").Gaze, me: any, signal: AbortSignal, say: (text: string) => void}) => Promise<void>} run ends or throws when it is over
  */
@@ -43,7 +43,7 @@ export function panel(part, token) {
       gaze = await connect(location.origin, { token, signal });
       for (;;) {
         let me = await gaze.me();
-        if (me.state !== "granted") await gaze.ask(part.request);
+        if (me.state !== "granted") await askOnce(gaze, part.request);
         if (me.state !== "granted" || !me.consent) {
           show("waiting", me.state === "granted" ? "Granted. Waiting until the owner switches sharing on." : "Asked. Waiting for the owner to decide on their page.");
           me = await gaze.granted({ signal });
@@ -59,7 +59,7 @@ export function panel(part, token) {
       }
     } catch (error) {
       made.dataset.code = signal.aborted ? "stopped" : error.code ?? "mistake";
-      show("ended", signal.aborted ? "Stopped by you." : `Ended (${error.code ?? "mistake"}): ${error.reason ?? error.message}`);
+      show("ended", signal.aborted ? "Stopped by you." : `Ended (${error.code ?? "mistake"}): ${error.reason ?? "This page made a mistake. Load it again."}`);
     } finally {
       gaze?.close();
       ending.abort();
@@ -68,6 +68,15 @@ export function panel(part, token) {
 
   start();
   return made;
+}
+
+/** Asks; where the app's ask waits already, that is the one the owner reads. */
+async function askOnce(gaze, request) {
+  try {
+    await gaze.ask(request);
+  } catch (error) {
+    if (error.code !== "waiting") throw error;
+  }
 }
 
 /**

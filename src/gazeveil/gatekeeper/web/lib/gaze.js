@@ -11,8 +11,9 @@ import { StreamSocket } from "./socket.js";
 /**
  * @typedef {{x_deg: number, y_deg: number, width_deg: number, height_deg: number}} Rect
  * @typedef {Rect & {id: number|string, name: string}} Area a registered rectangle, snapped outwards to the public grid
- * @typedef {{number: number, kind: string, x_deg: number, y_deg: number, t_ms: number, duration_ms: number}} SeenEvent
+ * @typedef {{number: number, kind: string, x_deg: number, y_deg: number, t_ms: number, duration_ms: number}} PublicEvent
  * @typedef {{fixations: number, visits: number, dwell_ms: number, order: number|null, first_fixation_ms: number|null, first_saccade_ms: number|null}} AreaMetrics
+ * @typedef {Rect & {name: string}} Target something the app draws and the wearer may choose
  * @typedef {{since_ms?: number, until_ms?: number, after?: number, limit?: number}} Range
  */
 
@@ -51,8 +52,9 @@ export class Gaze {
   }
 
   /**
-   * Asks the owner for a grant; the owner decides on the dashboard.
-   * @param {{preset?: string, scopes?: string[], mechanisms?: string[], why: string}} request
+   * Asks the owner for a grant; the owner decides on the dashboard. All of it comes from closed lists: a preset or scopes, and the code
+   * of a purpose. Rejects with code "waiting" while an earlier ask of the app waits, "blocked" where the owner dismissed three.
+   * @param {{preset?: string, scopes?: string[], purpose: string}} request
    * @returns {Promise<any>}
    */
   ask(request) {
@@ -101,7 +103,7 @@ export class Gaze {
    * Fixations in an area. A bare rectangle is registered once, the first time it is used.
    * @param {Rect|Area} area
    * @param {Range} [range]
-   * @returns {Promise<SeenEvent[]>}
+   * @returns {Promise<PublicEvent[]>}
    */
   async getFixations(area, range = {}) {
     return (await this.#about(area, `fixations${query(range)}`)).fixations;
@@ -111,14 +113,14 @@ export class Gaze {
    * Saccades that landed in an area: cell and tick of the landing alone.
    * @param {Rect|Area} area
    * @param {Range} [range]
-   * @returns {Promise<SeenEvent[]>}
+   * @returns {Promise<PublicEvent[]>}
    */
   async getSaccades(area, range = {}) {
     return (await this.#about(area, `saccades${query(range)}`)).saccades;
   }
 
   /**
-   * @param {SeenEvent|number} fixation one that the app was shown, or its number
+   * @param {PublicEvent|number} fixation one that the app was shown, or its number
    * @returns {Promise<number>} milliseconds
    */
   async getDwellTime(fixation) {
@@ -184,6 +186,31 @@ export class Gaze {
   removeEventListener(kind, callback, { mode } = {}) {
     for (const listener of [...this.#listeners]) {
       if (listener.kind === kind && listener.callback === callback && (mode === undefined || listener.mode === mode)) this.#forget(listener);
+    }
+  }
+
+  /**
+   * Waits until the wearer has chosen one of the targets. Nothing is told before the choice, whether the wearer looks at them or not.
+   * An app has one selection open at a time.
+   * @param {Target[]} targets 1 to 32 rectangles with names; their edges are moved outwards to the public grid
+   * @param {{by?: "confirm"|"dwell", dwell_ms?: number, signal?: AbortSignal}} [options] by the device's own gesture, or by resting the eyes on it
+   * @returns {Promise<string>} the name of the target; rejects with a GazeError where it is refused or ended before a choice
+   */
+  async select(targets, { by = "confirm", dwell_ms = 800, signal } = {}) {
+    signal?.throwIfAborted();
+    const settled = new AbortController();
+    try {
+      return await new Promise((resolve, reject) => {
+        const id = this.#socket.subscribe({
+          request: { what: "select", targets: targets.map(({ name, x_deg, y_deg, width_deg, height_deg }) => ({ name, x_deg, y_deg, width_deg, height_deg })), by, dwell_ms },
+          onOpen: () => {},
+          onMessage: (message) => resolve(message.target),
+          onEnd: reject, // After the choice this changes nothing any more.
+        });
+        signal?.addEventListener("abort", () => { this.#socket.unsubscribe(id); reject(signal.reason); }, { once: true, signal: settled.signal });
+      });
+    } finally {
+      settled.abort(); // A signal that lives longer than the selection must not keep it.
     }
   }
 

@@ -1,10 +1,13 @@
-"""The public grid of DPGazeSynth: G x G cells over a screen or a sphere, and the steps from a cell to its neighbours (S003, 4.1 and 4.4).
+"""The public grid of DPGazeSynth: G x G cells over a screen or a sphere, and the steps from a cell
+to its neighbours (Ren et al. 2024, 4.1 and 4.4).
 
-Cells are equal in degrees, numbered row by row from the top left; places beside the screen belong to the nearest cell. There are eight
-directions, clockwise from "right" since y grows downwards. A jump to a cell that is no neighbour counts as the step into its 45 degree sector.
+Cells are equal in degrees, numbered row by row from the top left; places beside the screen belong
+to the nearest cell. There are eight directions, clockwise from "right" since y grows downwards. A
+jump to a cell that is no neighbour counts as the step into its 45 degree sector.
 
-On a screen there are 8 G**2 - 12 G + 4 steps. On a sphere the grid spans 360 x 180 degrees and the first and the last column are neighbours:
-8 G**2 - 6 G steps. S003 lays the sphere flat, so its reading `published` does not wrap.
+On a screen there are 8 G**2 - 12 G + 4 steps. On a sphere the grid spans 360 x 180 degrees and the
+first and the last column are neighbours: 8 G**2 - 6 G steps. Ren et al. 2024 lays the sphere flat,
+so its reading `published` does not wrap.
 """
 
 from __future__ import annotations
@@ -24,12 +27,15 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 #: (columns, rows) of the eight steps.
-STEPS: Whole = read_only(np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int64))
+STEPS: Whole = read_only(
+    np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int64)
+)
 
 # Whole numbers hold this many cells.
 _FAR = 1e15
 
-#: Relations between r and G: what S003 prints as equation (8), and what its tables use (G = 60 is 5 %, G = 30 is 10 %).
+#: Relations between r and G: what Ren et al. 2024 prints as equation (8), and what its tables use
+#: (G = 60 is 5 %, G = 30 is 10 %).
 RELATIONS = {"eq8": Fraction(1, 6), "table": Fraction(3)}
 
 
@@ -47,7 +53,9 @@ def radius_deg(space: Space, cells: int, relation: str) -> Fraction:
 
 @lru_cache(maxsize=16)
 def _steps(cells: int, wraps: bool) -> tuple[Whole, Whole]:
-    """Where each step leads and its number among all steps, both of shape (G**2, 8); -1 where there is no such step."""
+    """Where each step leads and its number among all steps, both of shape (G**2, 8); -1 where there
+    is no such step.
+    """
     rows, columns = np.divmod(np.arange(cells * cells), cells)
     to_column, to_row = columns[:, None] + STEPS[:, 0], rows[:, None] + STEPS[:, 1]
     if wraps:
@@ -59,7 +67,7 @@ def _steps(cells: int, wraps: bool) -> tuple[Whole, Whole]:
 
 
 @dataclass(frozen=True)
-class Grid:
+class CellGrid:
     """Cells over a space.
 
     Parameters
@@ -73,7 +81,7 @@ class Grid:
 
     Examples
     --------
-    >>> grid = Grid(Sphere(), 60, wraps=False)
+    >>> grid = CellGrid(Sphere(), 60, wraps=False)
     >>> grid.transitions == 8 * 60**2 - 12 * 60 + 4
     True
     """
@@ -89,7 +97,9 @@ class Grid:
 
     @property
     def number(self) -> Whole:
-        """The number of each step, shape (G**2, 8), from 0 to :attr:`transitions` - 1; -1 where there is none."""
+        """The number of each step, shape (G**2, 8), from 0 to :attr:`transitions` - 1; -1 where
+        there is none.
+        """
         return _steps(self.G, self.wraps)[1]
 
     @property
@@ -100,7 +110,11 @@ class Grid:
     @property
     def origin_deg(self) -> tuple[float, float]:
         """The top left corner."""
-        return (0.0, 0.0) if isinstance(self.space, Sphere) else (-self.space.width_deg / 2, -self.space.height_deg / 2)
+        return (
+            (0.0, 0.0)
+            if isinstance(self.space, Sphere)
+            else (-self.space.width_deg / 2, -self.space.height_deg / 2)
+        )
 
     @property
     def centre_deg(self) -> tuple[float, float]:
@@ -110,18 +124,29 @@ class Grid:
     @property
     def diagonal_deg(self) -> float:
         """The largest distance of two places."""
-        return 180.0 if isinstance(self.space, Sphere) else math.hypot(self.space.width_deg, self.space.height_deg)
+        return (
+            180.0
+            if isinstance(self.space, Sphere)
+            else math.hypot(self.space.width_deg, self.space.height_deg)
+        )
 
     def scaled(self, x_deg: Floats, y_deg: Floats) -> tuple[Floats, Floats]:
         """Places in cells right of and below the top left corner."""
         left, top = self.origin_deg
-        return (x_deg - left) * (self.G / self.space.width_deg), (y_deg - top) * (self.G / self.space.height_deg)
+        return (x_deg - left) * (self.G / self.space.width_deg), (y_deg - top) * (
+            self.G / self.space.height_deg
+        )
 
     def cells(self, x_deg: Floats, y_deg: Floats) -> Whole:
         """The cell of each place, the nearest one for places outside; -1 for NaN."""
-        column, row = self.scaled(np.asarray(x_deg, dtype=np.float64), np.asarray(y_deg, dtype=np.float64))
+        column, row = self.scaled(
+            np.asarray(x_deg, dtype=np.float64), np.asarray(y_deg, dtype=np.float64)
+        )
         lost = ~(np.isfinite(column) & np.isfinite(row))
-        across, down = (np.floor(np.clip(np.where(lost, 0.0, v), -_FAR, _FAR)).astype(np.int64) for v in (column, row))
+        across, down = (
+            np.floor(np.clip(np.where(lost, 0.0, v), -_FAR, _FAR)).astype(np.int64)
+            for v in (column, row)
+        )
         across = across % self.G if self.wraps else np.clip(across, 0, self.G - 1)
         return np.where(lost, -1, np.clip(down, 0, self.G - 1) * self.G + across)
 
@@ -136,7 +161,9 @@ class Grid:
         return x, y
 
     def directions(self, before: Whole, after: Whole) -> Whole:
-        """The step that a move from one cell to another counts as: the neighbour it leads to, or the sector it goes into."""
+        """The step that a move from one cell to another counts as: the neighbour it leads to, or
+        the sector it goes into.
+        """
         across, down = after % self.G - before % self.G, after // self.G - before // self.G
         if self.wraps:
             across = (across + self.G // 2) % self.G - self.G // 2

@@ -1,16 +1,23 @@
-"""`dpgazesynth` and `dpgazesynth-one-report`: gaze drawn from what devices report of their windows (S003), devices and curator in one process.
+"""`dpgazesynth` and `dpgazesynth-one-report`: gaze drawn from what devices report of their windows
+(Ren et al. 2024), devices and curator in one process.
 
-S003: Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with differentially private data synthesis", 2024. A window of W samples spends
-epsilon1 on where it begins (planar Laplace noise, r / epsilon1), epsilon2 on its fixation times and epsilon3 on its transitions between cells of a public
-G x G grid; gaze is drawn from noisy starts, noisy times and the transition model of the population.
+Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with differentially
+private data synthesis", 2024. A window of W samples spends epsilon1 on where it begins (planar
+Laplace noise, r / epsilon1), epsilon2 on its fixation times and epsilon3 on its transitions between
+cells of a public G x G grid; gaze is drawn from noisy starts, noisy times and the transition model
+of the population.
 
-* `published` is the paper to the letter; it sends as many times and transitions as there were, and so tells their number.
-* `corrected` sends exactly c times and c - 1 transitions of every window (:mod:`gazeveil.privacy.synthesis.dpgazesynth.device`).
-* `dpgazesynth-one-report` sends one transition with the whole epsilon3 (:mod:`gazeveil.privacy.synthesis.dpgazesynth.one_report`).
+* `published` is the paper as printed; it sends as many times and transitions as there were, and
+  so tells their number.
+* `corrected` sends exactly c times and c - 1 transitions of every window
+  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.device`).
+* `dpgazesynth-one-report` sends one transition with the whole epsilon3
+  (:mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.one_report`).
 
-A release in one process gives what devices and a curator in processes of their own would give (`gazeveil report`, `gazeveil curate`): the sums of unary
-reports are drawn with their own law instead of bit by bit (:mod:`gazeveil.privacy.synthesis.dpgazesynth.sums`). Proofs: proofs/dpgazesynth.md,
-proofs/dpgazesynth-one-report.md.
+A release in one process gives what devices and a curator in processes of their own would give
+(`gazeveil randomize`, `gazeveil curate`): the sums of unary reports are drawn with their own law
+instead of bit by bit (:mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.sums`). Proofs:
+proofs/dpgazesynth.md, proofs/dpgazesynth-one-report.md.
 """
 
 from __future__ import annotations
@@ -31,33 +38,37 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.arithmetic import ASSUMPTION as ARC_ASSUMPTION
 from gazeveil.privacy.noise.exact import tail_delta
 from gazeveil.privacy.noise.local import OUE, Tally
 from gazeveil.privacy.noise.planar import planar_delta
-from gazeveil.privacy.noise.rng import ASSUMPTION as BITS_ASSUMPTION
-from gazeveil.privacy.noise.rng import Words
 from gazeveil.privacy.promise.algebra import RecordingsMap
 from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
+from gazeveil.privacy.randomness.rng import Words
+from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.kaleido_noise import ASSUMPTION as ARC_ASSUMPTION
-from gazeveil.privacy.synthesis.dpgazesynth.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.device import Corrected, head_of
+from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
+from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import MOTIONS, samples_of
 from gazeveil.privacy.synthesis.dpgazesynth.grid import RELATIONS, Whole
-from gazeveil.privacy.synthesis.dpgazesynth.messages import Head, Report
-from gazeveil.privacy.synthesis.dpgazesynth.one_report import OneReport, public_zones
-from gazeveil.privacy.synthesis.dpgazesynth.plan import Plan, Split
-from gazeveil.privacy.synthesis.dpgazesynth.published import Published
-from gazeveil.privacy.synthesis.dpgazesynth.scheme import Model, Scheme, Streams
+from gazeveil.privacy.synthesis.dpgazesynth.plan import BudgetSplit, WindowLayout
+from gazeveil.privacy.synthesis.dpgazesynth.reports.device import Corrected, head_of
+from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Report, ReportHeader
+from gazeveil.privacy.synthesis.dpgazesynth.reports.one_report import OneReport, public_zones
+from gazeveil.privacy.synthesis.dpgazesynth.reports.published import PublishedScheme
+from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model, Scheme, Streams
+from gazeveil.privacy.synthesis.dpgazesynth.reports.sums import added_up
 from gazeveil.privacy.synthesis.dpgazesynth.shuffle import shuffled
-from gazeveil.privacy.synthesis.dpgazesynth.sums import added_up
-from gazeveil.privacy.synthesis.dpgazesynth.synthesis import MOTIONS, samples_of
 from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, samples_of_window, windows_of
 from gazeveil.privacy.synthesis.dpgazesynth.windows_map import WindowsMap
 
-S003 = 'S003: Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with differentially private data synthesis", 2024'
+REN2024 = (
+    'Ren et al., "DPGazeSynth: Enhancing eye-tracking virtual reality privacy with'
+    ' differentially private data synthesis", 2024'
+)
 
 MOST_G = 256
 MOST_CAP = 64
@@ -65,13 +76,12 @@ MOST_CAP = 64
 #: Unary answers about more categories than this are drawn as their sum.
 _FEW = 1024
 
-_NOT_COVERED = (
-    "how long each recording is, when it begins and at what rate",
-    "who saw what",
-)
+_NOT_COVERED = ("how long each recording is, when it begins and at what rate", "who saw what")
 _REFUTED = (
-    "the number of fixations of a window, and with it the number of its transition reports, is sent as it is, so that windows with different numbers are told"
-    " apart with certainty (the proof compares windows with the same number alone), and the noise on starts and times is floating point"
+    "the number of fixations of a window, and with it the number of its transition reports, is sent"
+    " as it is, so that windows with different numbers are told apart with certainty (the proof"
+    " compares windows with the same number alone), and the noise on starts and times is floating"
+    " point"
 )
 
 
@@ -86,8 +96,9 @@ class Synthesis(Mechanism[Cohort]):
     G : int
         Cells along each side of the grid, 2 to 256.
     r_deg : number or str, optional
-        How far apart two windows may begin, in degrees. None or `table` is 3 min(width, height) / G, which S003's tables use; `eq8` is
-        min(width, height) / (6 G), which its equation (8) says.
+        How far apart two windows may begin, in degrees. None or `table` is 3 min(width, height) /
+        G, which Ren et al.'s (2024) tables use; `eq8` is min(width, height) / (6 G), which its
+        equation (8) says.
     window_s : number
         Seconds of a window.
     split : three shares, or text such as "3:1:1"
@@ -95,18 +106,19 @@ class Synthesis(Mechanism[Cohort]):
     cap : int
         Most runs of a window that are told apart, 2 to 64.
     motion : str, optional
-        `still` repeats one place per run, as S003 does; `public` adds saccades and drift of a public eye. None is `still` for the reading `published`, else
-        `public`: event detectors take jumps from sample to sample for tracker noise.
+        `still` repeats one place per run, as Ren et al. 2024 does; `public` adds saccades and drift
+        of a public eye. None is `still` for the reading `published`, else `public`: event detectors
+        take jumps from sample to sample for tracker noise.
     """
 
     kind: ClassVar[str] = "cohort"
-    paper: ClassVar[str] = S003
+    paper: ClassVar[str] = REN2024
 
     epsilon: Number
     G: int = 60
     r_deg: Number | None = None
     window_s: Number = Fraction(1, 2)
-    split: Iterable[Number] | str = Split((Fraction(3, 5), Fraction(1, 5), Fraction(1, 5)))
+    split: Iterable[Number] | str = BudgetSplit((Fraction(3, 5), Fraction(1, 5), Fraction(1, 5)))
     cap: int = 6
     motion: str | None = None
 
@@ -116,7 +128,7 @@ class Synthesis(Mechanism[Cohort]):
         self.store("epsilon", epsilon)
         window_s = exact(self.name, "window_s", self.window_s, above=0)
         self.store("window_s", window_s)
-        self.store("split", Split.of(self.split, self.name))
+        self.store("split", BudgetSplit.of(self.split, self.name))
         for name, least, most in (("G", 2, MOST_G), ("cap", 2, MOST_CAP)):
             if checks.count(self.name, name, getattr(self, name), least=least) > most:
                 checks.refuse(self.name, name, f"at most {most}", getattr(self, name))
@@ -142,20 +154,28 @@ class Synthesis(Mechanism[Cohort]):
         """How devices report and what is learned from it."""
 
     def settled(self, windows: int | None) -> Synthesis:
-        """The mechanism with everything fixed that a public rule chooses by the number of windows."""
+        """The mechanism with everything fixed that a public rule chooses by
+        the number of windows.
+        """
         return self
 
     @abstractmethod
-    def promise(self, recordings: Iterable[tuple[str, Plan, int]]) -> Guarantee:
-        """What a release promises, from what is public about each recording: person, plan and samples."""
+    def promise(self, recordings: Iterable[tuple[str, WindowLayout, int]]) -> Guarantee:
+        """What a release promises, from what is public about each recording: person, plan and
+        samples.
+        """
 
-    def release(self, data: Cohort, seed: int | None = None, keep: Iterable[str] = ()) -> Release[Cohort]:
-        """Replace every recording by a synthetic one of the same length. Attributes of people are not passed on.
+    def release(
+        self, data: Cohort, seed: int | None = None, keep: Iterable[str] = ()
+    ) -> Release[Cohort]:
+        """Replace every recording by a synthetic one of the same length. Attributes of people are
+        not passed on.
 
         Parameters
         ----------
         data : Cohort
-            Recordings; those that are still files are read once, and their synthetic ones are drawn when they are loaded.
+            Recordings; those that are still files are read once, and their synthetic ones are drawn
+            when they are loaded.
         seed : int, optional
             A test stream.
         keep : names
@@ -164,12 +184,16 @@ class Synthesis(Mechanism[Cohort]):
         Raises
         ------
         DataError
-            For a cohort without recordings, of screens and spheres, or with a recording whose rate is not known.
+            For a cohort without recordings, of screens and spheres, or with a recording whose rate
+            is not known.
         """
         if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Cohort", data)
         if tuple(keep):
-            raise DataError(f"{self.name} draws new samples, so labels and other channels of the raw ones cannot be kept. Detect events in the release again.")
+            raise DataError(
+                f"{self.name} draws new samples, so labels and other channels of the raw ones"
+                " cannot be kept. Detect events in the release again."
+            )
         if len(data) == 0:
             raise DataError("This cohort has no recordings. Nothing was released.")
         streams = Streams(seed, self.name, self.reading)
@@ -180,35 +204,59 @@ class Synthesis(Mechanism[Cohort]):
         key = streams.source("synthesis").take(2).tobytes()
         items: list[Recording | Handle] = []
         for item, (_, head, _) in zip(data.items, private, strict=True):
-            draw = partial(synthetic, used.scheme(), model, curator.reports[head.key], used.moves, key)
-            items.append(draw() if isinstance(item, Recording) else Handle(item.person, item.stimulus, draw, item.session, item.task))
+            draw = partial(
+                synthetic, used.scheme(), model, curator.reports[head.key], used.moves, key
+            )
+            items.append(
+                draw()
+                if isinstance(item, Recording)
+                else Handle(item.person, item.stimulus, draw, item.session, item.task)
+            )
         guarantee = used.promise([(head.person, plan, head.samples) for plan, head, _ in private])
-        return Release(Cohort(items, name=data.name), guarantee if seed is None else guarantee.tested(), self.provenance(seed))
+        return Release(
+            Cohort(items, name=data.name),
+            guarantee if seed is None else guarantee.tested(),
+            self.provenance(seed),
+        )
 
-    def _promised(self, recordings: Iterable[tuple[str, Plan, int]], reason: str) -> Guarantee:
+    def _promised(
+        self, recordings: Iterable[tuple[str, WindowLayout, int]], reason: str
+    ) -> Guarantee:
         known = list(recordings)
         sphere = known[0][1].sphere
         window_s = Fraction(self.window_s)
-        maps: dict[Plan, WindowsMap] = {}
+        maps: dict[WindowLayout, WindowsMap] = {}
         for _, plan, _ in known:
             if plan not in maps:
                 # The start of one window, its times, and at most so many draws behind the sums.
                 start = Fraction(1, 1 << 370) if sphere else planar_delta(plan.start_scale)
-                maps[plan] = WindowsMap.of(plan, window_s, start + tail_delta(Fraction(str(self.epsilon)), 1 << 40))
+                maps[plan] = WindowsMap.of(
+                    plan, window_s, start + tail_delta(Fraction(str(self.epsilon)), 1 << 40)
+                )
         return Guarantee(
             "epsilon-w-r-t-dp",
             RecordingsMap.of((person, maps[plan], samples) for person, plan, samples in known),
             Change.window(seconds=window_s, start_deg=min(p.r_deg for p in maps)),
             mechanism=self.title,
-            assumptions=(BITS_ASSUMPTION, *((ARC_ASSUMPTION,) if sphere else ()), "the grid, the windows, the cap, lengths and rates are public"),
+            assumptions=(
+                BITS_ASSUMPTION,
+                *((ARC_ASSUMPTION,) if sphere else ()),
+                "the grid, the windows, the cap, lengths and rates are public",
+            ),
             not_covered=_NOT_COVERED,
             reason=reason,
         )
 
+    def audit_game(self, unit: str | None) -> Game:
+        """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.synthesis.dpgazesynth.audit import windows_game
+
+        return windows_game(self, unit)
+
 
 @dataclass(frozen=True)
 class DPGazeSynth(Synthesis):
-    """S003, with every slot of a window reported.
+    """Ren et al. 2024, with every slot of a window reported.
 
     Examples
     --------
@@ -217,31 +265,45 @@ class DPGazeSynth(Synthesis):
     """
 
     name: ClassVar[str] = "dpgazesynth"
+    summary: ClassVar[str] = (
+        "Learns a model of scanpaths from randomised reports and draws gaze from it."
+    )
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
-            "corrected": Claim("epsilon-w-r-t-dp", "window", "proved", "messages of one shape, exact noise"),
-            "published": Claim("epsilon-w-r-t-dp", "window", "refuted", "the paper to the letter, with the numbers of fixations it gives away"),
+            "corrected": Claim(
+                "epsilon-w-r-t-dp", "window", "proved", "messages of one shape, exact noise"
+            ),
+            "published": Claim(
+                "epsilon-w-r-t-dp",
+                "window",
+                "refuted",
+                "the paper to the letter, with the numbers of fixations it gives away",
+            ),
         }
     )
 
     def scheme(self) -> Scheme:
         """The reading's."""
-        return (Published if self.reading == "published" else Corrected)(*_given(self))
+        return (PublishedScheme if self.reading == "published" else Corrected)(*_given(self))
 
-    def promise(self, recordings: Iterable[tuple[str, Plan, int]]) -> Guarantee:
+    def promise(self, recordings: Iterable[tuple[str, WindowLayout, int]]) -> Guarantee:
         """(epsilon, w, r, t)-DP of every window, and what follows for a person."""
         promised = self._promised(recordings, "proofs/dpgazesynth.md")
-        return promised.with_status("refuted", _REFUTED) if self.reading == "published" else promised
+        return (
+            promised.with_status("refuted", _REFUTED) if self.reading == "published" else promised
+        )
 
 
 @dataclass(frozen=True)
 class DPGazeSynthOneReport(Synthesis):
-    """DPGazeSynth with one transition report per window, and everything but starts from the population.
+    """DPGazeSynth with one transition report per window, and everything but starts from the
+    population.
 
     Parameters
     ----------
     zones : int, optional
-        Zones along each side in which directions are told apart, 1 to 16. None chooses by the number of windows where that is known, else 1.
+        Zones along each side in which directions are told apart, 1 to 16. None chooses by the
+        number of windows where that is known, else 1.
     order : int
         2 for a chain that knows the step before.
 
@@ -252,8 +314,15 @@ class DPGazeSynthOneReport(Synthesis):
     """
 
     name: ClassVar[str] = "dpgazesynth-one-report"
+    summary: ClassVar[str] = (
+        "Learns a model of scanpaths from one randomised report of each window."
+    )
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {"corrected": Claim("epsilon-w-r-t-dp", "window", "proved", "one report per window, population model")}
+        {
+            "corrected": Claim(
+                "epsilon-w-r-t-dp", "window", "proved", "one report per window, population model"
+            )
+        }
     )
 
     zones: int | None = None
@@ -262,8 +331,12 @@ class DPGazeSynthOneReport(Synthesis):
     def check(self) -> None:
         """Store exact numbers."""
         super().check()
-        if self.zones is not None and checks.count(self.name, "zones", self.zones) > min(16, self.G):
-            checks.refuse(self.name, "zones", "at most 16, and no more than there are cells", self.zones)
+        if self.zones is not None and checks.count(self.name, "zones", self.zones) > min(
+            16, self.G
+        ):
+            checks.refuse(
+                self.name, "zones", "at most 16, and no more than there are cells", self.zones
+            )
         if checks.count(self.name, "order", self.order) > 2:
             checks.refuse(self.name, "order", "1 or 2", self.order)
 
@@ -276,10 +349,19 @@ class DPGazeSynthOneReport(Synthesis):
         if self.zones is not None:
             return self
         scheme = self.scheme()
-        return replace(self, zones=1 if windows is None else min(public_zones(windows, scheme.epsilon * scheme.split[2]), self.G))
+        return replace(
+            self,
+            zones=(
+                1
+                if windows is None
+                else min(public_zones(windows, scheme.epsilon * scheme.split[2]), self.G)
+            ),
+        )
 
-    def promise(self, recordings: Iterable[tuple[str, Plan, int]]) -> Guarantee:
-        """(epsilon, w, r, t)-DP of every window, what follows for a person, and what shuffling would add."""
+    def promise(self, recordings: Iterable[tuple[str, WindowLayout, int]]) -> Guarantee:
+        """(epsilon, w, r, t)-DP of every window, what follows for a person, and what shuffling
+        would add.
+        """
         known = list(recordings)
         scheme = self.scheme()
         windows = [-(-samples // plan.samples) for _, plan, samples in known]
@@ -287,29 +369,50 @@ class DPGazeSynthOneReport(Synthesis):
         return replace(self._promised(known, "proofs/dpgazesynth-one-report.md"), also=mixed)
 
 
-def _given(mechanism: Synthesis) -> tuple[Fraction, int, Fraction | str, Fraction, Split, int]:
+def _given(
+    mechanism: Synthesis,
+) -> tuple[Fraction, int, Fraction | str, Fraction, BudgetSplit, int]:
     """Parameters in the order of a scheme's."""
     radius = "table" if mechanism.r_deg is None else mechanism.r_deg
     exactly: Fraction | str = radius if isinstance(radius, str) else Fraction(radius)
-    return Fraction(mechanism.epsilon), mechanism.G, exactly, Fraction(mechanism.window_s), Split.of(mechanism.split), mechanism.cap
+    return (
+        Fraction(mechanism.epsilon),
+        mechanism.G,
+        exactly,
+        Fraction(mechanism.window_s),
+        BudgetSplit.of(mechanism.split),
+        mechanism.cap,
+    )
 
 
-def _private(scheme: Scheme, cohort: Cohort) -> Iterator[tuple[Plan, Head, Windows]]:
+def _private(
+    scheme: Scheme, cohort: Cohort
+) -> Iterator[tuple[WindowLayout, ReportHeader, Windows]]:
     """What the devices know; of a recording itself only what is public stays in memory."""
     kind: type[Space] | None = None
     for recording in cohort:
         samples = samples_of_window(recording, float(scheme.window_s), "dpgazesynth")
         if kind is not None and not isinstance(recording.space, kind):
-            raise DataError("Screens and spheres have different grids and cannot be learned about together. Release them one after the other.")
+            raise DataError(
+                "Screens and spheres have different grids and cannot be learned about together."
+                " Release them one after the other."
+            )
         kind = type(recording.space)
         plan = scheme.plan(recording.space, recording.rate_hz)
         yield plan, head_of(recording), windows_of(recording, plan.grid, samples)
 
 
-def collect(scheme: Scheme, parameters: str, private: Iterable[tuple[Plan, Head, Windows]], streams: Streams) -> Curator:
-    """Devices and curator in one process: the noisy starts and times of every recording, and the sums of all answers.
+def collect(
+    scheme: Scheme,
+    parameters: str,
+    private: Iterable[tuple[WindowLayout, ReportHeader, Windows]],
+    streams: Streams,
+) -> Curator:
+    """Devices and curator in one process: the noisy starts and times of every recording, and the
+    sums of all answers.
 
-    Sums of unary answers about many categories are drawn as sums; see :mod:`gazeveil.privacy.synthesis.dpgazesynth.sums`.
+    Sums of unary answers about many categories are drawn as sums; see
+    :mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.sums`.
     """
     curator = Curator(scheme, parameters)
     counted: dict[str, tuple[OUE, Whole]] = {}
@@ -320,16 +423,23 @@ def collect(scheme: Scheme, parameters: str, private: Iterable[tuple[Plan, Head,
         for name, oracle in scheme.questions(plan).items():
             if isinstance(oracle, OUE) and oracle.categories > _FEW:
                 before = counted[name][1] if name in counted else 0
-                counted[name] = oracle, before + np.bincount(truth[name], minlength=oracle.categories)
+                counted[name] = (
+                    oracle,
+                    before + np.bincount(truth[name], minlength=oracle.categories),
+                )
             else:
-                added[name] = oracle.tally(oracle.report(truth[name], Words(own.source("answers", name))))
+                added[name] = oracle.tally(
+                    oracle.report(truth[name], Words(own.source("answers", name)))
+                )
         curator.keep(plan, told, added)
     for name, (unary, counts) in counted.items():
         curator.sums[name] = added_up(unary, counts, Words(streams.source("sums", name)))
     return curator
 
 
-def synthetic(scheme: Scheme, model: Model | None, report: Report, motion: str, key: bytes) -> Recording:
+def synthetic(
+    scheme: Scheme, model: Model | None, report: Report, motion: str, key: bytes
+) -> Recording:
     """A synthetic recording; the same each time for the same key."""
     head = report.head
     named = hashlib.blake2b("\x1f".join(head.key).encode(), key=key, digest_size=16).digest()
@@ -341,5 +451,14 @@ def synthetic(scheme: Scheme, model: Model | None, report: Report, motion: str, 
         x, y = samples_of(plan.grid, cells, lengths, head.samples, head.rate_hz, motion, rng)
     t = head.begin_ns + np.rint(np.arange(head.samples) * (1e9 / head.rate_hz)).astype(np.int64)
     return Recording(
-        head.person, head.stimulus, t, x, y, np.ones(len(t), dtype=np.bool_), space=head.space, rate_hz=head.rate_hz, session=head.session, task=head.task
+        head.person,
+        head.stimulus,
+        t,
+        x,
+        y,
+        np.ones(len(t), dtype=np.bool_),
+        space=head.space,
+        rate_hz=head.rate_hz,
+        session=head.session,
+        task=head.task,
     )

@@ -1,4 +1,6 @@
-"""The public numbers of DPGazeSynth: everything a device and the curator must agree on before anybody looks at anything."""
+"""The public numbers of DPGazeSynth: everything a device and the curator must agree on before
+anybody looks at anything.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +11,36 @@ from fractions import Fraction
 
 from gazeveil import checks
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.privacy.exactly import Number, exact
+from gazeveil.privacy.noise.lattice import ROUNDING_STEPS, lattice_bits
 from gazeveil.privacy.noise.planar import MOST_SCALE
-from gazeveil.privacy.stream.kaleido_stage import ROUNDING_STEPS, lattice_bits
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Grid
+from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 
 
-class Split(tuple[Fraction, ...]):
-    """Shares of the budget for starts, fixation times and transitions; they add up to 1, and print as a ratio: 3:1:1.
+class BudgetSplit(tuple[Fraction, ...]):
+    """Shares of the budget for starts, fixation times and transitions; they add up to 1, and print
+    as a ratio: 3:1:1.
 
     Examples
     --------
-    >>> str(Split.of("3:1:1")), Split.of((0.6, 0.2, 0.2)) == Split.of("3:1:1")
+    >>> str(BudgetSplit.of("3:1:1")), BudgetSplit.of((0.6, 0.2, 0.2)) == BudgetSplit.of("3:1:1")
     ('3:1:1', True)
     """
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, value: object, owner: str = "dpgazesynth") -> Split:
+    def of(cls, value: object, owner: str = "dpgazesynth") -> BudgetSplit:
         """From three shares that add up to 1, or from a ratio in words."""
         wanted = "three shares above 0 that add up to 1, or a ratio such as '3:1:1'"
         ratio = isinstance(value, str)
-        parts: list[Number] = list(value.split(":")) if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
+        parts: list[Number] = (
+            list(value.split(":"))
+            if isinstance(value, str)
+            else list(value)
+            if isinstance(value, Iterable)
+            else []
+        )
         if len(parts) != 3:
             checks.refuse(owner, "split", wanted, value)
         shares = [exact(owner, "split", p, above=0) for p in parts]
@@ -47,12 +56,12 @@ class Split(tuple[Fraction, ...]):
 
 
 @dataclass(frozen=True)
-class Plan:
+class WindowLayout:
     """Public numbers for recordings of one rate in one space.
 
     Parameters
     ----------
-    grid : Grid
+    grid : CellGrid
         The cells.
     samples : int
         W, samples of a window.
@@ -66,7 +75,7 @@ class Plan:
         Budgets of a window: epsilon1, epsilon2, epsilon3.
     """
 
-    grid: Grid
+    grid: CellGrid
     samples: int
     rate_hz: float
     cap: int
@@ -93,7 +102,9 @@ class Plan:
 
     @property
     def start_scale(self) -> Fraction:
-        """Scale of a start's noise in steps: both places are rounded to the lattice, which may carry them sqrt(2) steps farther apart."""
+        """Scale of a start's noise in steps: both places are rounded to the lattice, which may
+        carry them sqrt(2) steps farther apart.
+        """
         return self._scale(self.step_bits)
 
     @property
@@ -103,5 +114,7 @@ class Plan:
 
     @property
     def time_scale(self) -> Fraction:
-        """Scale of the noise of a run's length in samples: two vectors of lengths that add up to W differ by at most 2 W - 2 in all."""
+        """Scale of the noise of a run's length in samples: two vectors of lengths that add up to W
+        differ by at most 2 W - 2 in all.
+        """
         return Fraction(2 * self.samples - 2) / self.times

@@ -1,9 +1,11 @@
-"""A recording as DPGazeSynth sees it: windows of W samples, where each begins, and how long gaze stays in a cell (S003, 4.2 and 4.3).
+"""A recording as DPGazeSynth sees it: windows of W samples, where each begins, and how long gaze
+stays in a cell (Ren et al. 2024, 4.2 and 4.3).
 
-A window is a sequence of runs: cells one after the other, each different from the last, with the number of samples spent in it; the numbers
-add up to W. Lost samples count for the run before them, or at the beginning of a window for the first run; a last window that the recording
-does not fill goes on in its last cell. A window without any gaze begins in the middle of the grid and stays there. So every window says something of the
-same kind, and whether samples were lost is not seen.
+A window is a sequence of runs: cells one after the other, each different from the last, with the
+number of samples spent in it; the numbers add up to W. Lost samples count for the run before them,
+or at the beginning of a window for the first run; a last window that the recording does not fill
+goes on in its last cell. A window without any gaze begins in the middle of the grid and stays
+there. So every window says something of the same kind, and whether samples were lost is not seen.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Floats, Grid, Whole
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid, Floats, Whole
 
 #: Longest window.
 MOST_SAMPLES = 1 << 15
@@ -64,17 +66,32 @@ class Windows:
         return np.arange(len(self.cell)) - np.repeat(self.first[:-1], self.counts)
 
     def capped(self, cap: int) -> Whole:
-        """Lengths as vectors of exactly `cap` entries, shape (windows, cap): runs beyond go into the last, missing ones are 0."""
+        """Lengths as vectors of exactly `cap` entries, shape (windows, cap): runs beyond go into
+        the last, missing ones are 0.
+        """
         slot = self.window * cap + np.minimum(self.place, cap - 1)
-        return np.bincount(slot, weights=self.length, minlength=len(self) * cap).astype(np.int64).reshape(len(self), cap)
+        return (
+            np.bincount(slot, weights=self.length, minlength=len(self) * cap)
+            .astype(np.int64)
+            .reshape(len(self), cap)
+        )
 
-    def moves(self, grid: Grid) -> tuple[Whole, Whole, Whole, Whole]:
-        """All transitions: window, how many of its transitions come before, cell they leave, direction."""
+    def moves(self, grid: CellGrid) -> tuple[Whole, Whole, Whole, Whole]:
+        """All transitions: window, how many of its transitions come before, cell they leave,
+        direction.
+        """
         later = np.flatnonzero(self.place > 0)
-        return self.window[later], self.place[later] - 1, self.cell[later - 1], grid.directions(self.cell[later - 1], self.cell[later])
+        return (
+            self.window[later],
+            self.place[later] - 1,
+            self.cell[later - 1],
+            grid.directions(self.cell[later - 1], self.cell[later]),
+        )
 
-    def slots(self, grid: Grid, cap: int) -> tuple[Whole, Whole]:
-        """The first cap - 1 transitions of each window: cell they leave and direction, shape (windows, cap - 1); -1 where there is none."""
+    def slots(self, grid: CellGrid, cap: int) -> tuple[Whole, Whole]:
+        """The first cap - 1 transitions of each window: cell they leave and direction, shape
+        (windows, cap - 1); -1 where there is none.
+        """
         window, place, cell, direction = self.moves(grid)
         kept = place < cap - 1
         cells, directions = (np.full((len(self), cap - 1), -1, dtype=np.int64) for _ in range(2))
@@ -92,7 +109,9 @@ def samples_of_window(recording: Recording, window_s: float, owner: str) -> int:
         For an unknown rate, or a window that holds fewer than two samples.
     """
     if not recording.rate_hz > 0:
-        raise DataError(f"The rate of {recording.title} is not known. Say it: recording.with_(rate_hz=...).")
+        raise DataError(
+            f"The rate of {recording.title} is not known. Say it: recording.with_(rate_hz=...)."
+        )
     return window_samples(recording.rate_hz, window_s, owner)
 
 
@@ -100,13 +119,19 @@ def window_samples(rate_hz: float, window_s: float, owner: str) -> int:
     """Samples of a window at a rate, at least two."""
     samples = round(window_s * rate_hz)
     if samples > MOST_SAMPLES:
-        raise DataError(f"A window of {window_s:g} s holds {samples} samples at {rate_hz:g} Hz. At most {MOST_SAMPLES} are taken; choose a shorter window_s.")
+        raise DataError(
+            f"A window of {window_s:g} s holds {samples} samples at {rate_hz:g} Hz. At most"
+            f" {MOST_SAMPLES} are taken; choose a shorter window_s."
+        )
     if samples < 2:
-        raise DataError(f"A window of {window_s:g} s holds fewer than two samples at {rate_hz:g} Hz. Choose a longer window_s for {owner}.")
+        raise DataError(
+            f"A window of {window_s:g} s holds fewer than two samples at {rate_hz:g} Hz. Choose a"
+            f" longer window_s for {owner}."
+        )
     return samples
 
 
-def windows_of(recording: Recording, grid: Grid, samples: int) -> Windows:
+def windows_of(recording: Recording, grid: CellGrid, samples: int) -> Windows:
     """The windows of a recording; the last one may be filled up."""
     cells = np.where(recording.valid, grid.cells(recording.x_deg, recording.y_deg), -1)
     row, column = (grid.G // 2,) * 2
@@ -118,16 +143,23 @@ def windows_of(recording: Recording, grid: Grid, samples: int) -> Windows:
     else:
         x, y = np.empty(0), np.empty(0)
     middle = grid.centre_deg
-    return Windows(samples, np.where(lost, middle[0], x), np.where(lost, middle[1], y), first, cell, length)
+    return Windows(
+        samples, np.where(lost, middle[0], x), np.where(lost, middle[1], y), first, cell, length
+    )
 
 
 @compiled
-def _runs(cells: NDArray[np.int64], samples: int, middle: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _runs(
+    cells: NDArray[np.int64], samples: int, middle: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """First run and first valid sample of each window, cell and length of each run."""
     n = len(cells)
     windows = (n + samples - 1) // samples
     first, at = np.zeros(windows + 1, dtype=np.int64), np.full(windows, -1, dtype=np.int64)
-    cell, length = np.empty(max(n, windows), dtype=np.int64), np.empty(max(n, windows), dtype=np.int64)
+    cell, length = (
+        np.empty(max(n, windows), dtype=np.int64),
+        np.empty(max(n, windows), dtype=np.int64),
+    )
     runs = 0
     for w in range(windows):
         begin, waiting, current = w * samples, 0, -1

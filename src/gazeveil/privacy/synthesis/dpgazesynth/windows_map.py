@@ -1,8 +1,10 @@
-"""The base map of DPGazeSynth: windows on a public grid, each with noise of its own for where it begins and for all else.
+"""The base map of DPGazeSynth: windows on a public grid, each with noise of its own for where it
+begins and for all else.
 
-A window that is replaced by any other loses epsilon2 + epsilon3, and epsilon1 for every r by which its beginning moves. Replacing a person
-moves beginnings anywhere, so a person with T windows loses T (epsilon2 + epsilon3 + epsilon1 ceil(diameter / r)), not T epsilon. Samples in a row
-that are not a window of the grid touch more windows than they fill.
+A window that is replaced by any other loses epsilon2 + epsilon3, and epsilon1 for every r by which
+its beginning moves. Replacing a person moves beginnings anywhere, so a person with T windows loses
+T (epsilon2 + epsilon3 + epsilon1 ceil(diameter / r)), not T epsilon. Samples in a row that are not
+a window of the grid touch more windows than they fill.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.conversions import raised
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.stream_map import HALF_TURN_DEG, StreamMap
-from gazeveil.privacy.synthesis.dpgazesynth.plan import Plan
+from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,33 @@ class WindowsMap(StreamMap):
     delta_num: Fraction
 
     @classmethod
-    def of(cls, plan: Plan, window_s: Fraction, delta_num: Fraction) -> WindowsMap:
+    def of(cls, plan: WindowLayout, window_s: Fraction, delta_num: Fraction) -> WindowsMap:
         """From the public numbers of recordings of one rate in one space."""
         farthest = HALF_TURN_DEG if plan.sphere else raised(plan.grid.diagonal_deg)
         return cls(
-            plan.rate_hz, plan.grid.space, window_s, plan.samples, plan.r_deg, plan.starts, plan.times + plan.moves, farthest, delta_num
-        )  # fmt: skip
+            plan.rate_hz,
+            plan.grid.space,
+            window_s,
+            plan.samples,
+            plan.r_deg,
+            plan.starts,
+            plan.times + plan.moves,
+            farthest,
+            delta_num,
+        )
 
     def samples_of(self, change: Change) -> int | None:
         """Samples of a window; one of the grid's length has as many as those."""
         return self.window if change.seconds == self.window_s else super().samples_of(change)
 
     def replaced(self, windows: int, start_deg: Fraction | None) -> Loss:
-        """The loss if so many windows of the grid are replaced and their beginnings move by at most so much; None is anywhere."""
+        """The loss if so many windows of the grid are replaced and their beginnings move by at most
+        so much; None is anywhere.
+        """
         far = self.farthest_deg if start_deg is None else min(start_deg, self.farthest_deg)
-        return Loss.pure(self.rest + self.start * math.ceil(far / self.r_deg), self.delta_num).repeated(windows)
+        return Loss.pure(
+            self.rest + self.start * math.ceil(far / self.r_deg), self.delta_num
+        ).repeated(windows)
 
     def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
         """Samples in a row touch windows that they do not fill."""
@@ -74,9 +88,15 @@ class WindowsMap(StreamMap):
             return super().within(change)
         samples = self.samples_of(change)
         if samples is None or samples % self.window:
-            raise PromiseError(f"Windows have {self.window} samples here, and one of {samples} is none of the grid's. Ask about samples that move instead.")
-        # Of a longer window only the first place is bound: the other windows of the grid in it begin anywhere.
-        return (self.replaced(1, change.start_deg) + self.replaced(samples // self.window - 1, None)).grouped(change.count)
+            raise PromiseError(
+                f"Windows have {self.window} samples here, and one of {samples} is none of the"
+                " grid's. Ask about samples that move instead."
+            )
+        # Of a longer window only the first place is bound: the other windows of the grid in it
+        # begin anywhere.
+        return (
+            self.replaced(1, change.start_deg) + self.replaced(samples // self.window - 1, None)
+        ).grouped(change.count)
 
     def whole(self, change: Change, samples: int) -> Loss:
         """All windows of a recording."""

@@ -1,0 +1,1 @@
+"""Parts of another package, found by Gazeveil through entry points."""

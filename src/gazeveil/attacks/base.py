@@ -1,0 +1,162 @@
+"""What every identifying attacker is: a frozen value of parameters that learns people from one
+material and names them in another.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+
+#: What an attacker may do to samples before anything else (:mod:`gazeveil.attacks.denoiser`).
+FRONTS = ("none", "median", "lowpass", "kalman", "wiener")
+
+#: What an attacker knows of the mechanism: nothing, some protected examples, or the mechanism
+#: itself (and so makes releases to train on).
+KNOWLEDGE = ("black-box", "exemplars", "white-box")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How much each probe looks like each known person; one row per person asked about.
+
+    Parameters
+    ----------
+    known : tuple of str
+        The people of the gallery.
+    probes : tuple of str
+        Whose material each row is (the truth).
+    values : array of float64, shape (probes, known)
+        Larger means more alike. A row of equal values is a guess.
+    """
+
+    known: tuple[str, ...]
+    probes: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, dtype=np.float64)
+        if values.shape != (len(self.probes), len(self.known)):
+            raise DataError(
+                f"Scores need shape {(len(self.probes), len(self.known))}. Got {values.shape}."
+            )
+        object.__setattr__(self, "values", values)
+
+    def credit(self) -> NDArray[np.float64]:
+        """1 where the true person has the largest score, 0 where not; a tie of m people that
+        includes the true one counts 1/m.
+
+        A person who is not in the gallery cannot be found and counts 0. NaN scores count as the
+        smallest.
+        """
+        values = np.where(np.isnan(self.values), -np.inf, self.values)
+        best = values == values.max(axis=1, keepdims=True)
+        at = {p: i for i, p in enumerate(self.known)}
+        return np.array(
+            [
+                best[row, at[p]] / best[row].sum() if p in at else 0.0
+                for row, p in enumerate(self.probes)
+            ],
+            dtype=np.float64,
+        )
+
+    def genuine_and_impostor(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores of people against themselves, and against all others."""
+        same = np.array(self.probes)[:, None] == np.array(self.known)[None, :]
+        return self.values[same], self.values[~same]
+
+
+@dataclass(frozen=True)
+class Attack(ABC):
+    """Base of identifying attackers.
+
+    Class attributes
+    ----------------
+    name : str
+        As in `gazeveil evaluate --attack name`.
+    needs : tuple of str
+        What it looks at: `fixation`, `saccade`, `window` (tables) or `samples`.
+
+    Parameters
+    ----------
+    front : str
+        One of :data:`FRONTS`, applied to released samples on both sides.
+    knowledge : str
+        One of :data:`KNOWLEDGE`; says what the gallery is made of where the scenario trains on raw
+        material.
+    draws : int
+        How many releases of the raw gallery a white-box attacker makes to learn from.
+    views : int
+        How many independent releases of the probe the attacker holds and averages, sample by
+        sample.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
+
+    front: str = field(default="none", kw_only=True)
+    knowledge: str = field(default="black-box", kw_only=True)
+    draws: int = field(default=3, kw_only=True)
+    views: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.name, "front", self.front, FRONTS)
+        checks.one_of(self.name, "knowledge", self.knowledge, KNOWLEDGE)
+        checks.count(self.name, "draws", self.draws)
+        checks.count(self.name, "views", self.views)
+        self.check()
+
+    def check(self) -> None:  # noqa: B027 a hook, not a duty
+        """Check the parameters; subclasses extend this."""
+
+    @abstractmethod
+    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
+        """Learn the people of the gallery, then score every person of the probe against them.
+
+        Parameters
+        ----------
+        gallery : RecordingSet
+            What the attacker has with names.
+        probe : RecordingSet
+            What the attacker wants names for; recordings of one person are known to belong together
+            (one decision per person).
+        seed : int
+            For the attacker's own randomness.
+
+        Returns
+        -------
+        Scores
+            A person of the probe with nothing to go by gets a row of zeros.
+
+        Raises
+        ------
+        DataError
+            If there is nothing to learn from, or the release lacks what the attacker needs.
+        """
+
+    def can(self, recording_set: RecordingSet) -> bool:
+        """Whether a release holds what this attacker looks at."""
+        return all(
+            recording_set.cohort is not None if need == "samples" else recording_set.has(need)
+            for need in self.needs
+        )
+
+    def store(self, name: str, value: object) -> None:
+        """Put the checked form of a parameter in its place; only for :meth:`check`."""
+        object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        """The command line's form: the name, and the parameters that are not the defaults."""
+        parts = [
+            f"{f.name}={getattr(self, f.name)}"
+            for f in fields(self)
+            if getattr(self, f.name) != f.default
+        ]
+        return self.name + (":" + ",".join(parts) if parts else "")

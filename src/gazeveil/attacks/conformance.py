@@ -1,0 +1,105 @@
+"""The conformance kit of identifying attacks: people who differ are recognised, noise is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import numpy as np
+
+from gazeveil.attacks.base import Attack, Scores
+from gazeveil.conformance import Checked, run_kit
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.simulate import simulate
+
+_PEOPLE, _STIMULI = 8, 4
+_RATE_HZ = 120.0
+
+
+def check_attack(attack: Attack) -> list[Checked]:
+    """Run the kit on an attack."""
+    return run_kit(_KIT, attack)
+
+
+def _recognises_people_who_differ(attack: Attack) -> Iterator[str]:
+    gallery, probe = _people(same=True)
+    rate = float(attack.identify(gallery, probe, seed=1).credit().mean())
+    if rate < 0.75:
+        yield f"it recognises {100 * rate:.0f} % of {_PEOPLE} people whose gaze is the same again"
+
+
+def _guesses_where_there_is_nothing_to_learn(attack: Attack) -> Iterator[str]:
+    # Names of the probe are permuted at random: in 20 draws a guess is right once in 8 people.
+    gallery, probe = _people(same=False)
+    scores = attack.identify(gallery, probe, seed=1)
+    rng = np.random.default_rng(0)
+    rates = [
+        float(
+            Scores(scores.known, tuple(rng.permutation(scores.probes)), scores.values)
+            .credit()
+            .mean()
+        )
+        for _ in range(200)
+    ]
+    own = float(scores.credit().mean())
+    if own > np.quantile(rates, 0.995) + 1e-9:
+        yield f"it recognises {100 * own:.0f} % of people whose gaze was drawn from one person"
+
+
+def _does_not_read_the_answer_from_the_names(attack: Attack) -> Iterator[str]:
+    gallery, probe = _people(same=True)
+    assert probe.cohort is not None
+    people = sorted({r.person for r in probe.cohort})
+    shifted = dict(zip(people, people[1:] + people[:1], strict=True))
+    renamed = RecordingSet(Cohort([r.with_(person=shifted[r.person]) for r in probe.cohort]))
+    rate = float(attack.identify(gallery, renamed, seed=1).credit().mean())
+    if rate > 0.5:
+        yield "it names people by the name of the probe, not by its gaze"
+
+
+def _repeats_under_a_seed(attack: Attack) -> Iterator[str]:
+    gallery, probe = _people(same=True)
+    first, second = (attack.identify(gallery, probe, seed=3) for _ in range(2))
+    if not np.array_equal(first.values, second.values, equal_nan=True):
+        yield "the same seed gives other scores"
+
+
+def _scores_everybody(attack: Attack) -> Iterator[str]:
+    gallery, probe = _people(same=True)
+    scores = attack.identify(gallery, probe, seed=1)
+    if set(scores.known) != set(gallery.persons):
+        yield "its scores are not about the people of the gallery"
+    if set(scores.probes) != set(probe.persons):
+        yield "its scores leave out people of the probe"
+
+
+_KIT: tuple[Callable[[Attack], Iterator[str]], ...] = (
+    _scores_everybody,
+    _recognises_people_who_differ,
+    _guesses_where_there_is_nothing_to_learn,
+    _does_not_read_the_answer_from_the_names,
+    _repeats_under_a_seed,
+)
+
+
+@cache
+def _people(same: bool) -> tuple[RecordingSet, RecordingSet]:
+    """A gallery and a probe: the same gaze in both, or gaze of one person under all names."""
+    if same:
+        cohort = simulate(_PEOPLE, _STIMULI, 20.0, _RATE_HZ, seed=1)
+        return RecordingSet(Cohort(list(cohort))), RecordingSet(Cohort(list(cohort)))
+    halves = []
+    for seed in (2, 3):
+        recordings = list(simulate(1, _PEOPLE * _STIMULI, 20.0, _RATE_HZ, seed=seed))
+        halves.append(
+            RecordingSet(
+                Cohort(
+                    [
+                        r.with_(person=f"p{i // _STIMULI}", stimulus=f"s{i % _STIMULI}")
+                        for i, r in enumerate(recordings)
+                    ]
+                )
+            )
+        )
+    return halves[0], halves[1]

@@ -1,0 +1,421 @@
+"""Classic classifiers as attackers: random forest, SVM, k nearest neighbours, decision tree, LDA,
+gradient boosting (Bozkir et al. 2021; Schroeder et al. 2020).
+
+At `level="event"` each event is classified and the probabilities are averaged per person, fused
+over fixations and saccades; at `level="window"` the same is done with the 52 window features; at
+`level="recording"` whole recordings are classified by their vectors
+(:mod:`gazeveil.attacks.identify.vectors`: means and deviations of event features, rates of events;
+wide ones hold positions and spectra too).
+
+Rows are standardised with training statistics. The classifiers are scikit-learn's, except LDA,
+whose shrinkage survives people with one row.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.base import Scores
+from gazeveil.attacks.identify.event_attack import RowAttack, Scorer, fused, person_scores
+from gazeveil.attacks.scaler import Standard
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+
+#: What a row is.
+LEVELS = ("event", "recording", "window")
+
+#: Vectors of whole recordings.
+VECTORS = ("narrow", "wide")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classic(RowAttack):
+    """A classifier of events, windows or recordings.
+
+    Parameters
+    ----------
+    level : {"event", "recording", "window"}
+        What a row is.
+    features : {"narrow", "wide"}
+        Which vectors recordings have; `wide` needs samples.
+    kinds, weights, vote, train_events, test_events, balance
+        As in :class:`gazeveil.attacks.identify.event_attack.RowAttack`; at level `recording` the
+        caps and weights do nothing.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
+
+    level: str = "event"
+    features: str = "narrow"
+    train_events: int = 200
+
+    def check(self) -> None:
+        """Check the parameters."""
+        super().check()
+        checks.one_of(self.name, "level", self.level, LEVELS)
+        checks.one_of(self.name, "features", self.features, VECTORS)
+        if self.level != "event" and self.kinds != "both":
+            checks.refuse(
+                self.name,
+                "kinds",
+                f"'both' where level is '{self.level}', whose rows hold both kinds of events",
+                self.kinds,
+                "Use level=event.",
+            )
+        if self.level != "recording" and self.features != "narrow":
+            checks.refuse(
+                self.name,
+                "features",
+                "'narrow' unless level is 'recording'",
+                self.features,
+                "Use level=recording.",
+            )
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables it looks at."""
+        return ("window",) if self.level == "window" else super().tables
+
+    def can(self, recording_set: RecordingSet) -> bool:
+        """Whether a release holds what this attacker looks at at its level."""
+        return (
+            recording_set.cohort is not None
+            if self.features == "wide"
+            else super().can(recording_set)
+        )
+
+    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
+        """As :meth:`Attack.identify`."""
+        if self.level != "recording":
+            return super().identify(gallery, probe, seed)
+        from gazeveil.attacks.identify.vectors import Vectors, recording_vectors
+
+        train, test = (
+            recording_vectors(gallery, self.features),
+            recording_vectors(probe, self.features),
+        )
+        both = [name for name in train.columns if name in set(test.columns)]
+        if not both:
+            raise DataError(
+                "The two sides of the attack share no feature of recordings. Release the same"
+                " tables on both sides."
+            )
+
+        def known_rows(vectors: Vectors) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+            values = vectors.select(both).values
+            # Rates are known also of recordings without events: such a row says only that there was
+            # nothing.
+            some = ~np.isnan(values[:, [not name.endswith("_rate") for name in both]]).all(axis=1)
+            return values[some], vectors.persons[some]
+
+        rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+        x, people = known_rows(train)
+        if len(people) == 0:
+            raise DataError(
+                f"Attack {self.name} has nothing to learn from: no recording of the gallery has"
+                " events. Use more data."
+            )
+        part = person_scores(
+            x,
+            people,
+            *known_rows(test),
+            gallery.persons,
+            probe.persons,
+            lambda a, b: self.learn(a, b, int(rng.integers(2**31))),
+            self.vote,
+        )
+        return Scores(gallery.persons, probe.persons, fused([part], [1.0]))
+
+    def learn(
+        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Standardise and fit the classifier."""
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        standard = Standard.of(values)
+        # On busy machines the threads of small fits wait for each other many times longer than they
+        # work.
+        with threadpool_limits(limits=1, user_api="openmp"):
+            classes, scorer = self.classifier(standard.apply(values), people, seed)
+
+        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            with threadpool_limits(limits=1, user_api="openmp"):
+                return scorer(standard.apply(rows))
+
+        return classes, scores
+
+    @abstractmethod
+    def classifier(
+        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Fit standardised rows of at least two people."""
+
+    def even(self, probabilities: Scorer, people: NDArray[np.str_]) -> Scorer:
+        """Probabilities as they would be had all people equally many rows,
+        where there is balance.
+        """
+        if not self.balance:
+            return probabilities
+        rows_of_person = np.unique(people, return_counts=True)[1]
+
+        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            share = probabilities(rows) / rows_of_person
+            even: NDArray[np.float64] = share / share.sum(axis=1, keepdims=True)
+            return even
+
+        return scores
+
+    @property
+    def class_weight(self) -> str | None:
+        """scikit-learn's word for balance."""
+        return "balanced" if self.balance else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forest(Classic):
+    """Random forest (Schroeder et al. use 200 or 400 trees, Bozkir et al. 2021 10).
+
+    Parameters
+    ----------
+    trees : int
+        How many.
+    level, features, kinds, weights, vote, train_events, test_events, balance
+        As in :class:`Classic`.
+    """
+
+    name: ClassVar[str] = "forest"
+
+    trees: int = 200
+
+    def check(self) -> None:
+        """Check the parameters."""
+        super().check()
+        self.store("trees", checks.count(self.name, "trees", self.trees))
+
+    def classifier(
+        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Fit the trees."""
+        from sklearn.ensemble import RandomForestClassifier
+
+        model = RandomForestClassifier(
+            self.trees, class_weight=self.class_weight, random_state=seed
+        ).fit(z, people)
+        return model.classes_, model.predict_proba
+
+
+@dataclass(frozen=True, kw_only=True)
+class SVM(Classic):
+    """Support vector machine with a Gaussian kernel, one against one; its scores are decision
+    values, not probabilities.
+
+    Parameters
+    ----------
+    C : float
+        Cost of a row on the wrong side.
+    gamma : {"scale", "auto"}
+        Width of the kernel: 1 / (features x variance), or 1 / features as in David-John et al.
+        2022.
+    level, features, kinds, weights, vote, train_events, test_events, balance
+        As in :class:`Classic`.
+    """
+
+    name: ClassVar[str] = "svm"
+
+    C: float = 1.0
+    gamma: str = "scale"
+
+    def check(self) -> None:
+        """Check the parameters."""
+        super().check()
+        self.store("C", checks.positive(self.name, "C", self.C))
+        checks.one_of(self.name, "gamma", self.gamma, ("scale", "auto"))
+
+    def classifier(
+        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Fit the machine."""
+        from sklearn.svm import SVC
+
+        model = SVC(C=self.C, gamma=self.gamma, class_weight=self.class_weight).fit(z, people)
+
+        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            values: NDArray[np.float64] = model.decision_function(rows)
+            return np.stack([-values, values], axis=1) if values.ndim == 1 else values
+
+        return model.classes_, scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class KNN(Classic):
+    """k nearest neighbours; with balance, a neighbour counts the less the more rows its person has.
+
+    Parameters
+    ----------
+    k : int
+        How many neighbours; Bozkir et al. 2021 has 11.
+    level, features, kinds, weights, vote, train_events, test_events, balance
+        As in :class:`Classic`.
+    """
+
+    name: ClassVar[str] = "knn"
+
+    k: int = 11
+
+    def check(self) -> None:
+        """Check the parameters."""
+        super().check()
+        self.store("k", checks.count(self.name, "k", self.k))
+
+    def classifier(
+        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Keep the rows."""
+        from sklearn.neighbors import KNeighborsClassifier
+
+        model = KNeighborsClassifier(min(self.k, len(z))).fit(z, people)
+        return model.classes_, self.even(model.predict_proba, people)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree(Classic):
+    """One decision tree (CART), grown to the end.
+
+    Parameters
+    ----------
+    level, features, kinds, weights, vote, train_events, test_events, balance
+        As in :class:`Classic`.
+    """
+
+    name: ClassVar[str] = "tree"
+
+    def classifier(
+        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Grow the tree."""
+        from sklearn.tree import DecisionTreeClassifier
+
+        model = DecisionTreeClassifier(class_weight=self.class_weight, random_state=seed).fit(
+            z, people
+        )
+        return model.classes_, model.predict_proba
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boosting(Classic):
+    """Gradient boosting of small trees on binned features.
+
+    Parameters
+    ----------
+    rounds : int
+        Trees per person.
+    level, features, kinds, weights, vote, train_events, test_events, balance
+        As in :class:`Classic`.
+    """
+
+    name: ClassVar[str] = "boosting"
+
+    rounds: int = 30
+
+    def check(self) -> None:
+        """Check the parameters."""
+        super().check()
+        self.store("rounds", checks.count(self.name, "rounds", self.rounds))
+
+    def classifier(
+        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Fit the trees; few rounds of small ones with large steps cost a fraction of
+        scikit-learn's defaults.
+        """
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        model = HistGradientBoostingClassifier(
+            learning_rate=0.2,
+            max_iter=self.rounds,
+            max_leaf_nodes=15,
+            # A leaf must be able to hold one person's rows where people have few.
+            min_samples_leaf=max(
+                1, min(20, int(np.unique(people, return_counts=True)[1].min()) // 2)
+            ),
+            early_stopping=False,
+            random_state=seed,
+        ).fit(z, people)
+        # Weights of rows would make scikit-learn's binning ten times as slow, so balance is put
+        # into the probabilities.
+        return model.classes_, self.even(model.predict_proba, people)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LDA(Classic):
+    """Linear discriminant analysis with a shrunken covariance; its scores are log probabilities.
+
+    Parameters
+    ----------
+    level, features, kinds, weights, vote, train_events, test_events, balance
+        As in :class:`Classic`; by default it looks at recordings.
+    """
+
+    name: ClassVar[str] = "lda"
+
+    level: str = "recording"
+
+    def classifier(
+        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Means of people, and one covariance within people."""
+        classes, codes, counts = np.unique(people, return_inverse=True, return_counts=True)
+        means = np.stack([z[codes == c].mean(axis=0) for c in range(len(classes))])
+        covariance = within_covariance([z[codes == c] - means[c] for c in range(len(classes))])
+        directions = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
+        offset = -0.5 * (means * directions.T).sum(axis=1)
+        if not self.balance:
+            offset = offset + np.log(counts / len(z))
+
+        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            values = rows @ directions + offset
+            values -= values.max(axis=1, keepdims=True)
+            logarithm: NDArray[np.float64] = values - np.log(
+                np.exp(values).sum(axis=1, keepdims=True)
+            )
+            return logarithm
+
+        return classes, scores
+
+
+def within_covariance(residuals: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean over people of their covariance, each shrunken towards a multiple of its diagonal
+    (Ledoit and Wolf 2004).
+
+    Parameters
+    ----------
+    residuals : sequence of array, shape (rows, features)
+        The rows of each person minus the person's mean; people with one row say nothing of it.
+
+    Returns
+    -------
+    array, shape (features, features)
+        The identity where nobody has two different rows.
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    features = residuals[0].shape[1]
+    total, weight = np.zeros((features, features)), 0
+    for own in residuals:
+        if len(own) < 2:
+            continue
+        # Shrinkage in units of the person's own spread, then back: features differ in how much they
+        # vary within people.
+        spread = own.std(axis=0)
+        unit = np.where(spread > 0.0, spread, 1.0)
+        shrunken, _ = ledoit_wolf(own / unit, assume_centered=True)
+        total += len(own) * shrunken * unit[:, None] * unit[None, :]
+        weight += len(own)
+    return total / weight if weight and np.trace(total) > 0.0 else np.eye(features)

@@ -1,0 +1,269 @@
+"""What attackers share that score single rows (events or windows): an average or a vote per person,
+fused over fixations and saccades.
+
+Each table (fixations, saccades, or windows) gets a classifier of its own. A person's score in a
+table is the mean of the scores of the person's rows, or the share of rows that vote for somebody;
+tables are fused by weights. David-John et al. 2021 weighs fixations and saccades 0.5/0.5,
+David-John et al. 2022 and 2023 0.4/0.6.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.base import Attack, Scores
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.table import FeatureTable
+
+#: Which events are looked at.
+KINDS = ("both", "fixation", "saccade")
+
+#: How the rows of a person make one score.
+VOTES = ("mean", "majority")
+
+#: Scores of rows against the classes, shape (rows, classes).
+Scorer: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowAttack(Attack):
+    """An attacker that scores rows and averages.
+
+    Parameters
+    ----------
+    kinds : {"both", "fixation", "saccade"}
+        Which events it looks at.
+    weights : str
+        Weight of fixations and of saccades, as `0.5/0.5`. Somebody without events of one kind is
+        judged by the other.
+    vote : {"mean", "majority"}
+        Mean score of a person's rows, or share of the rows whose best score is each known person's
+        (ties are shared).
+    train_events, test_events : int
+        At most so many rows per person and table are learned from and asked about, drawn at random;
+        0 takes all.
+    balance : bool
+        Whether all people weigh the same in learning, however many rows they have. Without it those
+        with most rows are named too often.
+    """
+
+    kinds: str = "both"
+    weights: str = "0.5/0.5"
+    vote: str = "mean"
+    train_events: int = 500
+    test_events: int = 1000
+    balance: bool = True
+
+    def check(self) -> None:
+        """Check the parameters."""
+        checks.one_of(self.name, "kinds", self.kinds, KINDS)
+        checks.one_of(self.name, "vote", self.vote, VOTES)
+        self.store("train_events", checks.count(self.name, "train_events", self.train_events, 0))
+        self.store("test_events", checks.count(self.name, "test_events", self.test_events, 0))
+        parsed_weights(self.name, self.weights)
+        if not isinstance(self.balance, bool):
+            checks.refuse(self.name, "balance", "True or False", self.balance)
+        # Of this value, not of all of its class: windows are another table than events.
+        self.store("needs", self.tables)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables it looks at."""
+        return ("fixation", "saccade") if self.kinds == "both" else (self.kinds,)
+
+    def can(self, recording_set: RecordingSet) -> bool:
+        """Whether a release holds one of the tables this attacker looks at."""
+        return any(recording_set.has(name) for name in self.tables)
+
+    @abstractmethod
+    def learn(
+        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Learn from rows with names, at least two people among them.
+
+        Returns
+        -------
+        classes : array of str
+            The people, in the order of the scores' columns.
+        scorer : callable
+            From rows to scores.
+        """
+
+    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
+        """As :meth:`Attack.identify`."""
+        fixation, saccade = parsed_weights(self.name, self.weights)
+        weight = {"fixation": fixation, "saccade": saccade}
+        known, probes = gallery.persons, probe.persons
+        parts, weights = [], []
+        for i, name in enumerate(self.tables):
+            if not (gallery.has(name) and probe.has(name)):
+                continue
+            part = self._judge(
+                gallery.table(name),
+                probe.table(name),
+                known,
+                probes,
+                np.random.SeedSequence([seed, i]),
+            )
+            if part is not None:
+                parts.append(part)
+                weights.append(weight[name] if self.tables == ("fixation", "saccade") else 1.0)
+        if not parts:
+            raise DataError(
+                f"Attack {self.name} has nothing to learn from: no {' and no '.join(self.tables)}"
+                " of anybody in the gallery. Use more data."
+            )
+        return Scores(known, probes, fused(parts, weights))
+
+    def _judge(
+        self,
+        train: FeatureTable,
+        test: FeatureTable,
+        known: tuple[str, ...],
+        probes: tuple[str, ...],
+        seed: np.random.SeedSequence,
+    ) -> NDArray[np.float64] | None:
+        """Scores of one table, shape (probes, known), NaN where there is nothing to go by; None
+        where there is nothing to learn from.
+        """
+        x, people = rows_of(train, test)
+        asked, owners = rows_of(test, train)
+        rng = np.random.default_rng(seed)
+        kept = capped(people, self.train_events, rng)
+        x, people = x[kept], people[kept]
+        kept = capped(owners, self.test_events, rng)
+        asked, owners = asked[kept], owners[kept]
+        if len(people) == 0:
+            return None
+        return person_scores(
+            x,
+            people,
+            asked,
+            owners,
+            known,
+            probes,
+            lambda a, b: self.learn(a, b, int(rng.integers(2**31))),
+            self.vote,
+        )
+
+
+def person_scores(
+    x: NDArray[np.float64],
+    people: NDArray[np.str_],
+    asked: NDArray[np.float64],
+    owners: NDArray[np.str_],
+    known: Sequence[str],
+    probes: Sequence[str],
+    learn: Callable[[NDArray[np.float64], NDArray[np.str_]], tuple[NDArray[np.str_], Scorer]],
+    vote: str,
+) -> NDArray[np.float64]:
+    """Learn from the rows `x` of `people`, score the rows `asked` of `owners`, and average per
+    owner.
+
+    Returns
+    -------
+    array, shape (probes, known)
+        NaN in the rows of those who own nothing and in the columns of those nothing was learned of.
+    """
+    out = np.full((len(probes), len(known)), np.nan)
+    if len(owners) == 0:
+        return out
+    everybody = np.unique(people)
+    if len(everybody) == 1:
+        # One name is no choice: no classifier has to be asked.
+        classes, scores = everybody, np.ones((len(owners), 1))
+    else:
+        classes, scorer = learn(x, people)
+        scores = scorer(asked)
+    if vote == "majority":
+        best = (scores == scores.max(axis=1, keepdims=True)).astype(np.float64)
+        scores = best / best.sum(axis=1, keepdims=True)
+    place = {p: i for i, p in enumerate(known)}
+    columns = np.array([place[str(c)] for c in classes])
+    for row, person in enumerate(probes):
+        own = owners == person
+        if own.any():
+            out[row, columns] = scores[own].mean(axis=0)
+    return out
+
+
+def fused(parts: Sequence[NDArray[np.float64]], weights: Sequence[float]) -> NDArray[np.float64]:
+    """Weighted mean of scores over the parts that know something; 0 where none does.
+
+    Parts of weight 0 count only for those about whom no other part knows anything.
+
+    Examples
+    --------
+    >>> fused([np.array([[1.0, np.nan]]), np.array([[3.0, 5.0]])], [0.5, 0.5]).tolist()
+    [[2.0, 5.0]]
+    """
+    stack = np.stack(parts)
+    there = ~np.isnan(stack)
+    weighed = np.asarray(weights, dtype=np.float64)[:, None, None] * there
+    total = weighed.sum(axis=0)
+    weighed = np.where(total > 0.0, weighed, there)
+    total = weighed.sum(axis=0)
+    return np.where(
+        total > 0.0,
+        (weighed * np.where(there, stack, 0.0)).sum(axis=0) / np.where(total > 0.0, total, 1.0),
+        0.0,
+    )
+
+
+def rows_of(
+    table: FeatureTable, other: FeatureTable
+) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+    """Rows of a table in the features it shares with another (in the order of names), and whose
+    they are; rows without any known feature are left out.
+    """
+    both = sorted(set(table.columns) & set(other.columns))
+    if not both:
+        raise DataError(
+            "The two sides of the attack share no feature. Release the same tables on both sides."
+        )
+    at = {name: i for i, name in enumerate(table.columns)}
+    values = table.values[:, [at[name] for name in both]]
+    some = ~np.isnan(values).all(axis=1)
+    return values[some], table.keys.person[some]
+
+
+def capped(people: NDArray[np.str_], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Places of at most `most` rows of each person, drawn at random and in order; all of them for
+    0.
+    """
+    if most == 0 or len(people) == 0:
+        return np.arange(len(people))
+    order = np.argsort(people, kind="stable")
+    starts = np.flatnonzero(np.append(True, people[order][1:] != people[order][:-1]))
+    groups = np.split(order, starts[1:])
+    kept = [g if len(g) <= most else rng.choice(g, most, replace=False) for g in groups]
+    return np.sort(np.concatenate(kept))
+
+
+def parsed_weights(owner: str, text: object) -> tuple[float, float]:
+    """Weights of fixations and saccades from a text such as `0.4/0.6`.
+
+    Examples
+    --------
+    >>> parsed_weights("rbfn", "0.4/0.6")
+    (0.4, 0.6)
+    """
+    allowed = (
+        "two numbers of at least 0 that are not both 0, for fixations and saccades, such as 0.5/0.5"
+    )
+    pieces = text.split("/") if isinstance(text, str) else []
+    try:
+        first, second = (float(p) for p in pieces)
+    except ValueError:
+        checks.refuse(owner, "weights", allowed, text)
+    if not (np.isfinite([first, second]).all() and min(first, second) >= 0 and first + second > 0):
+        checks.refuse(owner, "weights", allowed, text)
+    return first, second

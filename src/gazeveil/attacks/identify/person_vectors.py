@@ -1,0 +1,94 @@
+"""Person vectors: one per person, free of what was shown.
+
+From the vector of each recording the mean over people of that stimulus is taken away, so that what
+is left is the person and not the picture; a person's vector is the mean over their recordings. A
+release of window features alone gives mean and deviation of each feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.attacks.identify.vectors import Vectors, recording_vectors
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+
+
+@dataclass(frozen=True, eq=False)
+class PersonVectors:
+    """One row per person.
+
+    Parameters
+    ----------
+    people : tuple of str
+        Sorted.
+    values : array of float64, shape (people, features)
+        Means over recordings; NaN where a feature was never measured.
+    columns : tuple of str
+        One name per feature.
+    """
+
+    people: tuple[str, ...]
+    values: NDArray[np.float64] = field(repr=False)
+    columns: tuple[str, ...] = field(repr=False)
+
+    def select(self, columns: tuple[str, ...]) -> PersonVectors:
+        """Some columns, in the order asked for."""
+        at = {name: i for i, name in enumerate(self.columns)}
+        return PersonVectors(self.people, self.values[:, [at[c] for c in columns]], columns)
+
+
+def centred(recording_set: RecordingSet, features: str = "narrow") -> Vectors:
+    """Vectors of recordings without what their stimulus has in common; a stimulus that one person
+    saw alone loses the mean over everything.
+    """
+    if features == "narrow" and not (recording_set.has("fixation") or recording_set.has("saccade")):
+        found = _window_vectors(recording_set)
+    else:
+        found = recording_vectors(recording_set, features)
+    values = found.values.copy()
+    everything = _mean(values)
+    persons, stimuli = found.persons, found.stimuli
+    for stimulus in np.unique(stimuli):
+        rows = stimuli == stimulus
+        values[rows] -= (
+            _mean(found.values[rows]) if len(np.unique(persons[rows])) > 1 else everything
+        )
+    return Vectors(found.keys, values, found.columns)
+
+
+def person_vectors(vectors: Vectors) -> PersonVectors:
+    """The mean vector of each person."""
+    persons = vectors.persons
+    people = tuple(sorted(set(persons.tolist())))
+    if not people:
+        raise DataError("There are no recordings to draw people from.")
+    return PersonVectors(
+        people, np.stack([_mean(vectors.values[persons == p]) for p in people]), vectors.columns
+    )
+
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Column means over what was measured; NaN where nothing was."""
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    return np.where(
+        count > 0, np.where(known, values, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan
+    )
+
+
+def _window_vectors(recording_set: RecordingSet) -> Vectors:
+    table = recording_set.windows
+    parts = table.recordings()
+    rows = []
+    for places in parts.values():
+        own = table.values[places]
+        mean = _mean(own)
+        rows.append(np.concatenate((mean, np.sqrt(_mean((own - mean) ** 2)))))
+    columns = tuple(f"window_{n}_{what}" for what in ("mean", "sd") for n in table.columns)
+    return Vectors(
+        tuple(parts), np.array(rows, dtype=np.float64).reshape(len(parts), len(columns)), columns
+    )

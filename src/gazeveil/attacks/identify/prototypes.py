@@ -1,0 +1,277 @@
+"""Prototypes of classes and activations around them, compiled: k-means per class (k-means++ and
+Lloyd), radial basis functions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes:
+    """Clusters of all classes, one under the other.
+
+    Parameters
+    ----------
+    centres : array of float64, shape (units, features)
+        Means of the clusters.
+    sigma : array of float64, shape (units,)
+        Mean distance of a cluster's members to its centre.
+    of_class : array of int64, shape (units,)
+        Number of the class.
+    iterations : int
+        Of k-means, in the class that needed most.
+    """
+
+    centres: NDArray[np.float64]
+    sigma: NDArray[np.float64]
+    of_class: NDArray[np.int64]
+    iterations: int
+
+
+def find_prototypes(
+    z: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    most: NDArray[np.int64],
+    draws: NDArray[np.float64],
+    iterations: int,
+) -> Prototypes:
+    """k-means of each class.
+
+    Parameters
+    ----------
+    z : array of float64, shape (rows, features)
+        Rows in order of their class, C-contiguous.
+    sizes : array of int64, shape (classes,)
+        Rows of each class.
+    most : array of int64, shape (classes,)
+        Clusters wanted of each class; a class with fewer different rows has fewer.
+    draws : array of float64, shape (most.sum(),)
+        Uniform numbers in [0, 1), one for each first centre.
+    iterations : int
+        Most iterations of Lloyd's algorithm.
+    """
+    units = int(most.sum())
+    centres, sigma, of_class = (
+        np.empty((units, z.shape[1])),
+        np.empty(units),
+        np.empty(units, dtype=np.int64),
+    )
+    used, longest = _all_classes(
+        z,
+        sizes.astype(np.int64),
+        most.astype(np.int64),
+        draws,
+        iterations,
+        centres,
+        sigma,
+        of_class,
+    )
+    return Prototypes(centres[:used], sigma[:used], of_class[:used], longest)
+
+
+def radial(
+    z: NDArray[np.float64], centres: NDArray[np.float64], beta: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """exp(-beta_i |z - centre_i|^2), shape (rows, units); what is not a number is 0.
+
+    Parameters
+    ----------
+    z : array of float64, shape (rows, features)
+        Standardised rows.
+    centres : array of float64, shape (units, features)
+        Prototypes.
+    beta : array of float64, shape (units,)
+        Their precision.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        out = z @ centres.T
+        _finish(out, z, centres, (z * z).sum(axis=1), (centres * centres).sum(axis=1), beta)
+    return out
+
+
+@compiled
+def _finish(
+    out: NDArray[np.float64],
+    z: NDArray[np.float64],
+    centres: NDArray[np.float64],
+    z_squared: NDArray[np.float64],
+    centre_squared: NDArray[np.float64],
+    beta: NDArray[np.float64],
+) -> None:
+    """Turn products into activations, in place."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            both = z_squared[i] + centre_squared[j]
+            square = both - 2.0 * out[i, j]
+            if square < 1e-6 * both:
+                # The difference of two large numbers has lost its digits: take the distance itself.
+                square = 0.0
+                for f in range(z.shape[1]):
+                    d = z[i, f] - centres[j, f]
+                    square += d * d
+            power = -beta[j] * square
+            # Below -745 the exponential is 0 in double precision; NaN fails the comparison.
+            out[i, j] = math.exp(power) if power > -746.0 else 0.0
+
+
+@compiled
+def _distances(
+    z: NDArray[np.float64], i: int, columns: NDArray[np.float64], k: int, out: NDArray[np.float64]
+) -> None:
+    """Squared distances of row i to the k centres that stand in the columns; over centres the loop
+    runs in vector registers.
+    """
+    out[:k] = 0.0
+    for f in range(z.shape[1]):
+        value = z[i, f]
+        row = columns[f]
+        for c in range(k):
+            d = value - row[c]
+            out[c] += d * d
+
+
+@compiled
+def _first_centres(
+    z: NDArray[np.float64],
+    k: int,
+    draws: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    near: NDArray[np.float64],
+) -> int:
+    """k-means++: each next centre is a row drawn with probability proportional to its squared
+    distance to the nearest so far; returns how many.
+    """
+    n, features = z.shape
+    near[:n] = np.inf
+    for c in range(k):
+        if c == 0:
+            pick = min(n - 1, int(draws[0] * n))
+        else:
+            total = 0.0
+            for i in range(n):
+                total += near[i]
+            if not total > 0.0:
+                return c  # every row is a centre already
+            left = draws[c] * total
+            pick = -1
+            for i in range(n):
+                if near[i] > 0.0:
+                    pick = i
+                    left -= near[i]
+                    if left < 0.0:
+                        break
+        for f in range(features):
+            columns[f, c] = z[pick, f]
+        for i in range(n):
+            square = 0.0
+            for f in range(features):
+                d = z[i, f] - z[pick, f]
+                square += d * d
+            near[i] = min(near[i], square)
+    return k
+
+
+@compiled
+def _lloyd(
+    z: NDArray[np.float64],
+    k: int,
+    iterations: int,
+    columns: NDArray[np.float64],
+    label: NDArray[np.int64],
+    near: NDArray[np.float64],
+    count: NDArray[np.int64],
+    scratch: NDArray[np.float64],
+) -> int:
+    """Lloyd's algorithm until no row changes its cluster; an empty cluster takes the row farthest
+    from its centre. Returns how many iterations it took.
+    """
+    n, features = z.shape
+    for iteration in range(iterations):
+        moved = False
+        count[:k] = 0
+        for i in range(n):
+            _distances(z, i, columns, k, scratch)
+            best = 0
+            for c in range(1, k):
+                if scratch[c] < scratch[best]:
+                    best = c
+            near[i] = scratch[best]
+            moved = moved or label[i] != best
+            label[i] = best
+            count[best] += 1
+        for c in range(k):
+            if count[c] == 0:
+                far = -1
+                for i in range(n):
+                    if count[label[i]] > 1 and (far < 0 or near[i] > near[far]):
+                        far = i
+                count[label[far]] -= 1
+                label[far] = c
+                near[far] = 0.0
+                count[c] = 1
+                moved = True
+        if not moved:
+            return iteration + 1
+        columns[:, :k] = 0.0
+        for i in range(n):
+            c = label[i]
+            for f in range(features):
+                columns[f, c] += z[i, f]
+        for f in range(features):
+            for c in range(k):
+                columns[f, c] /= count[c]
+    return iterations
+
+
+@compiled
+def _all_classes(
+    z: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    most: NDArray[np.int64],
+    draws: NDArray[np.float64],
+    iterations: int,
+    centres: NDArray[np.float64],
+    sigma: NDArray[np.float64],
+    of_class: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Fill centres, sigma and class of all units; returns how many there are, and the most
+    iterations of a class.
+    """
+    features = z.shape[1]
+    width = most.max()
+    columns = np.empty((features, width))
+    scratch = np.empty(width)
+    count = np.empty(width, dtype=np.int64)
+    near = np.empty(sizes.max())
+    label = np.empty(sizes.max(), dtype=np.int64)
+    used = start = drawn = longest = 0
+    for code in range(len(sizes)):
+        n = sizes[code]
+        own = z[start : start + n]
+        k = _first_centres(own, most[code], draws[drawn : drawn + most[code]], columns, near)
+        label[:n] = -1
+        longest = max(longest, _lloyd(own, k, iterations, columns, label, near, count, scratch))
+        sigma[used : used + k] = 0.0
+        for i in range(n):
+            c = label[i]
+            square = 0.0
+            for f in range(features):
+                d = own[i, f] - columns[f, c]
+                square += d * d
+            sigma[used + c] += math.sqrt(square)
+        for c in range(k):
+            sigma[used + c] /= count[c]
+            of_class[used + c] = code
+            for f in range(features):
+                centres[used + c, f] = columns[f, c]
+        used += k
+        start += n
+        drawn += most[code]
+    return used, longest

@@ -1,0 +1,301 @@
+"""A radial basis function network for classification, in two stages (George and Routray 2016, as
+David-John et al. 2021, 2022 and 2023 use it).
+
+1. Features are standardised with training statistics.
+2. k-means on the events of each class gives its prototypes mu_i; sigma_i is the mean distance of a
+   cluster's members to its centre, beta_i = 1 / (2 (sigma_i + 1e-5)^2).
+3. phi_i(x) = exp(-beta_i |x - mu_i|^2); the weights W are the least squares solution of phi(X) W =
+   Y with Y one-hot.
+4. Scores are phi(x) W: not bounded, and not probabilities.
+
+W is that of MATLAB's `pinv` (singular values up to max(rows, units) eps times the largest count as
+zero). Where the normal equations are well conditioned they are solved by Cholesky and refined
+twice, which costs a tenth of the singular value decomposition and agrees with it far below 1e-6;
+else a blocked QR decomposition and a decomposition of its small factor do the same without that
+condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gazeveil import checks
+from gazeveil.attacks.identify.prototypes import find_prototypes, radial
+from gazeveil.attacks.scaler import Standard
+
+#: How W is found.
+SOLVERS = ("pinv", "ridge")
+
+#: Added to every sigma, in standard deviations.
+SIGMA_PLUS = 1e-5
+
+#: Ridge: this times the mean diagonal of the normal equations.
+RIDGE = 1e-8
+
+# Activations of training rows are kept up to this size and made again beyond it, in blocks.
+_KEPT_BYTES = 1 << 30
+_BLOCK_BYTES = 1 << 26
+
+# Normal equations square the condition number: refined solutions are good to about eps times this
+# squared, here 1e-10 of the weights.
+_LARGEST_CONDITION = 1e6
+
+
+class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """Two-stage radial basis function network with scikit-learn's shape.
+
+    Parameters
+    ----------
+    prototypes : int
+        Prototypes per class; a class with fewer different rows has as many as these.
+    solver : {"pinv", "ridge"}
+        The pseudo-inverse, or ridge with alpha = 1e-8 tr(A'A) / units.
+    floor : float
+        A cluster's sigma is at least this part of the median sigma of its class: a cluster of one
+        member has none of its own. In a class where all clusters have one member it is the median
+        of all sigmas that are not 0, or where there is none the root of the number of features,
+        which is how far rows are from their mean; else such a class would answer to its training
+        rows alone.
+    balance : bool
+        Whether all classes weigh the same in the least squares problem, however many rows they
+        have.
+    max_iter : int
+        Most iterations of k-means.
+    random_state : int, RandomState or None
+        For the first prototypes (k-means++).
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted.
+    mean_, scale_ : array, shape (features,)
+        Training statistics; features that do not vary have scale 1.
+    centres_ : array, shape (units, features)
+        Prototypes of all classes, standardised.
+    centre_class_ : array of int, shape (units,)
+        Which class each prototype is of.
+    sigma_, beta_ : array, shape (units,)
+        Spread and precision of each prototype.
+    weights_ : array, shape (units, classes)
+        W.
+    n_iter_ : int
+        Iterations of k-means in the class that needed most.
+    solved_by_ : str
+        `cholesky`, `svd` or `ridge`.
+
+    Notes
+    -----
+    A feature that is missing (NaN) counts as its training mean. Activations that are not a number
+    become 0.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.1], [1.0], [1.1]])
+    >>> RBFNetwork(prototypes=1).fit(X, ["a", "a", "b", "b"]).predict([[0.2], [0.9]]).tolist()
+    ['a', 'b']
+    """
+
+    def __init__(
+        self,
+        prototypes: int = 32,
+        *,
+        solver: str = "pinv",
+        floor: float = 0.01,
+        balance: bool = False,
+        max_iter: int = 100,
+        random_state: object = None,
+    ) -> None:
+        self.prototypes = prototypes
+        self.solver = solver
+        self.floor = floor
+        self.balance = balance
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        """What scikit-learn needs to know: NaN is allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> RBFNetwork:  # noqa: N803 scikit-learn's name
+        """Find the prototypes and the weights.
+
+        Parameters
+        ----------
+        X : array, shape (rows, features)
+            Finite or NaN.
+        y : array, shape (rows,)
+            Classes.
+        """
+        owner = type(self).__name__
+        prototypes = checks.count(owner, "prototypes", self.prototypes)
+        solver = checks.one_of(owner, "solver", self.solver, SOLVERS)
+        floor = checks.not_negative(owner, "floor", self.floor)
+        iterations = checks.count(owner, "max_iter", self.max_iter)
+        values, targets = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        check_classification_targets(targets)
+        self.classes_, codes = np.unique(targets, return_inverse=True)
+        standard = Standard.of(values)
+        self.mean_, self.scale_ = standard.mean, standard.scale
+        z = standard.apply(values)
+        order = np.argsort(codes, kind="stable")
+        sizes = np.bincount(codes, minlength=len(self.classes_))
+        most = np.minimum(sizes, prototypes)
+        draws = check_random_state(self.random_state).random_sample(int(most.sum()))
+        found = find_prototypes(np.ascontiguousarray(z[order]), sizes, most, draws, iterations)
+        self.centres_, self.centre_class_ = found.centres, found.of_class
+        self.n_iter_ = found.iterations
+        self.sigma_ = _floored(found.sigma, found.of_class, floor, z.shape[1])
+        self.beta_ = 1.0 / (2.0 * (self.sigma_ + SIGMA_PLUS) ** 2)
+        self._solve(
+            z,
+            codes,
+            solver,
+            np.sqrt(len(z) / (len(sizes) * sizes[codes])) if self.balance else np.ones(len(z)),
+        )
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Scores of rows against classes, shape (rows, classes); with two classes, as scikit-learn
+        has it, the second minus the first, shape (rows,).
+        """
+        scores = self.scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def scores(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Scores of rows against classes, shape (rows, classes), however many classes there are."""
+        check_is_fitted(self)
+        z = self._standardised(
+            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        )
+        return np.concatenate(
+            [self._activations(z[a:b]) @ self.weights_ for a, b in self._blocks(len(z))]
+        )
+
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:  # noqa: N803
+        """The class with the largest score."""
+        scores = self.scores(X)
+        found: NDArray[np.generic] = self.classes_[scores.argmax(axis=1)]
+        return found
+
+    def activations(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Activations phi of each row, shape (rows, units)."""
+        check_is_fitted(self)
+        return self._activations(
+            self._standardised(
+                validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+            )
+        )
+
+    def _standardised(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return Standard(self.mean_, self.scale_).apply(values)
+
+    def _activations(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return radial(z, self.centres_, self.beta_)
+
+    def _blocks(self, rows: int) -> list[tuple[int, int]]:
+        step = max(1, _BLOCK_BYTES // (8 * len(self.centres_)))
+        return [(a, min(a + step, rows)) for a in range(0, rows, step)]
+
+    def _solve(
+        self,
+        z: NDArray[np.float64],
+        codes: NDArray[np.int64],
+        solver: str,
+        root: NDArray[np.float64],
+    ) -> None:
+        """W by the normal equations where they are good enough, else by QR and SVD; both sides of
+        row i are multiplied by root[i].
+        """
+        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg.lapack import dpocon
+
+        units, classes = len(self.centres_), len(self.classes_)
+        y = np.zeros((len(z), classes))
+        y[np.arange(len(z)), codes] = root
+        spans = self._blocks(len(z))
+
+        def weighed(a: int, b: int) -> NDArray[np.float64]:
+            phi = self._activations(z[a:b])
+            phi *= root[a:b, None]
+            return phi
+
+        kept = [weighed(a, b) for a, b in spans] if 8 * len(z) * units <= _KEPT_BYTES else None
+
+        def rows() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+            for i, (a, b) in enumerate(spans):
+                yield (kept[i] if kept is not None else weighed(a, b)), y[a:b]
+
+        gram, right = np.zeros((units, units)), np.zeros((units, classes))
+        for phi, target in rows():
+            gram += phi.T @ phi
+            right += phi.T @ target
+        norm = float(np.abs(gram).sum(axis=0).max())
+        if solver == "ridge":
+            gram[np.diag_indices(units)] += RIDGE * np.trace(gram) / units
+        try:
+            factor = cho_factor(gram, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            factor = None
+        if solver == "ridge" and factor is not None:
+            self.weights_, self.solved_by_ = cho_solve(factor, right, check_finite=False), "ridge"
+            return
+        if (
+            factor is not None
+            and dpocon(factor[0], norm, uplo="L")[0] * _LARGEST_CONDITION**2 >= 1.0
+        ):
+            weights = cho_solve(factor, right, check_finite=False)
+            for _ in range(2):
+                step = np.zeros_like(right)
+                for phi, target in rows():
+                    step += phi.T @ (target - phi @ weights)
+                weights += cho_solve(factor, step, check_finite=False)
+            self.weights_, self.solved_by_ = weights, "cholesky"
+            return
+        self.weights_, self.solved_by_ = _by_svd(rows(), units, classes, len(z)), "svd"
+
+
+def _by_svd(
+    rows: Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]],
+    units: int,
+    classes: int,
+    n: int,
+) -> NDArray[np.float64]:
+    """The least squares solution of least norm, from the triangular factor of [phi, y] that is
+    gathered block by block.
+    """
+    from scipy.linalg import lstsq, qr
+
+    triangle = np.empty((0, units + classes))
+    for phi, target in rows:
+        stacked = np.concatenate([triangle, np.concatenate([phi, target], axis=1)])
+        triangle = qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][: units + classes]
+    weights: NDArray[np.float64] = lstsq(
+        triangle[:units, :units],
+        triangle[:units, units:],
+        cond=max(n, units) * np.finfo(np.float64).eps,
+    )[0]
+    return weights
+
+
+def _floored(
+    sigma: NDArray[np.float64], of_class: NDArray[np.int64], floor: float, features: int
+) -> NDArray[np.float64]:
+    """Sigma with the floor of its class."""
+    some = sigma[sigma > 0.0]
+    overall = float(np.median(some)) if len(some) else float(np.sqrt(features))
+    out = sigma.copy()
+    for code in np.unique(of_class):
+        own = of_class == code
+        out[own] = (
+            np.maximum(sigma[own], floor * np.median(sigma[own])) if sigma[own].any() else overall
+        )
+    return out

@@ -1,0 +1,86 @@
+"""The papers' attacker: two radial basis function networks, one of fixations and one of saccades
+(George and Routray 2016; David-John et al. 2021 and 2022, Ren et al. 2024,
+David-John et al. 2023).
+
+The network is :class:`gazeveil.attacks.identify.rbf_network.RBFNetwork`; a person's score is the
+mean score of the person's events, fused over the two kinds. `table="windows"` is the form
+David-John et al. 2022 gives for reading: one network on the 52 window features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.identify.event_attack import RowAttack, Scorer
+
+#: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
+#: on use.
+SOLVERS = ("pinv", "ridge")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RBFN(RowAttack):
+    """RBF networks on events or windows.
+
+    Parameters
+    ----------
+    prototypes : int
+        Per person and kind; 32 in the code David-John et al. 2021 builds on.
+    solver : {"pinv", "ridge"}
+        How the output weights are found.
+    table : {"events", "windows"}
+        Two networks on fixations and saccades, or one on windows; the caps of events then hold for
+        windows.
+    kinds, weights, vote, train_events, test_events, balance
+        As in :class:`gazeveil.attacks.identify.event_attack.RowAttack`. The papers' own least
+        squares have `balance=False`.
+
+    Examples
+    --------
+    >>> str(RBFN(weights="0.4/0.6"))
+    'rbfn:weights=0.4/0.6'
+    """
+
+    name: ClassVar[str] = "rbfn"
+    needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
+
+    prototypes: int = 32
+    solver: str = "pinv"
+    table: str = "events"
+
+    def check(self) -> None:
+        """Check the parameters."""
+        super().check()
+        self.store("prototypes", checks.count(self.name, "prototypes", self.prototypes))
+        checks.one_of(self.name, "solver", self.solver, SOLVERS)
+        checks.one_of(self.name, "table", self.table, ("events", "windows"))
+        if self.table == "windows" and self.kinds != "both":
+            checks.refuse(
+                self.name,
+                "kinds",
+                "'both' where table is 'windows', which hold both kinds of events",
+                self.kinds,
+                "Leave it out.",
+            )
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables it looks at."""
+        return super().tables if self.table == "events" else ("window",)
+
+    def learn(
+        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], Scorer]:
+        """Fit one network."""
+        from gazeveil.attacks.identify.rbf_network import RBFNetwork
+
+        network = RBFNetwork(
+            self.prototypes, solver=self.solver, balance=self.balance, random_state=seed
+        )
+        network.fit(values, people)
+        return network.classes_, network.scores

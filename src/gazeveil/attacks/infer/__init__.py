@@ -1,0 +1,1 @@
+"""Attackers that learn something else: attributes, membership, links between records, places."""

@@ -1,0 +1,318 @@
+"""The inference attacks behind one call: each takes raw recordings and a release of them.
+
+====================== ===========================================================================
+kind                   what the attacker wants
+====================== ===========================================================================
+`attributes`           gender, age or another attribute of everybody in the release
+`membership`           who of the people with raw recordings is in the release
+`record-linkage`       which pseudonym of the release belongs to which raw recordings
+`demographics`         the same, after a filter by generalised age and gender
+`reconstruction`       positions of single fixations, from counts in rectangles
+====================== ===========================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.infer.attributes import infer
+from gazeveil.attacks.infer.demographics import TRAINED, demographic_attack
+from gazeveil.attacks.infer.membership import membership
+from gazeveil.attacks.infer.reconstruction import achieved, exact_answers, rebuild, snapped_answers
+from gazeveil.attacks.infer.record_linkage import link_records
+from gazeveil.attacks.registry import attack as attack_by_name
+from gazeveil.attacks.result import AttackResult, bootstrap
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.people.demographics import Demographics
+
+Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class InferenceResult:
+    """What an inference attack found.
+
+    Parameters
+    ----------
+    kind : str
+        As in :data:`KINDS`.
+    results : tuple of AttackResult
+        One per metric, the headline first.
+    details : mapping
+        Further facts, as JSON has them.
+    """
+
+    kind: str
+    results: tuple[AttackResult, ...]
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, object]:
+        """The result as JSON has it; None where there is no number."""
+        rows = [
+            {
+                name: None if isinstance(value, float) and math.isnan(value) else value
+                for name, value in asdict(result).items()
+            }
+            for result in self.results
+        ]
+        return {"kind": self.kind, "results": rows, "details": dict(self.details)}
+
+
+@dataclass(frozen=True)
+class InferenceAttack(ABC):
+    """Base of the inference attacks: a frozen value of parameters.
+
+    Class attributes
+    ----------------
+    name, kind, summary : str
+        As in `gazeveil attack --kind`; what it wants, in one line.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Attack a release.
+
+        Parameters
+        ----------
+        raw : RecordingSet
+            Raw recordings with true names: what the attacker knows, and the truth.
+        release : RecordingSet
+            The release. Names serve to judge the answer alone.
+        seed : int
+            Of the attacker's own randomness.
+
+        Raises
+        ------
+        DataError
+            If the recordings do not suffice for the attack.
+        """
+
+
+@dataclass(frozen=True)
+class AttributeInference(InferenceAttack):
+    """Guess an attribute of everybody; the attacker learns from raw recordings of the others.
+
+    Parameters
+    ----------
+    attribute : str
+        As in the people of the raw recordings.
+    features : str
+        As in :func:`gazeveil.attacks.infer.attributes.infer`.
+    draws : int
+        Permutations of the test.
+    """
+
+    name: ClassVar[str] = "attributes"
+    kind: ClassVar[str] = "attributes"
+    summary: ClassVar[str] = "guesses gender, age or another attribute of everybody in the release"
+
+    attribute: str = "gender"
+    features: str = "narrow"
+    draws: int = 999
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Learn the attribute from raw recordings and guess it from the release."""
+        inferred = infer(
+            raw, release, self.attribute, seed, self.features, raw.people, draws=self.draws
+        )
+        guesses = dict(zip(inferred.people, inferred.guesses.tolist(), strict=True))
+        details = {"attribute": self.attribute, "guesses": guesses, "left_out": inferred.left_out}
+        return InferenceResult(self.kind, inferred.results, details)
+
+
+@dataclass(frozen=True)
+class MembershipInference(InferenceAttack):
+    """Tell who is in the release. The raw recordings must hold people who are not in it, too.
+
+    Parameters
+    ----------
+    features : str
+        As in :func:`gazeveil.attacks.infer.membership.membership`.
+    """
+
+    name: ClassVar[str] = "membership"
+    kind: ClassVar[str] = "membership"
+    summary: ClassVar[str] = "tells who of the people with raw recordings is in the release"
+
+    features: str = "narrow"
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Score everybody with raw recordings; people named in the release are the members."""
+        judged = membership(release, raw, set(release.persons), self.features)
+        return InferenceResult(
+            self.kind, (judged.auc, *judged.hits), {"scores": dict(judged.scores)}
+        )
+
+
+@dataclass(frozen=True)
+class RecordLinkage(InferenceAttack):
+    """Find each person's pseudonym, alone and by the best one-to-one matching of all.
+
+    Parameters
+    ----------
+    attack : str
+        Who compares, as in `gazeveil attack --attack`.
+    """
+
+    name: ClassVar[str] = "record-linkage"
+    kind: ClassVar[str] = "record-linkage"
+    summary: ClassVar[str] = "finds the pseudonym of each person with raw recordings"
+
+    attack: str = "linkage"
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Identify the people of the raw recordings in the release."""
+        linked = link_records(attack_by_name(self.attack), release, raw, seed)
+        return InferenceResult(self.kind, (linked.alone, linked.together), {"attack": self.attack})
+
+
+@dataclass(frozen=True)
+class DemographicLinkage(InferenceAttack):
+    """Filter by generalised age and gender, then compare gaze (David-John et al. 2023).
+
+    Parameters
+    ----------
+    attack : str
+        Who compares, as in `gazeveil attack --attack`.
+    k : int
+        Least people that share the generalised attributes.
+    attributes : tuple of str
+        Which attributes are released.
+    trained : {"all", "group"}
+        Whether the attacker learns from everybody or from those who pass the filter.
+    """
+
+    name: ClassVar[str] = "demographics"
+    kind: ClassVar[str] = "demographics"
+    summary: ClassVar[str] = "filters by generalised age and gender, then compares gaze"
+
+    attack: str = "linkage"
+    k: int = 4
+    attributes: tuple[str, ...] = ("age", "gender")
+    trained: str = "all"
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.name, "trained", self.trained, TRAINED)
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Generalise the attributes of the raw recordings' people and identify within groups."""
+        people = {p: raw.people.get(p, {}) for p in raw.persons}
+        released = Demographics(self.k, attributes=self.attributes).release(people, seed=seed).data
+        result, _ = demographic_attack(
+            attack_by_name(self.attack), release, raw, released, seed, self.trained
+        )
+        return InferenceResult(self.kind, (result,), {"attack": self.attack, "k": self.k})
+
+
+@dataclass(frozen=True)
+class FixationReconstruction(InferenceAttack):
+    """Rebuild fixations from counts in rectangles of an app's choice, and compare with the truth.
+
+    Parameters
+    ----------
+    finest_deg : float
+        Side of cells at which the attacker is content, in degrees.
+    grid_deg : float, optional
+        Public grid to which rectangles are widened, in degrees; None takes them as they are.
+    most_queries : int
+        Questions per recording.
+    """
+
+    name: ClassVar[str] = "reconstruction"
+    kind: ClassVar[str] = "reconstruction"
+    summary: ClassVar[str] = "rebuilds positions of fixations from counts in rectangles"
+
+    finest_deg: float = 0.1
+    grid_deg: float | None = None
+    most_queries: int = 100_000
+
+    def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
+        """Rebuild each released recording's fixations; the raw recording's are the truth."""
+        truth, answered = _fixations(raw), _fixations(release)
+        shared = sorted(set(truth) & set(answered))
+        if not shared:
+            raise DataError(
+                "The raw recordings and the release share no recording with fixations. Give a"
+                " release with the same names of people and stimuli."
+            )
+        pairs = [self._rebuilt(answered[key], truth[key]) for key in shared]
+        errors = [error for error, _, _ in pairs]
+        found = [share for _, share, _ in pairs]
+        protocol = "counts of released fixations in rectangles, interval over recordings"
+        results = tuple(
+            AttackResult(
+                metric,
+                float(np.mean(values)),
+                *bootstrap(values, seed),
+                len(shared),
+                protocol=protocol,
+            )
+            for metric, values in (("median_error_deg", errors), ("fixations_found", found))
+        )
+        details = {"queries": sum(queries for _, _, queries in pairs), "recordings": len(shared)}
+        return InferenceResult(self.kind, results, details)
+
+    def _rebuilt(
+        self, released: NDArray[np.float64], true: NDArray[np.float64]
+    ) -> tuple[float, float, int]:
+        """Median error in degrees, share of true fixations found, and number of questions."""
+        low, high = released.min(axis=0) - 1.0, released.max(axis=0) + 1.0
+        area = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
+        answer = (
+            exact_answers(released[:, 0], released[:, 1])
+            if self.grid_deg is None
+            else snapped_answers(released[:, 0], released[:, 1], area, self.grid_deg)
+        )
+        rebuilt = rebuild(answer, area, self.finest_deg, self.most_queries, self.grid_deg)
+        match = achieved(rebuilt.positions_deg, true)
+        return match.median_deg, match.found / (match.found + match.missed), rebuilt.queries
+
+
+def _fixations(material: RecordingSet) -> dict[Key, NDArray[np.float64]]:
+    """Mean positions in degrees of the fixations of every recording that has some."""
+    if material.cohort is None:
+        raise DataError("Reconstruction needs recordings of samples, not tables of features.")
+    positions = {}
+    for recording in material.cohort:
+        events = material.preparation.events_of(recording)
+        chosen = np.flatnonzero(events.kind == "fixation")
+        means = [_mean(recording, int(events.onset[i]), int(events.offset[i])) for i in chosen]
+        usable = np.array([m for m in means if np.isfinite(m).all()], dtype=np.float64)
+        if len(usable):
+            key = (recording.person, recording.stimulus, recording.session, recording.task)
+            positions[key] = usable
+    return positions
+
+
+def _mean(recording: Recording, onset: int, offset: int) -> tuple[float, float]:
+    inside = slice(onset, offset + 1)
+    x, y = recording.x_deg[inside], recording.y_deg[inside]
+    valid = np.isfinite(x) & np.isfinite(y)
+    return (float(x[valid].mean()), float(y[valid].mean())) if valid.any() else (math.nan, math.nan)
+
+
+#: Kind -> class, as in `gazeveil attack --kind`.
+KINDS: dict[str, type[InferenceAttack]] = {
+    c.kind: c
+    for c in (
+        AttributeInference,
+        MembershipInference,
+        RecordLinkage,
+        DemographicLinkage,
+        FixationReconstruction,
+    )
+}

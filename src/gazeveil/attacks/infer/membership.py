@@ -1,0 +1,313 @@
+"""Membership inference: whether a release tells that somebody took part.
+
+The attacker holds raw recordings of a target (other ones than those released, unless said
+otherwise) and the release. The score is how near the nearest published pseudonym comes: the largest
+cosine between the target's vector and a published one, both whitened by how recordings of one
+person differ, in units of the cosines between the target and the other targets (some people
+resemble everybody). For heat maps it is how far the published map leans from the usual one towards
+the target's own (Homer et al. 2008).
+
+Judged on people who took part and people of the same kind who did not: a release that tells nothing
+gives an area of 0.5. The rate at few false alarms is shown beside it, because naming a few people
+with certainty is worse than being a little right about all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.identify.person_vectors import centred, person_vectors
+from gazeveil.attacks.identify.vectors import Vectors
+from gazeveil.attacks.result import AttackResult, rate_result
+from gazeveil.attacks.roc import area_interval, auc, hits_at
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.privacy.maps.heatmap import HeatMap
+from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
+
+Reals = NDArray[np.float64]
+
+#: Shares of false alarms at which hits are counted.
+FALSE_ALARMS = (0.001, 0.01, 0.1)
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """What a release tells about taking part.
+
+    Parameters
+    ----------
+    auc : AttackResult
+        Probability that somebody who took part scores above somebody who did not.
+    hits : tuple of AttackResult
+        Share of those who took part found at few false alarms (:data:`FALSE_ALARMS`).
+    scores : mapping of person to float
+        The attacker's score of each target.
+    """
+
+    auc: AttackResult
+    hits: tuple[AttackResult, ...]
+    scores: Mapping[str, float] = field(repr=False)
+
+
+def membership(
+    release: RecordingSet, targets: RecordingSet, members: Collection[str], features: str = "narrow"
+) -> Membership:
+    """Judge a release by people who are in it and people who are not.
+
+    Parameters
+    ----------
+    release : RecordingSet
+        As published; its names are not looked at.
+    targets : RecordingSet
+        Raw recordings of everybody asked about.
+    members : collection of str
+        Which of them took part: the truth, used for judging alone.
+    features : {"narrow", "wide", "path"}
+        As in :func:`gazeveil.attacks.identify.vectors.recording_vectors`; for a release of window
+        features these are used.
+
+    Raises
+    ------
+    DataError
+        Without targets of both kinds.
+    """
+    names, scores = nearness(release, targets, features)
+    return _judged(
+        dict(zip(names, scores.tolist(), strict=True)),
+        members,
+        "raw recordings of targets against the nearest pseudonym",
+    )
+
+
+def nearness(
+    release: RecordingSet, targets: RecordingSet, features: str = "narrow"
+) -> tuple[tuple[str, ...], Reals]:
+    """The attacker's score of every target, without knowing who took part."""
+    windows = not (release.has("fixation") or release.has("saccade"))
+    # Both sides are seen through the same tables, so a release of windows is compared with windows.
+    own = (
+        RecordingSet(tables={"window": targets.windows}, people=targets.people)
+        if windows and features == "narrow"
+        else targets
+    )
+    mine, theirs = centred(own, features), centred(release, features)
+    columns = tuple(c for c in mine.columns if c in set(theirs.columns))
+    if not columns:
+        raise DataError(
+            "The release and the targets' recordings have no features in common, so they cannot be"
+            " compared."
+        )
+    mine, theirs = mine.select(columns), theirs.select(columns)
+    people, published = person_vectors(mine), person_vectors(theirs)
+    scale = _spread(mine.values)
+    whiten = _whitening(mine, scale)
+    asked, shown = (
+        _directions(np.where(np.isfinite(p.values), p.values / scale, 0.0) @ whiten)
+        for p in (people, published)
+    )
+    near = (asked @ shown.T).max(axis=1)
+    usual = asked @ asked.T
+    if (
+        len(people.people) < 3 or not shown.any()
+    ):  # a release that holds nothing says the same of everybody
+        return people.people, near
+    others = usual[~np.eye(len(usual), dtype=np.bool_)].reshape(len(usual), -1)
+    deviation = others.std(axis=1)
+    return people.people, np.asarray(
+        (near - others.mean(axis=1)) / np.where(deviation > 0, deviation, 1.0), dtype=np.float64
+    )
+
+
+def _spread(values: Reals) -> Reals:
+    """Deviation of each column; infinite where it does not vary, so that it counts nothing."""
+    known = np.isfinite(values)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, values, 0.0).sum(axis=0) / count
+    spread = np.sqrt((np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / count)
+    return np.where(spread > 1e-12, spread, np.inf)
+
+
+def _whitening(vectors: Vectors, scale: Reals) -> Reals:
+    """A matrix after which recordings of one person differ alike in all directions (Ledoit and
+    Wolf's covariance); the identity without repeated recordings.
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    values = np.where(np.isfinite(vectors.values), vectors.values / scale, 0.0)
+    persons = vectors.persons
+    rests = [
+        values[persons == p] - values[persons == p].mean(axis=0)
+        for p in np.unique(persons)
+        if np.count_nonzero(persons == p) > 1
+    ]
+    if not rests:
+        return np.eye(values.shape[1])
+    covariance = ledoit_wolf(np.concatenate(rests), assume_centered=True)[0]
+    level, axes = np.linalg.eigh(covariance)
+    return np.asarray(
+        axes / np.sqrt(np.maximum(level, 1e-9 * max(float(level.max()), 1e-12))), dtype=np.float64
+    )
+
+
+def _directions(values: Reals) -> Reals:
+    length = np.linalg.norm(values, axis=1, keepdims=True)
+    return np.asarray(values / np.where(length > 0, length, 1.0), dtype=np.float64)
+
+
+def _judged(scores: Mapping[str, float], members: Collection[str], protocol: str) -> Membership:
+    inside = [s for p, s in scores.items() if p in members]
+    outside = [s for p, s in scores.items() if p not in members]
+    if not inside or not outside:
+        raise DataError(
+            f"Membership needs targets who took part and targets who did not. Got {len(inside)} and"
+            f" {len(outside)}."
+        )
+    return Membership(
+        auc(inside, outside, protocol),
+        tuple(hits_at(inside, outside, f, protocol) for f in FALSE_ALARMS),
+        dict(scores),
+    )
+
+
+def play(
+    recording_set: RecordingSet,
+    publish: Callable[[RecordingSet, int], RecordingSet],
+    seed: int,
+    rounds: int = 5,
+    features: str = "narrow",
+    same: bool = False,
+) -> Membership:
+    """The whole game: publish a random half of the people, ask about all, and again.
+
+    Parameters
+    ----------
+    recording_set : RecordingSet
+        Raw recordings.
+    publish : callable
+        Makes a release of a recording set with a seed.
+    seed : int
+        Of everything.
+    rounds : int
+        Draws of the half.
+    features : str
+        As in :func:`membership`.
+    same : bool
+        Whether the attacker holds the very recordings that were released instead of other stimuli
+        of the same people: the worst case.
+
+    Returns
+    -------
+    Membership
+        Means over rounds; intervals as for one round, because rounds ask about the same people
+        again. Hits are counted over the scores of all rounds together. `scores` are means over
+        rounds.
+
+    Raises
+    ------
+    DataError
+        With fewer than four people, or fewer than two stimuli unless `same`.
+    """
+    people, stimuli = recording_set.persons, recording_set.stimuli
+    if len(people) < 4 or (len(stimuli) < 2 and not same):
+        raise DataError(
+            f"The membership game needs at least four people and two stimuli. Got {len(people)} and"
+            f" {len(stimuli)}."
+        )
+    prepared = recording_set.prepared(("fixation", "saccade"))
+    rng = np.random.default_rng(seed)
+    areas: list[float] = []
+    inside: list[float] = []
+    outside: list[float] = []
+    total = dict.fromkeys(people, 0.0)
+    rounds = checks.count("play", "rounds", rounds)
+    for one in range(rounds):
+        members = rng.permutation(np.array(people))[: len(people) // 2].tolist()
+        mixed = rng.permutation(np.array(stimuli)).tolist()
+        shown = mixed if same else mixed[: len(mixed) // 2]
+        held = mixed if same else mixed[len(mixed) // 2 :]
+        release = publish(
+            prepared.select(people=members, stimuli=shown),
+            int(np.random.SeedSequence([seed, one]).generate_state(1)[0]),
+        )
+        found = membership(release, prepared.select(stimuli=held), members, features)
+        areas.append(found.auc.value)
+        for p, score in found.scores.items():
+            total[p] += score / rounds
+            (inside if p in members else outside).append(score)
+    half = len(people) // 2
+    value = float(np.mean(areas))
+    protocol = (
+        f"{rounds} rounds, half of {len(people)} people published, attacker holds"
+        f" {'the same' if same else 'other'} stimuli"
+    )
+    low, high = area_interval(value, half, len(people) - half)
+    hits = []
+    for share in FALSE_ALARMS:
+        pooled = hits_at(inside, outside, share, protocol)
+        counted = rate_result(pooled.metric, pooled.value, half)
+        hits.append(
+            AttackResult(
+                pooled.metric,
+                pooled.value,
+                counted.low,
+                counted.high,
+                half,
+                pooled.chance,
+                pooled.p_value,
+                pooled.protocol,
+            )
+        )
+    return Membership(
+        AttackResult("auc", value, low, high, len(people), 0.5, math.nan, protocol),
+        tuple(hits),
+        total,
+    )
+
+
+def map_membership(
+    maps: Mapping[str, HeatMap], targets: Cohort, members: Collection[str]
+) -> Membership:
+    """Judge heat maps by people who are in them and people who are not.
+
+    Parameters
+    ----------
+    maps : mapping of stimulus to HeatMap
+        As published; `noisy`, the viewers per cell, is what the attacker looks at.
+    targets : Cohort
+        Recordings of the same stimuli by everybody asked about: the very ones for the worst case,
+        or of another session.
+    members : collection of str
+        Who took part: the truth, for judging alone.
+    """
+    rows: dict[str, list[tuple[str, Reals]]] = {}
+    for recording in targets:
+        if recording.stimulus in maps:
+            shape = maps[recording.stimulus].noisy.shape
+            rows.setdefault(recording.stimulus, []).append(
+                (recording.person, viewer_weights(recording, *shape).ravel() / WEIGHT)
+            )
+    if not rows:
+        raise DataError("None of the targets' recordings is of a stimulus that has a map.")
+    scores: dict[str, float] = {}
+    for stimulus, seen in sorted(rows.items()):
+        own = np.stack([w for _, w in seen])
+        published = maps[stimulus].noisy.ravel()
+        viewers = max(float(published.sum()), 1.0)
+        for i, (person, weights) in enumerate(seen):
+            # The usual map comes from the other targets; cells weigh by how little viewers differ
+            # in them.
+            others = np.delete(own, i, axis=0) if len(own) > 1 else own
+            usual, spread = others.mean(axis=0), others.var(axis=0)
+            precision = 1.0 / (spread + float(spread.mean()) + 1e-12)
+            scores[person] = scores.get(person, 0.0) + float(
+                ((weights - usual) * (published / viewers - usual) * precision).sum()
+            )
+    return _judged(scores, members, f"{len(rows)} heat maps against maps of single viewers")

@@ -1,0 +1,123 @@
+"""How well one number tells two groups of people apart: area under the curve, and the rate of hits
+at few false alarms.
+
+The area's interval is Newcombe's (Statistics in Medicine 2006, method 5): the areas that lie no
+further from the one found than their own Hanley-McNeil deviation allows. Unlike DeLong's it keeps a
+width where the groups do not overlap at all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.result import ERROR, AttackResult, rate_result
+from gazeveil.errors import DataError
+
+
+def area(positive: ArrayLike, negative: ArrayLike) -> float:
+    """Probability that a positive scores above a negative, ties counting one half."""
+    p, n = _clean(positive, negative)
+    ordered = np.sort(n)
+    above, level = (
+        np.searchsorted(ordered, p, side="left"),
+        np.searchsorted(ordered, p, side="right"),
+    )
+    return float((above + level).sum() / (2 * len(p) * len(n)))
+
+
+def auc(positive: ArrayLike, negative: ArrayLike, protocol: str = "") -> AttackResult:
+    """Area under the curve with its 95 % interval and the one-sided rank test against 0.5.
+
+    Parameters
+    ----------
+    positive, negative : array of float64
+        Scores of the two groups, one per person; larger should mean positive. NaN counts as the
+        smallest.
+    protocol : str
+        How they were made.
+    """
+    from scipy.stats import mannwhitneyu
+
+    p, n = _clean(positive, negative)
+    value = area(p, n)
+    low, high = area_interval(value, len(p), len(n))
+    test = mannwhitneyu(p, n, alternative="greater")
+    return AttackResult("auc", value, low, high, len(p) + len(n), 0.5, float(test.pvalue), protocol)
+
+
+def area_interval(value: float, positives: int, negatives: int) -> tuple[float, float]:
+    """Newcombe's 95 % interval of an area found with that many people."""
+    from scipy.special import ndtri
+
+    z = float(ndtri(1 - ERROR / 2))
+    typical = (positives + negatives) / 2 - 1
+
+    def deviation(theta: float) -> float:
+        spread = 1 + typical * ((1 - theta) / (2 - theta) + theta / (1 + theta))
+        return math.sqrt(max(0.0, theta * (1 - theta) * spread / (positives * negatives)))
+
+    def edge(inside: float, outside: float) -> float:
+        for _ in range(80):
+            middle = (inside + outside) / 2
+            inside, outside = (
+                (middle, outside)
+                if abs(middle - value) <= z * deviation(middle)
+                else (inside, middle)
+            )
+        return inside
+
+    return edge(value, 0.0), edge(value, 1.0)
+
+
+def hits_at(
+    positive: ArrayLike, negative: ArrayLike, false_alarms: float, protocol: str = ""
+) -> AttackResult:
+    """Share of positives above a threshold that at most this share of negatives passes.
+
+    Parameters
+    ----------
+    positive, negative : array of float64
+        Scores, as in :func:`auc`.
+    false_alarms : float
+        Share of negatives that may pass, e.g. 0.001. With fewer negatives than 1 / false_alarms no
+        negative passes; `protocol` says how many there were, because the rate among negatives at
+        large is then only known to be small.
+
+    Returns
+    -------
+    AttackResult
+        Metric `tpr_at_fpr_<share>`; the interval is Clopper-Pearson over the positives at that
+        threshold. `chance` is what a score that tells nothing gives: (allowed + 1) / (negatives +
+        1).
+    """
+    p, n = _clean(positive, negative)
+    share = checks.number("hits_at", "false_alarms", false_alarms)
+    if not 0 <= share < 1:
+        checks.refuse("hits_at", "false_alarms", "a share from 0 to below 1", share)
+    allowed = math.floor(share * len(n) + 1e-9)
+    threshold = np.sort(n)[len(n) - 1 - allowed]
+    words = f"{allowed} of {len(n)} negatives may pass" + (f"; {protocol}" if protocol else "")
+    result = rate_result(
+        f"tpr_at_fpr_{share:g}", float(np.mean(p > threshold)), len(p), math.nan, words
+    )
+    chance = (allowed + 1) / (len(n) + 1)
+    return AttackResult(
+        result.metric, result.value, result.low, result.high, result.n, chance, math.nan, words
+    )
+
+
+def _clean(
+    positive: ArrayLike, negative: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    parts = [np.asarray(x, dtype=np.float64) for x in (positive, negative)]
+    if any(x.ndim != 1 or len(x) == 0 for x in parts):
+        raise DataError(
+            "Telling two groups apart needs scores of at least one person in each. Got"
+            f" {parts[0].size} and {parts[1].size}."
+        )
+    p, n = (np.where(np.isnan(x), -np.inf, x) for x in parts)
+    return p, n

@@ -1,0 +1,48 @@
+"""Standardising features with what is known from training rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """Mean and scale of each feature; features that do not vary have scale 1.
+
+    Parameters
+    ----------
+    mean, scale : array of float64, shape (features,)
+        Of the training rows; the scale is the standard deviation (ddof 0).
+    """
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Standard:
+        """Statistics of rows, each feature over the rows where it is known (not NaN); one that is
+        never known has mean 0.
+        """
+        known = ~np.isnan(values)
+        n = np.maximum(known.sum(axis=0), 1)
+        # Divided first and scaled by the largest: sums and squares of very large values would
+        # overflow.
+        mean = (np.where(known, values, 0.0) / n).sum(axis=0)
+        apart = np.where(known, values - mean, 0.0)
+        largest = np.abs(apart).max(axis=0, initial=0.0)
+        unit = np.where(largest > 0.0, largest, 1.0)
+        scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / n)
+        # A feature that differs by rounding alone does not vary.
+        flat = scale <= 10 * np.finfo(np.float64).eps * np.abs(mean)
+        return cls(mean, np.where(flat | (scale == 0.0), 1.0, scale))
+
+    def apply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rows in units of the training rows; what is missing (NaN) counts as the training
+        mean.
+        """
+        z = (values - self.mean) / self.scale
+        z[np.isnan(z)] = 0.0
+        return z

@@ -1,0 +1,28 @@
+"""`gazeveil attacks`: every attack by name, with one line of purpose."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from gazeveil.attacks.registry import REGISTRY
+from gazeveil.cli.arguments import JsonOption, console
+from gazeveil.cli.listing import print_list
+
+NAME = "attacks"
+HELP = """List the attacks that recognise people, and the kinds that infer something else, with one
+line of purpose each.
+
+Example: `gazeveil attacks --json attacks.json`"""
+
+
+def command(json_file: JsonOption = None) -> None:
+    """List attacks."""
+    from gazeveil.attacks.infer.kinds import KINDS
+
+    print_list(REGISTRY, "Attacks (gazeveil attack -a NAME)", json_file)
+    table = Table(
+        "kind", "purpose", title="Kinds (gazeveil attack --kind KIND)", title_justify="left"
+    )
+    for kind, attack in sorted(KINDS.items()):
+        table.add_row(kind, attack.summary)
+    console().print(table)

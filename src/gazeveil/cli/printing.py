@@ -1,0 +1,131 @@
+"""How results are printed: progress, tables of rates, the strongest attacker, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from gazeveil.cli.arguments import console
+
+if TYPE_CHECKING:
+    from gazeveil.evaluation.results import Results
+
+#: How a rate is shown; see :func:`rate_words`.
+RATE_COLUMNS = ("found", "95 %", "chance", "p")
+
+
+@contextmanager
+def bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar with the remaining time, on standard error; nothing where that is not a
+    terminal.
+    """
+    screen = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(
+        *columns, console=screen, transient=True, disable=not screen.is_terminal
+    ) as progress:
+        task = progress.add_task(what, total=None)
+        before = [-1, -1]
+
+        def update(done: int, total: int) -> None:
+            if total != before[1] or done < before[0]:
+                # A study begins: cells that were there already took no time, so the clock starts at
+                # them.
+                progress.reset(task, total=total, completed=done)
+            before[:] = done, total
+            progress.update(task, completed=done, total=total)
+
+        yield update
+
+
+def show(results: Results) -> None:
+    """Print the strongest attacker of every mechanism, the sentences of the summary, and what could
+    not be computed.
+    """
+    from gazeveil.evaluation.report import headline
+    from gazeveil.evaluation.report.labels import mechanism_label
+
+    plain = console()
+    best = results.worst_case()
+    if best.height:
+        table = rate_table(
+            "The strongest attacker of each mechanism", "mechanism", "attacker", "scenario"
+        )
+        order = [str(m) for m in ("none", *(list(results.study.get("mechanisms", []))))]  # type: ignore[call-overload]
+        rows = sorted(best.iter_rows(named=True), key=lambda r: _place(order, r))
+        for row in rows:
+            name = mechanism_label(row["mechanism"], row["reading"], row["parameters"]) + (
+                ", labels carried" if row["events"] == "carried" else ""
+            )
+            table.add_row(name, row["attack"], row["scenario"], *rate_words(row))
+        plain.print(table)
+    words = Console(highlight=False, soft_wrap=True)
+    for sentence in headline(results):
+        words.print(sentence, markup=False)
+    reasons: dict[str, int] = {}
+    for failure in results.failures:
+        reasons[failure["sentence"]] = reasons.get(failure["sentence"], 0) + 1
+    for sentence, count in reasons.items():
+        words.print(
+            f"{count} cell{'s' if count > 1 else ''} could not be computed: {sentence}",
+            markup=False,
+        )
+    left_out = results.study.get("left_out", [])
+    if isinstance(left_out, list) and left_out:
+        words.print(
+            f"Left out: {left_out[0]}"
+            + (f" ({len(left_out) - 1} more in study.json)" if len(left_out) > 1 else ""),
+            markup=False,
+        )
+
+
+def rate_table(title: str, *columns: str) -> Table:
+    """A table of rates that fits a narrow terminal; only the first two columns are ever folded."""
+    table = Table(
+        title=title, box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True
+    )
+    for place, column in enumerate((*columns, *RATE_COLUMNS)):
+        table.add_column(
+            column,
+            justify="right" if column in RATE_COLUMNS else "left",
+            overflow="fold",
+            no_wrap=place > 1,
+        )
+    return table
+
+
+def rate_words(row: dict[str, Any]) -> tuple[str, ...]:
+    """A rate as people and share, interval, guessing and test."""
+    interval = "" if row["low"] is None else f"{100 * row['low']:.0f}-{100 * row['high']:.0f} %"
+    p = row["p_value"]
+    found = f"{round(row['value'] * row['n'], 1):g}/{row['n']} {100 * row['value']:3.0f} %"
+    return (
+        found,
+        interval,
+        f"{100 * row['chance']:.1f} %",
+        "" if p is None else ("<.0001" if p < 1e-4 else f"{p:.2g}"),
+    )
+
+
+def figures(results: Results) -> dict[str, object]:
+    """The results as JSON has them."""
+    return {
+        "study": {k: v for k, v in results.study.items() if k != "times"},
+        "strongest": results.strongest().to_dicts(),
+        "results": results.frame.to_dicts(),
+        "guarantees": list(results.guarantees),
+        "failures": list(results.failures),
+    }
+
+
+def _place(order: list[str], row: dict[str, Any]) -> tuple[int, str]:
+    from gazeveil.evaluation.results import mechanism_text
+
+    text = mechanism_text(row["mechanism"], row["reading"], row["parameters"])
+    return order.index(text) if text in order else len(order), row["events"]

@@ -1,8 +1,0 @@
-"""The report of a study: one HTML file that works offline, the same pictures as PNG beside it, and its headline in plain words."""
-
-from gazeveil.evaluate.report.page import headline, write_report
-
-#: What :meth:`gazeveil.evaluate.results.Results.report` calls.
-write = write_report
-
-__all__ = ["headline", "write", "write_report"]

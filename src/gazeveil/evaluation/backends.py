@@ -1,0 +1,374 @@
+"""Who computes a study: this process, processes of its own, any executor, or a Dask cluster. Dask
+is known here and nowhere else.
+
+Work goes out batch by batch. A worker that is lost (killed, out of memory, its machine gone) loses
+the batch it had, which is given out again; a batch that loses its worker a second time is tried
+alone, and if that fails too its cells are reported as broken. Cells are deterministic, so none of
+this shows in the figures.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, TypeAlias
+
+from gazeveil import __version__, checks
+from gazeveil.errors import DataError, GazeveilError, MissingExtraError
+from gazeveil.evaluation.plan import Batch, Cell
+from gazeveil.evaluation.store import Content, Store
+from gazeveil.evaluation.worker import Worker, compute
+
+#: How often a batch is given to a worker before its cells are reported as broken.
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class FailedBatch:
+    """A batch nobody answered for."""
+
+    sentence: str
+
+
+Answer: TypeAlias = dict[Cell, Content] | FailedBatch
+
+
+class Backend(ABC):
+    """Somebody who computes batches; a context manager."""
+
+    @abstractmethod
+    def work(
+        self, worker: Worker, batches: Sequence[Batch], folder: Path | None
+    ) -> Iterator[tuple[Batch, Answer]]:
+        """Answers in any order; a batch may be answered in parts.
+
+        Parameters
+        ----------
+        worker : Worker
+            The study.
+        batches : sequence of Batch
+            What to compute.
+        folder : Path, optional
+            Where workers that share this machine's disk write each cell as soon as it is finished.
+        """
+
+    def __enter__(self) -> Backend:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+def make_backend(executor: Executor | str | int | None, batches: int) -> Backend:
+    """Who computes: an executor, the address of a Dask scheduler, or a number of processes; default
+    one process per core.
+    """
+    if isinstance(executor, Executor):
+        return ExecutorBackend(executor)
+    if isinstance(executor, str):
+        return Cluster(executor)
+    workers = (
+        len(os.sched_getaffinity(0))
+        if executor is None and hasattr(os, "sched_getaffinity")
+        else (executor or os.cpu_count() or 1)
+    )
+    workers = min(checks.count("evaluate", "executor", workers), max(1, batches))
+    return InProcess() if workers == 1 else Processes(workers)
+
+
+class InProcess(Backend):
+    """The process itself, one cell after the other."""
+
+    def work(
+        self, worker: Worker, batches: Sequence[Batch], folder: Path | None
+    ) -> Iterator[tuple[Batch, Answer]]:
+        """Answers cell by cell."""
+        for batch in batches:
+            for cell, content in compute(worker, batch):
+                yield replace(batch, cells=(cell,)), {cell: content}
+
+
+class Processes(Backend):
+    """Worker processes on this machine.
+
+    Parameters
+    ----------
+    workers : int
+        How many.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def work(
+        self, worker: Worker, batches: Sequence[Batch], folder: Path | None
+    ) -> Iterator[tuple[Batch, Answer]]:
+        """Answers batch by batch; the workers write finished cells themselves."""
+        sent = pickle.dumps(worker)
+        if b"__main__" in sent:
+            # Something of the study is defined in the user's own script, which a new process could
+            # not import without running it.
+            yield from InProcess().work(worker, batches, folder)
+            return
+        waiting, alone, tries = deque(batches), deque[Batch](), Counter[Batch]()
+        while waiting or alone:
+            single = not waiting
+            queue = alone if single else waiting
+            flying: dict[Future[Answer], Batch] = {}
+            broken: list[Batch] = []
+            self._start(sent, 1 if single else self.workers)
+            while (queue or flying) and not broken:
+                try:
+                    while queue and len(flying) < (1 if single else self.workers) and not broken:
+                        batch = queue.popleft()
+                        flying[self._submit(batch, folder)] = batch
+                    done, _ = wait(flying, return_when=FIRST_COMPLETED)
+                except BrokenExecutor:
+                    broken = [*flying.values(), batch]
+                    break
+                for future in done:
+                    batch = flying.pop(future)
+                    try:
+                        yield batch, future.result()
+                    except BrokenExecutor:
+                        broken.append(batch)
+                broken += flying.values() if broken else []
+            self._stop()
+            for batch in dict.fromkeys(broken):
+                tries[batch] += 1
+                # One of those in flight took the others with it: after a second loss each is tried
+                # alone, to find out which.
+                if tries[batch] >= ATTEMPTS:
+                    yield (
+                        batch,
+                        FailedBatch(
+                            f"The process that computed it ended without an answer, {ATTEMPTS} times:"
+                            " killed, or out of memory. Use fewer workers."
+                        ),
+                    )
+                else:
+                    (alone if tries[batch] == ATTEMPTS - 1 else waiting).append(batch)
+
+    def _start(self, sent: bytes, workers: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_begin, initargs=(sent,)
+        )
+
+    def _submit(self, batch: Batch, folder: Path | None) -> Future[Answer]:
+        assert self._pool is not None
+        with _no_main():
+            return self._pool.submit(_work_here, batch, folder)
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            # A worker in the midst of a batch would be waited for; whoever stops a study does not
+            # want that.
+            for process in list((getattr(self._pool, "_processes", None) or {}).values()):
+                process.terminate()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+
+class ExecutorBackend(Backend):
+    """Any executor: a thread pool, an MPI pool, a queue system's.
+
+    Parameters
+    ----------
+    executor : Executor
+        It must be able to send Python objects to whoever computes, and Gazeveil must be installed
+        there.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+
+    def work(
+        self, worker: Worker, batches: Sequence[Batch], folder: Path | None
+    ) -> Iterator[tuple[Batch, Answer]]:
+        """Answers batch by batch; cells are kept here, because the workers
+        may have another disk.
+        """
+        tries: Counter[Batch] = Counter()
+        flying: dict[Future[Answer], Batch] = {}
+        waiting = deque(batches)
+        while waiting or flying:
+            sent: Any = None
+            while waiting:
+                batch = waiting.popleft()
+                try:
+                    sent = self.sent(worker) if sent is None else sent
+                    flying[self.executor.submit(_work_elsewhere, sent, __version__, batch)] = batch
+                except (RuntimeError, OSError) as error:
+                    yield (
+                        batch,
+                        FailedBatch(f"The executor takes no more work ({_first_line(error)})."),
+                    )
+            if not flying:
+                return
+            done, _ = wait(flying, return_when=FIRST_COMPLETED)
+            for future in done:
+                batch = flying.pop(future)
+                try:
+                    answer = future.result()
+                except GazeveilError:
+                    raise
+                except Exception as error:  # whatever the executor says of a worker that is gone
+                    tries[batch] += 1
+                    if tries[batch] >= ATTEMPTS:
+                        yield (
+                            batch,
+                            FailedBatch(
+                                f"The worker that computed it was lost {ATTEMPTS} times"
+                                f" ({_first_line(error)})."
+                            ),
+                        )
+                    else:
+                        waiting.append(batch)
+                    continue
+                yield batch, answer
+
+    def sent(self, worker: Worker) -> Any:
+        """What every batch is sent with."""
+        return worker
+
+
+class Cluster(ExecutorBackend):
+    """A Dask cluster.
+
+    Parameters
+    ----------
+    address : str
+        Of its scheduler, for example `tcp://10.0.0.1:8786`.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client as Connect
+        except ImportError as error:
+            raise MissingExtraError("distributed", "cluster") from error
+        connect: Any = Connect  # Dask has no types
+        try:
+            self.client: Any = connect(address, timeout="10s", set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise DataError(
+                f"No Dask scheduler answers at {address} ({_first_line(error)}). Start one with"
+                " `dask scheduler`, or check the address."
+            ) from error
+        if not self.client.scheduler_info()["workers"]:
+            self.client.close()
+            raise DataError(
+                f"The Dask scheduler at {address} has no workers. Start some with `dask worker"
+                f" {address}`."
+            )
+        super().__init__(self.client.get_executor(pure=False))
+
+    def sent(self, worker: Worker) -> Any:
+        """The study is sent to every worker once; a batch then carries only its name."""
+        return self.client.scatter(worker, broadcast=True, hash=False)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.client.close()
+
+
+# --- in the worker
+# --------------------------------------------------------------------------------------------------
+
+_WORKER: Worker | None = None
+
+
+def _begin(sent: bytes) -> None:
+    """A worker process learns its study, and ends when whoever started it does."""
+    global _WORKER
+    _WORKER = pickle.loads(sent)
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the main process, which then ends its workers
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        # A killed parent cannot end its workers: without this they would wait for work forever.
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    from multiprocessing.connection import wait as wait_for
+
+    wait_for([sentinel])
+    os._exit(1)
+
+
+def _work_here(batch: Batch, folder: Path | None) -> dict[Cell, Content]:
+    assert _WORKER is not None
+    store = None if folder is None else Store(folder)
+    answer = {}
+    for cell, content in compute(_WORKER, batch):
+        if store is not None and "failure" not in content:
+            store.put(_WORKER.key(cell), content)
+        answer[cell] = content
+    return answer
+
+
+def _work_elsewhere(worker: Worker, version: str, batch: Batch) -> dict[Cell, Content]:
+    if __version__ != version:
+        raise DataError(
+            f"A worker has Gazeveil {__version__} and the study {version}. Install the same one"
+            " everywhere."
+        )
+    return dict(compute(worker, batch))
+
+
+@contextmanager
+def _no_main() -> Iterator[None]:
+    """Let new processes start without importing the user's script: it is not needed, and without a
+    guard it would run again in each of them.
+    """
+    own = sys.modules["__main__"]
+    empty: Any = ModuleType("__main__")
+    empty.__spec__ = None
+    sys.modules["__main__"] = empty
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = own
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,239 @@
+"""From finished cells to results: one row per figure, in the order of the plan, so that the same
+cells give the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from gazeveil.attacks.result import over_repetitions, rate_result
+from gazeveil.evaluation.intervals import spread, utility_interval
+from gazeveil.evaluation.plan import Cell, Plan, seed_of
+from gazeveil.evaluation.results import NONE, RATE, Examples, Results, frame_of, outcomes_of
+from gazeveil.evaluation.store import Content
+from gazeveil.evaluation.study import Study
+
+#: What guessing gives for an attack's further figures, where it is known.
+_CHANCE = {"eer": 0.5, "d_prime": 0.0}
+
+Row = dict[str, object]
+
+
+def collect(
+    study: Study, plan: Plan, cells: Mapping[Cell, Content], about: Mapping[str, object]
+) -> Results:
+    """Results of a study.
+
+    Parameters
+    ----------
+    study : Study
+        What was asked for.
+    plan : Plan
+        Its cells, in order.
+    cells : mapping of Cell to content
+        What each says; a content with `failure`, or none at all, is a broken cell.
+    about : mapping
+        What to write beside the plan: the cohort, the code.
+    """
+    names = {
+        NONE: (NONE, "", ""),
+        **{str(m): (m.name, m.reading, _parameters(str(m))) for m in study.mechanisms},
+    }
+    groups: dict[Cell, list[tuple[int, Content]]] = {}
+    failures = []
+    for cell in plan.cells:
+        content = cells.get(cell, {"failure": "It was not computed."})
+        if "failure" in content:
+            failures.append({"cell": str(cell), "sentence": str(content["failure"])})
+        elif cell.kind != "about":
+            first = Cell(cell.mechanism, cell.events, cell.scenario, cell.kind, cell.what, 0)
+            groups.setdefault(first, []).append((cell.repetition, content))
+    rows: list[Row] = []
+    outcomes: list[Row] = []
+    for cell, contents in groups.items():
+        mechanism, reading, parameters = names[cell.mechanism]
+        shared: Row = {
+            "mechanism": mechanism,
+            "reading": reading,
+            "parameters": parameters,
+            "events": cell.events,
+            "scenario": cell.scenario,
+        }
+        shared[cell.kind] = cell.what
+        figures = (
+            _attack(study, cell, contents)
+            if cell.kind == "attack"
+            else _utility(study, cell, contents)
+        )
+        rows += [
+            {
+                "cohort": about["cohort_name"],
+                **shared,
+                **f,
+                "repetitions": len(contents),
+                "seed": study.seed,
+            }
+            for f in figures
+        ]
+        parts = _attack_parts(contents) if cell.kind == "attack" else _utility_parts(contents)
+        outcomes += [{**shared, **p} for p in parts]
+    done = {
+        c.mechanism: cells[c]
+        for c in plan.cells
+        if c.kind == "about" and "failure" not in cells.get(c, {"failure": ""})
+    }
+    guarantees = tuple(
+        {"mechanism": text, **content["guarantee"]}
+        for text, content in done.items()
+        if "guarantee" in content
+    )
+    said = {
+        **study.describe(),
+        **{k: v for k, v in about.items() if k != "cohort_name"},
+        "left_out": list(plan.left_out),
+        "failures": failures,
+    }
+    return Results(frame_of(rows), outcomes_of(outcomes), guarantees, _examples(done), said)
+
+
+def _parameters(text: str) -> str:
+    """`gaussian:sigma_deg=10,reading=corrected` without name and reading."""
+    rest = text.partition(":")[2]
+    return ",".join(p for p in rest.split(",") if not p.startswith("reading=")) if rest else ""
+
+
+def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
+    shares = [float(np.mean(c["credit"])) for _, c in contents]
+    n = round(float(np.mean([len(c["people"]) for _, c in contents])))
+    chance = float(np.mean([1 / c["known"] for _, c in contents]))
+    left_out = max(c["left_out"] for _, c in contents)
+    words = [
+        contents[0][1]["protocol"],
+        f"mean of {len(contents)} repetition{'s' if len(contents) > 1 else ''}",
+    ]
+    if left_out:
+        words.append(
+            f"{left_out} {'people' if left_out > 1 else 'person'} left out for want of recordings"
+            " on both sides"
+        )
+    if len(contents) < study.repetitions:
+        words.append(f"{study.repetitions - len(contents)} repetitions failed")
+    note = "; ".join(words)
+    rate = rate_result(RATE, float(np.mean(shares)), n, chance)
+    for metric in (RATE, "rank1"):
+        figures = {
+            "value": rate.value,
+            "low": rate.low,
+            "high": rate.high,
+            "n": n,
+            "chance": chance,
+            "p_value": rate.p_value,
+        }
+        yield {
+            "metric": metric,
+            **figures,
+            "sd": spread(shares),
+            "better": "lower",
+            "note": f"{note}; interval over people",
+        }
+    for metric in ("eer", "d_prime", "f1_macro"):
+        values = [_float(c[metric]) for _, c in contents]
+        found = over_repetitions(
+            metric, values, seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
+        )
+        figures = {
+            "value": found.value,
+            "low": found.low,
+            "high": found.high,
+            "n": n,
+            "chance": _CHANCE.get(metric, chance),
+        }
+        yield {
+            "metric": metric,
+            **figures,
+            "sd": spread(values),
+            "better": "higher" if metric == "eer" else "lower",
+            "note": f"{note}; {found.protocol}",
+        }
+
+
+def _attack_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
+    for repetition, c in contents:
+        for person, credit, answer, beaten in zip(
+            c["people"], c["credit"], c["answer"], c["beaten_by"], strict=True
+        ):
+            yield {
+                "metric": RATE,
+                "repetition": repetition,
+                "part": person,
+                "value": credit,
+                "answer": answer,
+                "beaten_by": beaten,
+            }
+
+
+def _utility(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
+    for metric in dict.fromkeys(r["metric"] for _, c in contents for r in c["results"]):
+        found = [r for _, c in contents for r in c["results"] if r["metric"] == metric]
+        values = [_float(r["value"]) for r in found]
+        finite = [v for v in values if math.isfinite(v)]
+        parts = [_float(v) for v in found[0]["parts"]]
+        low, high = utility_interval(
+            values, parts, seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
+        )
+        chances = [v for r in found if math.isfinite(v := _float(r["chance"]))]
+        yield {
+            "metric": metric,
+            "value": float(np.mean(finite)) if finite else math.nan,
+            "low": low,
+            "high": high,
+            "n": len(found[0]["parts"]),
+            "chance": float(np.mean(chances)) if chances else math.nan,
+            "sd": spread(values),
+            "better": found[0]["better"],
+            "note": found[0]["note"],
+        }
+
+
+def _utility_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
+    for repetition, c in contents:
+        for r in c["results"]:
+            for name, value in zip(r["names"], r["parts"], strict=False):
+                yield {
+                    "metric": r["metric"],
+                    "repetition": repetition,
+                    "part": name,
+                    "value": value,
+                }
+
+
+def _examples(done: Mapping[str, Content]) -> Examples:
+    traces = {
+        text: {k: _array(v) for k, v in c["trace"].items()}
+        for text, c in done.items()
+        if "trace" in c
+    }
+    maps = {text: np.array(c["map"]) for text, c in done.items() if "map" in c}
+    if not traces and not maps:
+        return {}
+    first = next(c for c in done.values() if "title" in c)
+    return {
+        "traces": traces,
+        "maps": maps,
+        "title": first["title"],
+        "space": first["space"],
+        "extent": tuple(first["extent"]),
+    }
+
+
+def _array(values: list[object]) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+    if values and isinstance(values[0], bool):
+        return np.array(values, dtype=np.bool_)
+    return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def _float(value: object) -> float:
+    return math.nan if value is None else float(value)  # type: ignore[arg-type]

@@ -1,0 +1,110 @@
+"""A protected copy that is already there, judged as it is: somebody holds raw recordings and the
+copy, and wants the attackers' rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from gazeveil import checks
+from gazeveil.attacks.base import Attack
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.evaluation.study import Study
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.privacy.guarantee import no_promise
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.release import Release
+
+#: What can be asked about one copy: raw recordings against it, and it against itself.
+SCENARIOS = ("raw/private", "release/release")
+
+
+@dataclass(frozen=True, eq=False)
+class ExistingRelease(Mechanism[Cohort]):
+    """Whatever made the copy; its release is the copy.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The copy, with the same names of people and stimuli as the raw recordings.
+    """
+
+    name: ClassVar[str] = "copy"
+    kind: ClassVar[str] = "cohort"
+    paper: ClassVar[str] = "as found"
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "none", "recording", "empirical", "what its certificate says, if it has one"
+        )
+    }
+
+    cohort: Cohort = field(repr=False)
+
+    def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
+        """The copy."""
+        why = "a copy as it was found; what it promises stands in its certificate, if it has one"
+        return Release(self.cohort, no_promise(self.name, why), self.provenance(seed))
+
+    def parameters(self) -> dict[str, object]:
+        """None: how the copy was made is not known."""
+        return {}
+
+
+def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **settings: Any) -> Study:
+    """A study of a protected copy: raw recordings against the copy, and the copy against itself.
+
+    Parameters
+    ----------
+    raw, copy : Cohort
+        Recordings with the same names of people and stimuli; what only one of them has is left out.
+    attacks : tuple of Attack or str
+        Who attacks.
+    **settings
+        Further parameters of :class:`~gazeveil.evaluation.study.Study`.
+
+    Raises
+    ------
+    DataError
+        If they have too little in common.
+    ParameterError
+        For attackers that would need to make releases themselves.
+    """
+    checks.known_options(
+        "study_of_copy", settings, {"repetitions", "seed", "train", "split", "preparation", "name"}
+    )
+    people = [p for p in raw.people if p in {k[0] for k in copy.keys}]
+    stimuli = [s for s in raw.stimuli if s in copy.stimuli]
+    if len(people) < 2:
+        raise DataError(
+            f"The raw recordings and the copy have {len(people) or 'no'}"
+            f" {'person' if len(people) == 1 else 'people'} in common, and at least two are needed."
+            " People need the same names in both: without them nobody can tell whether an attacker"
+            " is right."
+        )
+    if not stimuli:
+        raise DataError(
+            "The raw recordings and the copy have no stimulus in common. Stimuli need the same"
+            " names in both."
+        )
+    study = Study(
+        raw.select(people=people, stimuli=stimuli),
+        (ExistingRelease(copy.select(people=people, stimuli=stimuli)),),
+        attacks,
+        scenarios=SCENARIOS,
+        **settings,
+    )
+    for attack in study.attacks:
+        _refuse_maker(attack)
+    return study
+
+
+def _refuse_maker(attack: Attack) -> None:
+    if attack.knowledge != "black-box" or attack.views > 1:
+        raise ParameterError(
+            f"{attack} makes releases of its own, and how the copy was made is not known. Use"
+            " `gazeveil evaluate` with the mechanism instead.",
+            name="attack",
+            got=str(attack),
+        )

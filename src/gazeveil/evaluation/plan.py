@@ -1,0 +1,347 @@
+"""The cells of a study: what each one is, under which name it is kept, and which of them share
+their work.
+
+A cell is one attack or one utility on one mechanism, one way of finding events, one scenario and
+one repetition. Its name on disk is the SHA-256 of everything its figure depends on (code,
+recordings, seed, protocol, the cell itself) and of nothing else: neither the study's name nor which
+other cells there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gazeveil.attacks.base import Attack
+from gazeveil.errors import DataError
+from gazeveil.evaluation.results import NONE
+from gazeveil.evaluation.study import Study
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.utility.base import Utility
+
+#: Kinds of cells; `about` holds a mechanism's promise and example.
+KINDS = ("attack", "utility", "about")
+
+#: What a utility that does not train is compared with and measured on.
+COMPARED = "raw/private"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure to compute.
+
+    Parameters
+    ----------
+    mechanism : str
+        Its full text, or `none`.
+    events, scenario : str
+        As in a study.
+    kind : str
+        One of :data:`KINDS`.
+    what : str
+        The attack's or utility's text.
+    repetition : int
+        From 0.
+    """
+
+    mechanism: str
+    events: str
+    scenario: str
+    kind: str
+    what: str
+    repetition: int
+
+    def __str__(self) -> str:
+        parts = [
+            self.what or self.kind,
+            self.mechanism,
+            self.scenario,
+            self.events,
+            f"repetition {self.repetition + 1}",
+        ]
+        return ", ".join(p for p in parts if p)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Cells that share their releases, and so are computed in one process."""
+
+    mechanism: str
+    events: str
+    repetition: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a study in the order of its results.
+
+    Parameters
+    ----------
+    cells : tuple of Cell
+        What to compute.
+    left_out : tuple of str
+        What cannot be computed or would only say again what another cell says, one sentence each.
+    """
+
+    cells: tuple[Cell, ...]
+    left_out: tuple[str, ...]
+
+    def batches(self, wanted: frozenset[Cell]) -> list[Batch]:
+        """The wanted cells by mechanism, repetition and events, in order; promises and examples
+        last.
+        """
+        groups: dict[tuple[bool, str, int, str], list[Cell]] = {}
+        for cell in self.cells:
+            if cell in wanted:
+                groups.setdefault(
+                    (cell.kind == "about", cell.mechanism, cell.repetition, cell.events), []
+                ).append(cell)
+        return [
+            Batch(m, e, r, tuple(cells))
+            for (_, m, r, e), cells in sorted(groups.items(), key=lambda g: g[0][0])
+        ]
+
+
+def plan(study: Study, raw: RecordingSet) -> Plan:
+    """Which cells a study has.
+
+    Parameters
+    ----------
+    study : Study
+        What is asked for.
+    raw : RecordingSet
+        What there is, samples not loaded.
+
+    Raises
+    ------
+    DataError
+        In one sentence, if the recordings at hand do not allow what the study asks for.
+    """
+    _refuse_impossible(study, raw)
+    cells: list[Cell] = []
+    left_out: list[str] = []
+    for mechanism in (None, *study.mechanisms):
+        text = NONE if mechanism is None else str(mechanism)
+        events = [
+            e
+            for e in study.events
+            if mechanism is None or mechanism.kind == "stream" or e == "redetected"
+        ]
+        events = events[:1] if mechanism is None else events
+        if len(events) < len(study.events) and mechanism is not None:
+            left_out.append(f"{text} passes no event labels on: its events are not carried.")
+        for one in events:
+            for attack in study.attacks:
+                why = _lacks(study, mechanism, raw, attack)
+                if why:
+                    left_out.append(why)
+                    continue
+                for scenario in (
+                    ("raw/raw",)
+                    if mechanism is None
+                    else (s for s in study.scenarios if s != "raw/raw")
+                ):
+                    why = "" if mechanism is None else _says_nothing(attack, scenario, mechanism)
+                    if why:
+                        left_out.append(why)
+                    else:
+                        cells += [
+                            Cell(text, one, scenario, "attack", str(attack), r)
+                            for r in range(study.repetitions)
+                        ]
+            for utility in study.utilities:
+                why = _lacks(study, mechanism, raw, utility)
+                if why:
+                    left_out.append(why)
+                    continue
+                for scenario, repetitions in _utility_scenarios(study, mechanism, utility):
+                    cells += [
+                        Cell(text, one, scenario, "utility", str(utility), r)
+                        for r in range(repetitions)
+                    ]
+        cells.append(Cell(text, study.events[0], "", "about", "", 0))
+    if not any(c.kind != "about" for c in cells):
+        raise DataError(
+            f"No attack or utility of the study can be computed. {left_out[0] if left_out else ''}".rstrip()
+        )
+    return Plan(tuple(cells), tuple(dict.fromkeys(left_out)))
+
+
+def _utility_scenarios(
+    study: Study, mechanism: Mechanism[Any] | None, utility: Utility
+) -> Iterator[tuple[str, int]]:
+    if mechanism is None:
+        # Without a mechanism and without training there is nothing random but the utility's own
+        # seed.
+        yield "raw/raw", study.repetitions if utility.trains else 1
+    elif not utility.trains:
+        yield COMPARED, study.repetitions
+    else:
+        for scenario in study.scenarios:
+            if scenario != "raw/raw":
+                yield scenario, study.repetitions
+
+
+def table_names(tables: str, raw: RecordingSet) -> tuple[str, ...]:
+    """Which tables a table mechanism protects: those of events or those of windows, as far as they
+    are there.
+    """
+    return tuple(
+        name
+        for name in (("window",) if tables == "windows" else ("fixation", "saccade"))
+        if raw.has(name)
+    )
+
+
+def tables_of(who: Attack | Utility) -> tuple[str, ...]:
+    """The tables somebody looks at; an attacker that does not say looks at events, if there are
+    any.
+    """
+    if not who.needs and isinstance(who, Attack):
+        return "fixation", "saccade"
+    return tuple(name for name in who.needs if name != "samples")
+
+
+def _lacks(
+    study: Study, mechanism: Mechanism[Any] | None, raw: RecordingSet, who: Attack | Utility
+) -> str:
+    """Why a release cannot be attacked or measured so, or nothing."""
+    in_tables = mechanism is not None and mechanism.kind == "table"
+    held = table_names(study.tables, raw) if in_tables else tuple(raw.tables)
+    # Of a release that is not made yet only its kind is known: samples as the raw ones are, or
+    # tables without rows.
+    kind = _tables_alone(held) if in_tables else raw
+    blind = isinstance(who, Attack) and who.front != "none" and kind.cohort is None
+    if who.can(kind) and not blind:
+        return ""
+    if mechanism is None:
+        return (
+            f"{who} cannot use the recordings given, which hold"
+            f" {'samples' if raw.cohort is not None else 'tables of features only'}."
+        )
+    remedy = ""
+    other = "events" if study.tables == "windows" else "windows"
+    if (
+        in_tables
+        and not blind
+        and table_names(other, raw)
+        and who.can(_tables_alone(table_names(other, raw)))
+    ):
+        remedy = f" Set tables = '{other}'."
+    return (
+        f"{who} cannot use a release of {mechanism.name}, which holds {' and '.join(held)} tables"
+        f" and no samples.{remedy}"
+    )
+
+
+def _tables_alone(names: tuple[str, ...]) -> RecordingSet:
+    none = FeatureTable(np.empty((0, 1)), ("feature",), Keys([], [], [], [], []))  # type: ignore[arg-type]
+    return RecordingSet(None, dict.fromkeys(names, none))
+
+
+def _says_nothing(attack: Attack, scenario: str, mechanism: Mechanism[Any]) -> str:
+    """Why a cell would only say again what another one says, or nothing."""
+    gallery, probe = scenario.split("/")
+    if attack.knowledge != "black-box" and gallery != "raw":
+        return (
+            f"{attack} in {scenario} is the black-box attacker again: what it knows of the"
+            " mechanism matters where it learns from raw recordings."
+        )
+    if attack.views > 1 and probe != "private":
+        return (
+            f"{attack} in {scenario} is the attacker with one view again: there is one release to"
+            " ask about."
+        )
+    if same_stimulus(attack) and scenario == "release/release":
+        return f"{attack} in release/release would compare a release with itself."
+    return ""
+
+
+def same_stimulus(attack: Attack) -> bool:
+    """Whether an attacker compares recordings of the same stimulus, and so needs no split."""
+    return bool(getattr(attack, "same_stimulus", False))
+
+
+def _refuse_impossible(study: Study, raw: RecordingSet) -> None:
+    if raw.cohort is None:
+        for mechanism in study.mechanisms:
+            if mechanism.kind != "table":
+                raise DataError(
+                    f"{mechanism.name} protects samples, and the study's cohort holds tables of"
+                    " features only. Choose a mechanism of the kind 'table'."
+                )
+        if study.mechanisms and not table_names(study.tables, raw):
+            other = "windows" if study.tables == "events" else "events"
+            raise DataError(
+                f"The study protects tables of {study.tables}, and its cohort holds"
+                f" {', '.join(sorted(raw.tables))}. Set tables = '{other}'."
+            )
+        if "carried" in study.events:
+            raise DataError(
+                "The study's cohort holds tables of features: there are no events to carry. Use"
+                " events = ['redetected']."
+            )
+    if not study.attacks:
+        return
+    persons = raw.persons
+    if len(persons) < 2:
+        raise DataError(
+            "An attacker needs at least two people to tell apart, and the study has"
+            f" {len(persons)}."
+        )
+    if all(same_stimulus(a) for a in study.attacks):
+        return
+    if study.split == "stimulus":
+        seen: dict[str, set[str]] = {p: set() for p in persons}
+        for key in raw.keys:
+            seen[key[0]].add(key[1])
+        several = sum(len(s) > 1 for s in seen.values())
+        if several < 2:
+            raise DataError(
+                "A split by stimulus needs people who saw at least two stimuli, and"
+                f" {several or 'none'} of the {len(persons)} people did. Use split = 'halves', or"
+                " name stimuli so that those seen by several people have one name."
+            )
+    if study.split == "session":
+        sessions: dict[str, set[str]] = {p: set() for p in persons}
+        for key in raw.keys:
+            sessions[key[0]].add(key[2])
+        if sum(len(s) > 1 for s in sessions.values()) < 2:
+            raise DataError(
+                "A split by session needs at least two people with two sessions. Use split ="
+                " 'stimulus' or 'halves'."
+            )
+
+
+def seed_of(seed: int, *words: object) -> int:
+    """A seed below 2**31 from the study's seed and words, by SHA-256: the same whatever else is
+    computed, and in which order.
+    """
+    text = json.dumps([seed, *(str(w) for w in words)], ensure_ascii=False)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 33
+
+
+def key_of(context: dict[str, object], cell: Cell, classes: dict[str, str]) -> str:
+    """The name of a cell on disk.
+
+    Parameters
+    ----------
+    context : dict
+        What all cells of the study share: code, fingerprint, seed, protocol.
+    cell : Cell
+        The cell.
+    classes : dict
+        Where the classes of the mechanism, attack and utility texts are defined: two classes of one
+        name are two things.
+    """
+    own = {**vars(cell), "classes": [classes.get(cell.mechanism, ""), classes.get(cell.what, "")]}
+    text = json.dumps({"context": context, "cell": own}, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,361 @@
+"""What attackers and analysts are handed: raw recordings, independent releases of them, and the
+parts they learn from and are asked about.
+
+Releases of a study use seeds, which is right here because nothing is published: a study must be
+repeatable, a publication must not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gazeveil.attacks.base import Attack
+from gazeveil.errors import DataError
+from gazeveil.evaluation.plan import same_stimulus, seed_of, table_names, tables_of
+from gazeveil.evaluation.study import Study
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.cohort import natural
+from gazeveil.privacy.mechanism import Mechanism
+
+#: (person, stimulus, session, task).
+Key = tuple[str, str, str, str]
+
+#: Share of the gallery that an attacker with exemplars holds in protected form too.
+EXEMPLARS = 0.25
+
+# Draws of a split of which the one that leaves out the fewest people is taken.
+_DRAWS = 20
+
+
+def protect(
+    recording_set: RecordingSet, mechanism: Mechanism[Any], seed: int, tables: str = "events"
+) -> RecordingSet:
+    """A release of a recording set.
+
+    Parameters
+    ----------
+    recording_set : RecordingSet
+        Raw.
+    mechanism : Mechanism
+        A stream or cohort mechanism takes the samples; a table mechanism the tables of fixations
+        and saccades, or of windows.
+    seed : int
+        Of the noise.
+    tables : {"events", "windows"}
+        For table mechanisms.
+
+    Raises
+    ------
+    DataError
+        If the recording set lacks what the mechanism takes, or the mechanism refuses it.
+    """
+    if mechanism.kind == "table":
+        names = table_names(tables, recording_set)
+        if not names:
+            raise DataError(f"{mechanism.name} protects tables of {tables}, and there are none.")
+        # One partition for everything is what the corrected reading of k-same promises. Noise must
+        # differ from table to table.
+        shared = mechanism.reading != "published" and callable(
+            getattr(mechanism, "partition", None)
+        )
+        made = {
+            n: (
+                mechanism.release(
+                    recording_set.table(n), seed=seed if shared else seed_of(seed, "table", n)
+                ).data
+            )
+            for n in names
+        }
+        return RecordingSet(None, made, recording_set.preparation, recording_set.people)
+    if recording_set.cohort is None:
+        raise DataError(
+            f"{mechanism.name} protects samples, and this recording set holds tables only."
+        )
+    if mechanism.kind not in ("stream", "cohort"):
+        raise DataError(
+            f"{mechanism.name} releases no recordings, so there is nothing to attack or to measure"
+            " here."
+        )
+    keep = {"keep": ("labels",)} if recording_set.preparation.events == "carried" else {}
+    release = mechanism.release(recording_set.cohort, seed=seed, **keep)
+    # Loaded, because a lazy release would be made anew each time somebody looks at it.
+    return RecordingSet(release.data.load(), None, recording_set.preparation, recording_set.people)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Who and what is in the gallery and in the probe.
+
+    Parameters
+    ----------
+    gallery, probe : callables of a recording's key
+        Whether the recording belongs there.
+    people : tuple of str
+        Those who are in both.
+    left_out : int
+        How many people are not.
+    halves : bool
+        Whether the parts are halves of every recording instead.
+    words : str
+        The protocol, in a few words.
+    """
+
+    gallery: Callable[[Key], bool]
+    probe: Callable[[Key], bool]
+    people: tuple[str, ...]
+    left_out: int
+    halves: bool
+    words: str
+
+
+def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
+    """The split of one repetition: the same for every mechanism and attacker, so that they are
+    compared on the same people and stimuli.
+
+    Raises
+    ------
+    DataError
+        If fewer than two people have both sides.
+    """
+    listed = tuple(keys)
+    persons = sorted({k[0] for k in listed})
+    if study.split == "halves":
+        found = Split(
+            lambda _: True,
+            lambda _: True,
+            tuple(persons),
+            0,
+            True,
+            "first half of every recording against the second",
+        )
+    elif study.split == "session":
+        last = {p: max({k[2] for k in listed if k[0] == p}, key=natural) for p in persons}
+        both = tuple(p for p in persons if len({k[2] for k in listed if k[0] == p}) > 1)
+        mine = frozenset(both)
+        words = "each person's last session against the earlier ones"
+        found = Split(
+            lambda k: k[0] in mine and k[2] != last[k[0]],
+            lambda k: k[0] in mine and k[2] == last[k[0]],
+            both,
+            len(persons) - len(both),
+            False,
+            words,
+        )
+    else:
+        found = _by_stimulus(study, listed, persons, repetition)
+    if len(found.people) < 2:
+        raise DataError(
+            f"Only {len(found.people)} of {len(persons)} people have recordings on both sides of"
+            " the split. Use split = 'halves', or another seed."
+        )
+    return found
+
+
+def _by_stimulus(study: Study, keys: tuple[Key, ...], persons: list[str], repetition: int) -> Split:
+    stimuli = sorted({k[1] for k in keys}, key=natural)
+    learnt = min(max(round(study.train * len(stimuli)), 1), len(stimuli) - 1)
+    rng = np.random.default_rng(seed_of(study.seed, "split", study.train, repetition))
+    seen = {p: {k[1] for k in keys if k[0] == p} for p in persons}
+    best: tuple[str, ...] | None = None
+    train: frozenset[str] = frozenset()
+    for _ in range(_DRAWS):
+        drawn = frozenset(stimuli[i] for i in rng.permutation(len(stimuli))[:learnt])
+        both = tuple(p for p in persons if seen[p] & drawn and seen[p] - drawn)
+        if best is None or len(both) > len(best):
+            best, train = both, drawn
+        if len(best) == len(persons):
+            break
+    people = best or ()
+    mine = frozenset(people)
+    words = (
+        f"{learnt} of {len(stimuli)} stimuli against the"
+        f" other{'s' if len(stimuli) - learnt > 1 else ''}"
+    )
+    return Split(
+        lambda k: k[0] in mine and k[1] in train,
+        lambda k: k[0] in mine and k[1] not in train,
+        people,
+        len(persons) - len(people),
+        False,
+        words,
+    )
+
+
+class ReleaseCache:
+    """Everything one batch hands out: releases, their tables and their parts are made once.
+
+    Parameters
+    ----------
+    study : Study
+        The protocol.
+    raw : RecordingSet
+        As recorded, samples in memory, with the batch's way of finding events.
+    mechanism : Mechanism, optional
+        None for the baseline.
+    repetition : int
+        Which split and which noise.
+    needs : iterable of str
+        Tables that whole recording sets are asked for, so that their parts share them.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        raw: RecordingSet,
+        mechanism: Mechanism[Any] | None,
+        repetition: int,
+        needs: Iterable[str] = (),
+    ) -> None:
+        self.study, self.raw, self.mechanism, self.repetition = study, raw, mechanism, repetition
+        self.needs = tuple(dict.fromkeys(needs))
+        self._made: dict[tuple[object, ...], RecordingSet] = {}
+        self._split: Split | None = None
+
+    @property
+    def split(self) -> Split:
+        """The split of this repetition."""
+        if self._split is None:
+            self._split = split_of(self.study, self.raw.keys, self.repetition)
+        return self._split
+
+    def sides(self, attack: Attack, scenario: str) -> tuple[RecordingSet, RecordingSet]:
+        """What an attacker learns from, and what it is asked about."""
+        gallery, probe = _releases(scenario) if self.mechanism is not None else ("raw", "raw")
+        learnt, asked = ("all", "all") if same_stimulus(attack) else ("gallery", "probe")
+        if gallery == "raw" and self.mechanism is not None and attack.knowledge != "black-box":
+            known = self._knowing(attack, learnt, tables_of(attack))
+        else:
+            known = self._seen(gallery, learnt, attack.front)
+        return known, self._seen(
+            probe, asked, attack.front, attack.views if probe == "second" else 1
+        )
+
+    def analyst(self, scenario: str) -> tuple[RecordingSet, RecordingSet, RecordingSet]:
+        """Raw, train and test material of a utility: whole, because utilities split as their papers
+        do.
+        """
+        train, test = _releases(scenario) if self.mechanism is not None else ("raw", "raw")
+        return self._whole("raw"), self._whole(train), self._whole(test)
+
+    def _whole(self, which: str) -> RecordingSet:
+        """`raw`, or a whole release."""
+        return self._once(
+            ("whole", which),
+            lambda: (self.raw if which == "raw" else self._protect(self.raw, which)).prepared(
+                self.needs
+            ),
+        )
+
+    def _part(self, which: str, part: str) -> RecordingSet:
+        """The gallery or the probe of a recording set, or all of it."""
+        if part == "all":
+            return self._whole(which)
+
+        def make() -> RecordingSet:
+            # The noise of a recording in a stream follows from the seed and its key: where nobody
+            # needs the whole release, only the part is made.
+            alone = (
+                self.mechanism is not None
+                and self.mechanism.kind == "stream"
+                and which != "raw"
+                and ("whole", which) not in self._made
+            )
+            if alone and not self.split.halves:
+                return self._protect(self._part("raw", part), which)
+            return self._cut(self._whole(which), part)
+
+        return self._once(("part", which, part), make)
+
+    def _cut(self, recording_set: RecordingSet, part: str) -> RecordingSet:
+        if self.split.halves:
+            return recording_set.halves()[0 if part == "gallery" else 1]
+        return recording_set.where(self.split.gallery if part == "gallery" else self.split.probe)
+
+    def _seen(self, which: str, part: str, front: str, views: int = 1) -> RecordingSet:
+        """A part as the attacker sees it: averaged over views, then behind the front end."""
+        held = self._part(which, part)
+        if views > 1:
+            names = [which, *(f"view {i}" for i in range(2, views + 1))]
+            held = self._once(
+                ("views", which, part, views),
+                lambda: _denoise().average([self._part(n, part) for n in names]),
+            )
+        return self._behind(front, held, "seen", which, part, views)
+
+    def _knowing(self, attack: Attack, part: str, tables: tuple[str, ...]) -> RecordingSet:
+        """The gallery of an attacker who knows more than raw recordings: releases made from them,
+        or some that became known.
+        """
+
+        def white() -> RecordingSet:
+            # Tables are computed on each draw before all are put together, so that attackers with
+            # more draws share them.
+            return RecordingSet.together(
+                [self._part(f"draw {i}", part).prepared(tables) for i in range(attack.draws)]
+            )
+
+        def exemplars() -> RecordingSet:
+            own = self._part("raw", part).prepared(tables)
+            keys = sorted(own.keys)
+            rng = np.random.default_rng(seed_of(self.study.seed, "exemplars", self.repetition))
+            chosen = frozenset(
+                keys[i] for i in rng.permutation(len(keys))[: max(1, round(EXEMPLARS * len(keys)))]
+            )
+            known = self._part("exemplars", part).where(lambda key: key in chosen)
+            return RecordingSet.together([own, known.prepared(tables)]) if known.keys else own
+
+        key = (
+            attack.knowledge,
+            part,
+            attack.draws if attack.knowledge == "white-box" else 1,
+            tables,
+        )
+        return self._behind(
+            attack.front,
+            self._once(key, white if attack.knowledge == "white-box" else exemplars),
+            *key,
+        )
+
+    def _behind(self, front: str, recording_set: RecordingSet, *key: object) -> RecordingSet:
+        # The front end comes last: it remembers the samples it was given, because an attacker holds
+        # both.
+        return (
+            recording_set
+            if front == "none"
+            else self._once(("front", front, *key), lambda: _denoise().apply(front, recording_set))
+        )
+
+    def _protect(self, recording_set: RecordingSet, which: str) -> RecordingSet:
+        if self.mechanism is None:
+            return recording_set
+        return protect(
+            recording_set,
+            self.mechanism,
+            seed_of(self.study.seed, "release", self.mechanism, self.repetition, which),
+            self.study.tables,
+        )
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], RecordingSet]) -> RecordingSet:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+
+def _releases(scenario: str) -> tuple[str, str]:
+    """Which recording sets a scenario trains on and tests; `first` and `second` are independent
+    releases.
+    """
+    if scenario == "release/release":
+        return "first", "first"
+    train, test = scenario.split("/")
+    return "first" if train == "private" else "raw", "second" if test == "private" else "raw"
+
+
+def _denoise() -> ModuleType:
+    return import_module("gazeveil.attacks.denoiser")

@@ -1,0 +1,10 @@
+"""The report of a study: one HTML file that works offline, the same pictures as PNG beside it, and
+its headline in plain words.
+"""
+
+from gazeveil.evaluation.report.page import headline, write_report
+
+#: What :meth:`gazeveil.evaluation.results.Results.report` calls.
+write = write_report
+
+__all__ = ["headline", "write", "write_report"]

@@ -1,0 +1,449 @@
+"""What the results say, as plain values the words, the pictures and the tables share: releases,
+their worst case, their utilities.
+
+A *release* here is one mechanism with one setting (and, where a study asks for it, with events
+carried along). Its worst case is the attack and the scenario that find the most people. The
+scenario `release/release` (one release split afterwards) counts only where there is no other: the
+noise of one release is common to both parts and can itself identify people, so it says little about
+the mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
+from gazeveil.evaluation.report.theme import SERIES
+from gazeveil.evaluation.results import CELL, NONE, RATE, mechanism_text
+
+if TYPE_CHECKING:
+    from gazeveil.evaluation.results import Results
+
+#: (mechanism, reading, parameters, events).
+Key: TypeAlias = tuple[str, str, str, str]
+
+#: The scenario that misleads where there is another.
+ARTEFACT = "release/release"
+
+#: Of several scenarios that measured one utility, the first of these is drawn.
+_PREFERRED = ("private/private", "raw/private", "private/raw", "release/release", "raw/raw")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many people one attack found in one cell; rates are fractions of 1."""
+
+    attack: str
+    scenario: str
+    value: float
+    low: float
+    high: float
+    n: int
+    chance: float
+    p_value: float
+
+    @property
+    def found(self) -> int:
+        """People found, rounded as the interval rounds them."""
+        return math.floor(self.value * self.n + 0.5)
+
+    @property
+    def people(self) -> str:
+        """People found, in words."""
+        return share(self.value, self.n)
+
+    @property
+    def above_chance(self) -> bool:
+        """Whether the whole 95 % interval lies above guessing."""
+        return self.low > self.chance
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of one utility on one release."""
+
+    utility: str
+    metric: str
+    scenario: str
+    value: float
+    low: float
+    high: float
+    chance: float
+    better: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """One mechanism with one setting, its attacks and its utilities.
+
+    Parameters
+    ----------
+    number : int
+        Its number in every picture and table; the baseline has 0.
+    key : tuple of str
+        (mechanism, reading, parameters, events).
+    label : str
+        As a reader calls it.
+    colour : str
+        Its ink.
+    rates : tuple of Rate
+        All attacks in all scenarios, strongest first.
+    measures : tuple of Measure
+        All utilities; of several scenarios the preferred one.
+    guarantee : dict
+        Its promise; empty where there is none to quote.
+    """
+
+    number: int
+    key: Key
+    label: str
+    colour: str
+    rates: tuple[Rate, ...]
+    measures: tuple[Measure, ...]
+    guarantee: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        """The mechanism's full text, as guarantees and examples have it."""
+        return mechanism_text(*self.key[:3])
+
+    @property
+    def baseline(self) -> bool:
+        """Whether this is the unprotected data."""
+        return self.key[0] == NONE
+
+    def counted(self, rates: Iterable[Rate]) -> list[Rate]:
+        """Those of the rates that count for a worst case."""
+        listed = list(rates)
+        return [r for r in listed if r.scenario != ARTEFACT] or listed
+
+    @cached_property
+    def worst(self) -> Rate | None:
+        """The strongest attack, over scenarios and attackers; of equal ones the first by name."""
+        return min(
+            self.counted(self.rates), key=lambda r: (-r.value, r.attack, r.scenario), default=None
+        )
+
+    @cached_property
+    def rbfn(self) -> Rate | None:
+        """The papers' own attacker at its best: the RBF network as it is, without retraining and
+        without a front end.
+        """
+        return min(
+            self.counted(
+                r
+                for r in self.rates
+                if attack_parts(r.attack).plain and attack_parts(r.attack).name == "rbfn"
+            ),
+            key=lambda r: -r.value,
+            default=None,
+        )
+
+    @property
+    def trap(self) -> bool:
+        """Whether the RBF network alone would have called this release safe and another attacker
+        shows that it is not.
+        """
+        return (
+            not self.baseline
+            and self.rbfn is not None
+            and self.worst is not None
+            and not self.rbfn.above_chance
+            and self.worst.above_chance
+        )
+
+    @property
+    def allowed(self) -> float:
+        """The share of people its promise lets an attacker find who knows nothing else: 1/k of
+        k-anonymity; NaN where it promises no such thing.
+        """
+        k = re.search(r"(?:^|,)k=(\d+)(?:,|$)", self.key[2])
+        anonymous = (
+            self.guarantee.get("definition") == "k-anonymity"
+            and self.guarantee.get("status") == "proved"
+        )
+        return (
+            1 / int(k.group(1)) if anonymous and k is not None and int(k.group(1)) > 0 else math.nan
+        )
+
+    def measure(self, utility: str, metric: str) -> Measure | None:
+        """One utility figure, or None."""
+        return next((m for m in self.measures if (m.utility, m.metric) == (utility, metric)), None)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An attacker with a front end or with knowledge of the mechanism, against the same one
+    without, in one cell; people are the unit.
+    """
+
+    release: Release
+    scenario: str
+    attack: str
+    frozen: str
+    rate: float
+    frozen_rate: float
+    difference: float
+    low: float
+    high: float
+    n: int
+
+
+Figure = TypeVar("Figure", Rate, Measure)
+
+
+class Digest:
+    """Results, taken apart for a reader.
+
+    Parameters
+    ----------
+    results : Results
+        From a study.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.study = results.study
+
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """All releases, the baseline first, then by mechanism, reading and parameters (numbers in
+        numeric order).
+        """
+        frame = self.results.frame
+        keys: list[Key] = [
+            tuple(v or "" for v in row)  # type: ignore[misc]
+            for row in frame.select(CELL[:4]).unique().rows()
+        ]
+        keys.sort(key=_order)
+        promises = {g.get("mechanism", ""): g for g in self.results.guarantees}
+        attacked, used = _by_key(_rates(frame)), _by_key(_measures(frame))
+        names = list(dict.fromkeys(k[0] for k in keys if k[0] != NONE))
+        several_events = len({k[3] for k in keys if k[3] and k[0] != NONE}) > 1
+        found = []
+        # The baseline may stand once per way of finding events; only one of them is the baseline.
+        numbers = iter(range(1, len(keys) + 1))
+        for key in keys:
+            baseline = key[0] == NONE
+            found.append(
+                Release(
+                    0 if baseline else next(numbers),
+                    key,
+                    mechanism_label(*key[:3])
+                    + (f", labels {key[3]}" if several_events and key[3] == "carried" else ""),
+                    "ink" if baseline else SERIES[names.index(key[0]) % len(SERIES)],
+                    tuple(
+                        sorted(
+                            attacked.get(key, []), key=lambda r: (-r.value, r.attack, r.scenario)
+                        )
+                    ),
+                    tuple(_preferred(used.get(key, []))),
+                    promises.get(mechanism_text(*key[:3]), {}),
+                )
+            )
+        return tuple(found)
+
+    @cached_property
+    def baseline(self) -> Release | None:
+        """The unprotected data, or None where it could not be measured."""
+        return next((r for r in self.releases if r.baseline and r.worst is not None), None)
+
+    @property
+    def protected(self) -> tuple[Release, ...]:
+        """All releases but the baseline."""
+        return tuple(r for r in self.releases if not r.baseline)
+
+    @cached_property
+    def attacked(self) -> tuple[Release, ...]:
+        """All releases somebody attacked."""
+        return tuple(r for r in self.releases if r.worst is not None)
+
+    @cached_property
+    def metrics(self) -> tuple[tuple[str, str], ...]:
+        """(utility, metric) of every utility figure, in order of appearance."""
+        return tuple(
+            dict.fromkeys((m.utility, m.metric) for r in self.releases for m in r.measures)
+        )
+
+    @cached_property
+    def drawn_metrics(self) -> tuple[tuple[str, str], ...]:
+        """Of each utility the first figure, up to eight; of a single utility up to four. Only those
+        measured on two releases or more.
+        """
+        usable = [m for m in self.metrics if sum(_usable(r.measure(*m)) for r in self.attacked) > 1]
+        firsts = list({u: (u, m) for u, m in reversed(usable)}.values())[::-1]
+        return tuple(firsts[:8] if len(firsts) > 1 else usable[:4])
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """Every retrained or denoising attacker against its frozen self, in every cell both
+        attacked.
+        """
+        rates = self.results.outcomes.filter(
+            (pl.col("metric") == RATE) & pl.col("attack").is_not_null()
+        )
+        known = set(rates["attack"].unique().to_list())
+        by_key = {r.key: r for r in self.releases}
+        found = []
+        for attack in sorted(known):
+            parts = attack_parts(attack)
+            if parts.plain or parts.frozen not in known:
+                continue
+            for row in self.results.paired(attack, parts.frozen).iter_rows(named=True):
+                release = by_key.get(tuple(row[c] or "" for c in CELL[:4]))  # type: ignore[arg-type]
+                # On raw recordings there is no mechanism to know and nothing to average.
+                if release is not None and not (release.baseline and "front" not in parts.stronger):
+                    figures = (
+                        row["first"],
+                        row["second"],
+                        row["difference"],
+                        _number(row["low"]),
+                        _number(row["high"]),
+                        row["n"],
+                    )
+                    found.append(
+                        Difference(release, row["scenario"], attack, parts.frozen, *figures)
+                    )
+        return tuple(sorted(found, key=lambda d: (d.release.number, d.scenario, d.attack)))
+
+    def answers(self, release: Release, rate: Rate) -> pl.DataFrame:
+        """Whom an attack named, person by person: columns part, value, answer, beaten_by,
+        repetition.
+        """
+        wanted = dict(zip(CELL, (*release.key, rate.scenario), strict=True)) | {
+            "attack": rate.attack,
+            "metric": RATE,
+        }
+        return self.results.outcomes.filter(
+            *(pl.col(c).fill_null("") == v for c, v in wanted.items())
+        ).select("repetition", "part", "value", "answer", "beaten_by")
+
+
+def gallery_curve(
+    beaten_by: Sequence[int | None], credit: Sequence[float], people: int
+) -> NDArray[np.float64]:
+    """Probability of being found among m people drawn at random, the true one among them, for m = 2
+    to all.
+
+    Parameters
+    ----------
+    beaten_by : sequence of int or None
+        How many others score above the true person; None for a person who is not among those known.
+    credit : sequence of float
+        What the person counted among all: 1, 1/(t+1) in a tie with t others at the top, or 0.
+    people : int
+        N, the people known.
+
+    Returns
+    -------
+    array of float64, shape (N - 1,)
+        Mean over the persons asked about, :func:`gazeveil.attacks.identify.curves.found_among` for
+        each.
+
+    Examples
+    --------
+    >>> gallery_curve([0, 1], [1.0, 0.0], 3).tolist()
+    [0.75, 0.5]
+    """
+    from gazeveil.attacks.identify.curves import found_among
+
+    asked = Counter(
+        (people if b is None else b, round(1 / c) - 1 if b == 0 and 0 < c < 1 else 0)
+        for b, c in zip(beaten_by, credit, strict=True)
+    )
+    curve = np.zeros(people - 1)
+    for (beaten, tied), times in asked.items():
+        curve += times * np.array(
+            [found_among(beaten, min(tied, people - 1), people, m) for m in range(2, people + 1)]
+        )
+    return curve / max(asked.total(), 1)
+
+
+def _order(key: Key) -> tuple[object, ...]:
+    mechanism, reading, parameters, events = key
+    # Numbers inside the text sort as numbers: k=2 before k=10.
+    pieces = tuple(
+        (0, float(p), "") if re.fullmatch(r"\d+(?:\.\d+)?", p) else (1, 0.0, p)
+        for p in re.split(r"(\d+(?:\.\d+)?)", parameters)
+        if p
+    )
+    return mechanism != NONE, mechanism, reading, pieces, events != "redetected", events
+
+
+def _usable(measure: Measure | None) -> bool:
+    return measure is not None and math.isfinite(measure.value)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _by_key(rows: Iterable[tuple[Key, Figure]]) -> dict[Key, list[Figure]]:
+    found: dict[Key, list[Figure]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def _rates(frame: pl.DataFrame) -> Iterable[tuple[Key, Rate]]:
+    wanted = frame.filter(
+        (pl.col("metric") == RATE) & pl.col("attack").is_not_null() & pl.col("value").is_not_null()
+    )
+    for row in wanted.iter_rows(named=True):
+        numbers = {c: _number(row[c]) for c in ("value", "low", "high", "chance", "p_value")}
+        yield (
+            _key(row),
+            Rate(
+                row["attack"],
+                row["scenario"] or "",
+                numbers["value"],
+                numbers["low"],
+                numbers["high"],
+                row["n"] or 0,
+                numbers["chance"],
+                numbers["p_value"],
+            ),
+        )
+
+
+def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:
+    for row in frame.filter(pl.col("utility").is_not_null()).iter_rows(named=True):
+        value, low, high, chance = (_number(row[c]) for c in ("value", "low", "high", "chance"))
+        yield (
+            _key(row),
+            Measure(
+                row["utility"],
+                row["metric"] or "",
+                row["scenario"] or "",
+                value,
+                low,
+                high,
+                chance,
+                row["better"] or "lower",
+            ),
+        )
+
+
+def _key(row: Mapping[str, object]) -> Key:
+    mechanism, reading, parameters, events = (str(row[c] or "") for c in CELL[:4])
+    return mechanism, reading, parameters, events
+
+
+def _preferred(measures: list[Measure]) -> Iterable[Measure]:
+    rank = {s: i for i, s in enumerate(_PREFERRED)}
+    chosen: dict[tuple[str, str], Measure] = {}
+    for m in sorted(measures, key=lambda m: rank.get(m.scenario, len(rank))):
+        chosen.setdefault((m.utility, m.metric), m)
+    # In the order the results have them.
+    wanted = set(map(id, chosen.values()))
+    return [m for m in measures if id(m) in wanted]

@@ -1,0 +1,482 @@
+"""Sections of the report that are text and tables: promises, all attackers, utilities, people,
+published figures, failures, method.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+
+import polars as pl
+
+from gazeveil.evaluation.report.findings import ARTEFACT, Digest, Measure, Rate
+from gazeveil.evaluation.report.labels import (
+    SCENARIOS,
+    attack_label,
+    figure_text,
+    interval,
+    metric_label,
+    percent,
+    probability,
+)
+from gazeveil.evaluation.report.markup import Markup, badge, join, table, tag
+from gazeveil.evaluation.report.pictures import confused
+from gazeveil.evaluation.results import CELL
+
+#: A longer table starts folded.
+_LONG = 40
+
+#: At most so many releases side by side in the table of people.
+_MOST_COLUMNS = 10
+
+_KINDS = {"exact": "exact", "order-only": "order only", "impossible": "cannot be compared here"}
+
+# Names of the plan that have a line of their own; the rest of it stands below as it is.
+_SAID = (
+    "name",
+    "title",
+    "cohort",
+    "seed",
+    "repetitions",
+    "times",
+    "failures",
+    "published",
+    "tables",
+    "guarantees",
+    "protocol",
+    "left_out",
+)
+
+
+def cohort_words(digest: Digest) -> str:
+    """Whose recordings these are."""
+    about = digest.study.get("cohort")
+    if not isinstance(about, Mapping):
+        return str(about or "")
+    counts = [f"{about[k]} {k}" for k in ("people", "stimuli", "recordings") if about.get(k)]
+    return ", ".join(filter(None, [str(about.get("name", "")), *counts]))
+
+
+def guarantees(digest: Digest) -> Markup:
+    """The guarantee of each mechanism, with its status in words."""
+    found = []
+    numbers: dict[str, list[str]] = {}
+    for r in digest.protected:
+        numbers.setdefault(r.text, []).append(str(r.number))
+    order = list(numbers)
+    for g in sorted(
+        digest.results.guarantees,
+        key=lambda g: (
+            order.index(g.get("mechanism", "")) if g.get("mechanism", "") in numbers else len(order)
+        ),
+    ):
+        text = g.get("mechanism", "")
+        status = "none" if g.get("definition") == "none" else g.get("status", "")
+        of = f" (release {', '.join(numbers[text])})" if text in numbers else ""
+        found.append(
+            join(
+                [
+                    tag("h3", tag("code", text), of, " ", badge(status)),
+                    tag("blockquote", tag("p", g.get("sentence", ""))),
+                ]
+            )
+        )
+    if not found:
+        return Markup("")
+    told = (
+        "A promise is one of four things: proved (there is a proof), claimed (somebody says so),"
+        " empirical (it rests on experiments) or refuted (shown to be false). A proof bounds every"
+        " attacker, also those nobody has thought of; an attack that fails proves nothing."
+    )
+    seeded = (
+        "These are the promises of a release whose noise comes from the operating system. The study"
+        " itself made its releases with a seed, so that it can be repeated: such releases are never"
+        " to be published."
+    )
+    return join(
+        [tag("p", told), tag("p", seeded) if digest.study.get("seed") is not None else "", *found]
+    )
+
+
+def attackers(digest: Digest) -> Markup:
+    """Every attacker in every scenario, the strongest of each cell in bold."""
+    others = _other_metrics(digest)
+    names = sorted({m for found in others.values() for m in found})
+    rows, marks = [], []
+    for release in digest.attacked:
+        best = {
+            s: max(r.value for r in release.rates if r.scenario == s)
+            for s in {r.scenario for r in release.rates}
+        }
+        for rate in sorted(release.rates, key=lambda r: (r.scenario, -r.value, r.attack)):
+            more = others.get((*release.key, rate.scenario, rate.attack), {})
+            rows.append(
+                (
+                    f"{release.number}. {release.label}",
+                    rate.scenario,
+                    attack_label(rate.attack),
+                    *_rate(rate),
+                    *(figure_text(more.get(m, math.nan)) for m in names),
+                )
+            )
+            marks.append(rate.value == best[rate.scenario])
+    head = (
+        "release",
+        "scenario",
+        "attacker",
+        "recognised",
+        "rate (95 %)",
+        "p against chance",
+        *(m.replace("_", " ") for m in names),
+    )
+    caption = "Every attacker in every scenario; bold: the strongest of its scenario."
+    return folded(
+        "Every attacker in every scenario", table(caption, head, rows, marks), len(rows), long=True
+    )
+
+
+def _rate(rate: Rate) -> tuple[str, str, str]:
+    return (
+        rate.people,
+        f"{percent(rate.value)} ({interval(rate.low, rate.high) or '-'})",
+        probability(rate.p_value),
+    )
+
+
+def _other_metrics(digest: Digest) -> dict[tuple[str, ...], dict[str, float]]:
+    """Equal error rate, d prime and whatever else was measured of an attack."""
+    frame = digest.results.frame.filter(
+        pl.col("attack").is_not_null() & ~pl.col("metric").is_in(["identification_rate", "rank1"])
+    )
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in frame.iter_rows(named=True):
+        key = (*(str(row[c] or "") for c in CELL), str(row["attack"]))
+        found.setdefault(key, {})[str(row["metric"])] = (
+            math.nan if row["value"] is None else float(row["value"])
+        )
+    return found
+
+
+def utilities(digest: Digest) -> Markup:
+    """Every utility figure of every release."""
+    measured = [r for r in digest.releases if r.measures]
+    better = {(m.utility, m.metric): m.better for r in digest.releases for m in r.measures}
+    chance = {
+        (m.utility, m.metric): m.chance
+        for r in digest.releases
+        for m in r.measures
+        if math.isfinite(m.chance)
+    }
+
+    def title(name: tuple[str, str]) -> str:
+        guess = f", chance {figure_text(chance[name])}" if name in chance else ""
+        return f"{metric_label(*name)} ({better[name]} is better{guess})"
+
+    rows = [
+        (f"{r.number}. {r.label}", *(_measure(r.measure(*name)) for name in digest.metrics))
+        for r in measured
+    ]
+    caption = (
+        "What an analyst keeps: each figure with its 95 % interval. The first line is the"
+        " unprotected data."
+    )
+    return table(caption, ("release", *(title(n) for n in digest.metrics)), rows)
+
+
+def _measure(m: Measure | None) -> str:
+    if m is None or not math.isfinite(m.value):
+        return "-"
+    between = (
+        f" ({figure_text(m.low)} to {figure_text(m.high)})"
+        if math.isfinite(m.low) and math.isfinite(m.high)
+        else ""
+    )
+    return figure_text(m.value) + between
+
+
+def persons(digest: Digest) -> Markup:
+    """Who is recognised how often, person by person, and for whom else they are taken."""
+    shown = digest.attacked[:_MOST_COLUMNS]
+    tables = {r.number: confused(digest, r) for r in shown}
+    found = [(r, t) for r in shown if (t := tables[r.number]) is not None]
+    people = sorted({p for _, (names, _) in found for p in names})
+    rows = []
+    for i, person in enumerate(people, 1):
+        rows.append(
+            (f"{i}. {person}", *(_person(person, names, table_) for _, (names, table_) in found))
+        )
+    if not rows:
+        return Markup("")
+    caption = (
+        "Share of repetitions in which the strongest attacker names the person rightly; in brackets"
+        " whom they are most often taken for."
+    )
+    return folded(
+        "Person by person",
+        table(caption, ("person", *(f"{r.number}. {r.label}" for r, _ in found)), rows),
+        len(rows),
+        long=True,
+    )
+
+
+def _person(person: str, names: tuple[str, ...], shares: object) -> str:
+    import numpy as np
+
+    if person not in names:
+        return "-"
+    row = np.asarray(shares)[names.index(person)]
+    if not row.any():
+        return "-"
+    right = float(row[names.index(person)])
+    other = int(np.argmax(np.where(np.arange(len(row)) == names.index(person), -1, row)))
+    return percent(right) + (f" ({names[other]})" if row[other] > right else "")
+
+
+def published(digest: Digest) -> Markup:
+    """Figures of the papers beside ours, with the kind of comparison in words."""
+    rows = _published_rows(digest)
+    if not rows:
+        return Markup("")
+    absent = [r for r in rows if r.get("ours") is None and r.get("verdict") == "not in this run"]
+    rows = [r for r in rows if r not in absent]
+    known = ("id", "what", "published", "ours", "low", "high", "kind", "verdict")
+    verdicts = any(r.get("verdict") for r in rows)
+    cells = []
+    for r in rows:
+        low, high = r.get("low"), r.get("high")
+        between = (
+            f" ({_figure(low)} to {_figure(high)})" if low is not None and high is not None else ""
+        )
+        further = "; ".join(
+            f"{k}: {v}" for k, v in r.items() if k not in known and v not in (None, "")
+        )
+        about = " ".join(filter(None, (str(r.get("what", "")), f"[{further}]" if further else "")))
+        kind = _KINDS.get(str(r.get("kind", "")), str(r.get("kind", "")))
+        cells.append(
+            (
+                about,
+                _figure(r.get("published")),
+                _figure(r.get("ours"), "not measured") + between,
+                kind,
+                *((str(r.get("verdict", "")),) if verdicts else ()),
+            )
+        )
+    head = ("figure", "published", "ours", "comparison", *(("verdict",) if verdicts else ()))
+    counted = {k: sum(c[3] == w for c in cells) for k, w in _KINDS.items()}
+    said = (
+        f"{len(cells)} published figures: {counted['exact']} can be compared number by number,"
+        f" {counted['order-only']} only in their order (other people or simulated ones),"
+        f" {counted['impossible']} cannot be compared here."
+        + (
+            f" {len(absent)} more {'is' if len(absent) == 1 else 'are'} not part of this run."
+            if absent
+            else ""
+        )
+    )
+    return join(
+        [
+            tag("p", said),
+            folded(
+                "All comparisons", table("Published figures beside ours.", head, cells), len(cells)
+            ),
+        ]
+    )
+
+
+def _published_rows(digest: Digest) -> list[Mapping[str, object]]:
+    given = digest.study.get("published")
+    if not given and digest.study.get("paper"):
+        from gazeveil.evaluation.published import compare
+
+        given = compare(digest.results)
+    return [r for r in given if isinstance(r, Mapping)] if isinstance(given, list | tuple) else []
+
+
+def _figure(value: object, missing: str = "-") -> str:
+    if value is None:
+        return missing
+    return (
+        figure_text(float(value))
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else str(value)
+    )
+
+
+def failures(digest: Digest) -> Markup:
+    """Cells that could not be computed, with the reason."""
+    found = digest.results.failures
+    if not found:
+        return Markup("")
+    cells: dict[str, list[str]] = {}
+    for f in found:
+        cells.setdefault(str(f.get("sentence", "")), []).append(_words(f.get("cell", "")))
+    # The repetitions of one figure mostly fail for one reason.
+    rows = [
+        (names[0] + (f", and {len(names) - 1} more" if len(names) > 1 else ""), sentence)
+        for sentence, names in cells.items()
+    ]
+    return folded(
+        "All failures",
+        table(
+            "These could not be computed; nothing was put in their place.",
+            ("figure", "reason"),
+            rows,
+        ),
+        len(rows),
+    )
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {v}" for k, v in value.items() if v not in (None, ""))
+    return ", ".join(str(v) for v in value if v) if isinstance(value, list | tuple) else str(value)
+
+
+def method(digest: Digest) -> Markup:
+    """Protocol, repetitions, seed, chance, scenarios, and what to read with care."""
+    study = digest.study
+    frame = digest.results.frame
+    attacked = [r.worst for r in digest.attacked if r.worst is not None]
+    lines: list[tuple[str, object]] = [
+        ("study", study.get("title") or study.get("name") or "without a name")
+    ]
+    cohorts = [c for c in frame["cohort"].unique().to_list() if c]
+    if study.get("cohort") or cohorts:
+        lines.append(("recordings", cohort_words(digest) or ", ".join(sorted(cohorts))))
+    if attacked:
+        lines.append(("people", ", ".join(str(n) for n in sorted({r.n for r in attacked}))))
+        lines.append(
+            (
+                "chance",
+                ", ".join(sorted({percent(r.chance) for r in attacked}))
+                + " (one guess among the people the attacker knows)",
+            )
+        )
+    repetitions = sorted({n for n in frame["repetitions"].to_list() if n is not None})
+    lines.append(
+        ("repetitions", ", ".join(map(str, repetitions)) or study.get("repetitions", "unknown"))
+    )
+    lines.append(("seed", study.get("seed", "none")))
+    if study.get("protocol"):
+        lines.append(("protocol", _words(study["protocol"])))
+    else:
+        lines.append(
+            (
+                "protocol",
+                (
+                    "people are learned from some stimuli and named on others; one decision per"
+                    " person and repetition"
+                ),
+            )
+        )
+    scenarios = list(dict.fromkeys(r.scenario for x in digest.attacked for r in x.rates))
+    notes = _notes(digest)
+    left_out = study.get("left_out")
+    plan = {k: v for k, v in study.items() if k not in _SAID and v not in (None, "", [], {})}
+    return join(
+        [
+            tag("dl", *(join([tag("dt", k), tag("dd", v)]) for k, v in lines)),
+            tag("h3", "Scenarios") if scenarios else "",
+            (
+                tag(
+                    "ul",
+                    *(
+                        tag(
+                            "li",
+                            tag("code", s),
+                            f": the attacker {SCENARIOS.get(s, 'as the study says')}.",
+                        )
+                        for s in scenarios
+                    ),
+                )
+                if scenarios
+                else ""
+            ),
+            tag("h3", "Read with care"),
+            tag("ul", *(tag("li", n) for n in notes)),
+            tag("h3", "Left out") if left_out else "",
+            (
+                tag("ul", *(tag("li", s) for s in left_out))
+                if isinstance(left_out, list | tuple) and left_out
+                else ""
+            ),
+            (
+                tag(
+                    "details",
+                    tag("summary", "The plan, as it was run"),
+                    tag("div", _plan(plan), class_="box"),
+                )
+                if plan
+                else ""
+            ),
+            tag("p", _times(study.get("times")), class_="small") if study.get("times") else "",
+        ]
+    )
+
+
+def _notes(digest: Digest) -> list[str]:
+    count = len({r.attack for x in digest.attacked for r in x.rates})
+    notes = [
+        (
+            "A rate is the mean over repetitions; its interval is Clopper-Pearson's over people, at"
+            " the rounded mean number of people found. Other intervals are bootstraps over"
+            " repetitions or over people and stimuli."
+        ),
+        (
+            "An attacker who fails proves nothing: a stronger one may come. Only a proof bounds all"
+            " of them."
+        ),
+    ]
+    if count > 1:
+        notes.append(
+            f"The strongest of {count} attackers is picked after seeing their rates, so its rate"
+            f" leans upwards by what chance adds to the largest of {count}: that errs on the"
+            " careful side. A rate just above guessing should be looked at again with more people"
+            " or repetitions."
+        )
+    if any(r.scenario == ARTEFACT for x in digest.attacked for r in x.rates):
+        notes.append(
+            f"The scenario {ARTEFACT} trains and tests on two parts of one release. Slow noise is"
+            " common to both and can itself identify people, so it counts as the worst case only"
+            " where no other scenario was run."
+        )
+    return notes
+
+
+def _plan(plan: Mapping[str, object]) -> Markup:
+    return tag(
+        "dl",
+        *(
+            join(
+                [
+                    tag("dt", k),
+                    tag(
+                        "dd",
+                        tag(
+                            "code",
+                            (
+                                v
+                                if isinstance(v, str)
+                                else json.dumps(v, ensure_ascii=False, default=str)
+                            ),
+                        ),
+                    ),
+                ]
+            )
+            for k, v in plan.items()
+        ),
+    )
+
+
+def _times(times: object) -> str:
+    return _words(times) if not isinstance(times, str) else times
+
+
+def folded(summary: str, content: Markup, rows: int, *, long: bool = False) -> Markup:
+    """A long table starts folded."""
+    return (
+        tag("details", tag("summary", f"{summary} ({rows} lines)"), content)
+        if long or rows > _LONG
+        else content
+    )

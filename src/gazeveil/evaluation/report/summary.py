@@ -1,0 +1,221 @@
+"""The summary at the top, in plain language: what an attacker gets without protection, with each
+release, and who would have missed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gazeveil.evaluation.report.findings import Difference, Digest, Rate, Release
+from gazeveil.evaluation.report.labels import (
+    SCENARIOS,
+    attack_label,
+    by_guessing,
+    interval,
+    mechanism_label,
+    percent,
+    points,
+)
+
+#: With more releases than this the summary shows one setting of each mechanism.
+MOST_CARDS = 12
+
+
+def opening(digest: Digest) -> str:
+    """What an attacker gets without protection."""
+    release = digest.baseline
+    if release is None or release.worst is None:
+        return (
+            "What an attacker gets without protection was not measured, so the figures below have"
+            " nothing to be compared with."
+        )
+    worst = release.worst
+    seen = "Without protection an attacker who has seen these people look at other things"
+    text = (
+        f"{seen} recognises {worst.people}; guessing would give"
+        f" {by_guessing(worst.chance, worst.n)}."
+    )
+    return (
+        text
+        if worst.above_chance
+        else text
+        + " That is no better than guessing: these recordings cannot show what a mechanism"
+        " protects."
+    )
+
+
+def verdict(release: Release) -> str:
+    """What the strongest attacker gets of one release."""
+    worst = release.worst
+    if worst is None:
+        return f"{_capital(release.label)}: nobody attacked it."
+    who = (
+        f"the strongest attacker ({attack_label(worst.attack)}, who"
+        f" {SCENARIOS.get(worst.scenario, worst.scenario)})"
+    )
+    if release.baseline:
+        return f"Without protection {who} recognises {_how_many(worst)}."
+    if worst.above_chance:
+        return f"With {release.label} {who} still recognises {_how_many(worst)}." + (
+            f" {bound(release)}" if bound(release) else ""
+        )
+    return (
+        f"With {release.label} no attacker tried does better than guessing: {who} recognises"
+        f" {_how_many(worst)}."
+    )
+
+
+def bound(release: Release) -> str:
+    """What a promise of k-anonymity allows, beside what was found."""
+    worst, allowed = release.worst, release.allowed
+    if worst is None or not allowed > 0:
+        return ""
+    text = (
+        f"Its promise, one in {round(1 / allowed)}, allows {by_guessing(allowed, worst.n)} of"
+        f" {worst.n}"
+    )
+    return (
+        f"{text}; this is more, by an attacker who knows more than the released record."
+        if worst.low > allowed
+        else f"{text}."
+    )
+
+
+def trap(release: Release) -> str:
+    """What the papers' RBF network alone would have said, where it would have said something else;
+    else nothing.
+    """
+    rbfn, worst = release.rbfn, release.worst
+    if not release.trap or rbfn is None or worst is None:
+        return ""
+    return (
+        f"The RBF network alone would have called this safe: it recognises {rbfn.people}, no better"
+        f" than guessing, where the strongest attacker recognises {worst.people}."
+    )
+
+
+def second(digest: Digest) -> str:
+    """One release to begin with: of those the RBF network alone would have passed the one that
+    leaks most, else the one that leaks most.
+    """
+    protected = [r for r in digest.protected if r.worst is not None]
+    chosen = max(
+        [r for r in protected if r.trap] or protected,
+        key=lambda r: r.worst.value if r.worst is not None else 0.0,
+        default=None,
+    )
+    return "" if chosen is None else " ".join(filter(None, (verdict(chosen), trap(chosen))))
+
+
+def overview(digest: Digest) -> list[str]:
+    """The findings over all releases, one sentence each."""
+    protected = [r for r in digest.protected if r.worst is not None]
+    if not protected:
+        return ["No protected release was attacked."]
+    said = []
+    broken = [r for r in protected if r.worst is not None and r.worst.above_chance]
+    held = [r for r in protected if r not in broken]
+    if held:
+        said.append(
+            f"No attacker tried does better than guessing on {len(held)} of {len(protected)}"
+            f" releases: {_listed(held)}."
+        )
+    if broken:
+        said.append(
+            f"People are still recognised in {len(broken)} of {len(protected)} releases."
+            f" {_capital(_listed(broken, counts=True))}."
+        )
+    traps = [r for r in protected if r.trap]
+    if traps:
+        it = "it" if len(traps) == 1 else f"{len(traps)} of them"
+        said.append(
+            f"The RBF network alone, the attacker of the papers, would have called {it} safe:"
+            f" {_listed(traps)}."
+        )
+    stronger = [d for d in digest.differences if d.low > 0]
+    if stronger:
+        most = max(stronger, key=lambda d: d.difference)
+        said.append(
+            f"An attacker who adapts gains: {attack_label(most.attack)} finds"
+            f" {points(most.difference).lstrip('+')} points more people than the same attacker left"
+            f" as it is ({most.release.label}; 95 % interval {points(most.low)} to"
+            f" {points(most.high)})."
+        )
+    failures = digest.results.failures
+    if failures:
+        said.append(
+            f"{len(failures)} of the planned figures could not be computed; they are listed under"
+            " Failures."
+        )
+    return said
+
+
+def carded(digest: Digest) -> list[tuple[Release, str]]:
+    """The releases the summary shows, each with a note: all of them, or of each mechanism the
+    setting that protects best.
+    """
+    attacked = list(digest.attacked)
+    if len(attacked) <= MOST_CARDS:
+        return [(r, "") for r in attacked]
+    groups: dict[tuple[str, str, str], list[Release]] = {}
+    for r in attacked:
+        groups.setdefault((r.key[0], r.key[1], r.key[3]), []).append(r)
+    best = [
+        (min(g, key=lambda r: r.worst.value if r.worst is not None else 1.0), len(g))
+        for g in groups.values()
+    ]
+    return [(r, f"the most protective of {n} settings" if n > 1 else "") for r, n in best]
+
+
+def compared(d: Difference) -> str:
+    """One adaptive attacker against its frozen self."""
+    if not (d.low > 0 or d.high < 0):
+        return "no difference shown"
+    return "stronger" if d.difference > 0 else "weaker"
+
+
+def headline(digest: Digest) -> tuple[str, ...]:
+    """The whole summary as sentences, for a terminal."""
+    said = [opening(digest)]
+    for release, note in carded(digest):
+        if not release.baseline:
+            said.append(
+                " ".join(
+                    filter(
+                        None,
+                        (verdict(release), f"(This is {note}.)" if note else "", trap(release)),
+                    )
+                )
+            )
+    return tuple(said)
+
+
+def _how_many(rate: Rate) -> str:
+    between = interval(rate.low, rate.high)
+    return f"{rate.people} ({percent(rate.value)}{f', 95 % interval {between}' if between else ''})"
+
+
+def _listed(releases: Sequence[Release], *, counts: bool = False) -> str:
+    """Releases by name; of many, each mechanism once with the number of its settings."""
+    if len(releases) <= 6:
+        return "; ".join(
+            r.label + (f": {r.worst.people}" if counts and r.worst is not None else "")
+            for r in releases
+        )
+    groups: dict[str, list[Release]] = {}
+    for r in releases:
+        groups.setdefault(mechanism_label(r.key[0], r.key[1], ""), []).append(r)
+    said = []
+    for name, group in groups.items():
+        found = [r.worst for r in group if r.worst is not None]
+        few, many = min(r.found for r in found), max(r.found for r in found)
+        between = f": {few} to {many} of {found[0].n}" if few < many else f": {found[0].people}"
+        said.append(
+            (f"{name} in {len(group)} settings" if len(group) > 1 else group[0].label)
+            + (between if counts else "")
+        )
+    return "; ".join(said)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,383 @@
+"""Results: what a study found, as two tables, the promises of its mechanisms and one example, on
+disk as a folder.
+
+The tables are sorted and written with fixed options, and nothing in them depends on the clock: the
+same study gives the same bytes. What does depend on it (how long the run took) stands in a file of
+its own, `run.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError, FormatError
+
+#: Columns of :attr:`Results.frame`, in order.
+FRAME: dict[str, pl.DataType] = {
+    **dict.fromkeys(
+        (
+            "cohort",
+            "mechanism",
+            "reading",
+            "parameters",
+            "events",
+            "scenario",
+            "attack",
+            "utility",
+            "metric",
+        ),
+        pl.String(),
+    ),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+    "n": pl.Int64(),
+    "chance": pl.Float64(),
+    "repetitions": pl.Int64(),
+    "seed": pl.Int64(),
+    "p_value": pl.Float64(),
+    "sd": pl.Float64(),
+    "better": pl.String(),
+    "note": pl.String(),
+}
+
+#: Columns of :attr:`Results.outcomes`, in order.
+OUTCOMES: dict[str, pl.DataType] = {
+    **dict.fromkeys(
+        ("mechanism", "reading", "parameters", "events", "scenario", "attack", "utility", "metric"),
+        pl.String(),
+    ),
+    "repetition": pl.Int64(),
+    "part": pl.String(),
+    "value": pl.Float64(),
+    "answer": pl.String(),
+    "beaten_by": pl.Int64(),
+}
+
+#: What makes a cell of the comparison, apart from who attacks or measures.
+CELL = ("mechanism", "reading", "parameters", "events", "scenario")
+
+#: The attack metric every headline quotes.
+RATE = "identification_rate"
+
+#: The unprotected baseline.
+NONE = "none"
+
+Examples: TypeAlias = dict[str, object]
+
+_FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.npz")
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a study found.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        One row per cell and metric, columns :data:`FRAME`; rates are fractions of 1; null where
+        there is no such figure.
+    outcomes : polars.DataFrame
+        One row per cell, metric, repetition and person (or stimulus, recording), columns
+        :data:`OUTCOMES`.
+    guarantees : tuple of dict
+        `mechanism` (its full text), `sentence`, `status`, `definition`, `unit`.
+    examples : dict
+        `traces` and `maps` by mechanism text (raw under `none`), `title`, `space`, `extent` (x0,
+        x1, y0, y1 in degrees).
+    study : dict
+        The plan as JSON has it: name, cohort, seed, repetitions, `failures` (a list of `cell` and
+        `sentence`), `times` in words.
+    """
+
+    frame: pl.DataFrame
+    outcomes: pl.DataFrame = field(default_factory=lambda: outcomes_of(()))
+    guarantees: tuple[dict[str, str], ...] = ()
+    examples: Examples = field(default_factory=dict)
+    study: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", _as("frame", self.frame, FRAME))
+        object.__setattr__(self, "outcomes", _as("outcomes", self.outcomes, OUTCOMES))
+        object.__setattr__(self, "guarantees", tuple(dict(g) for g in self.guarantees))
+
+    def __repr__(self) -> str:
+        name = str(self.study.get("name", "")) or "study"
+        return f"Results({name}: {self.frame.height} figures, {len(self.failures)} failures)"
+
+    @property
+    def failures(self) -> tuple[dict[str, str], ...]:
+        """Cells that could not be computed, with the reason."""
+        found = self.study.get("failures", [])
+        return tuple(found) if isinstance(found, list | tuple) else ()
+
+    def strongest(self) -> pl.DataFrame:
+        """The headline: per mechanism, parameters, events and scenario the attack that finds the
+        most people.
+
+        Returns
+        -------
+        polars.DataFrame
+            Rows of :attr:`frame` with metric `identification_rate`, one per cell; of attacks that
+            tie, the first by name.
+        """
+        rates = self.frame.filter(
+            (pl.col("metric") == RATE)
+            & pl.col("attack").is_not_null()
+            & pl.col("value").is_not_null()
+        )
+        best = rates.sort("value", "attack", descending=[True, False]).unique(
+            subset=["cohort", *CELL], keep="first", maintain_order=True
+        )
+        return best.sort("cohort", *CELL)
+
+    def worst_case(self) -> pl.DataFrame:
+        """Per mechanism, parameters and events the attack and scenario that find the most people.
+
+        The scenario `release/release` counts only where there is no other: noise that is common to
+        both parts of one release can itself identify people, so it says little about the mechanism.
+        """
+        keys = ["cohort", *(c for c in CELL if c != "scenario")]
+        misleading = pl.col("scenario") == "release/release"
+        best = self.strongest().sort(
+            misleading, "value", "scenario", descending=[False, True, False]
+        )
+        return best.unique(subset=keys, keep="first", maintain_order=True).sort(*keys)
+
+    def paired(self, first: str, second: str) -> pl.DataFrame:
+        """How much more the first attack finds than the second, person by person, in every cell
+        both attacked.
+
+        Parameters
+        ----------
+        first, second : str
+            Attack texts as in the column `attack`.
+
+        Returns
+        -------
+        polars.DataFrame
+            The cell columns, then `first`, `second` (rates over the people both were asked about),
+            `difference`, `low`, `high` (95 % over people; each person's credit is first averaged
+            over the repetitions) and `n` (people).
+
+        Raises
+        ------
+        ParameterError
+            For an attack that is not in these results.
+        """
+        from gazeveil.attacks.result import paired_interval
+
+        rates = self.outcomes.filter((pl.col("metric") == RATE) & pl.col("attack").is_not_null())
+        known = rates["attack"].unique().to_list()
+        sides = [
+            checks.one_of("Results.paired", name, text, known)
+            for name, text in (("first", first), ("second", second))
+        ]
+        # A person counts in a repetition only where both attackers were asked about them.
+        # Results put together from several studies say in the outcomes too whose they are.
+        keys = [*(["cohort"] if "cohort" in rates.columns else []), *CELL]
+        asked = [
+            rates.filter(pl.col("attack") == text).select(
+                *keys, "repetition", "part", pl.col("value").alias(name)
+            )
+            for text, name in zip(sides, ("a", "b"), strict=True)
+        ]
+        both = asked[0].join(
+            asked[1], on=[*keys, "repetition", "part"], how="inner", nulls_equal=True
+        )
+        people = (
+            both.group_by(*keys, "part")
+            .agg(pl.col("a").mean(), pl.col("b").mean())
+            .sort(*keys, "part")
+        )
+        rows = []
+        for key, group in people.group_by(*keys, maintain_order=True):
+            a, b = group["a"].to_numpy(), group["b"].to_numpy()
+            rows.append((*key, float(a.mean()), float(b.mean()), *paired_interval(a, b), len(a)))
+        texts: dict[str, pl.DataType] = dict.fromkeys(keys, pl.String())
+        numbers: dict[str, pl.DataType] = dict.fromkeys(
+            ("first", "second", "difference", "low", "high"), pl.Float64()
+        )
+        return pl.DataFrame(rows, schema={**texts, **numbers, "n": pl.Int64()}, orient="row")
+
+    def write(self, path: str | Path) -> Path:
+        """Write a folder: results.parquet, outcomes.parquet, study.json, examples.npz, run.json.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        study = {k: v for k, v in self.study.items() if k != "times"}
+        for name, frame in (("results.parquet", self.frame), ("outcomes.parquet", self.outcomes)):
+            with _whole(folder / name) as file:
+                frame.write_parquet(
+                    file,
+                    compression="zstd",
+                    compression_level=3,
+                    statistics=True,
+                    row_group_size=1 << 16,
+                )
+        with _whole(folder / "study.json") as file:
+            file.write(canonical({"study": study, "guarantees": list(self.guarantees)}).encode())
+        with _whole(folder / "examples.npz") as file:
+            np.savez_compressed(file, **_flat(self.examples))  # type: ignore[arg-type]
+        with _whole(folder / "run.json") as file:
+            file.write(canonical({"times": self.study.get("times", {})}).encode())
+        return folder
+
+    @classmethod
+    def read(cls, path: str | Path) -> Results:
+        """Read what :meth:`write` wrote.
+
+        Raises
+        ------
+        FormatError
+            For a folder that is not whole.
+        """
+        folder = Path(path)
+        for name in _FILES:
+            if not (folder / name).is_file():
+                raise FormatError(
+                    folder, f"it holds no {name}", "Give the folder of a finished study."
+                )
+        try:
+            frame, outcomes = (pl.read_parquet(folder / name) for name in _FILES[:2])
+            said = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+            study, guarantees = dict(said["study"]), tuple(said["guarantees"])
+            if (folder / "run.json").is_file():
+                study["times"] = json.loads((folder / "run.json").read_text(encoding="utf-8"))[
+                    "times"
+                ]
+            with np.load(folder / "examples.npz", allow_pickle=False) as arrays:
+                examples = _nested({name: arrays[name] for name in arrays.files})
+        except (pl.exceptions.PolarsError, ValueError, KeyError, TypeError, EOFError) as error:
+            raise FormatError(
+                folder,
+                f"its results cannot be read ({str(error).splitlines()[0]})",
+                "Run the study again.",
+            ) from error
+        return cls(frame, outcomes, guarantees, examples, study)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the report: one HTML file that works offline, and its pictures as PNG; returns the
+        HTML file.
+        """
+        from importlib import import_module
+
+        return Path(import_module("gazeveil.evaluation.report").write(self, path))
+
+
+def mechanism_text(mechanism: str, reading: str = "", parameters: str = "") -> str:
+    """The full text of a mechanism from its three columns, as guarantees and examples have it.
+
+    Examples
+    --------
+    >>> mechanism_text("gaussian", "corrected", "sigma_deg=10")
+    'gaussian:sigma_deg=10,reading=corrected'
+    >>> mechanism_text("none")
+    'none'
+    """
+    rest = ",".join(filter(None, (parameters, f"reading={reading}" if reading else "")))
+    return mechanism + (":" + rest if rest else "")
+
+
+def frame_of(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    """Rows of :attr:`Results.frame` from mappings; missing columns are null, NaN becomes null."""
+    return _frame(rows, FRAME)
+
+
+def outcomes_of(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    """Rows of :attr:`Results.outcomes` from mappings; missing columns are
+    null, NaN becomes null.
+    """
+    return _frame(rows, OUTCOMES)
+
+
+def canonical(value: object) -> str:
+    """JSON with sorted names and one form for every value, so that equal
+    values have equal bytes.
+    """
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+@contextmanager
+def _whole(place: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name when it is whole: somebody may read an older one meanwhile, or the
+    machine may stop.
+    """
+    waiting = place.with_name(f".{place.name}.part")
+    with waiting.open("wb") as file:
+        yield file
+    waiting.replace(place)
+
+
+def _frame(rows: Iterable[Mapping[str, object]], schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    listed = list(rows)
+    for row in listed:
+        checks.known_options("A row of results", row, schema)
+    columns = {
+        name: pl.Series(name, [row.get(name) for row in listed], dtype=kind)
+        for name, kind in schema.items()
+    }
+    return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _as(name: str, frame: pl.DataFrame, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    missing = [c for c in schema if c not in frame.columns]
+    if missing:
+        raise DataError(f"The {name} of Results has no column '{missing[0]}'.")
+    return frame.select(
+        *(pl.col(c).cast(kind) for c, kind in schema.items()),
+        *(c for c in frame.columns if c not in schema),
+    )
+
+
+# Arrays of examples.npz are named by the steps to them; the mark is one no mechanism text holds.
+_STEP = "\x1f"
+
+
+def _flat(examples: Mapping[str, object]) -> dict[str, NDArray[np.generic]]:
+    arrays: dict[str, NDArray[np.generic]] = {}
+
+    def walk(value: object, *steps: str) -> None:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                walk(inner, *steps, str(key))
+        else:
+            arrays[_STEP.join(steps)] = (
+                np.asarray(value, dtype=np.float64) if steps[-1] == "extent" else np.asarray(value)
+            )
+
+    walk(examples)
+    # Names in a zip file cannot hold every sign: arrays are numbered and their names stand in one
+    # more array.
+    numbered: dict[str, NDArray[np.generic]] = {f"a{i}": a for i, a in enumerate(arrays.values())}
+    return {"names": np.array(list(arrays), dtype=np.str_), **numbered}
+
+
+def _nested(arrays: Mapping[str, NDArray[np.generic]]) -> Examples:
+    examples: Examples = {}
+    for i, name in enumerate(arrays["names"].tolist()):
+        *steps, last = str(name).split(_STEP)
+        place = examples
+        for step in steps:
+            place = place.setdefault(step, {})  # type: ignore[assignment]
+        found = arrays[f"a{i}"]
+        text = str(found) if found.dtype.kind == "U" else None
+        place[last] = (
+            text
+            if text is not None
+            else (tuple(float(v) for v in found) if last == "extent" else found)
+        )
+    return examples

@@ -1,0 +1,165 @@
+"""Running a study: which cells are there already, who computes the others, and what all of them say
+together.
+
+A study that was stopped by whatever means goes on where it was. A cell that cannot be computed is
+reported with its reason and stops nothing else; it is tried again the next time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import replace
+from pathlib import Path
+
+from gazeveil import __version__
+from gazeveil.errors import DataError
+from gazeveil.evaluation.backends import FailedBatch, make_backend
+from gazeveil.evaluation.collect import collect
+from gazeveil.evaluation.plan import Cell, plan
+from gazeveil.evaluation.results import Results
+from gazeveil.evaluation.sources import Files, Simulated, code, fingerprint, loaded, opened
+from gazeveil.evaluation.store import CELLS, Content, Store
+from gazeveil.evaluation.study import Study
+from gazeveil.evaluation.worker import Worker
+
+#: Called with the number of cells that are done and the number of all.
+Progress = Callable[[int, int], None]
+
+
+def run(
+    study: Study,
+    out: str | Path | None = None,
+    executor: Executor | str | int | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Compute what is missing of a study, and put everything together.
+
+    Parameters
+    ----------
+    study : Study
+        What to compute.
+    out : path, optional
+        Folder for the cells and the results; a study that was stopped goes on there. In memory if
+        not given.
+    executor : Executor, str, int, optional
+        Who computes: any :class:`concurrent.futures.Executor`, the address of a Dask scheduler, a
+        number of processes of one's own (1: this process). Default: as many processes as there are
+        cores.
+    progress : callable, optional
+        Called with cells done and all cells.
+
+    Raises
+    ------
+    GazeveilError
+        For recordings that cannot be read, for what they do not allow, or if no cell at all could
+        be computed.
+    """
+    started = time.monotonic()
+    raw = opened(study.source, study.people, study.stimuli, study.preparation)
+    planned = plan(study, raw)
+    folder = None if out is None else _folder(Path(out))
+    if not isinstance(study.source, Simulated):
+        raw = loaded(raw)
+    p = study.preparation
+    context: dict[str, object] = {
+        "code": code(),
+        "recordings": fingerprint(study.source, raw),
+        "seed": study.seed,
+        "split": study.split,
+        "train": study.train,
+        "tables": study.tables,
+        "preparation": [p.method, repr(sorted(p.parameters.items())), p.window_s, p.step_s],
+    }
+    worker = Worker(study, context)
+    store = Store(folder)
+    store.tidy()
+    keys = {cell: worker.key(cell) for cell in planned.cells}
+    cells: dict[Cell, Content] = {
+        cell: found for cell, key in keys.items() if (found := store.get(key)) is not None
+    }
+    missing = frozenset(c for c in planned.cells if c not in cells)
+    found_before = len(cells)
+    if progress is not None:
+        progress(len(cells), len(keys))
+    batches = planned.batches(missing)
+    if batches:
+        worker = replace(
+            worker, study=replace(study, source=loaded(raw), people=None, stimuli=None)
+        )
+    with make_backend(executor, len(batches)) as backend:
+        for batch, answer in backend.work(worker, batches, folder):
+            for cell in batch.cells:
+                content = (
+                    answer.get(cell)
+                    if not isinstance(answer, FailedBatch)
+                    else store.get(keys[cell])
+                )
+                if content is None:
+                    content = {
+                        "failure": (
+                            answer.sentence
+                            if isinstance(answer, FailedBatch)
+                            else "The worker did not answer for it."
+                        )
+                    }
+                if "failure" not in content:
+                    store.put(keys[cell], content)
+                    content = store.get(keys[cell]) or content
+                cells[cell] = content
+            if progress is not None:
+                progress(len(cells), len(keys))
+    name = (
+        raw.cohort.name
+        if raw.cohort is not None and raw.cohort.name
+        else study.source.words
+        if isinstance(study.source, Files | Simulated)
+        else "cohort"
+    )
+    cohort = {
+        "name": name,
+        "people": len(raw.persons),
+        "stimuli": len(raw.stimuli),
+        "recordings": len(raw.keys),
+        "fingerprint": context["recordings"],
+    }
+    about = {
+        "cohort_name": name,
+        "cohort": cohort,
+        "version": __version__,
+        "cells": len(keys),
+        **({} if study.name else {"name": name}),
+    }
+    results = collect(study, planned, cells, about)
+    if results.frame.height == 0:
+        raise DataError(
+            "No cell of the study could be computed."
+            f" {results.failures[0]['sentence'] if results.failures else ''}".rstrip()
+        )
+    results.study["times"] = {
+        "took": _words(time.monotonic() - started),
+        "computed": len(keys) - found_before,
+        "found": found_before,
+    }
+    if out is not None and folder is not None:
+        results.write(folder)
+    return results
+
+
+def _folder(place: Path) -> Path:
+    """The study's folder; one that holds something else is refused."""
+    if place.exists() and not place.is_dir():
+        raise DataError(f"{place} is a file, and a study writes a folder. Choose another place.")
+    if place.is_dir() and any(place.iterdir()) and not (place / CELLS).is_dir():
+        raise DataError(f"{place} exists and was not written by a study. Choose another folder.")
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _words(seconds: float) -> str:
+    if seconds < 1:
+        return "less than a second"
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

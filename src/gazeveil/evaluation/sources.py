@@ -1,0 +1,308 @@
+"""Where a study's recordings come from: files, a simulator, a cohort or tables in memory; and a
+fingerprint of what they hold.
+
+The fingerprint is of the recordings alone, not of where they lie or which study asks: two studies
+on the same recordings share finished cells, and a file that has changed shares none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from gazeveil import __version__, checks
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import TABLES, FeaturePipeline, RecordingSet, carry
+from gazeveil.features.table import KEYS, FeatureTable
+from gazeveil.gaze.cohort import Cohort, natural
+from gazeveil.gaze.recording import Recording
+
+#: Names of people or stimuli, how many of them (the first in natural order), or all.
+Selection: TypeAlias = tuple[str, ...] | int | None
+
+_CHANNELS = (
+    "t_ns",
+    "x_deg",
+    "y_deg",
+    "valid",
+    "left_deg",
+    "right_deg",
+    "head_deg",
+    "eye_in_head_deg",
+    "pupil",
+    "confidence",
+)
+
+#: Datasets that come as window features.
+_MPII = ("mpiidpeye", "mpiiprivaceye")
+
+#: Files whose code has no part in a figure: changing them does not make finished cells stale.
+_NO_PART = (
+    "cli/",
+    "evaluate/report/",
+    "evaluate/papers/",
+    "evaluate/results.py",
+    "evaluate/published.py",
+    "privacy/audit/",
+)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Recordings on disk.
+
+    Parameters
+    ----------
+    path : str
+        A file or a folder.
+    format : str, optional
+        As in :func:`gazeveil.read`.
+    options : mapping
+        Options of the format.
+    table : str, optional
+        `fixation`, `saccade` or `window`: the path holds rows of features and no samples (a table
+        as Gazeveil writes it, or with the format `mpiidpeye` or `mpiiprivaceye` their feature
+        files).
+    """
+
+    path: str
+    format: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    table: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.table is not None:
+            checks.one_of("cohort", "table", self.table, TABLES)
+
+    @property
+    def words(self) -> str:
+        """Where it is, for people."""
+        return Path(self.path).name
+
+    def open(self) -> Cohort | FeatureTable:
+        """Index the files; samples are read later."""
+        if self.table is None:
+            from gazeveil.io.registry import read
+
+            return read(self.path, self.format, **self.options)
+        if self.format in _MPII:
+            from gazeveil.features.mpii import mpii_features
+
+            return mpii_features(self.path)
+        if self.format is not None or self.options:
+            raise DataError(
+                f"A table in {self.path} is read by its suffix and takes no format but"
+                f" {' or '.join(_MPII)}, and no options."
+            )
+        return FeatureTable.read(self.path)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Simulated recordings, made when they are needed.
+
+    Parameters
+    ----------
+    people, stimuli, seconds, rate_hz, task, seed
+        As in :func:`gazeveil.simulate`; a study always has a seed.
+    options : mapping
+        Further arguments of it: sessions, noise, document...
+    """
+
+    people: int
+    stimuli: int
+    seconds: float
+    rate_hz: float
+    task: str = "free-viewing"
+    seed: int = 0
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """What is simulated, for people."""
+        return f"simulated {self.task}"
+
+    def open(self) -> Cohort:
+        """The lazy cohort."""
+        from gazeveil.gaze.simulate import simulate
+
+        return simulate(
+            self.people,
+            self.stimuli,
+            self.seconds,
+            self.rate_hz,
+            self.task,
+            seed=self.seed,
+            **self.options,  # type: ignore[arg-type]
+        )
+
+
+Source: TypeAlias = Files | Simulated | Cohort | RecordingSet | FeatureTable
+
+
+def opened(
+    source: Source, people: Selection, stimuli: Selection, preparation: FeaturePipeline
+) -> RecordingSet:
+    """What a study has of its recordings before anything is protected; samples in files are not
+    read yet.
+
+    Raises
+    ------
+    DataError, ParameterError
+        If nothing is there, or names of the selection are not.
+    """
+    found = source.open() if isinstance(source, Files | Simulated) else source
+    if isinstance(found, FeatureTable):
+        kind = (
+            source.table
+            if isinstance(source, Files) and source.table is not None
+            else _kind_of(found)
+        )
+        found = RecordingSet(None, {kind: found}, preparation)
+    whole = RecordingSet(found, None, preparation) if isinstance(found, Cohort) else found
+    if not whole.keys:
+        raise DataError(
+            "The study's cohort has no recordings. Check the path, or the selection of people and"
+            " stimuli."
+        )
+    names = [_chosen("people", people, whole.persons), _chosen("stimuli", stimuli, whole.stimuli)]
+    if names == [None, None]:
+        return whole
+    picked = whole.select(people=names[0], stimuli=names[1])
+    if not picked.keys:
+        raise DataError("The study's selection of people and stimuli leaves no recordings.")
+    return picked
+
+
+def loaded(recording_set: RecordingSet) -> RecordingSet:
+    """The material with every sample in memory: read once, and handed to whoever computes."""
+    people = {
+        p: dict(a) for p, a in recording_set.people.items()
+    }  # read-only mappings cannot be sent to another process
+    if recording_set.cohort is None:
+        return RecordingSet(None, recording_set.tables, recording_set.preparation, people)
+    # What a simulator knows of its recordings is no part of them, and weighs more than they do.
+    recordings = [r if r.truth is None else r.with_(truth=None) for r in recording_set.cohort]
+    return RecordingSet(
+        Cohort(recordings, recording_set.cohort.people, name=recording_set.cohort.name),
+        recording_set.tables,
+        recording_set.preparation,
+        people,
+    )
+
+
+def with_events(recording_set: RecordingSet, events: str) -> RecordingSet:
+    """The material with its events found again, or carried along as labels."""
+    if recording_set.cohort is None:
+        return recording_set
+    p = recording_set.preparation
+    preparation = FeaturePipeline(p.method, p.parameters, events, p.window_s, p.step_s)
+    cohort = (
+        carry(recording_set.cohort, preparation) if events == "carried" else recording_set.cohort
+    )
+    return RecordingSet(
+        cohort,
+        recording_set.tables if events == p.events else None,
+        preparation,
+        recording_set.people,
+    )
+
+
+def fingerprint(source: Source, recording_set: RecordingSet) -> str:
+    """SHA-256 of what the recordings hold.
+
+    Simulated recordings follow from their parameters and the code (:func:`code`), so they are not
+    made for it.
+    """
+    digest = hashlib.sha256()
+    if isinstance(source, Simulated):
+        _add(
+            digest, "simulated", repr(source), *(part for key in recording_set.keys for part in key)
+        )
+        return digest.hexdigest()
+    for person in sorted(recording_set.people):
+        _add(
+            digest, person, *(f"{k}={v!r}" for k, v in sorted(recording_set.people[person].items()))
+        )
+    if recording_set.cohort is not None:
+        for place in sorted(range(len(recording_set.cohort)), key=lambda i: recording_set.keys[i]):
+            _add_recording(digest, recording_set.cohort[place])
+    for name in TABLES:
+        if name in recording_set.tables:
+            table = recording_set.tables[name]
+            _add(digest, name, *table.columns)
+            for part in KEYS:
+                _add(digest, *(str(v) for v in table.keys[part].tolist()))
+            digest.update(np.ascontiguousarray(table.values).tobytes())
+            digest.update(
+                b"" if table.bounds is None else np.ascontiguousarray(table.bounds).tobytes()
+            )
+    return digest.hexdigest()
+
+
+@cache
+def code() -> str:
+    """The package's version and SHA-256 of the code that figures come from: cells of other code are
+    never taken for finished.
+    """
+    root = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        if not name.startswith(_NO_PART):
+            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{__version__}+{digest.hexdigest()[:16]}"
+
+
+def _add(digest: hashlib._Hash, *words: str) -> None:
+    for word in words:
+        data = word.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+
+
+def _add_recording(digest: hashlib._Hash, recording: Recording) -> None:
+    _add(digest, *recording.key, repr(recording.rate_hz), repr(recording.space))
+    for name in _CHANNELS:
+        values = getattr(recording, name)
+        _add(digest, name if values is not None else "")
+        if values is not None:
+            digest.update(np.ascontiguousarray(values).tobytes())
+    for name, words in sorted(recording.labels.items()):
+        _add(digest, name)
+        digest.update(np.ascontiguousarray(words).tobytes())
+    if recording.events is not None:
+        for name, column in sorted(recording.events.columns().items()):
+            _add(digest, name, *(str(v) for v in column.tolist()))
+
+
+def _chosen(what: str, wanted: Selection, known: tuple[str, ...]) -> tuple[str, ...] | None:
+    if wanted is None:
+        return None
+    if isinstance(wanted, int):
+        if checks.count("Study", what, wanted) > len(known):
+            raise DataError(f"The study asks for {wanted} {what} and the cohort has {len(known)}.")
+        return tuple(sorted(known, key=natural)[:wanted])
+    for name in wanted:
+        checks.one_of("Study", what, name, known)
+    return tuple(wanted)
+
+
+def _kind_of(table: FeatureTable) -> str:
+    """Which of the three tables this is, by its columns."""
+    for kind, sign in (
+        ("window", "fixation_rate"),
+        ("saccade", "amplitude"),
+        ("fixation", "dispersion"),
+    ):
+        if sign in table.columns:
+            return kind
+    raise DataError(
+        "This feature table is not known as one of fixations, saccades or windows. Say which with"
+        " RecordingSet(None, {'window': table})."
+    )

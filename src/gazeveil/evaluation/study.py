@@ -1,0 +1,446 @@
+"""A study: one cohort, some mechanisms, attackers and utilities, the scenarios and how often; from
+Python or from a TOML file.
+
+A study is a value: making one checks every name and every parameter, and what cannot be together is
+refused in one sentence before any work. What is computed from it follows from the study alone (and
+the recordings), never from the order of work.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gazeveil import checks
+from gazeveil.attacks.base import Attack
+from gazeveil.attacks.registry import attack as attack_by_name
+from gazeveil.errors import DataError, FormatError, GazeveilError, ParameterError
+from gazeveil.evaluation.results import NONE
+from gazeveil.evaluation.sources import Files, Selection, Simulated, Source
+from gazeveil.features.recording_set import EVENTS, FeaturePipeline, RecordingSet
+from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.registry import mechanism as mechanism_by_name
+from gazeveil.utility.base import Utility
+from gazeveil.utility.registry import utility as utility_by_name
+
+#: Train/test: what the attacker or analyst learns from, and what is asked about. `private/private`
+#: are two independent releases, `release/release` is one release split afterwards (Bozkir et al.'s
+#: (2021) protocol, which misleads where one release's noise is common to both parts).
+SCENARIOS = ("raw/raw", "private/raw", "raw/private", "private/private", "release/release")
+
+#: What a study measures unless it says otherwise.
+DEFAULT_SCENARIOS = ("raw/private", "private/private")
+
+#: How gallery and probe are told apart: by stimulus, as halves of every recording (Bozkir et al.
+#: 2021), or each person's last session against the others.
+SPLITS = ("stimulus", "halves", "session")
+
+#: What mechanisms on tables are given: the tables of fixations and saccades, or the table of
+#: windows.
+TABLES = ("events", "windows")
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What to compute.
+
+    Parameters
+    ----------
+    source : Cohort, RecordingSet, FeatureTable, Files or Simulated
+        The recordings.
+    mechanisms, attacks, utilities : tuples of objects or texts `name:parameter=value,...`
+        What protects, what attacks, what is measured. The unprotected baseline `none` is always
+        there.
+    scenarios : tuple of str
+        Some of :data:`SCENARIOS`.
+    repetitions : int
+        How many draws of the split and of the mechanisms' noise.
+    seed : int
+        Everything random follows from it.
+    name : str
+        For the report; default the cohort's.
+    people, stimuli : tuple of str or int, optional
+        Which ones, or how many (the first in natural order).
+    split : str
+        One of :data:`SPLITS`.
+    train : float
+        With `split="stimulus"`: share of the stimuli the attacker learns from.
+    events : tuple of str
+        `redetected`, `carried` or both: where the events of released samples come from.
+    preparation : FeaturePipeline
+        Detector and windows.
+    tables : str
+        One of :data:`TABLES`, for mechanisms on tables.
+    paper : str
+        Which paper the study mirrors, for the report.
+
+    Raises
+    ------
+    ParameterError, DataError
+        In one sentence, for unknown names, repeated entries and contradictions.
+    """
+
+    source: Source
+    mechanisms: tuple[Mechanism[Any], ...] = ()
+    attacks: tuple[Attack, ...] = ()
+    utilities: tuple[Utility, ...] = ()
+    scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
+    repetitions: int = 10
+    seed: int = 0
+    name: str = ""
+    people: Selection = None
+    stimuli: Selection = None
+    split: str = "stimulus"
+    train: float = 0.75
+    events: tuple[str, ...] = ("redetected",)
+    preparation: FeaturePipeline = field(default_factory=FeaturePipeline)
+    tables: str = "events"
+    paper: str = ""
+
+    def __post_init__(self) -> None:
+        store = object.__setattr__
+        if not isinstance(self.source, Cohort | RecordingSet | FeatureTable | Files | Simulated):
+            checks.refuse(
+                "Study", "cohort", "a Cohort, a RecordingSet, a FeatureTable or a path", self.source
+            )
+        store(
+            self, "mechanisms", _built("mechanisms", self.mechanisms, Mechanism, mechanism_by_name)
+        )
+        store(self, "attacks", _built("attacks", self.attacks, Attack, attack_by_name))
+        store(self, "utilities", _built("utilities", self.utilities, Utility, utility_by_name))
+        store(
+            self,
+            "scenarios",
+            tuple(
+                checks.one_of("Study", "scenarios", s, SCENARIOS)
+                for s in _listed("scenarios", self.scenarios)
+            ),
+        )
+        store(
+            self,
+            "events",
+            tuple(
+                checks.one_of("Study", "events", e, EVENTS) for e in _listed("events", self.events)
+            ),
+        )
+        store(self, "repetitions", checks.count("Study", "repetitions", self.repetitions))
+        store(self, "seed", checks.count("Study", "seed", self.seed, least=0))
+        if self.seed >= 2**63:
+            checks.refuse("Study", "seed", "below 2**63", self.seed)
+        for what in ("people", "stimuli"):
+            store(self, what, _selection(what, getattr(self, what)))
+        checks.one_of("Study", "split", self.split, SPLITS)
+        checks.one_of("Study", "tables", self.tables, TABLES)
+        store(self, "train", checks.number("Study", "train", self.train))
+        if not 0 < self.train < 1:
+            checks.refuse(
+                "Study",
+                "train",
+                "above 0 and below 1",
+                self.train,
+                "0.75 is the papers' usual share.",
+            )
+        for what in ("name", "paper"):
+            if not isinstance(getattr(self, what), str):
+                checks.refuse("Study", what, "text", getattr(self, what))
+        for what in ("mechanisms", "attacks", "utilities", "scenarios", "events"):
+            _refuse_twice(what, [str(v) for v in getattr(self, what)])
+        _try_detector(self.preparation)
+        self._refuse_contradictions()
+
+    def _refuse_contradictions(self) -> None:
+        if not self.attacks and not self.utilities:
+            raise ParameterError(
+                "A study needs something to measure. Name an attack (for example linkage) or a"
+                " utility (for example saliency).",
+                name="attacks",
+            )
+        if not self.scenarios:
+            raise ParameterError(
+                "A study needs at least one scenario. Leave 'scenarios' out for "
+                + " and ".join(DEFAULT_SCENARIOS)
+                + ".",
+                name="scenarios",
+            )
+        if not self.events:
+            raise ParameterError(
+                "A study needs at least one of the events redetected and carried.", name="events"
+            )
+        if self.mechanisms and self.scenarios == ("raw/raw",):
+            raise ParameterError(
+                "The scenario raw/raw has no place for a mechanism, and the study names some. Add"
+                " for example private/private.",
+                name="scenarios",
+            )
+        for mechanism in self.mechanisms:
+            if mechanism.kind in ("map", "people"):
+                what = "maps" if mechanism.kind == "map" else "attributes of people"
+                raise ParameterError(
+                    f"'{mechanism.name}' releases {what}, and the attackers and utilities of a"
+                    " study look at recordings or tables of features. Leave it out.",
+                    name="mechanisms",
+                    got=str(mechanism),
+                )
+            if mechanism.kind != "stream" and self.events == ("carried",):
+                raise ParameterError(
+                    f"'{mechanism.name}' passes no event labels on, so its events cannot be"
+                    " carried. Use events = ['redetected'].",
+                    name="events",
+                    got="carried",
+                )
+
+    def describe(self) -> dict[str, object]:
+        """The plan as JSON has it."""
+        p = self.preparation
+        return {
+            "name": self.name,
+            "paper": self.paper,
+            "mechanisms": [str(m) for m in self.mechanisms],
+            "attacks": [str(a) for a in self.attacks],
+            "utilities": [str(u) for u in self.utilities],
+            "scenarios": list(self.scenarios),
+            "repetitions": self.repetitions,
+            "seed": self.seed,
+            "split": self.split,
+            "train": self.train,
+            "events": list(self.events),
+            "tables": self.tables,
+            "preparation": {
+                "detector": p.method,
+                **{k: str(v) for k, v in sorted(p.parameters.items())},
+                "window_s": p.window_s,
+                "step_s": p.step_s,
+            },
+        }
+
+    @classmethod
+    def read(cls, path: str | Path) -> Study:
+        """A study from a TOML file; paths in it are relative to the file, or to the folder
+        GAZEVEIL_DATA names.
+
+        Raises
+        ------
+        FormatError
+            Naming the file, for whatever is wrong in it.
+        """
+        place = Path(path)
+        try:
+            said = tomllib.loads(place.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise FormatError(place, "there is no such file", "Check the path.") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise FormatError(
+                place,
+                f"it is not TOML ({str(error).splitlines()[0].rstrip('.')})",
+                "Mend the file.",
+            ) from error
+        try:
+            return from_toml(said, place.parent.resolve(), place.stem)
+        except FormatError:
+            raise
+        except GazeveilError as error:
+            raise FormatError(place, str(error).rstrip(".")) from error
+
+
+_PLAIN = frozenset(f.name for f in fields(Study)) - {"source", "people", "stimuli", "preparation"}
+_COHORT = ("path", "format", "options", "table", "people", "stimuli")
+
+
+def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
+    """A study from what a TOML file says.
+
+    Parameters
+    ----------
+    said : mapping
+        Its keys.
+    here : Path
+        Its folder.
+    stem : str
+        The study's name if it has none.
+    """
+    checks.known_options("A study", said, {*_PLAIN, "cohort", "simulate", "preparation"})
+    sections = {name: said.get(name, {}) for name in ("cohort", "simulate", "preparation")}
+    for name, section in sections.items():
+        if not isinstance(section, Mapping):
+            raise ParameterError(
+                f"'{name}' of a study is a section of its own: write [{name}] and then its keys.",
+                name=name,
+                got=section,
+            )
+    plain = {"name": stem, **{k: v for k, v in said.items() if k in _PLAIN}}
+    cohort = sections["cohort"]
+    checks.known_options("The section [cohort]", cohort, _COHORT)
+    chosen: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v
+        for k, v in cohort.items()
+        if k in ("people", "stimuli")
+    }
+    study = Study(
+        _source(cohort, sections["simulate"], here),
+        **plain,
+        **chosen,
+        preparation=_preparation(sections["preparation"]),
+    )
+    return replace(study, utilities=tuple(_beside(u, here) for u in study.utilities))
+
+
+def _beside(utility: Utility, here: Path) -> Utility:
+    """A utility whose parameters name files beside the study (areas of interest, say) with their
+    whole paths.
+    """
+    texts = {
+        f.name: getattr(utility, f.name)
+        for f in fields(utility)
+        if isinstance(getattr(utility, f.name), str)
+    }
+    files = {
+        name: str(here / text)
+        for name, text in texts.items()
+        if text and not Path(text).is_file() and (here / text).is_file()
+    }
+    return replace(utility, **files) if files else utility
+
+
+def _source(cohort: Mapping[str, Any], simulated: Mapping[str, Any], here: Path) -> Source:
+    if "path" in cohort:
+        place = find_path(str(cohort["path"]), here)
+        if place.exists() or not simulated:
+            if not place.exists():
+                raise FormatError(
+                    place,
+                    "there is no such file or folder",
+                    "Check the path, set GAZEVEIL_DATA, or add a [simulate] section to fall"
+                    " back on.",
+                )
+            options = cohort.get("options", {})
+            if not isinstance(options, Mapping):
+                raise ParameterError(
+                    "'options' of [cohort] must be a table such as {unit = \"px\"}.",
+                    name="options",
+                    got=options,
+                )
+            return Files(str(place), cohort.get("format"), dict(options), cohort.get("table"))
+    if not simulated:
+        raise ParameterError(
+            "A study needs a [cohort] with a path, or a [simulate] section.", name="cohort"
+        )
+    return simulated_source(simulated)
+
+
+def simulated_source(said: Mapping[str, Any]) -> Simulated:
+    """A simulated cohort from the keys of a `[simulate]` section."""
+    from gazeveil.gaze.simulate import simulate
+
+    own = [f.name for f in fields(Simulated) if f.name != "options"]
+    further = [
+        n for n in signature(simulate).parameters if n not in own and n not in ("space", "tracker")
+    ]
+    checks.known_options("The section [simulate]", said, {*own, *further})
+    missing = [n for n in ("people", "stimuli", "seconds", "rate_hz") if n not in said]
+    if missing:
+        raise ParameterError(f"The section [simulate] needs '{missing[0]}'.", name=missing[0])
+    made = Simulated(
+        **{k: v for k, v in said.items() if k in own},
+        options={k: v for k, v in said.items() if k in further},
+    )
+    made.open()  # it is lazy: this checks the parameters and makes nothing
+    return made
+
+
+def find_path(path: str, here: Path) -> Path:
+    """Where a path of a study file leads: from the file's folder, else from the folder
+    GAZEVEIL_DATA names; it need not exist.
+    """
+    place = Path(path).expanduser()
+    if place.is_absolute() or (here / place).exists():
+        return here / place
+    data = os.environ.get("GAZEVEIL_DATA")
+    return (
+        Path(data).expanduser() / place
+        if data and (Path(data).expanduser() / place).exists()
+        else here / place
+    )
+
+
+def _preparation(said: Mapping[str, Any]) -> FeaturePipeline:
+    """Detector, its parameters, and the windows."""
+    from gazeveil.events import METHODS
+
+    method = checks.one_of(
+        "The section [preparation]", "detector", said.get("detector", "ivt"), METHODS
+    )
+    parameters = {k: v for k, v in said.items() if k not in ("detector", "window_s", "step_s")}
+    windows: dict[str, Any] = {
+        k: checks.positive("The section [preparation]", k, said[k])
+        for k in ("window_s", "step_s")
+        if k in said
+    }
+    if not parameters and method == "ivt":
+        parameters = {"setting": "george"}
+    return FeaturePipeline(method, parameters, **windows)
+
+
+def _try_detector(preparation: FeaturePipeline) -> None:
+    """A detector looks at its parameters only when it works: it is given a fifth of a second of
+    nothing, so that a mistake shows now.
+    """
+    t = np.arange(50, dtype=np.int64) * 4_000_000
+    FeaturePipeline(preparation.method, preparation.parameters).events_of(
+        Recording("nobody", "nothing", t, np.full(50, 180.0), np.full(50, 90.0))
+    )
+
+
+def _built(what: str, given: object, base: type, by_name: Callable[[str], Any]) -> tuple[Any, ...]:
+    items: list[Any] = []
+    for one in _listed(what, given):
+        if isinstance(one, str):
+            # The baseline is always there; whoever names it means nothing else.
+            items += [] if one == NONE and base is Mechanism else [by_name(one)]
+        elif isinstance(one, base):
+            items.append(one)
+        else:
+            checks.refuse(
+                "Study",
+                what,
+                "objects or texts such as"
+                f" {'gaussian:sigma_deg=5' if base is Mechanism else 'name:parameter=value'}",
+                one,
+            )
+    return tuple(items)
+
+
+def _listed(what: str, given: object) -> tuple[Any, ...]:
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+        checks.refuse("Study", what, "a list", given)
+    return tuple(given)
+
+
+def _selection(what: str, given: object) -> Selection:
+    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        return given if given is None else checks.count("Study", what, given)
+    names = _listed(what, given)
+    if not names or not all(isinstance(n, str) for n in names):
+        checks.refuse("Study", what, "a list of names or a count", given)
+    _refuse_twice(what, list(names))
+    return names
+
+
+def _refuse_twice(what: str, texts: list[str]) -> None:
+    twice = next((t for t in texts if texts.count(t) > 1), None)
+    if twice is not None:
+        raise DataError(
+            f"The study names '{twice}' more than once under '{what}'. Each cell is computed once;"
+            " leave the others out."
+        )

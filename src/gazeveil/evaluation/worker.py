@@ -1,0 +1,245 @@
+"""Computing cells: an attack, a utility, or what a mechanism promises and what its release looks
+like.
+
+A batch is computed in one process with one thread of linear algebra, so that its figures are the
+same wherever it runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gazeveil.attacks.base import Attack, Scores
+from gazeveil.attacks.denoiser import identify
+from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
+from gazeveil.errors import DataError, GazeveilError
+from gazeveil.evaluation.example import example
+from gazeveil.evaluation.plan import Batch, Cell, key_of, same_stimulus, seed_of, tables_of
+from gazeveil.evaluation.releases import ReleaseCache
+from gazeveil.evaluation.results import NONE
+from gazeveil.evaluation.sources import opened, with_events
+from gazeveil.evaluation.store import Content
+from gazeveil.evaluation.study import Study
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.utility.base import Utility
+
+
+@dataclass(frozen=True, eq=False)
+class Worker:
+    """A study as whoever computes it gets it.
+
+    Parameters
+    ----------
+    study : Study
+        What to compute, its recordings in memory.
+    context : dict
+        What all cells share: code, fingerprint of the recordings, seed, protocol; part of every
+        cell's name.
+    """
+
+    study: Study
+    context: dict[str, object]
+
+    def key(self, cell: Cell) -> str:
+        """The cell's name on disk."""
+        return key_of(self.context, cell, self.identities)
+
+    @cached_property
+    def identities(self) -> dict[str, str]:
+        """What each text of the study stands for."""
+        items: Iterable[Mechanism[Any] | Attack | Utility] = (
+            *self.study.mechanisms,
+            *self.study.attacks,
+            *self.study.utilities,
+        )
+        return {str(i): _identity(i) for i in items}
+
+    def raw(self, events: str) -> RecordingSet:
+        """The recordings with one way of finding events, made once per process."""
+        return _RAW.get(self, events)
+
+
+def _identity(item: Mechanism[Any] | Attack | Utility) -> str:
+    """Which class a text stands for, and what the files hold that its parameters name: other boxes
+    in the same file are another utility.
+    """
+    values = [getattr(item, f.name) for f in fields(item)]
+    files = [
+        Path(v) for v in values if isinstance(v, str) and 0 < len(v) < 4096 and Path(v).is_file()
+    ]
+    return " ".join(
+        [
+            f"{type(item).__module__}.{type(item).__qualname__}",
+            *(hashlib.sha256(f.read_bytes()).hexdigest() for f in files),
+        ]
+    )
+
+
+class _Raw:
+    """The recordings of the study a process works on, with the tables made of them so far."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of = ""
+        self._held: dict[str, RecordingSet] = {}
+
+    def get(self, worker: Worker, events: str) -> RecordingSet:
+        study, wanted = (
+            worker.study,
+            repr(
+                (
+                    worker.context,
+                    worker.study.preparation,
+                    worker.study.people,
+                    worker.study.stimuli,
+                )
+            ),
+        )
+        with self._lock:
+            if wanted != self._of:
+                self._of, self._held = wanted, {}
+            if events not in self._held:
+                self._held[events] = with_events(
+                    opened(study.source, study.people, study.stimuli, study.preparation), events
+                )
+            return self._held[events]
+
+
+_RAW = _Raw()
+
+
+def compute(worker: Worker, batch: Batch) -> Iterator[tuple[Cell, Content]]:
+    """The cells of a batch, each as soon as it is finished; a cell that cannot be computed has the
+    one entry `failure`.
+
+    Raises
+    ------
+    GazeveilError
+        If the recordings themselves cannot be read: then no cell can be computed.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    study = worker.study
+    by_text: dict[str, Attack | Utility] = {
+        **{str(a): a for a in study.attacks},
+        **{str(u): u for u in study.utilities},
+    }
+    with threadpool_limits(limits=1):
+        needs = [n for c in batch.cells if c.kind != "about" for n in tables_of(by_text[c.what])]
+        mechanism = (
+            None
+            if batch.mechanism == NONE
+            else next(m for m in study.mechanisms if str(m) == batch.mechanism)
+        )
+        cache = ReleaseCache(study, worker.raw(batch.events), mechanism, batch.repetition, needs)
+        # Utilities look at whole releases, attackers at parts of them: the wholes first, so that
+        # parts are taken from them.
+        for cell in sorted(batch.cells, key=lambda c: c.kind != "utility"):
+            try:
+                yield cell, _cell(cache, cell, by_text.get(cell.what))
+            except GazeveilError as error:
+                yield cell, {"failure": str(error)}
+            except MemoryError:
+                yield (
+                    cell,
+                    {"failure": "There was not enough memory. Use fewer workers, or fewer people."},
+                )
+            except Exception as error:
+                # A bug in an attacker or a utility, maybe a third party's, must not take the other
+                # cells with it.
+                yield (
+                    cell,
+                    {
+                        "failure": (
+                            f"This is a bug: {type(error).__name__}:"
+                            f" {str(error).splitlines()[0] if str(error) else 'no message'}"
+                        )
+                    },
+                )
+
+
+def _cell(cache: ReleaseCache, cell: Cell, who: object) -> Content:
+    seed = seed_of(
+        cache.study.seed,
+        cell.kind,
+        cell.what,
+        cell.mechanism,
+        cell.events,
+        cell.scenario,
+        cell.repetition,
+    )
+    if cell.kind == "about":
+        return example(cache)
+    if isinstance(who, Attack):
+        return _attack(cache, cell, who, seed)
+    assert isinstance(who, Utility)
+    return {
+        "results": [_result(r.metric, r) for r in who.measure(*cache.analyst(cell.scenario), seed)]
+    }
+
+
+def _result(metric: str, r: Any) -> Content:
+    return {
+        "metric": metric,
+        "value": _number(r.value),
+        "parts": [_number(v) for v in np.asarray(r.parts, dtype=np.float64).tolist()],
+        "of": str(r.of),
+        "names": [str(n) for n in r.names],
+        "chance": _number(r.chance),
+        "better": str(r.better),
+        "note": str(r.note),
+    }
+
+
+def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Content:
+    gallery, probe = cache.sides(attack, cell.scenario)
+    for side, words in ((gallery, "learn from"), (probe, "ask about")):
+        if not side.keys:
+            raise DataError(f"The release left nothing to {words}.")
+    together = same_stimulus(attack)
+    people = cache.raw.persons if together else cache.split.people
+    scores = complete(identify(attack, gallery, probe, seed), people)
+    known = set(scores.known)
+    values = np.where(np.isnan(scores.values), -np.inf, scores.values)
+    best = values == values.max(axis=1, keepdims=True)
+    above = beaten_by(scores).tolist()
+    return {
+        "people": list(scores.probes),
+        "credit": scores.credit().tolist(),
+        # Equal scores are a guess, and a guess names nobody.
+        "answer": [scores.known[int(np.argmax(row))] if row.sum() == 1 else None for row in best],
+        "beaten_by": [b if p in known else None for p, b in zip(scores.probes, above, strict=True)],
+        "known": len(people),
+        "eer": _number(eer(scores)),
+        "d_prime": _number(d_prime(scores)),
+        "f1_macro": _number(f1_macro(scores)),
+        "left_out": 0 if together else cache.split.left_out,
+        "protocol": (
+            "all recordings, the same stimuli on both sides" if together else cache.split.words
+        ),
+    }
+
+
+def complete(scores: Scores, people: tuple[str, ...]) -> Scores:
+    """Scores of exactly these people, in this order; whoever the release left nothing of is a guess
+    (a row of equal values).
+    """
+    if not scores.known:
+        raise DataError("The attacker learnt nobody: the gallery holds nothing it can use.")
+    rows = {p: scores.values[i] for i, p in enumerate(scores.probes)}
+    nothing = np.zeros(len(scores.known))
+    return Scores(scores.known, people, np.stack([rows.get(p, nothing) for p in people]))
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""The default detector and its stages."""

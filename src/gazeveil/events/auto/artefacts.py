@@ -1,0 +1,246 @@
+"""What is not gaze: blinks, tracker jumps and looks off the screen, for the `auto` detector.
+
+A blink starts before the tracker loses the eye and ends after it has found it again: the lid drags
+the pupil's centre, which looks like one or more fast saccades. The core of an artefact is what
+cannot be gaze (lost samples, impossible speed, a place beside the screen); it grows over the
+saccades near it. Three further rules: trackers that code a lost eye as the corner (0, 0) in pixels
+are recognised; saccades that follow one another at once and end near where they began are a blink
+that was never lost; and a saccade that covers its whole way within one sample, at a rate at which
+it could not, is a tracker jump.
+
+A dropout of a few samples is no blink: it is bridged (see :mod:`gazeveil.events.trace`). A somewhat
+longer one is a blink only if the lid moved, that is, if bridging it makes a saccade.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+from gazeveil.events.auto.saccades import distance
+from gazeveil.events.trace import BLINK, FIXATION, NOISE, PSO, SACCADE
+from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.recording import Recording
+
+#: Core codes: gaze, eye lost, beside the screen, and a short loss that may be either blink or
+#: dropout.
+GAZE, LOST, BESIDE, SHORT = range(4)
+
+
+def corner_coded(recording: Recording) -> NDArray[np.bool_]:
+    """Samples that sit exactly in the top-left corner of a screen: (0, 0) in pixels, which trackers
+    write for "no eye".
+    """
+    space = recording.space
+    if not isinstance(space, Screen):
+        return np.zeros(len(recording), dtype=np.bool_)
+    corner_x, corner_y = space.from_px([0.0], [0.0])
+    return (np.abs(recording.x_deg - corner_x[0]) < 1e-6) & (
+        np.abs(recording.y_deg - corner_y[0]) < 1e-6
+    )
+
+
+def beside_screen(recording: Recording, margin_deg: float) -> NDArray[np.bool_]:
+    """Samples further outside the screen than `margin_deg`; none on a sphere."""
+    space = recording.space
+    if not isinstance(space, Screen):
+        return np.zeros(len(recording), dtype=np.bool_)
+    return (np.abs(recording.x_deg) > space.width_deg / 2 + margin_deg) | (
+        np.abs(recording.y_deg) > space.height_deg / 2 + margin_deg
+    )
+
+
+@compiled
+def mark_cores(
+    points: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    beside: NDArray[np.bool_],
+    rate_hz: float,
+    fastest: float,
+    interval_s: float,
+    dropout: float,
+    short: float,
+) -> NDArray[np.int8]:
+    """Core codes per sample; lost runs of at most `dropout` samples stay GAZE, those of at most
+    `short` become SHORT.
+
+    Speed above `fastest` over `interval_s` (at least one step) is impossible: the samples at both
+    ends of it are LOST.
+    """
+    n = len(valid)
+    cores = np.zeros(n, dtype=np.int8)
+    start = -1
+    for i in range(n + 1):
+        gone = i < n and not valid[i]
+        if gone and start < 0:
+            start = i
+        elif not gone and start >= 0:
+            if i - start > dropout:
+                cores[start:i] = SHORT if i - start <= short else LOST
+            start = -1
+        if i < n and valid[i] and beside[i]:
+            cores[i] = BESIDE
+    span = max(1, int(interval_s * rate_hz))
+    limit = fastest * span / rate_hz
+    for i in range(span, n):
+        j = i - span
+        if valid[i] and valid[j] and distance(points, j, i) > limit:
+            cores[j : i + 1] = LOST
+    return cores
+
+
+@compiled
+def settle_short(codes: NDArray[np.int8], reach: int, cores: NDArray[np.int8]) -> None:
+    """SHORT runs with a saccade in them or within `reach` samples become LOST, the others GAZE."""
+    n, i = len(cores), 0
+    while i < n:
+        if cores[i] != SHORT:
+            i += 1
+            continue
+        start = i
+        while i < n and cores[i] == SHORT:
+            i += 1
+        word = GAZE
+        for k in range(max(0, start - reach), min(n, i + reach)):
+            if codes[k] == SACCADE:
+                word = LOST
+        cores[start:i] = word
+
+
+@compiled
+def mark_jumps(
+    points: NDArray[np.float64], share: float, least_deg: float, codes: NDArray[np.int8]
+) -> None:
+    """Saccades of at least `least_deg` that cover more than `share` of their way in one step become
+    NOISE.
+    """
+    n, i = len(codes), 0
+    while i < n:
+        if codes[i] != SACCADE:
+            i += 1
+            continue
+        start = i
+        while i < n and codes[i] == SACCADE:
+            i += 1
+        way = distance(points, start, i - 1)
+        if way >= least_deg:
+            for k in range(start + 1, i):
+                if distance(points, k - 1, k) > share * way:
+                    codes[start:i] = NOISE
+                    break
+
+
+@compiled
+def mark_returns(
+    points: NDArray[np.float64],
+    gap: int,
+    share: float,
+    least_deg: float,
+    least: float,
+    codes: NDArray[np.int8],
+) -> None:
+    """Saccades at most `gap` samples apart, `least` samples or more together, that end near their
+    start become BLINK.
+
+    Near means: within `share` of the greatest distance from the start, which must be `least_deg` or
+    more.
+    """
+    n, i = len(codes), 0
+    while i < n:
+        if codes[i] != SACCADE:
+            i += 1
+            continue
+        start, own = i, i
+        while own < n and codes[own] == SACCADE:
+            own += 1
+        end, calm, j = own - 1, 0, own
+        while (
+            j < n
+            and calm <= gap
+            and (codes[j] == SACCADE or codes[j] == PSO or codes[j] == FIXATION)
+        ):
+            if codes[j] != FIXATION:
+                end, calm = j, 0
+            else:
+                calm += 1
+            j += 1
+        i = own
+        if end - start + 1 < least:
+            continue
+        far = 0.0
+        for k in range(start, end + 1):
+            far = max(far, distance(points, start, k))
+        if far >= least_deg and distance(points, start, end) < share * far:
+            codes[start : end + 1] = BLINK
+            i = end + 1
+
+
+@compiled
+def grow_artefacts(
+    cores: NDArray[np.int8],
+    join: int,
+    near_lost: int,
+    near_beside: int,
+    flank: int,
+    head: int,
+    tail: int,
+    longest_blink: float,
+    codes: NDArray[np.int8],
+) -> None:
+    """Cores at most `join` samples apart become one artefact, which takes in the saccades near it,
+    again and again.
+
+    `near_lost` and `near_beside` are the reach in samples; what begins more than `flank` samples
+    from the core is left alone. `head` and `tail` samples are added around those that hold a LOST
+    core. An artefact with a LOST core of at most `longest_blink` samples is a BLINK, any other
+    NOISE.
+    """
+    n = len(codes)
+    i = 0
+    while i < n:
+        if cores[i] == GAZE:
+            i += 1
+            continue
+        first, last, lost = i, i, cores[i] == LOST
+        j = i + 1
+        while j < n and j - last <= join + 1:
+            if cores[j] != GAZE:
+                last = j
+                lost = lost or cores[j] == LOST
+            j += 1
+        reach = near_lost if lost else near_beside
+        first, last = _absorb(codes, first, last, reach, flank)
+        if lost:
+            first = max(0, first - head)
+            last = min(n - 1, last + tail)
+        word = BLINK if lost and last - first + 1 <= longest_blink else NOISE
+        codes[first : last + 1] = word
+        i = last + 1
+
+
+@compiled
+def _absorb(
+    codes: NDArray[np.int8], first: int, last: int, reach: int, flank: int
+) -> tuple[int, int]:
+    n = len(codes)
+    least, most = first - flank, last + flank
+    k, calm = first - 1, 0
+    while k >= 0 and calm <= reach and (k >= least or calm == 0):
+        if codes[k] == FIXATION:
+            calm += 1
+        elif k >= least or codes[k] == codes[k + 1]:
+            first, calm = k, 0
+        else:
+            break
+        k -= 1
+    k, calm = last + 1, 0
+    while k < n and calm <= reach and (k <= most or calm == 0):
+        if codes[k] == FIXATION:
+            calm += 1
+        elif k <= most or codes[k] == codes[k - 1]:
+            last, calm = k, 0
+        else:
+            break
+        k += 1
+    return first, last

@@ -1,0 +1,249 @@
+"""The saccade stage of the `auto` detector: smoothed speed, two thresholds, and what follows a
+saccade.
+
+A saccade has a peak of at least `peak_deg_s`; it reaches back to where the speed first exceeded
+`onset_deg_s` and on to where it falls below `offset_deg_s` (the two-threshold idea of Dorr et al.
+2010). Speed is the distance covered over an interval of about `interval_ms` around the sample,
+after a light Gaussian; where the rate is too low for that interval, it is the step that led to the
+sample. After the offset the eye still settles: where the rate is high enough to see it
+(`pso_from_hz`), the settling is a post-saccadic oscillation of its own, otherwise a tail of
+`tail_ms` belongs to the saccade, as human labellers have it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+from gazeveil.events.trace import FIXATION, PSO, SACCADE, UNDEFINED
+
+
+def noise_deg(points: NDArray[np.float64], segments: NDArray[np.int64]) -> float:
+    """Standard deviation of white noise per direction, from the median second difference, which
+    real movement hardly touches.
+    """
+    inside = np.zeros(points.shape[1], dtype=np.bool_)
+    for first, stop in segments:
+        inside[first + 1 : stop - 1] = True
+    if not inside[1:-1].any():
+        return 0.0
+    bend = points[:, 2:] - 2 * points[:, 1:-1] + points[:, :-2]
+    size = np.sqrt((bend[:, inside[1:-1]] ** 2).sum(axis=0))
+    # Two directions: the length of a two-dimensional normal vector has the median 1.1774; a second
+    # difference has the variance 6.
+    return float(np.median(size)) / 1.1774 / math.sqrt(6.0)
+
+
+def smoothing_samples(
+    noise: float, rate_hz: float, least: float, speed_noise_deg_s: float
+) -> float:
+    """Gaussian width in samples, at least `least`, that holds the noise of the speed at
+    `speed_noise_deg_s`.
+
+    The derivative of white noise of deviation s after a Gaussian of width w has deviation s / (2
+    pi^(1/4) w^(3/2)) per sample.
+    """
+    return max(
+        least,
+        (
+            (noise * rate_hz / (2 * math.pi**0.25 * speed_noise_deg_s)) ** (2 / 3)
+            if noise * rate_hz > speed_noise_deg_s
+            else 0.0
+        ),
+    )
+
+
+@compiled
+def smoothed(
+    points: NDArray[np.float64], segments: NDArray[np.int64], sigma: float
+) -> NDArray[np.float64]:
+    """Positions, shape (axes, n), after a Gaussian of `sigma` samples inside each segment; its ends
+    are continued as they are.
+    """
+    result = points.copy()
+    reach = math.ceil(3.0 * sigma)
+    if sigma < 0.2:
+        return result
+    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    weights /= weights.sum()
+    for s in range(len(segments)):
+        first, last = segments[s, 0], segments[s, 1] - 1
+        for a in range(len(points)):
+            row, out = points[a], result[a]
+            for i in range(first, last + 1):
+                total = 0.0
+                if i - reach >= first and i + reach <= last:
+                    for k in range(2 * reach + 1):
+                        total += weights[k] * row[i - reach + k]
+                else:
+                    for k in range(2 * reach + 1):
+                        total += weights[k] * row[min(max(i - reach + k, first), last)]
+                out[i] = total
+    return result
+
+
+@compiled
+def speeds(
+    points: NDArray[np.float64], segments: NDArray[np.int64], rate_hz: float, interval_s: float
+) -> NDArray[np.float64]:
+    """Speed in deg/s at each sample of the segments, over `interval_s` or the step before the
+    sample; 0 elsewhere.
+    """
+    result = np.zeros(points.shape[1])
+    steps = max(1, round(interval_s * rate_hz))
+    back, ahead = (steps + 1) // 2, steps // 2
+    for s in range(len(segments)):
+        first, last = segments[s, 0], segments[s, 1] - 1
+        for i in range(first, last + 1):
+            lo, hi = max(first, i - back), min(last, i + ahead)
+            if hi > lo:
+                result[i] = distance(points, lo, hi) * rate_hz / (hi - lo)
+    return result
+
+
+@compiled
+def distance(points: NDArray[np.float64], i: int, j: int) -> float:
+    """Degrees between two samples."""
+    total = 0.0
+    for a in range(len(points)):
+        step = points[a, j] - points[a, i]
+        total += step * step
+    return math.sqrt(total)
+
+
+@compiled
+def mark_saccades(
+    speed: NDArray[np.float64],
+    lost: NDArray[np.bool_],
+    segments: NDArray[np.int64],
+    peak: float,
+    limits: tuple[float, float, float],
+    tail: int,
+    codes: NDArray[np.int8],
+) -> None:
+    """Write FIXATION and SACCADE into the segments.
+
+    `limits` are the speed at onset and offset in deg/s and the least length in samples, `tail` is
+    in samples; `lost` samples are never crossed.
+    """
+    onset, offset, least = limits
+    for s in range(len(segments)):
+        first, stop = segments[s, 0], segments[s, 1]
+        codes[first:stop] = FIXATION
+        i = first
+        while i < stop:
+            if lost[i] or speed[i] < peak:
+                i += 1
+                continue
+            start = _reach_back(speed, lost, codes, i, first, onset)
+            end = i
+            while end + 1 < stop and not lost[end + 1] and speed[end + 1] >= offset:
+                end += 1
+            i = end + 1
+            reached = end
+            while reached + 1 < stop and reached < end + tail and not lost[reached + 1]:
+                reached += 1
+            if reached - start + 1 >= least:
+                codes[start : reached + 1] = SACCADE
+                i = reached + 1
+
+
+@compiled
+def mark_saccades_and_pso(
+    speed: NDArray[np.float64],
+    lost: NDArray[np.bool_],
+    segments: NDArray[np.int64],
+    peak: float,
+    limits: tuple[float, float, float],
+    settling: tuple[float, float, int, int, float],
+    codes: NDArray[np.int8],
+) -> None:
+    """Write FIXATION, SACCADE and PSO into the segments; `settling` is (valley, settled, pause,
+    longest, least_pso).
+
+    A saccade also ends in the first dip of its speed below `valley` times its peak. From there a
+    PSO lasts until the speed stays below `settled` for `pause` samples, for `longest` samples at
+    most, unless the speed rises above half the saccade's peak, which is another saccade.
+    """
+    onset, offset, least = limits
+    valley, settled, pause, longest, least_pso = settling
+    for s in range(len(segments)):
+        first, stop = segments[s, 0], segments[s, 1]
+        codes[first:stop] = FIXATION
+        i = first
+        while i < stop:
+            if lost[i] or speed[i] < peak:
+                i += 1
+                continue
+            start = _reach_back(speed, lost, codes, i, first, onset)
+            end, top = i, speed[i]
+            while end + 1 < stop and not lost[end + 1] and speed[end + 1] >= offset:
+                if speed[end + 1] > speed[end] and speed[end] < valley * top:
+                    break
+                end += 1
+                top = max(top, speed[end])
+            i = end + 1
+            if end - start + 1 < least:
+                continue
+            codes[start : end + 1] = SACCADE
+            last, calm, k = end, 0, end + 1
+            while (
+                k < stop
+                and not lost[k]
+                and k - end <= longest
+                and calm < pause
+                and speed[k] < max(0.5 * top, settled)
+            ):
+                if speed[k] >= settled:
+                    last, calm = k, 0
+                else:
+                    calm += 1
+                k += 1
+            if last - end >= least_pso:
+                codes[end + 1 : last + 1] = PSO
+                i = last + 1
+
+
+@compiled
+def _reach_back(
+    speed: NDArray[np.float64],
+    lost: NDArray[np.bool_],
+    codes: NDArray[np.int8],
+    i: int,
+    first: int,
+    onset: float,
+) -> int:
+    start = i
+    while (
+        start > first
+        and not lost[start - 1]
+        and speed[start - 1] >= onset
+        and codes[start - 1] == FIXATION
+    ):
+        start -= 1
+    return start
+
+
+@compiled
+def close_short_fixations(
+    segments: NDArray[np.int64], least: float, codes: NDArray[np.int8]
+) -> None:
+    """Fixations of fewer than `least` samples between two saccades become part of them; alone
+    between gaps they are UNDEFINED.
+    """
+    for s in range(len(segments)):
+        first, stop = segments[s, 0], segments[s, 1]
+        start = first
+        for i in range(first, stop):
+            if i + 1 == stop or codes[i + 1] != codes[i]:
+                if codes[i] == FIXATION and i + 1 - start < least:
+                    before = codes[start - 1] if start > first else UNDEFINED
+                    after = codes[i + 1] if i + 1 < stop else UNDEFINED
+                    if before == SACCADE and after == SACCADE:
+                        codes[start : i + 1] = SACCADE
+                    elif before == UNDEFINED and after == UNDEFINED:
+                        codes[start : i + 1] = UNDEFINED
+                start = i + 1

@@ -1,0 +1,1 @@
+"""Events while samples arrive."""

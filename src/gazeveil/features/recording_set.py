@@ -1,0 +1,344 @@
+"""RecordingSet: what somebody holds of some recordings, be it an attacker or an analyst: samples,
+tables of events, tables of windows.
+
+A release of samples gives samples, from which events and windows are found again; a release of
+tables gives tables and nothing else. Tables are made on first use and kept, because every attacker
+and every utility asks for the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.events import detect
+from gazeveil.features.event import fixation_and_saccade_features
+from gazeveil.features.table import KEYS, FeatureTable, Keys
+from gazeveil.features.window import window_features
+from gazeveil.gaze.cohort import Attributes, Cohort
+from gazeveil.gaze.events import Events
+from gazeveil.gaze.recording import Recording
+
+#: Where the events of released samples come from.
+EVENTS = ("redetected", "carried")
+
+#: The label under which :func:`carry` stores the events found on raw samples.
+CARRIED = "carried_event"
+
+#: The tables a recording set may hold.
+TABLES = ("fixation", "saccade", "window")
+
+
+@dataclass(frozen=True)
+class FeaturePipeline:
+    """How tables are made from samples; the same for everybody in a study.
+
+    Parameters
+    ----------
+    method : str
+        Detector, as in :func:`gazeveil.detect`; the papers' pipeline is `ivt` with
+        `setting="george"`.
+    parameters : mapping
+        Its parameters.
+    events : {"redetected", "carried"}
+        Find events on the samples as they are, or take the labels that came with them (as
+        David-John et al.'s (2021) stream of (x, y, t, e) does).
+    window_s, step_s : float
+        The windows of the 52 features, in seconds.
+    """
+
+    method: str = "ivt"
+    parameters: Mapping[str, object] = field(default_factory=lambda: {"setting": "george"})
+    events: str = "redetected"
+    window_s: float = 30.0
+    step_s: float = 0.5
+
+    def __post_init__(self) -> None:
+        checks.one_of("FeaturePipeline", "events", self.events, EVENTS)
+
+    def events_of(self, recording: Recording) -> Events:
+        """The events of one recording, found again or as carried."""
+        if self.events == "redetected":
+            return detect(recording, self.method, **self.parameters)
+        if CARRIED not in recording.labels:
+            raise DataError(
+                f"Recording {recording.person}, {recording.stimulus} carries no event labels. Use"
+                " events='redetected', or a mechanism that passes labels on."
+            )
+        return Events.from_words(recording.labels[CARRIED], recording.t_ns)
+
+
+def carry(cohort: Cohort, preparation: FeaturePipeline) -> Cohort:
+    """The cohort with its raw events written into the labels, so that a mechanism told to keep
+    labels passes them on.
+    """
+    found = FeaturePipeline(preparation.method, preparation.parameters)
+    return Cohort(
+        [r.with_(labels={**r.labels, CARRIED: found.events_of(r).words(len(r))}) for r in cohort],
+        cohort.people,
+        name=cohort.name,
+    )
+
+
+class RecordingSet:
+    """Samples and tables of recordings.
+
+    Parameters
+    ----------
+    cohort : Cohort, optional
+        The samples; None for a release of tables.
+    tables : mapping of "fixation", "saccade", "window" to FeatureTable
+        Tables as released; where there are samples, missing ones are computed on first use.
+    preparation : FeaturePipeline
+        How tables are computed.
+    people : mapping, optional
+        Attributes of the people; default the cohort's.
+    """
+
+    def __init__(
+        self,
+        cohort: Cohort | None = None,
+        tables: Mapping[str, FeatureTable] | None = None,
+        preparation: FeaturePipeline | None = None,
+        people: Mapping[str, Attributes] | None = None,
+    ) -> None:
+        self.cohort = cohort
+        self.preparation = preparation or FeaturePipeline()
+        self._tables: dict[str, FeatureTable] = dict(tables or {})
+        for name in self._tables:
+            checks.one_of("RecordingSet", "tables", name, TABLES)
+        if cohort is None and not self._tables:
+            raise DataError("A recording set needs samples or tables. Got neither.")
+        self.people: Mapping[str, Attributes] = (
+            people if people is not None else (cohort.people if cohort is not None else {})
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordingSet({len(self.keys)} recordings,"
+            f" {'samples' if self.cohort is not None else 'no samples'}, tables:"
+            f" {', '.join(self._tables) or 'none yet'})"
+        )
+
+    @cached_property
+    def keys(self) -> tuple[tuple[str, str, str, str], ...]:
+        """(person, stimulus, session, task) of each recording."""
+        if self.cohort is not None:
+            return self.cohort.keys
+        return tuple(
+            dict.fromkeys(key for table in self._tables.values() for key in table.recordings())
+        )
+
+    @property
+    def persons(self) -> tuple[str, ...]:
+        """Who is in it, sorted."""
+        return tuple(sorted({key[0] for key in self.keys}))
+
+    @property
+    def stimuli(self) -> tuple[str, ...]:
+        """What they saw, sorted."""
+        return tuple(sorted({key[1] for key in self.keys}))
+
+    @property
+    def tables(self) -> dict[str, FeatureTable]:
+        """The tables that are there now: those released, and those computed so far."""
+        return dict(self._tables)
+
+    def has(self, name: str) -> bool:
+        """Whether a table is there or can be made."""
+        return name in self._tables or self.cohort is not None
+
+    @property
+    def fixations(self) -> FeatureTable:
+        """Features of fixations, one row each."""
+        return self.table("fixation")
+
+    @property
+    def saccades(self) -> FeatureTable:
+        """Features of saccades, one row each."""
+        return self.table("saccade")
+
+    @property
+    def windows(self) -> FeatureTable:
+        """The 52 window features, one row per window."""
+        return self.table("window")
+
+    def table(self, name: str) -> FeatureTable:
+        """A table, computed on first use.
+
+        Raises
+        ------
+        DataError
+            If it was not released and there are no samples to compute it from.
+        """
+        checks.one_of("RecordingSet.table", "name", name, TABLES)
+        if name not in self._tables:
+            if self.cohort is None:
+                raise DataError(
+                    f"This release holds no {name} table and no samples to compute one from. It"
+                    f" holds: {', '.join(sorted(self._tables))}."
+                )
+            source = self.preparation.events_of
+            if name == "window":
+                p = self.preparation
+                self._tables[name] = window_features(
+                    self.cohort, window_s=p.window_s, step_s=p.step_s, events=source
+                )
+            else:
+                self._tables["fixation"], self._tables["saccade"] = fixation_and_saccade_features(
+                    self.cohort, events=source
+                )
+        return self._tables[name]
+
+    def prepared(self, names: Iterable[str]) -> RecordingSet:
+        """Itself, with these tables computed now: so that parts taken from it share the work."""
+        for name in names:
+            if self.has(name):
+                self.table(name)
+        return self
+
+    def select(
+        self, people: Iterable[str] | None = None, stimuli: Iterable[str] | None = None
+    ) -> RecordingSet:
+        """The recordings of some people, of some stimuli, or both; unknown names are left out."""
+        wanted_people = None if people is None else set(people)
+        wanted_stimuli = None if stimuli is None else set(stimuli)
+
+        def wanted(person: str, stimulus: str) -> bool:
+            return (wanted_people is None or person in wanted_people) and (
+                wanted_stimuli is None or stimulus in wanted_stimuli
+            )
+
+        cohort = None
+        if self.cohort is not None:
+            items = [item for item in self.cohort.items if wanted(item.person, item.stimulus)]
+            left = {item.person for item in items}
+            cohort = Cohort(
+                items,
+                {p: a for p, a in self.cohort.people.items() if p in left},
+                name=self.cohort.name,
+            )
+        tables = {}
+        for name, table in self._tables.items():
+            rows = np.ones(len(table), dtype=np.bool_)
+            if wanted_people is not None:
+                rows &= np.isin(table.keys.person, sorted(wanted_people))
+            if wanted_stimuli is not None:
+                rows &= np.isin(table.keys.stimulus, sorted(wanted_stimuli))
+            tables[name] = table if rows.all() else table.where(rows)
+        return RecordingSet(
+            cohort,
+            tables,
+            self.preparation,
+            {p: a for p, a in self.people.items() if wanted_people is None or p in wanted_people},
+        )
+
+    def where(self, wanted: Callable[[tuple[str, str, str, str]], bool]) -> RecordingSet:
+        """The recordings whose (person, stimulus, session, task) `wanted` says yes to."""
+        cohort = None
+        if self.cohort is not None:
+            items = [item for item in self.cohort.items if wanted(item.key)]
+            left = {item.person for item in items}
+            cohort = Cohort(
+                items,
+                {p: a for p, a in self.cohort.people.items() if p in left},
+                name=self.cohort.name,
+            )
+        tables = {}
+        for name, table in self._tables.items():
+            rows = np.zeros(len(table), dtype=np.bool_)
+            for key, places in table.recordings().items():
+                rows[places] = wanted(key)
+            tables[name] = table if rows.all() else table.where(rows)
+        return RecordingSet(cohort, tables, self.preparation, self.people)
+
+    def halves(self) -> tuple[RecordingSet, RecordingSet]:
+        """The first and the second half of every recording.
+
+        Samples are cut at the middle of the recording's time; of released tables the first half of
+        each recording's rows goes first. Windows that reach over the middle are in neither half
+        where there are samples: they would tell one half of the other.
+        """
+        if self.cohort is None:
+            first = {name: _rows_of_half(table) for name, table in self._tables.items()}
+            early = {name: self._tables[name].where(rows) for name, rows in first.items()}
+            late = {name: self._tables[name].where(~rows) for name, rows in first.items()}
+            return RecordingSet(None, early, self.preparation, self.people), RecordingSet(
+                None, late, self.preparation, self.people
+            )
+        loaded = list(self.cohort)
+        sides = []
+        for side in (0, 1):
+            cut = [
+                r.slice(0, _middle(r)) if side == 0 else r.slice(_middle(r), len(r)) for r in loaded
+            ]
+            sides.append(
+                RecordingSet(
+                    Cohort(cut, self.cohort.people, name=self.cohort.name),
+                    None,
+                    self.preparation,
+                    self.people,
+                )
+            )
+        return sides[0], sides[1]
+
+    @classmethod
+    def together(cls, parts: Sequence[RecordingSet]) -> RecordingSet:
+        """Several releases of the same recordings as one recording set: those of part i > 0 get the
+        session suffix `~i`, so that they stay apart.
+        """
+        if not parts:
+            raise DataError("RecordingSet.together needs at least one part.")
+        if len(parts) == 1:
+            return parts[0]
+        cohort = None
+        if all(p.cohort is not None for p in parts):
+            cohort = Cohort(
+                [
+                    r if i == 0 else r.with_(session=f"{r.session}~{i}")
+                    for i, p in enumerate(parts)
+                    if p.cohort is not None
+                    for r in p.cohort
+                ],
+                parts[0].people,
+                name=parts[0].cohort.name if parts[0].cohort is not None else "",
+            )
+        names = [n for n in TABLES if all(n in p._tables for p in parts)]
+        tables = {
+            n: FeatureTable.concat([_renamed(p._tables[n], i) for i, p in enumerate(parts)])
+            for n in names
+        }
+        return cls(cohort, tables, parts[0].preparation, parts[0].people)
+
+
+def _middle(recording: Recording) -> int:
+    """Number of samples in the first half of the time."""
+    t = recording.t_ns
+    return (
+        int(np.argmax(t >= int(t[0]) + (int(t[-1]) - int(t[0]) + 1) // 2)) if len(t) > 1 else len(t)
+    )
+
+
+def _rows_of_half(table: FeatureTable) -> NDArray[np.bool_]:
+    first = np.zeros(len(table), dtype=np.bool_)
+    for rows in table.recordings().values():
+        first[rows[: len(rows) // 2]] = True
+    return first
+
+
+def _renamed(table: FeatureTable, i: int) -> FeatureTable:
+    if i == 0:
+        return table
+    keys = Keys(
+        **{  # type: ignore[arg-type]
+            n: np.char.add(table.keys.session, f"~{i}") if n == "session" else table.keys[n]
+            for n in KEYS
+        }
+    )
+    return FeatureTable(table.values, table.columns, keys, table.bounds, table.counts)

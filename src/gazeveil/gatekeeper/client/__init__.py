@@ -1,0 +1,1 @@
+"""The Gatekeeper's client for apps in Python."""

@@ -1,0 +1,225 @@
+"""The WebSocket of the Python client: one subscription as an iterator, for programs with and
+without an event loop.
+
+What is said is the same in both; :class:`Talk` holds it and knows nothing of sockets. A connection
+that fails is tried again with a back-off that doubles from 0.25 s to 10 s, and the subscription is
+asked for anew, so the policy decides again. What the Gatekeeper refuses or ends is raised as
+:class:`gazeveil.gatekeeper.errors.Denied`; a token that is not accepted is never tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+from numpy.typing import NDArray
+from websockets.asyncio.client import connect as connect_async
+from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.sync.client import connect as connect_sync
+
+from gazeveil.gatekeeper.blocks import unpack
+from gazeveil.gatekeeper.errors import Denied
+
+FIRST_WAIT_S = 0.25
+LONGEST_WAIT_S = 10.0
+
+#: Close codes after which trying again is useless: messages that cannot be read, a token that is
+#: not accepted, an app that may not come.
+FINAL = (1008, 4001, 4003)
+
+#: The id of the one subscription a connection of this client carries.
+SUBSCRIPTION = 1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Protected samples that came in one message.
+
+    Parameters
+    ----------
+    sequence : int
+        Number of the first sample, counted from 0 over all that the subscription was given, dropped
+        ones too.
+    dropped : int
+        Samples the Gatekeeper left out so far because this reader was slow.
+    t_ns : ndarray of int64
+        Times in nanoseconds.
+    x_deg, y_deg : ndarray of float64
+        Places in degrees, NaN where gaze was lost.
+    valid : ndarray of bool
+        Where gaze was not lost.
+    """
+
+    sequence: int
+    dropped: int
+    t_ns: NDArray[np.int64]
+    x_deg: NDArray[np.float64]
+    y_deg: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.t_ns)
+
+
+Message = Mapping[str, object]
+
+
+def stream_address(url: str) -> str:
+    """Address of the WebSocket of a service.
+
+    Examples
+    --------
+    >>> stream_address("http://127.0.0.1:8765/")
+    'ws://127.0.0.1:8765/v1/stream'
+    """
+    parts = urlsplit(url)
+    scheme = "wss" if parts.scheme in ("https", "wss") else "ws"
+    return urlunsplit((scheme, parts.netloc, "/v1/stream", "", ""))
+
+
+class Talk:
+    """What is said on one connection after the other: hello, subscribe, then listen.
+
+    Parameters
+    ----------
+    token : str
+        The app's token.
+    wish : mapping
+        The fields of the subscribe message.
+    patience : int or None
+        Failures in a row after which it gives up; None never does.
+    """
+
+    def __init__(self, token: str, wish: Message, patience: int | None = None) -> None:
+        self.token, self.wish, self.patience = token, dict(wish), patience
+        self.failures = 0
+        self.guarantee: Message | None = None
+        self._said: tuple[str, str] | None = None
+
+    @property
+    def opening(self) -> tuple[str, str]:
+        """The messages a connection begins with; the first one is answered before the second is
+        sent.
+        """
+        self._said = None
+        return json.dumps({"type": "hello", "token": self.token}), json.dumps(
+            {"type": "subscribe", "id": SUBSCRIPTION, **self.wish}
+        )
+
+    def heard(self, data: str | bytes) -> Batch | Message | None:
+        """What a message brings to the app; None where it is none of its business.
+
+        Raises
+        ------
+        Denied
+            Where the subscription was refused or has ended.
+        """
+        if isinstance(data, bytes):
+            came = unpack(data)
+            block = came.block
+            return Batch(
+                came.sequence, came.dropped, block.t_ns, block.x_deg, block.y_deg, block.valid
+            )
+        message = json.loads(data)
+        kind = message.get("type")
+        if kind == "error":
+            self._said = (str(message.get("code")), str(message.get("reason")))
+        elif kind == "subscribed":
+            self.failures = 0
+            self.guarantee = message.get("guarantee")
+        elif kind == "refused" or (kind == "ended" and message.get("code") != "shutdown"):
+            raise Denied(str(message.get("code")), str(message.get("reason")))
+        elif kind == "samples":
+            return _batch(message)
+        elif kind in ("event", "saccade-start", "tile"):
+            return {name: value for name, value in message.items() if name != "id"}
+        return None
+
+    def lost(self, error: Exception) -> float:
+        """Seconds to wait before the next try.
+
+        Raises
+        ------
+        Denied
+            Where trying again is useless.
+        """
+        code = (
+            error.rcvd.code
+            if isinstance(error, ConnectionClosed) and error.rcvd is not None
+            else None
+        )
+        self.failures += 1
+        if code in FINAL or (self.patience is not None and self.failures > self.patience):
+            word, reason = self._said or (
+                "network",
+                "The Gatekeeper does not answer. Check that it runs, and connect again.",
+            )
+            raise Denied(word, reason) from None
+        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self.failures - 1, 30))
+        # Apps that lost the same service do not come back all at once. Nothing protective hangs on
+        # this.
+        return wait_s * random.uniform(0.75, 1.25)
+
+
+def _batch(message: Mapping[str, list[object]]) -> Batch:
+    def places(name: str) -> NDArray[np.float64]:
+        return np.array(
+            [np.nan if value is None else value for value in message[name]], dtype=np.float64
+        )
+
+    t_ns = np.round(np.array(message["t_ms"], dtype=np.float64) * 1e6).astype(np.int64)
+    sequence, dropped = int(str(message["sequence"])), int(str(message["dropped"]))
+    return Batch(
+        sequence,
+        dropped,
+        t_ns,
+        places("x_deg"),
+        places("y_deg"),
+        np.array(message["valid"], dtype=np.bool_),
+    )
+
+
+def listen(url: str, talk: Talk, timeout_s: float) -> Iterator[Batch | Message]:
+    """What a subscription brings, in a program without an event loop; leaving the loop ends it."""
+    while True:
+        try:
+            with connect_sync(
+                stream_address(url), open_timeout=timeout_s, close_timeout=1.0, max_size=2**24
+            ) as socket:
+                hello, subscribe = talk.opening
+                socket.send(hello)
+                talk.heard(
+                    socket.recv()
+                )  # a refusal is read before anything else is said, so that its reason is not lost
+                socket.send(subscribe)
+                while True:
+                    got = talk.heard(socket.recv())
+                    if got is not None:
+                        yield got
+        except (OSError, WebSocketException) as error:
+            time.sleep(talk.lost(error))
+
+
+async def listen_async(url: str, talk: Talk, timeout_s: float) -> AsyncIterator[Batch | Message]:
+    """What a subscription brings, in an event loop; leaving the loop ends it."""
+    while True:
+        try:
+            async with connect_async(
+                stream_address(url), open_timeout=timeout_s, close_timeout=1.0, max_size=2**24
+            ) as socket:
+                hello, subscribe = talk.opening
+                await socket.send(hello)
+                talk.heard(await socket.recv())
+                await socket.send(subscribe)
+                while True:
+                    got = talk.heard(await socket.recv())
+                    if got is not None:
+                        yield got
+        except (OSError, WebSocketException) as error:
+            await asyncio.sleep(talk.lost(error))

@@ -1,0 +1,1 @@
+"""The Gatekeeper without a network: samples in, quantised events and answers out."""

@@ -1,0 +1,444 @@
+"""An app's view of the Gatekeeper: every call asks the policy anew, and none gives raw gaze."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, Watched
+from gazeveil.gatekeeper.core.areas import Area, area_of, snap
+from gazeveil.gatekeeper.core.counters import CounterAnswer
+from gazeveil.gatekeeper.core.device_state import DeviceState, Listener, SaccadeStart, TileListener
+from gazeveil.gatekeeper.core.event_log import KINDS, PublicEvent
+from gazeveil.gatekeeper.core.selection import DWELL_MS, Target, place
+from gazeveil.gatekeeper.core.subscription import PrivateStream, Subscription
+from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gatekeeper.policy.decision import Request
+from gazeveil.gatekeeper.policy.rules import judge
+from gazeveil.gatekeeper.streams.billing import Billing
+from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
+from gazeveil.gatekeeper.streams.shared import Deliver, Subscriber
+from gazeveil.privacy.stream.session import StreamMechanism
+
+#: Longest name of an area.
+LONGEST_NAME = 200
+
+#: Most events of one answer.
+MOST_EVENTS = 1000
+
+
+class App:
+    """What one app may call; made by :meth:`gazeveil.gatekeeper.core.gatekeeper.Gatekeeper.app`.
+
+    Every method raises :class:`~gazeveil.gatekeeper.errors.Denied` where the policy or the budget
+    does not allow it, and :class:`~gazeveil.gatekeeper.errors.LedgerError` where the charge or the
+    audit row cannot be made durable; nothing is given then. An area or an event that is not the
+    app's own is "unknown", as if it were not there.
+    """
+
+    __slots__ = ("_origin", "_state", "name")
+
+    def __init__(self, state: DeviceState, name: str, origin: str | None) -> None:
+        self._state = state
+        self.name = name
+        self._origin = origin
+
+    def _ask(self, action: str, what: str, areas: int | None = None) -> Billing:
+        state = self._state
+        with state.lock:
+            request = state.request(self.name, action, self._origin, areas=areas)
+        return state.ask(request, what)
+
+    # Areas.
+
+    def register_area(
+        self, name: str, x_deg: float, y_deg: float, width_deg: float, height_deg: float
+    ) -> Area:
+        """Register a rectangle; what is looked at from now on counts.
+
+        Parameters
+        ----------
+        name : str
+            For the app itself, at most 200 characters.
+        x_deg, y_deg : float
+            Left and upper edge in degrees of the space; on a sphere x may go round.
+        width_deg, height_deg : float
+            Sides, at least the level's `least_side_deg`.
+
+        Returns
+        -------
+        Area
+            With the edges moved outward to the public grid.
+        """
+        state = self._state
+        with state.lock:
+            app_state = state.app_states.get(self.name)
+            count = 0 if app_state is None else len(app_state.areas)
+        allowed = self._ask("areas", "register_area", areas=count)
+        if not isinstance(name, str) or len(name) > LONGEST_NAME:
+            raise Denied(
+                "area", f"The name of an area is a text of at most {LONGEST_NAME} characters."
+            )
+        with state.answering(allowed):
+            rectangle = snap(state.grid, state.level, x_deg, y_deg, width_deg, height_deg)
+            app_state = state.app_state(self.name)
+            most = state.policy.apps[self.name].areas if self.name in state.policy.apps else 0
+            if (
+                len(app_state.areas) >= most
+            ):  # another thread of the app may have registered one since
+                raise Denied(
+                    "area",
+                    f"The app '{self.name}' may have {most} areas at a time. Remove one first.",
+                )
+            app_state.area_count += 1
+            area = area_of(
+                state.grid, rectangle, app_state.area_count, name, state.tick * state.level.tick_ms
+            )
+            app_state.areas[area.id] = Watched(area, rectangle)
+            return area
+
+    def areas(self) -> tuple[Area, ...]:
+        """The app's own areas."""
+        with self._state.answering(self._ask("areas", "areas")):
+            return tuple(
+                watched.area for watched in self._state.app_state(self.name).areas.values()
+            )
+
+    def remove_area(self, area_id: int) -> None:
+        """Forget an area and its sums; its id is not used again."""
+        with self._state.answering(self._ask("areas", "remove_area")):
+            self._area(area_id)
+            del self._state.app_state(self.name).areas[area_id]
+
+    def _area(self, area_id: int) -> Watched:
+        areas = self._state.app_state(self.name).areas
+        if type(area_id) is not int or area_id not in areas:
+            raise Denied("unknown", "This app has no such area. Register it first.")
+        return areas[area_id]
+
+    # Queries.
+
+    def get_fixations(
+        self,
+        area_id: int,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        after: int | None = None,
+        limit: int = MOST_EVENTS,
+    ) -> tuple[PublicEvent, ...]:
+        """Fixations in an area, oldest first.
+
+        Parameters
+        ----------
+        area_id : int
+            One of the app's own.
+        since_ms, until_ms : int, optional
+            Only those that began in a tick from `since_ms` on and before `until_ms`.
+        after : int, optional
+            Only those that came after this one: pass the last number of the answer before. A number
+            the app was not told of leaves nothing out.
+        limit : int
+            At most so many, up to 1000.
+        """
+        return self._events(
+            self._ask("fixations", "get_fixations"),
+            "fixation",
+            area_id,
+            since_ms,
+            until_ms,
+            after,
+            limit,
+        )
+
+    def get_saccades(
+        self,
+        area_id: int,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        after: int | None = None,
+        limit: int = MOST_EVENTS,
+    ) -> tuple[PublicEvent, ...]:
+        """Saccades that landed in an area, oldest first; their landing cell and tick alone.
+        Parameters as for fixations.
+        """
+        return self._events(
+            self._ask("saccades", "get_saccades"),
+            "saccade",
+            area_id,
+            since_ms,
+            until_ms,
+            after,
+            limit,
+        )
+
+    def _events(
+        self,
+        allowed: Billing,
+        kind: str,
+        area_id: int,
+        since_ms: int | None,
+        until_ms: int | None,
+        after: int | None,
+        limit: int,
+    ) -> tuple[PublicEvent, ...]:
+        for value, what in (
+            (since_ms, "since_ms"),
+            (until_ms, "until_ms"),
+            (after, "after"),
+            (limit, "limit"),
+        ):
+            if value is not None and type(value) is not int:
+                raise Denied("parameter", f"The parameter '{what}' must be a whole number.")
+        most = min(max(limit, 0), MOST_EVENTS)
+        state = self._state
+        with state.answering(allowed):
+            watched, events = self._area(area_id), state.app_state(self.name).events
+            found: list[PublicEvent] = []
+            if most:
+                for entry in state.event_log.after(events.device_number(after) or 0):
+                    event = entry.event
+                    wanted = (
+                        event.kind == kind
+                        and (since_ms is None or event.t_ms >= since_ms)
+                        and (until_ms is None or event.t_ms < until_ms)
+                    )
+                    if wanted and watched.has(entry):
+                        found.append(events.told(entry, state.event_log.oldest))
+                        if len(found) == most:
+                            break
+            return tuple(found)
+
+    def get_dwell_time(self, number: int) -> int:
+        """How long a fixation lasted, in milliseconds; only of those the app was told of."""
+        with self._state.answering(self._ask("fixations", "get_dwell_time")):
+            there = self._state.app_state(self.name).events.device_number(number)
+            entry = None if there is None else self._state.event_log.get(there)
+            if entry is None or entry.event.kind != "fixation":
+                raise Denied("unknown", "This app was told of no such fixation.")
+            return entry.event.duration_ms
+
+    def metrics(self, area_id: int) -> AreaMetrics:
+        """Counts, dwell, visits, order and times to first look of an area,
+        since it was registered.
+        """
+        with self._state.answering(self._ask("areas", "metrics")):
+            return self._area(area_id).metrics()
+
+    def counter(self, area_id: int) -> CounterAnswer:
+        """The differentially private number of fixations in an area since its counter began, with
+        its first call by any app.
+        """
+        state, billing = self._state, self._ask("counter", "counter")
+        with state.answering(billing):
+            rectangle = self._area(area_id).rectangle
+            counter = state.counters.get(rectangle)
+            horizon = 0 if counter is None else counter.tree_of(state.tick)
+            app_state = state.app_state(self.name)
+            last = app_state.horizons.get(rectangle)
+            device_last = state.charged.get(rectangle)
+            owed = 1 if last is None else horizon - last
+            device_owed = 1 if device_last is None else horizon - device_last
+        epsilon = state.counters.epsilon
+        billing.pay(
+            "counter",
+            ("epsilon", epsilon * max(0, device_owed)),
+            [(self.name, ("epsilon", epsilon * max(0, owed)))],
+        )
+        with state.answering(billing):
+            counter = state.counters.begin(rectangle, state.tick)
+            app_state.horizons[rectangle] = max(horizon, app_state.horizons.get(rectangle, 0))
+            state.charged[rectangle] = max(horizon, state.charged.get(rectangle, 0))
+            # The tick that was paid for: if the next horizon began meanwhile, the answer is that of
+            # the last tick before it.
+            tick = min(state.tick, counter.first_tick + (horizon + 1) * counter.horizon - 1)
+            return CounterAnswer(counter.count(tick), epsilon, state.counters.guarantee)
+
+    def current_tile(self) -> int | None:
+        """The tile that is looked at, row by row from the upper left; None while
+        it is not known.
+        """
+        allowed = self._ask("tile", "current_tile")
+        self._state.follow_tile(allowed)
+        with self._state.answering(allowed):
+            return self._state.tiles.tile
+
+    # Subscriptions.
+
+    def add_event_listener(
+        self, kind: str, callback: Callable[[PublicEvent | SaccadeStart], None], mode: str = "end"
+    ) -> Subscription:
+        """Have a callback told of every event of a kind, when the tick in which it was decided is
+        over.
+
+        Parameters
+        ----------
+        kind : str
+            `fixation`, `saccade` or `pursuit`.
+        callback : callable
+            Takes a :class:`~gazeveil.gatekeeper.core.event_log.PublicEvent`; in the mode
+            `start-stop` also a :class:`~gazeveil.gatekeeper.core.device_state.SaccadeStart`, which
+            carries the tick alone. It runs on the tracker's thread and must be quick.
+        mode : str
+            `end`, or `start-stop` for saccades.
+        """
+        allowed = self._ask("events", "add_event_listener")
+        if kind not in KINDS:
+            raise Denied("parameter", f"Events that can be listened to: {', '.join(KINDS)}.")
+        if mode not in ("end", "start-stop") or (mode == "start-stop" and kind != "saccade"):
+            raise Denied(
+                "parameter", "The mode of a listener is 'end', or for saccades 'start-stop'."
+            )
+        if not callable(callback):
+            raise Denied("parameter", "A listener is something that can be called.")
+        with self._state.answering(allowed):
+            subscription = self._subscribe("events")
+            self._state.listeners.append(
+                Listener(subscription, kind, mode == "start-stop", callback)
+            )
+            return subscription
+
+    def on_tile(self, callback: Callable[[int | None, int], None]) -> Subscription:
+        """Have `callback(tile, t_ms)` called when another tile is looked at; `tile` is None when
+        the tracker is gone.
+        """
+        allowed = self._ask("tile", "on_tile")
+        if not callable(callback):
+            raise Denied("parameter", "A listener is something that can be called.")
+        self._state.follow_tile(allowed)
+        with self._state.answering(allowed):
+            subscription = self._subscribe("tile")
+            self._state.tile_listeners.append(TileListener(subscription, callback))
+            return subscription
+
+    def select(
+        self,
+        targets: Sequence[Target],
+        callback: Callable[[str], None],
+        by: str = "confirm",
+        dwell_ms: int = DWELL_MS,
+    ) -> Subscription:
+        """Have `callback(name)` called once, with the target that the wearer chooses; nothing is
+        told before.
+
+        Parameters
+        ----------
+        targets : sequence of Target
+            1 to 32 rectangles; their edges are moved outward to the public grid, and a cell of
+            several belongs to the one whose middle is nearest.
+        callback : callable
+            Takes the name of the target. It runs on a thread of the Gatekeeper and must be quick.
+        by : str
+            `confirm`: by the platform's gesture while the eye rests on a target. `dwell`: by
+            resting on it.
+        dwell_ms : int
+            How long the eye must rest, from 500 to 10000 ms; for `dwell` alone.
+
+        Returns
+        -------
+        Subscription
+            Ends with the code `chosen` after the callback. An app has one open at a time.
+        """
+        allowed = self._ask("select", "select")
+        if not callable(callback):
+            raise Denied("parameter", "A choice is told to something that can be called.")
+        state = self._state
+        placed = place(state.grid, targets)
+        with state.answering(allowed):
+            if state.closed:
+                raise Denied("closed", "The Gatekeeper is closed.")
+            state.selections.admit(self.name, by, dwell_ms, state.clock_ns())
+            subscription = self._subscribe("select")
+            state.selections.enter(subscription, placed, by, dwell_ms, callback, state.tick)
+            return subscription
+
+    def _subscribe(self, action: str) -> Subscription:
+        state = self._state
+        subscription = Subscription(next(state.numbers), self.name, state.leave)
+        state.enter(subscription, state.request(self.name, action, self._origin))
+        state.review()  # the policy may have changed while the audit log was written
+        if subscription.ended is not None:
+            raise Denied(subscription.code or "closed", subscription.ended)
+        return subscription
+
+    def open_private_stream(self, mechanism: str, callback: Deliver) -> PrivateStream:
+        """Have protected samples delivered.
+
+        Parameters
+        ----------
+        mechanism : str
+            `name:parameter=value,...`, within what the policy grants.
+        callback : callable
+            `callback(t_ns, x_deg, y_deg, valid)` with read-only arrays, on the tracker's thread;
+            must be quick.
+
+        Returns
+        -------
+        PrivateStream
+            With the guarantee in force. Where the grant bounds the rate, samples are left out
+            before the mechanism sees them.
+        """
+        state = self._state
+        with state.lock:
+            grant = state.policy.apps.get(self.name)
+            # Judged before it is made: a text of an app may be hostile.
+            verdict = (
+                judge(grant.mechanisms, mechanism)
+                if grant is not None and isinstance(mechanism, str)
+                else None
+            )
+            every = (
+                1
+                if grant is None or verdict is None
+                else every_of(state.rate_hz, verdict.stride, grant.most_hz)
+            )
+            request = state.request(
+                self.name, "stream", self._origin, mechanism, state.rate_hz / every
+            )
+            # Counted from here on: of several calls at the same moment only as many get through as
+            # may be open.
+            state.opening[self.name] += 1
+        try:
+            billing = state.ask(request, "open_private_stream")
+            if not callable(callback):
+                raise Denied("parameter", "A stream is delivered to something that can be called.")
+            return self._opened(billing, mechanism_of(mechanism), every, request, callback)
+        finally:
+            with state.lock:
+                state.opening -= Counter((self.name,))
+
+    def _opened(
+        self,
+        billing: Billing,
+        made: StreamMechanism,
+        every: int,
+        request: Request,
+        callback: Deliver,
+    ) -> PrivateStream:
+        state = self._state
+        with state.answering(billing):
+            pool = state.pool
+            shared, view = pool.reserve(made, every)
+            pay = shared.first_lease(view, self.name)
+        try:
+            paid = pay()
+        except BaseException:
+            with state.lock:
+                pool.give_back(shared)
+            raise
+        with state.lock:
+            # Of a view with a sigma the shared stream's rate is the tracker's, and `every` holds
+            # what the mechanism leaves out.
+            rate_hz = (
+                shared.rate_hz / view.every / (1 if view.scale_deg is not None else made.stride)
+            )
+            stream = PrivateStream(
+                next(state.numbers), self.name, state.leave, str(made), view.guarantee, rate_hz
+            )
+            state.pool.subscribe(shared, Subscriber(self.name, callback, stream, view), paid)
+            state.enter(stream, request)
+            state.review()  # the policy may have changed while the ledger wrote
+            if state.closed:
+                stream.end("The Gatekeeper is closed.", "closed")
+        if stream.ended is not None:
+            raise Denied(stream.code or "closed", stream.ended)
+        return stream

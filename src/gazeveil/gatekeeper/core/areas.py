@@ -1,0 +1,130 @@
+"""Areas of interest: rectangles an app registers in advance, snapped outward to the public place
+grid.
+
+Membership is decided between cells: an event is in an area if the middle of its cell is. So a
+rectangle that shrinks, or a hundred that overlap, tell nothing below the grid. An area counts from
+the tick at which it was registered; what was looked at before stays untold.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gazeveil.gatekeeper.core.level import Grid, Level
+from gazeveil.gatekeeper.errors import Denied
+
+
+@dataclass(frozen=True)
+class Area:
+    """What an app knows of an area of its own.
+
+    Parameters
+    ----------
+    id : int
+        Counts the app's own areas from 1.
+    name : str
+        As the app called it.
+    x_deg, y_deg : float
+        Left and upper edge, on the grid. On a sphere an area may go round at 360.
+    width_deg, height_deg : float
+        Sides, whole cells.
+    since_ms : int
+        Tick at which it was registered.
+    """
+
+    id: int
+    name: str
+    x_deg: float
+    y_deg: float
+    width_deg: float
+    height_deg: float
+    since_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """Cells of a grid: first row and column, how many of both."""
+
+    row: int
+    column: int
+    rows: int
+    columns: int
+    all_columns: int
+
+    def has(self, row: int, column: int) -> bool:
+        """Whether a cell lies inside."""
+        return (
+            self.row <= row < self.row + self.rows
+            and (column - self.column) % self.all_columns < self.columns
+        )
+
+
+def snap(
+    grid: Grid, level: Level, x_deg: float, y_deg: float, width_deg: float, height_deg: float
+) -> Rectangle:
+    """The smallest rectangle of whole cells that holds the one asked for.
+
+    Raises
+    ------
+    Denied
+        With the code "area": not numbers, smaller than the level allows, or outside the space.
+    """
+    try:
+        asked = [float(v) for v in (x_deg, y_deg, width_deg, height_deg)]
+    except (TypeError, ValueError, OverflowError):
+        asked = [math.nan]
+    if not all(math.isfinite(v) and abs(v) <= 1e6 for v in asked):
+        raise Denied(
+            "area",
+            "An area is four finite numbers in degrees: x_deg, y_deg, width_deg, height_deg.",
+        )
+    x, y, width, height = asked
+    least = level.least_side_deg
+    if width < least or height < least:
+        raise Denied(
+            "area", f"Both sides of an area must be at least {least:g} degrees on this device."
+        )
+    top = max(0, _down((y - grid.top_deg) / grid.row_deg))
+    bottom = min(grid.rows, _up((y + height - grid.top_deg) / grid.row_deg))
+    left, right = (
+        _down((x - grid.left_deg) / grid.column_deg),
+        _up((x + width - grid.left_deg) / grid.column_deg),
+    )
+    if grid.sphere:
+        columns = min(right - left, grid.columns)
+        left = 0 if columns == grid.columns else left % grid.columns
+    else:
+        left, right = max(0, left), min(grid.columns, right)
+        columns = right - left
+    # A space smaller than the least side has one area: all of it.
+    wide = columns * grid.column_deg >= least - 1e-9 or columns == grid.columns
+    tall = (bottom - top) * grid.row_deg >= least - 1e-9 or bottom - top == grid.rows
+    if columns < 1 or bottom <= top or not (wide and tall):
+        raise Denied(
+            "area",
+            f"At least {least:g} degrees of both sides of an area must lie inside the space.",
+        )
+    return Rectangle(top, left, bottom - top, columns, grid.columns)
+
+
+def area_of(grid: Grid, rectangle: Rectangle, number: int, name: str, since_ms: int) -> Area:
+    """The app's view of a rectangle."""
+    return Area(
+        number,
+        name,
+        grid.left_deg + rectangle.column * grid.column_deg,
+        grid.top_deg + rectangle.row * grid.row_deg,
+        rectangle.columns * grid.column_deg,
+        rectangle.rows * grid.row_deg,
+        since_ms,
+    )
+
+
+def _down(value: float) -> int:
+    # Edges that come from the grid itself stay where they are.
+    return math.floor(value + 1e-9)
+
+
+def _up(value: float) -> int:
+    return math.ceil(value - 1e-9)

@@ -1,0 +1,1 @@
+"""What the owner allows: grants, presets, mechanism rules, wearers, and the certificate."""

@@ -1,0 +1,234 @@
+"""Grants with a meaning: what an app of a known kind needs, and what each grant takes away from it.
+
+Platforms know two levels: Android XR has the permissions EYE_TRACKING_COARSE and EYE_TRACKING_FINE,
+and none says what coarse removes. A preset says it in a sentence, and names the level that an app
+of its kind asks for there.
+
+Noise that is drawn anew for every sample is averaged away, so `avatar` and `foveated-rendering`
+have noise that stays for a day (`gaussian-place`). Each preset says what averaging gives.
+
+Budgets of streams are times of use, at the device's default charge for gaze that moves by one
+degree. (epsilon, w, r)-privacy with an r of a degree or more speaks of one window of w samples, so
+the ledger charges epsilon for each w samples; 3600 windows of 60 samples are one hour at 60 Hz. A
+day of noisy places is paid for once; the budget is for two, so that a key that was lost does not
+end the day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from types import MappingProxyType
+
+from gazeveil.gatekeeper.policy.grant import Grant
+from gazeveil.gatekeeper.policy.rules import MechanismRule
+
+
+@dataclass(frozen=True)
+class Steady:
+    """How well an app finds where resting eyes are with all that a preset allows: the least median
+    error, in degrees of visual angle.
+
+    Measured at the coarse level by `benchmarks/gatekeeper_averaging.py`, and attacked again by
+    `tests/test_gatekeeper_averaging.py`.
+
+    Parameters
+    ----------
+    short_deg : float
+        After 0.3 seconds.
+    long_deg : float
+        After 10 seconds.
+    day_deg : float
+        After ten sessions of a day.
+    worst_deg : float
+        After ten sessions of a day, at the place where it is least.
+    """
+
+    short_deg: float
+    long_deg: float
+    day_deg: float
+    worst_deg: float
+
+    def words(self) -> str:
+        """A clause for people.
+
+        Examples
+        --------
+        >>> Steady(8, 8, 8, 4).words()
+        'eyes at rest are found to about 8 degrees, however long the app watches on one day, and to
+        4 at the worst place'
+        >>> Steady(0.2, 0.03, 0.01, 0.01).words()
+        'eyes at rest are found to about 0.2 degrees in 0.3 seconds, 0.03 in ten seconds and 0.01 in
+        ten sessions of a day'
+        """
+        if self.day_deg >= 0.9 * self.short_deg:
+            worst = (
+                ""
+                if self.worst_deg >= 0.9 * self.day_deg
+                else f", and to {self.worst_deg:g} at the worst place"
+            )
+            return (
+                f"eyes at rest are found to about {self.day_deg:g} degrees, however long the app"
+                f" watches on one day{worst}"
+            )
+        return (
+            f"eyes at rest are found to about {self.short_deg:g} degrees in 0.3 seconds,"
+            f" {self.long_deg:g} in ten seconds and {self.day_deg:g} in ten sessions of a day"
+        )
+
+
+@dataclass(frozen=True)
+class Preset(Grant):
+    """A grant that explains itself.
+
+    Parameters
+    ----------
+    name : str
+        How policies and apps name it.
+    means : str
+        What an app gets, and what is removed.
+    platform : str
+        `coarse` or `fine`, the level of Android XR that apps of this kind ask for.
+    steady : Steady, optional
+        What averaging gives; None where nothing of where eyes rest is told.
+    """
+
+    name: str = ""
+    means: str = ""
+    platform: str = "coarse"
+    steady: Steady | None = None
+
+    def grant(self, **changes: object) -> Grant:
+        """The plain grant, with changes.
+
+        Examples
+        --------
+        >>> PRESETS["aoi-analytics"].grant(areas=4).areas
+        4
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(Grant)}
+        return Grant(**{**values, **changes})
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return _by_name, (self.name,)
+
+
+def _by_name(name: str) -> Preset:
+    return PRESETS[name]
+
+
+_SELECT = Preset(
+    scopes=frozenset({"select"}),
+    areas=0,
+    calls_per_minute=60,
+    streams=0,
+    name="select",
+    means=(
+        "The app learns which of its own things the wearer chose: by a press or a pinch, or by"
+        " resting the eyes on it for half a second or longer, which eyes also do without choosing,"
+        " so that is told at most 10 times a minute; where else the eyes are, what they looked at"
+        " before the choice, and whether they looked at all are removed."
+    ),
+    platform="fine",
+)
+
+_AVATAR_STEADY = Steady(6.0, 6.0, 6.0, 4.0)
+_AVATAR = Preset(
+    # No tile: its borders would tell, without noise, where the eyes cross them.
+    scopes=frozenset({"samples"}),
+    mechanisms=(MechanismRule("gaussian-place", {"sigma_deg": (">=", 8)}),),
+    areas=0,
+    calls_per_minute=120,
+    most_hz=60.0,
+    budgets={"place": Fraction(2, 5)},
+    name="avatar",
+    means=(
+        "The app can turn an avatar's eyes about the right way: for every part of the view, 5"
+        " degrees wide, it gets one noisy place, the same all day (of UTC), at most 60 times a"
+        f" second; {_AVATAR_STEADY.words()}; when the eyes go to another part, or back to one, is"
+        " told; all finer movement is removed."
+    ),
+    platform="coarse",
+    steady=_AVATAR_STEADY,
+)
+
+_FOVEATED_STEADY = Steady(1.7, 1.7, 1.7, 1.0)
+_FOVEATED = Preset(
+    scopes=frozenset({"samples"}),
+    mechanisms=(MechanismRule("gaussian-place", {"sigma_deg": (">=", 2)}),),
+    areas=0,
+    calls_per_minute=120,
+    most_hz=250.0,
+    budgets={"place": Fraction(7)},
+    name="foveated-rendering",
+    means=(
+        "The app can keep a region of some degrees around the gaze sharp: for every part of the"
+        " view, 5 degrees wide, it gets one place with 2 degrees of noise or more, the same all"
+        f" day (of UTC), at most 250 times a second; {_FOVEATED_STEADY.words()}; when the eyes go"
+        " to another part, or back to one, is told; tremor and the shape of movements are removed."
+    ),
+    platform="fine",
+    steady=_FOVEATED_STEADY,
+)
+
+_AOI_STEADY = Steady(1.4, 1.4, 1.4, 0.07)
+_AOI = Preset(
+    scopes=frozenset({"areas", "fixations", "saccades", "counter"}),
+    areas=16,
+    calls_per_minute=60,
+    streams=0,
+    budgets={"epsilon": Fraction(4)},
+    name="aoi-analytics",
+    means=(
+        "The app can count looks at up to 16 areas it names in advance, with dwell, visits and"
+        " order; positions come as cells, times as ticks; at the coarse level"
+        f" {_AOI_STEADY.words()}; samples, paths between areas, velocities and pupils are removed."
+    ),
+    platform="coarse",
+    steady=_AOI_STEADY,
+)
+
+_RESEARCH_STEADY = Steady(0.2, 0.05, 0.02, 0.02)
+_RESEARCH = Preset(
+    scopes=frozenset({"areas", "fixations", "saccades", "events", "tile", "counter", "samples"}),
+    mechanisms=(
+        MechanismRule("kaleido", {"epsilon": ("<=", 4), "w": (">=", 30), "r_deg": (">=", 1)}),
+        MechanismRule(
+            "kaleido-uniform", {"epsilon": ("<=", 4), "w": (">=", 30), "r_deg": (">=", 1)}
+        ),
+        MechanismRule("gaussian", {"sigma_deg": (">=", 1)}),
+        MechanismRule(
+            "gaussian-fixation", {"sigma_deg": (">=", 1)}
+        ),  # on the clock: `changes="detected"` promises nothing
+    ),
+    areas=64,
+    streams=4,
+    budgets={"epsilon": Fraction(50_000), "rho": Fraction(50_000)},
+    name="research",
+    means=(
+        "The app is part of a study that the wearer joined: it gets every kind of answer and"
+        f" streams with little noise, which averaging takes away: {_RESEARCH_STEADY.words()}; raw"
+        " samples, pupils, velocities and the tracker's own timing are still removed, and a person"
+        " can be recognised from it."
+    ),
+    platform="fine",
+    steady=_RESEARCH_STEADY,
+)
+
+#: Presets by name, the one that tells an app least first.
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {p.name: p for p in (_SELECT, _AVATAR, _FOVEATED, _AOI, _RESEARCH)}
+)
+
+
+def preset_of(grant: Grant) -> Preset | None:
+    """The preset whose scopes and mechanisms a grant has, if there is one."""
+    return next(
+        (
+            p
+            for p in PRESETS.values()
+            if p.scopes == grant.scopes and p.mechanisms == grant.mechanisms
+        ),
+        None,
+    )

@@ -1,0 +1,380 @@
+"""Policies as files: TOML and YAML in, TOML out.
+
+Every key is known or an error that names it and what is allowed in its place. An app's table may
+begin with `preset = "avatar"` and change single keys of it. Bounds of parameters are written as
+people write them::
+
+    parameters = { epsilon = "<= 1", w = "60..240", r_deg = ">= 2", snap_deg = "any" }
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from gazeveil import checks
+from gazeveil.errors import FormatError, MissingExtraError, ParameterError
+from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
+from gazeveil.gatekeeper.policy.identity import LocalIdentity
+from gazeveil.gatekeeper.policy.presets import PRESETS
+from gazeveil.gatekeeper.policy.rules import Bound, MechanismRule
+from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
+
+#: Longest policy that is read, in characters.
+LONGEST = 1_000_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TOP = ("version", "consent", "device", "apps", "wearers")
+_WEARER = ("consent", "apps")
+_DEVICE = ("epsilon", "rho", "samples", "place", "per", "r_deg")
+_GRANT = (
+    "preset",
+    "scopes",
+    "mechanisms",
+    "areas",
+    "calls_per_minute",
+    "streams",
+    "most_hz",
+    "budgets",
+    "per",
+    "expires",
+    "expires_ns",
+    "origins",
+    "revoked",
+    "lasts",
+    "identity",
+)
+_RULE = ("name", "parameters", "unproved")
+
+
+def read(path: Path) -> tuple[str, str]:
+    """The text of a policy file, and its format."""
+    format = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix.lower())  # noqa: A001
+    if format is None:
+        raise FormatError(
+            path,
+            "a policy is a file that ends in .toml, .yaml or .yml",
+            "Give it one of those names.",
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FormatError(
+            path, f"the policy cannot be read ({error.strerror or 'input or output failed'})"
+        ) from None
+    except UnicodeDecodeError:
+        raise FormatError(path, "the policy is not UTF-8 text", "Save it as UTF-8.") from None
+    return text, format
+
+
+def tree_of(text: str, format: str) -> object:  # noqa: A002
+    """The tables of TOML or YAML text."""
+    checks.one_of("Policy.parse", "format", format, ("toml", "yaml"))
+    if len(text) > LONGEST:
+        raise ParameterError(
+            f"A policy has at most {LONGEST} characters. Got {len(text)} instead.",
+            name="policy",
+            got=len(text),
+        )
+    try:
+        return tomllib.loads(text, parse_float=Decimal) if format == "toml" else _yaml(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"The policy is not TOML: {error}.", name="policy", got=None) from None
+    except RecursionError:
+        raise ParameterError(
+            "The policy is nested too deeply. Write it flat.", name="policy", got=None
+        ) from None
+
+
+def _yaml(text: str) -> object:
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtraError("yaml", "service") from None
+
+    class Loader(yaml.SafeLoader):
+        """Safe, without anchors (one line can stand for a million), and without keys given twice
+        (the last would win unseen).
+        """
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise ParameterError(
+                    "The policy uses a YAML alias. Write the value out.", name="policy", got=None
+                )
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            for key in keys:
+                if not isinstance(key, str):
+                    raise ParameterError(
+                        f"The keys of a policy are words. Got {key!r} instead.",
+                        name="policy",
+                        got=key,
+                    )
+                if keys.count(key) > 1:
+                    raise ParameterError(
+                        f"The policy has the key '{key}' twice in one table. Keep one.",
+                        name=key,
+                        got=None,
+                    )
+            return super().construct_mapping(node, deep=deep)
+
+    loader = Loader(text)
+    try:
+        return loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise ParameterError(
+            f"The policy is not YAML: {' '.join(str(error).split())}.", name="policy", got=None
+        ) from None
+    except (ValueError, OverflowError) as error:
+        raise ParameterError(
+            f"The policy holds a value that YAML cannot read: {error}.", name="policy", got=None
+        ) from None
+    finally:
+        loader.dispose()
+
+
+def fields_of(tree: object) -> dict[str, Any]:
+    """The arguments of a Policy, from tables as TOML, YAML or JSON give them."""
+    top = _table("policy", {} if tree is None else tree, _TOP)
+    wearers = top.get("wearers", {})
+    if not isinstance(wearers, Mapping):
+        checks.refuse("policy", "wearers", "a table of wearers", wearers)
+    if OWNER in wearers:
+        raise ParameterError(
+            f"The policy key wearers.{OWNER} is not allowed: the apps and the consent of '{OWNER}'"
+            " stand at the top.",
+            name="wearers",
+        )
+    device = _table("policy key device", top.get("device", {}), _DEVICE)
+    others = {str(name): _wearer(entry, f"wearers.{name}") for name, entry in wearers.items()}
+    plain: dict[str, Any] = {key: top[key] for key in ("consent", "version") if key in top}
+    return {"apps": _grants(top, ""), "device": DeviceLimits(**device), "others": others, **plain}
+
+
+def _wearer(tree: object, where: str) -> Wearer:
+    given = _table(f"policy key {where}", tree, _WEARER)
+    return Wearer(given.get("consent", False), _grants(given, f"{where}."))
+
+
+def _grants(tree: Mapping[str, Any], where: str) -> dict[str, Grant]:
+    apps = tree.get("apps", {})
+    if not isinstance(apps, Mapping):
+        checks.refuse("policy", f"{where}apps", "a table of apps", apps)
+    return {str(app): grant_of(entry, f"{where}apps.{app}") for app, entry in apps.items()}
+
+
+def grant_of(tree: object, where: str = "grant") -> Grant:
+    """A grant from a table; `preset` fills in what the other keys do not say."""
+    given = _table(f"policy key {where}", tree, _GRANT)
+    values: dict[str, Any] = {}
+    if "preset" in given:
+        preset = PRESETS[
+            checks.one_of(f"policy key {where}", "preset", given.pop("preset"), PRESETS)
+        ]
+        values = {f.name: getattr(preset, f.name) for f in fields(Grant)}
+    if "expires" in given:
+        if "expires_ns" in given:
+            checks.refuse(
+                f"policy key {where}",
+                "expires",
+                "left out where 'expires_ns' is given",
+                given["expires"],
+            )
+        given["expires_ns"] = _moment(where, given.pop("expires"))
+    for name in ("scopes", "origins", "mechanisms"):
+        if name in given and not isinstance(given[name], list | tuple):
+            checks.refuse(f"policy key {where}", name, "a list", given[name])
+    if "identity" in given:
+        given["identity"] = LocalIdentity(
+            **_table(f"policy key {where}.identity", given["identity"], ("uid", "executable"))
+        )
+    if "mechanisms" in given:
+        given["mechanisms"] = tuple(
+            _rule(entry, f"{where}.mechanisms[{i}]") for i, entry in enumerate(given["mechanisms"])
+        )
+    for name in ("scopes", "origins"):
+        if name in given and len(set(map(str, given[name]))) != len(given[name]):
+            checks.refuse(f"policy key {where}", name, "a list without repetitions", given[name])
+    if isinstance(given.get("most_hz"), Decimal):
+        given["most_hz"] = float(given["most_hz"])
+    try:
+        return Grant(**{**values, **given})
+    except ParameterError as error:
+        raise ParameterError(
+            f"In the policy key {where}: {error}", name=error.name, got=error.got
+        ) from None
+
+
+def _rule(tree: object, where: str) -> MechanismRule:
+    given = _table(f"policy key {where}", tree, _RULE)
+    if "name" not in given:
+        checks.refuse(f"policy key {where}", "name", "the name of a mechanism", None)
+    parameters = given.get("parameters", {})
+    if not isinstance(parameters, Mapping):
+        checks.refuse(f"policy key {where}", "parameters", "a table of bounds", parameters)
+    bounds = {str(name): bound_of(value) for name, value in parameters.items()}
+    return MechanismRule(given["name"], bounds, given.get("unproved", False))
+
+
+def bound_of(value: object) -> Bound:
+    """A bound as a policy file writes it.
+
+    Examples
+    --------
+    >>> bound_of("<= 1"), bound_of("60..240"), bound_of(2), bound_of("any")
+    (('<=', '1'), ('..', ('60', '240')), ('=', 2), ('any', None))
+    """
+    if isinstance(value, list | tuple):
+        return "in", tuple(value)
+    if isinstance(value, Mapping):
+        checks.refuse(
+            "MechanismRule",
+            "parameters",
+            "a bound such as '<= 1', '60..240', 2, [2, 3] or 'any'",
+            dict(value),
+        )
+    if not isinstance(value, str):
+        return "=", value
+    text = value.strip()
+    if text == "any":
+        return "any", None
+    for sign in ("<=", ">=", "="):
+        if text.startswith(sign):
+            return sign, text.removeprefix(sign).strip()
+    low, dots, high = text.partition("..")
+    return ("..", (low.strip(), high.strip())) if dots else ("=", text)
+
+
+def _table(owner: str, value: object, allowed: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ParameterError(
+            f"The {owner} must be a table with the keys {', '.join(allowed)}. Got"
+            f" {str(value)[:60]!r} instead.",
+            name=owner,
+            got=value,
+        )
+    for key in value:
+        if key not in allowed:
+            near = get_close_matches(str(key), allowed, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else ""
+            raise ParameterError(
+                f"The {owner} has no key '{str(key)[:60]}'. Allowed: {', '.join(allowed)}."
+                f" {hint}".rstrip(),
+                name=str(key),
+                got=value[key],
+            )
+    return {str(k): v for k, v in value.items()}
+
+
+def _moment(where: str, value: object) -> int:
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        checks.refuse(
+            f"policy key {where}",
+            "expires",
+            "a date and time with its zone, as 2030-01-31T12:00:00Z",
+            value,
+        )
+    return (value - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def write(
+    version: int,
+    consent: bool,
+    device: DeviceLimits,
+    apps: Mapping[str, Grant],
+    others: Mapping[str, Wearer],
+) -> str:
+    """The fields of a policy, worn by the owner, as TOML that reads back as itself."""
+    lines = [f"version = {version}", f"consent = {_literal(consent)}", "", "[device]"]
+    lines += [f"{n} = {_literal(getattr(device, n))}" for n in _DEVICE]
+    for app in sorted(apps):
+        lines += ["", *grant_lines("apps", app, apps[app])]
+    for name in sorted(others):
+        wearer, where = others[name], f"wearers.{_literal(name)}"
+        lines += ["", f"[{where}]", f"consent = {_literal(wearer.consent)}"]
+        for app in sorted(wearer.apps):
+            lines += ["", *grant_lines(f"{where}.apps", app, wearer.apps[app])]
+    return "\n".join(lines) + "\n"
+
+
+def grant_lines(where: str, app: str, grant: Grant) -> list[str]:
+    """The tables of one app under `apps` or `wearers.NAME.apps`, line by line."""
+    key = f"{where}.{_literal(app)}"
+    lines = [f"[{key}]", f"scopes = {_literal(sorted(grant.scopes))}"]
+    lines += [
+        f"{n} = {_literal(getattr(grant, n))}" for n in ("areas", "calls_per_minute", "streams")
+    ]
+    if grant.most_hz is not None:
+        lines.append(f"most_hz = {grant.most_hz!r}")
+    pairs = ", ".join(f"{c} = {_literal(v)}" for c, v in grant.budgets.items())
+    lines += [
+        f"budgets = {{ {pairs} }}" if pairs else "budgets = {}",
+        f"per = {_literal(grant.per)}",
+    ]
+    if grant.expires_ns is not None:
+        lines.append(f"expires_ns = {grant.expires_ns}")
+    lines += [
+        f"origins = {_literal(list(grant.origins))}",
+        f"revoked = {_literal(grant.revoked)}",
+        f"lasts = {_literal(grant.lasts)}",
+    ]
+    if grant.identity is not None:
+        known = {"uid": grant.identity.uid, "executable": grant.identity.executable}
+        lines.append(
+            "identity = { "
+            + ", ".join(f"{n} = {_literal(v)}" for n, v in known.items() if v is not None)
+            + " }"
+        )
+    for rule in grant.mechanisms:
+        bounds = ", ".join(f"{n} = {_bound_text(b)}" for n, b in rule.parameters.items())
+        lines += [
+            "",
+            f"[[{key}.mechanisms]]",
+            f"name = {_literal(rule.name)}",
+            f"parameters = {{ {bounds} }}" if bounds else "parameters = {}",
+        ]
+        lines.append(f"unproved = {_literal(rule.unproved)}")
+    return lines
+
+
+def _bound_text(bound: Bound) -> str:
+    sign, value = bound
+    if sign == "any":
+        return '"any"'
+    if sign == "in":
+        return "[" + ", ".join(_literal(v) for v in value) + "]"
+    if sign == "..":
+        return f'"{value[0]}..{value[1]}"'
+    # A word is written with its sign: without it, the word `any` would read back as no bound at
+    # all.
+    return (
+        json.dumps(f"{sign} {value}") if isinstance(value, str) or sign != "=" else _literal(value)
+    )
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Fraction):
+        return str(value.numerator) if value.denominator == 1 else f'"{value}"'
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(v) for v in value) + "]"
+    # JSON's escapes are TOML's, but for DEL, which no name and no bound holds.
+    return json.dumps("none" if value is None else str(value))

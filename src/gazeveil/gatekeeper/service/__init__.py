@@ -1,0 +1,1 @@
+"""The Gatekeeper as a service: settings, decisions, tokens, sessions."""

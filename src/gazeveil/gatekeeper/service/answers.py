@@ -1,0 +1,213 @@
+"""What a service tells of itself: states, grants, budgets and lines of the audit log, as JSON has
+them.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from typing import Any
+
+from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
+from gazeveil.gatekeeper.ledger.accounts import Balance
+from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.ledger import Ledger
+from gazeveil.gatekeeper.ledger.time_left import Price, Prices, seconds_left, words, words_of_days
+from gazeveil.gatekeeper.policy.grant import Grant
+from gazeveil.gatekeeper.policy.policy import Policy
+from gazeveil.gatekeeper.policy.presets import preset_of
+from gazeveil.gatekeeper.policy.rules import rule_text
+from gazeveil.gatekeeper.policy.wearers import account_of
+from gazeveil.gatekeeper.service.access_requests import AccessRequests
+from gazeveil.gatekeeper.service.settings import Settings
+from gazeveil.gatekeeper.service.tokens import Tokens
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.privacy.guarantee import Guarantee
+
+
+class Figures:
+    """The part of :class:`gazeveil.gatekeeper.service.service.Service` that only reads."""
+
+    settings: Settings
+    keeper: Gatekeeper
+    ledger: Ledger
+    audit: AuditLog
+    tokens: Tokens
+    access_requests: AccessRequests
+    prices: Prices
+    balances: dict[tuple[str, str], Balance]
+
+    @property
+    def policy(self) -> Policy:
+        """The policy now."""
+        return self.keeper.policy
+
+    def guarantee(self, promise: Guarantee) -> dict[str, object]:
+        """A guarantee as apps read it."""
+        figures = promise.to_dict()
+        return {
+            "text": str(promise),
+            **{name: figures[name] for name in ("definition", "unit", "status", "numbers")},
+        }
+
+    def public(self) -> dict[str, object]:
+        """What everybody with a token may know about the device."""
+        level, space = self.keeper.level, self.keeper.space
+        return {
+            "level": {
+                "name": level.name,
+                "resolution_deg": level.resolution_deg,
+                "tick_ms": level.tick_ms,
+                "least_side_deg": level.least_side_deg,
+                "tiles": list(level.tiles),
+            },
+            "space": {
+                "kind": "sphere" if isinstance(space, Sphere) else "screen",
+                "width_deg": space.width_deg,
+                "height_deg": space.height_deg,
+            },
+            "rate_hz": self.keeper.rate_hz,
+            "charged_r_deg": str(self.policy.device.r_deg),
+        }
+
+    def state(self, app: str) -> str:
+        """none, granted, spent, revoked or expired; told from memory, which is at most a second
+        old.
+        """
+        grant = self.policy.apps.get(app)
+        if grant is None:
+            return "none"
+        if grant.revoked:
+            return "revoked"
+        if (
+            grant.expires_ns is not None and time.time_ns() >= grant.expires_ns
+        ) or self.keeper.is_over(app):
+            return "expired"
+        if not grant.scopes:
+            return "none"
+        return "spent" if self._is_spent(app, grant) else "granted"
+
+    def _is_spent(self, app: str, grant: Grant) -> bool:
+        """Whether nothing that costs budget can be paid for any more, though there is a budget."""
+        prices = self.prices.of_app(app)
+        if "counter" in grant.scopes and "epsilon" not in prices:
+            prices["epsilon"] = Price(Fraction(0), self.keeper.counter_epsilon)
+        account = self.keeper.account(app)
+
+        def pays(currency: str, price: Price) -> bool:
+            balance = self.balances.get((account, currency))
+            gone = Fraction(0) if balance is None else balance.spent + balance.reserved
+            return grant.limits()[currency] - gone >= price.least
+
+        return any(grant.budgets.get(currency) for currency in prices) and not any(
+            pays(c, price) for c, price in prices.items()
+        )
+
+    def grant_figures(self, app: str) -> dict[str, Any] | None:
+        """An app's grant as JSON has it."""
+        grant = self.policy.apps.get(app)
+        if grant is None or not grant.scopes:
+            return None
+        known = preset_of(grant)
+        return {
+            "preset": known.name if known else None,
+            "means": known.means if known else "",
+            "scopes": sorted(grant.scopes),
+            "mechanisms": [rule_text(rule) for rule in grant.mechanisms],
+            "areas": grant.areas,
+            "calls_per_minute": grant.calls_per_minute,
+            "streams": grant.streams,
+            "most_hz": grant.most_hz,
+            "budgets": {currency: str(limit) for currency, limit in grant.budgets.items()},
+            "per": grant.per,
+            "expires_ns": grant.expires_ns,
+            "lasts": grant.lasts,
+        }
+
+    def budgets(self, app: str | None) -> list[dict[str, Any]]:
+        """Budgets of an app, or of the device where none is named; an app's currencies that its
+        grant does not name and that it has not spent are left out.
+
+        An app is shown its own alone: what is left of the device's tells it what other apps did.
+        """
+        now = time.time_ns()
+        if app is None:
+            account, limits, per = (
+                self.keeper.device_account,
+                self.policy.device.limits(),
+                self.policy.device.per,
+            )
+            named = set(limits)
+        else:
+            grant = self.policy.apps.get(app) or Grant()
+            account, limits, per = self.keeper.account(app), grant.limits(), grant.per
+            named = set(grant.budgets) | (
+                {"samples"} if any(rule.unproved for rule in grant.mechanisms) else set()
+            )
+        prices = self.prices.of_device() if app is None else self.prices.of_app(app)
+        rows: list[dict[str, Any]] = []
+        for currency, limit in limits.items():
+            balance = self.balances[account, currency] = self.ledger.balance(account, currency, now)
+            spent, reserved = balance.spent, balance.reserved
+            if not spent and not reserved and currency not in named:
+                continue
+            left = max(Fraction(0), limit - spent - reserved)
+            seconds = seconds_left(left, prices.get(currency))
+            counts = (
+                int(left / self.keeper.counter_epsilon) if self._counts(app, currency) else None
+            )
+            shown = {"limit": str(limit), "spent": str(spent), "reserved": str(reserved)}
+            price = prices.get(currency)
+            said = (
+                words_of_days(left, price, per)
+                if price is not None and price.of_a_day
+                else words(left, seconds, per, counts)
+            )
+            told = {"remaining": str(left), "seconds_left": seconds, "words": said}
+            # An app is not told who wears the device.
+            rows.append(
+                {
+                    "account": account if app is None else account_of(app),
+                    "app": app,
+                    "currency": currency,
+                    "per": per,
+                    **shown,
+                    **told,
+                }
+            )
+        return rows
+
+    def _counts(self, app: str | None, currency: str) -> bool:
+        """Whether a budget may be used for counters."""
+        grants = (
+            self.policy.apps.values() if app is None else [self.policy.apps.get(app) or Grant()]
+        )
+        return currency == "epsilon" and any("counter" in grant.scopes for grant in grants)
+
+    def audit_page(self, after: int, limit: int, last: int | None, verify: bool) -> dict[str, Any]:
+        """Lines of the audit log as JSON has them."""
+        rows = (
+            self.audit.last(last) if last is not None else self.audit.entries(max(0, after), limit)
+        )
+        known = (
+            *self.policy.apps,
+            *self.tokens.apps(),
+            *(ask.app for ask in self.access_requests.waiting()),
+            "device",
+        )
+        names = {self.audit.pseudonym(app): app for app in known}
+        return {
+            "entries": [
+                {
+                    "number": r.id,
+                    "t_ns": r.at_ns,
+                    "kind": r.kind,
+                    "app": r.app,
+                    "name": names.get(r.app),
+                    "detail": dict(r.detail),
+                }
+                for r in rows
+            ],
+            "verified": self.audit.verify() if verify else None,
+            "last": rows[-1].id if rows else max(0, after),
+        }

@@ -1,0 +1,347 @@
+"""What the owner decides, and where it is written: grants, consent, apps, asks and wearers.
+
+What gives something is written first, to the policy file and the audit log, and comes in force
+then. What takes something away is in force at once, from memory, and is written when the disk and
+the database take it (:mod:`gazeveil.gatekeeper.service.revocations`). Where both meet, taking away
+holds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from gazeveil.errors import GazeveilError
+from gazeveil.gatekeeper.core.areas import Area
+from gazeveil.gatekeeper.errors import Refused
+from gazeveil.gatekeeper.policy.file import PolicyFile
+from gazeveil.gatekeeper.policy.grant import SCOPES, Grant
+from gazeveil.gatekeeper.policy.grant_duration import as_written
+from gazeveil.gatekeeper.policy.policy import Policy
+from gazeveil.gatekeeper.policy.presets import PRESETS
+from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
+from gazeveil.gatekeeper.service.access_requests import PURPOSES
+from gazeveil.gatekeeper.service.answers import Figures
+from gazeveil.gatekeeper.service.logs import LOG
+from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
+from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
+
+
+class Decisions(Figures):
+    """The part of :class:`gazeveil.gatekeeper.service.service.Service` that changes what is
+    allowed.
+    """
+
+    broadcaster: Broadcaster
+    revocations: Revocations
+    policy_file: PolicyFile
+    areas: dict[tuple[str, int], Area]
+    _lock: threading.RLock
+    _writing: threading.Lock
+
+    def changed(self, *what: str) -> None:
+        """Tell the owner's page to look again."""
+        for one in what:
+            self.broadcaster.tell({"type": "changed", "what": one})
+
+    # --- giving
+    # ----------------------------------------------------------------------------------------------
+
+    def set_grant(self, app: str, grant: Grant) -> None:
+        """Grant: written to the policy file first, so that what is allowed can be read there."""
+        with self._lock:
+            taken = self._ready_to_give()
+            with self._written(
+                lambda policy: policy.with_grant(app, grant),
+                Revocation("revoke", app, self.policy.wearer, time.time_ns()),
+            ):
+                self.keeper.grant(app, grant, taken)
+            self._forget_asks(app)
+        self.changed("apps", "asks", "audit")
+
+    def add_app(self, app: str, origins: tuple[str, ...]) -> None:
+        """Make an app known that holds no token.
+
+        A grant that the owner wrote for an app to come is its own. What an earlier app of the name
+        was granted, by any wearer, is not.
+        """
+        with self._lock:
+            taken = self._ready_to_give()
+            before = self.policy.without(app) if self.tokens.ever(app) else self.policy
+            policy = before.with_grant(app, replace(before.apps.get(app, Grant()), origins=origins))
+            self.keeper.set_policy(self._write(policy), taken)
+        self.changed("apps", "audit")
+
+    def rotate_token(self, app: str, expires_ns: int | None) -> str:
+        """A new token in the place of the app's others; not while the end of those waits to be
+        written, which would end this one too.
+        """
+        with self._lock:
+            self._ready_to_give()
+            return self.tokens.rotate(app, "app", expires_ns)
+
+    def consent(self, on: bool) -> bool:
+        """Give consent, or take it back; whether that is written."""
+        if not on:
+            return self._take("consent", "", "consent", "apps", "audit")
+        with self._lock:
+            taken = self._ready_to_give()
+            with self._written(
+                lambda policy: replace(policy, consent=True),
+                Revocation("consent", "", self.policy.wearer, time.time_ns()),
+            ):
+                self.keeper.consent(True, taken)
+        self.changed("consent", "apps", "audit")
+        return True
+
+    def _ready_to_give(self) -> int:
+        """See that nothing waits to be written that was taken away; how often something was, for
+        the core to compare.
+        """
+        if not self.revocations.settle():
+            raise Refused(
+                503,
+                "ledger",
+                "What was taken away last is in force but not written yet, so nothing new is given."
+                " Try again when the disk and the ledger work.",
+            )
+        return self.keeper.taken
+
+    @contextmanager
+    def _written(self, change: Callable[[Policy], Policy], undo: Revocation) -> Iterator[None]:
+        """Have a change of the policy in its file before it comes in force, and out of it again
+        where it does not.
+        """
+        self._write(change(self.policy))
+        try:
+            yield
+        except BaseException:
+            try:
+                self._write(self.policy)
+            except GazeveilError:
+                self.revocations.add(undo)  # or the next start would give what never came in force
+            raise
+
+    # --- taking away
+    # ----------------------------------------------------------------------------------------------
+
+    def revoke(self, app: str) -> bool:
+        """Take the grant of an app back; whether that is written."""
+        self.access_requests.withdraw(app)
+        return self._take("revoke", app, "apps", "asks", "audit")
+
+    def drop_token(self, app: str) -> bool:
+        """Take the token of an app away, and its grants back, those of all wearers; whether that is
+        written.
+        """
+        self.broadcaster.hang_up(
+            self.broadcaster.of(app),
+            "token",
+            "The app's token was taken away. Ask the owner for a new one.",
+            4001,
+        )
+        self.access_requests.withdraw(app)
+        self.tokens.forget(app)
+        return self._take("token", app, "apps", "asks", "audit")
+
+    def drop(self, app: str) -> bool:
+        """Forget an app: its token, grant, areas, asks and block; whether that is written. Its
+        account in the ledger stays.
+        """
+        self.broadcaster.hang_up(
+            self.broadcaster.of(app), "token", "The owner has removed the app.", 4001
+        )
+        self._forget_asks(app)
+        self.tokens.forget(app)
+        for key in [key for key in list(self.areas) if key[0] == app]:
+            self.areas.pop(key, None)
+        return self._take("drop", app, "apps", "asks", "audit")
+
+    def _take(self, kind: str, app: str, *changed: str) -> bool:
+        revocation = Revocation(kind, app, self.keeper.wearer, time.time_ns())
+        self.keeper.take(revocation.from_policy)
+        self.changed(*changed)
+        written = self.revocations.add(revocation)
+        if written:
+            self.changed("audit")
+        return written
+
+    def write_revocation(self, revocation: Revocation) -> None:
+        """Write what was taken away to the policy file, the tokens and the audit log; may be
+        repeated.
+
+        Raises
+        ------
+        GazeveilError
+            Where that is not possible now.
+        """
+        if revocation.of_token:
+            self.tokens.revoke(
+                revocation.app, "app"
+            )  # first: a policy file that cannot be written must not keep a token alive
+        self._write(self.policy)
+        self.keeper.record_revocation(revocation.kind, revocation.app or "device", revocation.at_ns)
+
+    # --- the policy file
+    # ----------------------------------------------------------------------------------------------
+
+    def reload_policy(self) -> None:
+        """Put in force what the policy file says now; what it takes away is gone at once.
+
+        Raises
+        ------
+        Refused
+            Where it cannot be read, with the line or the key; the old policy stays in force.
+        """
+        with self._lock:
+            try:
+                edit = self.policy_file.edit()
+            except GazeveilError as error:
+                raise Refused(
+                    409, "policy", f"{str(error).rstrip('.')}. The old policy stays in force."
+                ) from None
+            self.keeper.take_as(edit.onto(self.policy))
+            try:
+                taken = self._ready_to_give()
+                self.keeper.set_policy(edit.onto(self.policy), taken)
+            except BaseException:
+                self.policy_file.refuse(self.policy)  # to be read again, and not overwritten
+                raise
+            self.policy_file.accept()
+        LOG.info("the policy was read again")
+        self.changed("consent", "apps", "asks", "audit")
+
+    def _write(self, policy: Policy) -> Policy:
+        """Write a policy, with what somebody has edited in its file meanwhile, which comes in force
+        too; both together.
+        """
+        try:
+            with self._writing:
+                edit = self.policy_file.write(as_written(policy, time.time_ns()))
+        except OSError as error:
+            raise Refused(
+                503,
+                "disk",
+                "The policy file cannot be written"
+                f" ({(error.strerror or 'no reason given').lower()}). Free some space, then try"
+                " again.",
+            ) from None
+        except GazeveilError as error:
+            raise Refused(
+                409,
+                "edited",
+                "The policy file was edited and cannot be read now, so it is not written:"
+                f" {str(error).rstrip('.')}. Mend it, then try again.",
+            ) from None
+        if edit is None:
+            return policy
+        both = edit.onto(policy)
+        try:
+            self.keeper.set_policy(both)
+        except BaseException:
+            self.policy_file.refuse(self.policy)  # to be read again, and not overwritten
+            raise
+        return both
+
+    # --- asks
+    # ----------------------------------------------------------------------------------------------
+
+    def ask(self, app: str, preset: str | None, purpose: str, scopes: Collection[str]) -> None:
+        """Keep an app's ask for the owner, as long as none of it waits."""
+        if purpose not in PURPOSES:
+            raise Refused(
+                422,
+                "purpose",
+                "There is no such purpose. Purposes are: " + ", ".join(PURPOSES) + ".",
+            )
+        if preset is not None and preset not in PRESETS:
+            raise Refused(
+                422, "preset", "There is no such preset. Presets are: " + ", ".join(PRESETS) + "."
+            )
+        if any(scope not in SCOPES for scope in scopes):
+            raise Refused(
+                422, "scope", "There is no such scope. Scopes are: " + ", ".join(SCOPES) + "."
+            )
+        if preset is None and not scopes:
+            raise Refused(422, "body", "Ask for a preset or for scopes.")
+        if self.access_requests.blocked(app):
+            raise Refused(
+                403,
+                "blocked",
+                "The owner has dismissed this app three times, so it may not ask again. The owner"
+                " can lift that on the dashboard.",
+            )
+        if self.access_requests.add(app, preset, purpose, scopes) is None:
+            raise Refused(
+                409,
+                "waiting",
+                "An ask of this app waits for the owner already. Wait until it is answered.",
+            )
+        self.changed("asks")
+
+    def dismiss(self, number: int) -> bool:
+        """Dismiss an ask; False where none of that number waits."""
+        try:
+            found = self.access_requests.dismiss(number) is not None
+        except OSError as error:
+            LOG.error("the count of dismissed asks cannot be written", exc_info=error)
+            found = True
+        self.changed("asks", "apps")
+        return found
+
+    def unblock(self, app: str) -> None:
+        """Let an app ask again that was dismissed too often."""
+        self._forget_asks(app)
+        self.changed("asks", "apps")
+
+    def _forget_asks(self, app: str) -> None:
+        """Forget the ask and the dismissals of an app."""
+        try:
+            self.access_requests.forget(app)
+        except OSError as error:
+            LOG.error("the count of dismissed asks cannot be written", exc_info=error)
+
+    # --- wearers
+    # ----------------------------------------------------------------------------------------------
+
+    def add_wearer(self, name: str) -> None:
+        """Name one more person in the policy, who has decided nothing yet."""
+        with self._lock:
+            taken = self._ready_to_give()
+            if name in self.policy.wearers:
+                raise Refused(
+                    409, "taken", "There is a wearer of this name already. Choose another name."
+                )
+            self._put_policy(
+                replace(self.policy, others={**self.policy.others, name: Wearer()}), taken
+            )
+
+    def drop_wearer(self, name: str) -> None:
+        """Take a person out of the policy, with consent and grants. What was spent stays in the
+        ledger.
+        """
+        with self._lock:
+            taken = self._ready_to_give()
+            if name == OWNER or name not in self.policy.wearers:
+                raise Refused(
+                    404, "unknown", f"There is no such wearer, or it is '{OWNER}', who always is."
+                )
+            worn = self.policy.worn_by(OWNER)
+            self._put_policy(
+                replace(worn, others={n: one for n, one in worn.others.items() if n != name}), taken
+            )
+
+    def _put_policy(self, policy: Policy, taken: int) -> None:
+        self.keeper.set_policy(self._write(policy), taken)
+        self.changed("wearer", "apps", "audit")
+
+    def wearer_figures(self) -> dict[str, object]:
+        """Who wears the device, and whom the policy names."""
+        return {
+            "name": self.keeper.wearer,
+            "known": self.policy.wearer is not None,
+            "wearers": sorted(self.policy.wearers),
+        }

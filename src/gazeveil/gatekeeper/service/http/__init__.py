@@ -1,0 +1,1 @@
+"""HTTP: routes, request and response schemas, middleware, TLS."""

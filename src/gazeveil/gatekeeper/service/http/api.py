@@ -1,0 +1,223 @@
+"""What an app may ask over HTTP: its areas, what was seen in them, the tile, and what it is
+allowed.
+
+Every path needs the app's token. Numbers of other apps' areas and events are answered like numbers
+that do not exist.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from gazeveil.gatekeeper.core.gatekeeper import App
+from gazeveil.gatekeeper.service.http import schemas
+from gazeveil.gatekeeper.service.http.middleware import address, same_origin
+from gazeveil.gatekeeper.service.service import Caller, Service
+from gazeveil.gatekeeper.service.sockets.local_socket import local_of
+
+#: What any path may answer instead.
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": schemas.Failure, "description": "The request cannot be read."},
+    401: {"model": schemas.Failure, "description": "No token, or one that is not valid."},
+    403: {
+        "model": schemas.Failure,
+        "description": "The policy does not allow it, or the origin or host is not allowed.",
+    },
+    404: {
+        "model": schemas.Failure,
+        "description": "There is no such thing, or it is not the caller's.",
+    },
+    409: {
+        "model": schemas.Failure,
+        "description": "Another ask of the app waits, or the ask has changed.",
+    },
+    408: {"model": schemas.Failure, "description": "The body came too slowly."},
+    413: {"model": schemas.Failure, "description": "The body is too large."},
+    422: {"model": schemas.Failure, "description": "A value is not allowed."},
+    429: {"model": schemas.Failure, "description": "Too many requests or wrong tokens."},
+    503: {
+        "model": schemas.Failure,
+        "description": "The ledger or the disk cannot be written; nothing is given.",
+    },
+}
+
+BEARER = HTTPBearer(auto_error=False, description="The token of an app, a tracker or the owner.")
+
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+
+Number = Annotated[int, Path(ge=0, le=2**53)]
+Millis = Annotated[
+    int | None, Query(ge=0, le=2**53, description="Milliseconds since the session began.")
+]
+After = Annotated[
+    int | None, Query(ge=0, le=2**53, description="Only what comes after this event's number.")
+]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["app"])
+
+
+def service_of(request: Request) -> Service:
+    """The service behind a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+def app_caller(request: Request, credentials: Credentials) -> Caller:
+    """The app that asks."""
+    token = credentials.credentials if credentials is not None else ""
+    service = service_of(request)
+    origin = (
+        None
+        if same_origin(request.headers, request.url.scheme, service.settings.public_origin)
+        else request.headers.get("origin")
+    )
+    return service.app_caller(token, address(request.scope), origin, local_of(request.scope))
+
+
+def app_view(request: Request, caller: Annotated[Caller, Depends(app_caller)]) -> App:
+    """The core's view of the app that asks."""
+    return service_of(request).keeper.app(caller.app)
+
+
+def _show(request: Request, app: App, what: str, area_id: int) -> None:
+    """Let the owner's page see which question was answered."""
+    service = service_of(request)
+    area = service.areas.get((app.name, area_id))
+    if area is not None and service.broadcaster.viewers:
+        sides = {
+            "x_deg": area.x_deg,
+            "y_deg": area.y_deg,
+            "width_deg": area.width_deg,
+            "height_deg": area.height_deg,
+        }
+        service.broadcaster.show(
+            app.name, {"what": what, "area": {"id": area.id, "name": area.name, **sides}}
+        )
+
+
+Me = Annotated[Caller, Depends(app_caller)]
+CallingApp = Annotated[App, Depends(app_view)]
+
+
+@router.get("/me", response_model=schemas.MeAnswer)
+def me(request: Request, caller: Me) -> dict[str, Any]:
+    """What the app may do now and what of its budget is left; works without a grant."""
+    service = service_of(request)
+    budgets = service.budgets(caller.app)
+    return {
+        "app": caller.app,
+        "consent": service.policy.consent,
+        "state": service.state(caller.app),
+        "grant": service.grant_figures(caller.app),
+        "budgets": budgets,
+        "asked": service.access_requests.of(caller.app) is not None,
+        "blocked": service.access_requests.blocked(caller.app),
+        **service.public(),
+    }
+
+
+@router.post("/ask", response_model=schemas.AccessRequestedAnswer, status_code=202)
+def ask(request: Request, caller: Me, wish: schemas.AccessRequestBody) -> dict[str, bool]:
+    """Ask the owner for a preset, or for scopes; works without a grant. One ask of an app waits at
+    a time.
+    """
+    service_of(request).ask(caller.app, wish.preset, wish.purpose, wish.scopes)
+    return {"asked": True}
+
+
+@router.get("/areas", response_model=schemas.AreasAnswer)
+def areas(app: CallingApp) -> dict[str, Any]:
+    """All areas of the app."""
+    return {"areas": list(app.areas())}
+
+
+@router.post("/areas", response_model=schemas.AreaAnswer, status_code=201)
+def register_area(request: Request, app: CallingApp, area: schemas.AreaBody) -> Any:
+    """Register a rectangle; it comes back with its edges moved outward to the public grid. Only
+    what happens from now on is counted.
+    """
+    made = app.register_area(area.name, area.x_deg, area.y_deg, area.width_deg, area.height_deg)
+    service_of(request).areas[app.name, made.id] = made
+    _show(request, app, "areas", made.id)
+    return made
+
+
+@router.delete("/areas/{area_id}", status_code=204)
+def remove_area(request: Request, app: CallingApp, area_id: Number) -> None:
+    """Remove an area."""
+    app.remove_area(area_id)
+    service_of(request).areas.pop((app.name, area_id), None)
+
+
+@router.get("/areas/{area_id}/fixations", response_model=schemas.FixationsAnswer)
+def fixations(
+    request: Request,
+    app: CallingApp,
+    area_id: Number,
+    since_ms: Millis = None,
+    until_ms: Millis = None,
+    after: After = None,
+    limit: Limit = 1000,
+) -> dict[str, Any]:
+    """Fixations in an area: place of the cell, whole ticks."""
+    found = app.get_fixations(
+        area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
+    )
+    _show(request, app, "fixations", area_id)
+    return {"fixations": found}
+
+
+@router.get("/areas/{area_id}/saccades", response_model=schemas.SaccadesAnswer)
+def saccades(
+    request: Request,
+    app: CallingApp,
+    area_id: Number,
+    since_ms: Millis = None,
+    until_ms: Millis = None,
+    after: After = None,
+    limit: Limit = 1000,
+) -> dict[str, Any]:
+    """Saccades that landed in an area: cell and tick of the landing."""
+    found = app.get_saccades(
+        area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
+    )
+    _show(request, app, "saccades", area_id)
+    return {"saccades": found}
+
+
+@router.get("/areas/{area_id}/metrics", response_model=schemas.MetricsAnswer)
+def metrics(request: Request, app: CallingApp, area_id: Number) -> Any:
+    """Count, visits, dwell, order and times to the first fixation and saccade."""
+    found = app.metrics(area_id)
+    _show(request, app, "metrics", area_id)
+    return found
+
+
+@router.get("/areas/{area_id}/counter", response_model=schemas.AreaCounterAnswer)
+def counter(request: Request, app: CallingApp, area_id: Number) -> dict[str, Any]:
+    """A differentially private count of fixations; costs budget when it is new, the same answer for
+    all apps.
+    """
+    answer = app.counter(area_id)
+    _show(request, app, "counter", area_id)
+    return {
+        "fixations": answer.fixations,
+        "epsilon": str(answer.epsilon),
+        "guarantee": service_of(request).guarantee(answer.guarantee),
+    }
+
+
+@router.get("/fixations/{number}/dwell", response_model=schemas.DwellAnswer)
+def dwell(app: CallingApp, number: Number) -> dict[str, int]:
+    """How long a fixation lasted that the app was shown."""
+    return {"duration_ms": app.get_dwell_time(number)}
+
+
+@router.get("/tile", response_model=schemas.TileAnswer)
+def tile(app: CallingApp) -> dict[str, int | None]:
+    """The tile that is looked at."""
+    return {"tile": app.current_tile()}

@@ -1,0 +1,271 @@
+"""The door of the service: host names, rates, sizes, depth and headers, for every request before
+anything else looks at it.
+
+A plain ASGI layer. Bodies are read whole here, at most `body_bytes` in at most `body_s` seconds, so
+that nothing behind it waits on a slow sender. A page of another origin may read answers only where
+its origin is one of an app's; whether the app itself may be used from there is decided where its
+token is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gazeveil.gatekeeper.service.http.cookies import keep_ours
+from gazeveil.gatekeeper.service.http.limits import depth
+from gazeveil.gatekeeper.service.settings import Settings
+
+#: Sent with everything. Pages load nothing from elsewhere, run no inline script, and cannot be
+#: framed.
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action"
+        " 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+
+
+def problem(
+    status: int, code: str, reason: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """The one shape of every error."""
+    return JSONResponse({"error": {"code": code, "reason": reason}}, status, headers)
+
+
+def address(scope: Scope) -> str:
+    """Where a request comes from; only the peer itself is believed, never a header."""
+    client = scope.get("client")
+    if client:
+        return str(client[0])
+    local = getattr(scope.get("state", {}).get("peer"), "local", None)
+    return "local" if local is None else f"uid {local.uid}"
+
+
+def host_name(value: str) -> str:
+    """A Host header without its port."""
+    name, colon, port = value.rpartition(":")
+    return (name if colon and port.isdigit() else value).lower()
+
+
+def same_origin(headers: Headers, scheme: str, public: Collection[str] = ()) -> bool:
+    """Whether a request has no origin or its own.
+
+    Parameters
+    ----------
+    headers : Headers
+        Of the request.
+    scheme : str
+        By which it came here.
+    public : collection of str
+        Origins under which a proxy shows the service, from the settings: what a proxy says in
+        headers is not believed.
+    """
+    origin = headers.get("origin")
+    return (
+        origin is None
+        or origin in public
+        or origin
+        == f"{'https' if scheme in ('https', 'wss') else 'http'}://{headers.get('host', '')}"
+    )
+
+
+class RequestMiddleware:
+    """The outermost layer.
+
+    Parameters
+    ----------
+    app : ASGI app
+        What is behind the door.
+    settings : Settings
+        The limits.
+    origins : callable
+        Origins of all apps, for browsers.
+    seen : callable
+        Told method, path, status and seconds of each request.
+    admit : callable
+        Whether a request may still come, by its quota.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        origins: Callable[[], Collection[str]],
+        seen: Callable[[Scope, int, float], None],
+        admit: Callable[[Scope, Headers], bool],
+    ) -> None:
+        self.app, self.settings, self.origins, self.seen, self.admit = (
+            app,
+            settings,
+            origins,
+            seen,
+            admit,
+        )
+        public = (urlsplit(origin).netloc for origin in settings.public_origin)
+        self.hosts = {
+            *_LOCAL,
+            settings.host.lower(),
+            *(h.lower() for h in settings.hosts),
+            *(host_name(netloc) for netloc in public),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer it here."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        keep_ours(scope)
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        if scope["type"] == "websocket":
+            if refusal is not None:
+                # Closing before accepting answers the handshake with 403.
+                await receive()
+                await send({"type": "websocket.close", "code": 1008})
+                return
+            await self.app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+        cross = (
+            headers.get("origin")
+            if not same_origin(headers, scope["scheme"], self.settings.public_origin)
+            else None
+        )
+
+        async def dress(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                out = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    out.setdefault(name, value)
+                path = scope["path"]
+                if path.startswith("/v1") or path == "/owner":
+                    out.setdefault("cache-control", "no-store")
+                if path.startswith("/v1"):
+                    out.add_vary_header("Origin")
+                    if cross is not None and cross in self.origins():
+                        out["access-control-allow-origin"] = cross
+                elif path in ("/client.js", "/openapi.json") or path.startswith("/lib/"):
+                    # Public code and text: any page may import the client, and what it imports.
+                    out["access-control-allow-origin"] = "*"
+            await send(message)
+
+        try:
+            if refusal is None and scope["method"] == "OPTIONS" and cross is not None:
+                refusal = self._preflight(scope, cross)
+            if refusal is None:
+                refusal, receive = await self._body(scope, headers, receive)
+            await (refusal or self.app)(scope, receive, dress)
+        finally:
+            self.seen(scope, status, time.perf_counter() - started)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        if host_name(headers.get("host", "")) not in self.hosts:
+            return problem(
+                403,
+                "host",
+                "This service does not answer to that host name. Use the address it was started"
+                " with, or add the name to GAZEVEIL_HOSTS.",
+            )
+        if not self.admit(scope, headers):
+            return problem(
+                429, "rate", "There are too many requests. Wait a minute.", {"retry-after": "60"}
+            )
+        return None
+
+    def _preflight(self, scope: Scope, origin: str) -> Response:
+        if not scope["path"].startswith("/v1") or origin not in self.origins():
+            return problem(
+                403,
+                "origin",
+                "Pages of this origin may not use the service. The owner can add the origin to the"
+                " app.",
+            )
+        return Response(
+            status_code=204,
+            headers={
+                "access-control-allow-methods": "GET, POST, DELETE",
+                "access-control-allow-headers": "authorization, content-type",
+                "access-control-max-age": "600",
+                # A page of the public web asks for leave to reach an address of this machine or
+                # house.
+                "access-control-allow-private-network": "true",
+            },
+        )
+
+    async def _body(
+        self, scope: Scope, headers: Headers, receive: Receive
+    ) -> tuple[Response | None, Receive]:
+        most = self.settings.body_bytes
+        too_large = problem(
+            413,
+            "size",
+            f"A body may have {most} bytes. Send less at once.",
+            {"connection": "close"},
+        )
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > most:
+            return too_large, receive
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self.settings.body_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return (
+                            problem(
+                                400, "gone", "The request ended before its body did. Send it again."
+                            ),
+                            receive,
+                        )
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size > most:
+                        return too_large, receive
+                    parts.append(part)
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            return (
+                problem(
+                    408,
+                    "slow",
+                    "The body did not come in time. Send it again.",
+                    {"connection": "close"},
+                ),
+                receive,
+            )
+        body = b"".join(parts)
+        if depth(body) > self.settings.json_depth:
+            return (
+                problem(
+                    400, "depth", f"A body may nest {self.settings.json_depth} deep. Send it flat."
+                ),
+                receive,
+            )
+        given = False
+
+        async def again() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return None, again

@@ -1,0 +1,374 @@
+"""What the owner of the device does: apps and their tokens, grants, consent, budgets, the audit
+log, the certificate.
+
+Who the owner is says :mod:`gazeveil.gatekeeper.service.http.owner_session`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import PlainTextResponse
+from starlette.concurrency import run_in_threadpool
+
+from gazeveil.errors import GazeveilError
+from gazeveil.gatekeeper.errors import Denied, LedgerError
+from gazeveil.gatekeeper.policy.certificate import certificate, certificate_text
+from gazeveil.gatekeeper.policy.grant import Grant
+from gazeveil.gatekeeper.policy.grant_duration import tonight_ns
+from gazeveil.gatekeeper.policy.presets import PRESETS
+from gazeveil.gatekeeper.policy.rules import rule_text
+from gazeveil.gatekeeper.policy.text import grant_of
+from gazeveil.gatekeeper.service.access_requests import PURPOSES
+from gazeveil.gatekeeper.service.http import schemas
+from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
+from gazeveil.gatekeeper.service.http.owner_session import Owner, Taker, need_both_halves
+from gazeveil.gatekeeper.service.service import HOUR_NS, Refused, Service
+
+router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["owner"])
+
+
+AppName = Annotated[str, Path(min_length=1, max_length=64, pattern=schemas.APP_PATTERN)]
+
+
+@router.get("/apps", response_model=schemas.DeviceAnswer)
+async def apps(request: Request, owner: Owner) -> dict[str, Any]:
+    """The device, the presets and all apps, from memory: what is in force is shown also while the
+    ledger does not answer.
+    """
+    service = service_of(request)
+    return await service.at_once(_device, service)
+
+
+def _device(service: Service) -> dict[str, Any]:
+    with_token = service.tokens.remembered_apps(time.time_ns())
+    names = sorted(
+        {*service.policy.apps, *with_token, *(ask.app for ask in service.access_requests.waiting())}
+    )
+    calls = service.keeper.status()["calls"]
+    assert isinstance(calls, dict)
+    return {
+        "device": service.settings.device,
+        "consent": service.policy.consent,
+        "wearer": service.wearer_figures(),
+        **service.public(),
+        "tracker": {
+            "name": service.settings.tracker if service.tracker is None else service.tracker.name,
+            "connected": service.tracker_connected,
+        },
+        "presets": [
+            {
+                "name": p.name,
+                "means": p.means,
+                "platform": p.platform,
+                "scopes": sorted(p.scopes),
+                "mechanisms": [rule_text(r) for r in p.mechanisms],
+            }
+            for p in PRESETS.values()
+        ],
+        "purposes": [{"code": code, "means": means} for code, means in PURPOSES.items()],
+        "apps": [
+            _app(service, name, name in with_token, int(calls.get(name, 0))) for name in names
+        ],
+        "ledger": service.database_up,
+    }
+
+
+def _app(service: Service, name: str, has_token: bool, calls: int) -> dict[str, Any]:
+    grant = service.policy.apps.get(name)
+    channels = [
+        channel
+        for connection in service.broadcaster.of(name)
+        for channel in tuple(connection.channels.values())
+    ]
+    return {
+        "app": name,
+        "origins": list(grant.origins) if grant else [],
+        "has_token": has_token,
+        "state": service.state(name),
+        "grant": service.grant_figures(name),
+        "streams": [
+            {
+                "id": f.id,
+                "what": f.what,
+                "mechanism": f.mechanism,
+                "sent": f.sent,
+                "dropped": f.dropped,
+            }
+            for f in channels
+        ],
+        "calls_last_minute": calls,
+        "blocked": service.access_requests.blocked(name),
+        "in_use": [what for app, what in service.keeper.in_use() if app == name],
+    }
+
+
+@router.post("/apps", response_model=schemas.TokenAnswer, status_code=201)
+def add_app(request: Request, owner: Owner, body: schemas.AppBody) -> dict[str, str]:
+    """Make an app known and give out its token, once. It may do nothing until it is granted
+    something.
+    """
+    service = service_of(request)
+    if _has_token(service, body.name):
+        raise Refused(
+            403,
+            "taken",
+            "There is an app of this name already. Rotate its token, or choose another name.",
+        )
+    service.add_app(body.name, tuple(body.origins))
+    return _token(service, body.name)
+
+
+def _token(service: Service, app: str, rotate: bool = False) -> dict[str, str]:
+    expires = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
+    token = (
+        service.rotate_token(app, expires) if rotate else service.tokens.issue(app, "app", expires)
+    )
+    service.changed("apps")
+    return {"app": app, "token": token}
+
+
+def _known(service: Service, app: str) -> None:
+    if app not in service.policy.apps and not _has_token(service, app):
+        raise Refused(404, "unknown", "There is no such app. GET /v1/apps lists those there are.")
+
+
+def _has_token(service: Service, app: str) -> bool:
+    return app in service.tokens.remembered_apps(time.time_ns())
+
+
+def _bound(sign: str, value: str) -> object:
+    """A bound as policy files write it."""
+    if sign not in ("<=", ">=", "=", "..", "in", "any"):
+        raise Refused(422, "grant", "A bound is one of <=, >=, =, .., in and any.")
+    return {"=": value, "..": value, "any": "any", "in": value.split("|")}.get(
+        sign, f"{sign} {value}"
+    )
+
+
+@router.post("/apps/{app}/grant", response_model=schemas.AppAnswer)
+def grant(request: Request, owner: Owner, app: AppName, body: schemas.GiveBody) -> dict[str, Any]:
+    """Grant a preset, with changes if wanted, or a grant in full; in force at once."""
+    service = service_of(request)
+    _known(service, app)
+    if (body.preset is None) == (body.grant is None):
+        raise Refused(422, "body", "Give either a preset or a grant.")
+    waiting = service.access_requests.of(app)
+    if body.ask is not None and (waiting is None or waiting.id != body.ask):
+        raise Refused(
+            409, "changed", "The app does not ask for this any more. Look at what it asks for now."
+        )
+    before = service.policy.apps.get(app, Grant())
+    try:
+        if body.grant is not None:
+            table = body.grant.model_dump(exclude_none=True)
+            table["mechanisms"] = [
+                {
+                    "name": m.name,
+                    "unproved": m.unproved,
+                    "parameters": {k: _bound(*bound) for k, bound in m.parameters.items()},
+                }
+                for m in body.grant.mechanisms
+            ]
+            given = grant_of(table)
+        else:
+            preset = PRESETS.get(str(body.preset))
+            if preset is None:
+                raise Refused(
+                    422,
+                    "preset",
+                    "There is no such preset. Presets are: " + ", ".join(PRESETS) + ".",
+                )
+            changes = {
+                name: value
+                for name, value in (
+                    ("budgets", body.budgets),
+                    ("per", body.per),
+                    ("expires_ns", body.expires_ns),
+                )
+                if value is not None
+            }
+            given = preset.grant(**changes)
+        service.set_grant(
+            app,
+            _lasting(
+                replace(given, origins=before.origins, identity=before.identity, revoked=False),
+                body.lasts,
+            ),
+        )
+    except GazeveilError as error:
+        if isinstance(error, Refused | Denied | LedgerError):
+            raise
+        raise Refused(422, "grant", str(error)) from None
+    return _app(service, app, _has_token(service, app), 0)
+
+
+def _lasting(grant: Grant, lasts: str) -> Grant:
+    """A grant that lasts so long."""
+    if lasts != "tonight":
+        return replace(grant, lasts=lasts)
+    midnight_ns = tonight_ns(time.time_ns())
+    return replace(
+        grant,
+        lasts=lasts,
+        expires_ns=midnight_ns if grant.expires_ns is None else min(midnight_ns, grant.expires_ns),
+    )
+
+
+@router.post("/apps/{app}/revoke", response_model=schemas.RevokedAnswer)
+async def revoke(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
+    """Take the grant back; open subscriptions end within one sample, also while nothing can be
+    written.
+    """
+    service = service_of(request)
+    _known(service, app)
+    written = await service.at_once(service.revoke, app)
+    return {**_app(service, app, _has_token(service, app), 0), "written": written}
+
+
+@router.post("/apps/{app}/unblock", response_model=schemas.AppAnswer)
+def unblock(request: Request, owner: Owner, app: AppName) -> dict[str, Any]:
+    """Let an app ask again whose asks were dismissed three times."""
+    service = service_of(request)
+    _known(service, app)
+    service.unblock(app)
+    return _app(service, app, _has_token(service, app), 0)
+
+
+@router.delete("/apps/{app}", response_model=schemas.TakenAnswer)
+async def drop_app(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
+    """Remove an app with its token, grant, areas, asks and block; its connections are closed. What
+    it has spent stays spent.
+
+    An app that is added later under the same name begins with nothing.
+    """
+    service = service_of(request)
+    _known(service, app)
+    return {"app": app, "written": await service.at_once(service.drop, app)}
+
+
+@router.post("/apps/{app}/token", response_model=schemas.TokenAnswer)
+def rotate_token(request: Request, owner: Owner, app: AppName) -> dict[str, str]:
+    """A new token; the old one stops working and its connections are closed."""
+    service = service_of(request)
+    _known(service, app)
+    answer = _token(service, app, rotate=True)
+    service.broadcaster.hang_up(
+        service.broadcaster.of(app),
+        "token",
+        "The app's token was replaced. Connect with the new one.",
+        4001,
+    )
+    return answer
+
+
+@router.delete("/apps/{app}/token", response_model=schemas.TakenAnswer)
+async def drop_token(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
+    """Take the token away and the grant back; the app stays on the list, and its connections are
+    closed.
+    """
+    service = service_of(request)
+    _known(service, app)
+    return {"app": app, "written": await service.at_once(service.drop_token, app)}
+
+
+@router.post("/tracker/token", response_model=schemas.TokenAnswer)
+def tracker_token(request: Request, owner: Owner) -> dict[str, str]:
+    """A token for the tracker's own channel `/v1/tracker`; the last one stops working and its
+    connection is closed.
+    """
+    service = service_of(request)
+    token = service.new_tracker_token()
+    return {"app": "tracker", "token": token}
+
+
+@router.get("/asks", response_model=schemas.AccessRequestsAnswer)
+def asks(request: Request, owner: Owner) -> dict[str, Any]:
+    """What apps would like to be granted."""
+    return {"asks": list(service_of(request).access_requests.waiting())}
+
+
+@router.delete("/asks/{number}", status_code=204)
+def dismiss(request: Request, owner: Owner, number: Annotated[int, Path(ge=0, le=2**53)]) -> None:
+    """Dismiss an ask; after the third dismissal the app may not ask again."""
+    if not service_of(request).dismiss(number):
+        raise Refused(404, "unknown", "No such ask waits. It may have been answered already.")
+
+
+@router.get("/in-use", response_model=schemas.InUseAnswer)
+def in_use(request: Request, owner: Owner) -> dict[str, Any]:
+    """Which apps use the gaze now, and by which scopes."""
+    return {
+        "in_use": [{"app": app, "what": what} for app, what in service_of(request).keeper.in_use()]
+    }
+
+
+@router.post("/consent", response_model=schemas.ConsentAnswer)
+async def consent(request: Request, owner: Taker, body: schemas.ConsentBody) -> dict[str, bool]:
+    """Whether anything may leave the device; off ends everything at once, also while nothing can be
+    written.
+    """
+    service = service_of(request)
+    if not body.on:
+        return {"on": False, "written": await service.at_once(service.consent, False)}
+    need_both_halves(owner)
+    return {"on": True, "written": await run_in_threadpool(service.consent, True)}
+
+
+@router.post("/confirm", status_code=204)
+def confirm(request: Request, owner: Owner, body: schemas.ConfirmBody | None = None) -> None:
+    """The wearer's gesture for a choice, from the device's own pages where the tracker has none;
+    the answer is the same whether something was chosen.
+    """
+    service_of(request).keeper.confirm(None if body is None else body.app)
+
+
+@router.get("/budgets", response_model=schemas.BudgetsAnswer)
+def budgets(request: Request, owner: Owner) -> dict[str, Any]:
+    """Limits and spending of the device and of every app."""
+    service = service_of(request)
+    rows = service.budgets(None)
+    for app in sorted(service.policy.apps):
+        rows += service.budgets(app)
+    return {"budgets": rows}
+
+
+@router.get("/audit", response_model=schemas.AuditAnswer)
+def audit(
+    request: Request,
+    owner: Owner,
+    after: Annotated[int, Query(ge=-1, le=2**53)] = -1,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    last: Annotated[
+        int | None, Query(ge=1, le=1000, description="The newest lines instead.")
+    ] = None,
+    verify: Annotated[
+        bool, Query(description="Whether to check the chain of hashes, which reads all of it.")
+    ] = False,
+) -> dict[str, Any]:
+    """Lines of the audit log."""
+    return service_of(request).audit_page(after, limit, last, verify)
+
+
+@router.get(
+    "/certificate",
+    response_model=schemas.CertificateAnswer,
+    responses={
+        200: {
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+            "description": "What the device promises now.",
+        }
+    },
+)
+def promise(
+    request: Request,
+    owner: Owner,
+    format: Annotated[Literal["json", "text"], Query()] = "json",  # noqa: A002 - of the query
+) -> Any:
+    """What the device promises now, for each app, with what was spent; as JSON or as text."""
+    figures = certificate(service_of(request))
+    text = certificate_text(figures)
+    return PlainTextResponse(text) if format == "text" else {"text": text, "certificate": figures}

@@ -1,0 +1,410 @@
+"""Every setting of the service, with its default; read from the environment (`GAZEVEIL_...`) and
+overruled by the command line.
+
+`docs/howto/gatekeeper/settings.md` lists all of them; a test compares the two. Limits are set so that one
+hostile app can neither fill the memory nor starve the others, and so that a honest one at 1000
+samples a second meets none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from gazeveil.errors import ParameterError
+from gazeveil.gaze.geometry import Screen, Space, Sphere
+
+_NUMBER = r"(\d+(?:\.\d+)?)"
+SCREEN = rf"^{_NUMBER}x{_NUMBER}px,{_NUMBER}x{_NUMBER}mm,{_NUMBER}mm$"
+
+#: Scheme, host and port of a page, as browsers write them: no path, no user, nothing in capitals.
+ORIGIN = r"^https?://(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(?::[0-9]{1,5})?$"
+
+
+def default_home() -> Path:
+    """`$GAZEVEIL_HOME`, or `~/.gazeveil`."""
+    return Path(os.environ.get("GAZEVEIL_HOME") or Path.home() / ".gazeveil")
+
+
+class Settings(BaseSettings):
+    """What the service is told before it starts."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="GAZEVEIL_", frozen=True, extra="ignore", validate_default=True
+    )
+
+    home: Path = Field(
+        default_factory=default_home,
+        description=(
+            "Folder of the database, the policy and the keys; made if it is missing, for its owner"
+            " alone. One that is there and open to other users is refused."
+        ),
+    )
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description=(
+            "Address to listen on. Anything but loopback needs TLS: `tls_certificate`, or a proxy"
+            " and `public_origin`."
+        ),
+    )
+    port: int = Field(8765, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    unix_socket: Path | None = Field(
+        None,
+        description=(
+            "Unix socket to listen on besides the port. Apps that the policy names by `identity`"
+            " need no token there. Its folder says who may come."
+        ),
+    )
+    hosts: tuple[str, ...] = Field(
+        (),
+        description=(
+            "Further host names under which the service may be addressed; a JSON list. Others are"
+            " refused, against DNS rebinding."
+        ),
+    )
+    public_origin: tuple[Annotated[str, Field(pattern=ORIGIN)], ...] = Field(
+        (),
+        description=(
+            "Origins under which a proxy with TLS shows the service, such as"
+            " `https://gaze.example`; a JSON list, the first is the one in links. Their host names"
+            " are allowed too."
+        ),
+    )
+    tls_certificate: Path | None = Field(
+        None,
+        description=(
+            "Certificate file (PEM, with its chain) for TLS by the service itself; needs `tls_key`."
+        ),
+    )
+    tls_key: Path | None = Field(None, description="Private key file (PEM) of the certificate.")
+    database: str | None = Field(
+        None,
+        repr=False,  # it may hold a password
+        description=(
+            "Database URL, `sqlite:///...` or `postgresql://...`; without one, `gatekeeper.sqlite`"
+            " under the home folder. On the command line it must not hold a password, which other"
+            " users could see."
+        ),
+    )
+    database_file: Path | None = Field(
+        None,
+        description=(
+            "File that holds the database URL, for URLs with a password; nobody but the user of the"
+            " service may read it."
+        ),
+    )
+    policy: Path | None = Field(
+        None,
+        description=(
+            "Policy file, TOML or YAML, that the owner's choices are written to; without one,"
+            " `policy.toml` under the home folder."
+        ),
+    )
+    tracker: str = Field(
+        "simulated",
+        min_length=1,
+        description=(
+            "Where gaze comes from: `simulated`, `replay:PATH`, `pupil://host:port`, `lsl[:name]`,"
+            " `websocket` or `openxr`."
+        ),
+    )
+    rate_hz: float = Field(
+        120.0,
+        gt=0,
+        le=10_000,
+        description="Nominal rate of a `simulated`, `websocket` or `openxr` tracker.",
+    )
+    screen: str | None = Field(
+        None,
+        pattern=SCREEN,
+        description=(
+            "Screen of a `websocket` tracker, as `1280x720px,400x225mm,450mm`; without one, its"
+            " degrees are directions around the head."
+        ),
+    )
+    level: Literal["coarse", "fine"] = Field(
+        "coarse",
+        description=(
+            "How fine places and times are that any app ever sees; one for the whole device."
+        ),
+    )
+    device: str = Field(
+        "device",
+        min_length=1,
+        max_length=64,
+        description="Name of the device's own account in the ledger.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least important kind of log line that is written."
+    )
+    head_bytes: int = Field(
+        16_384,
+        ge=1024,
+        description=(
+            "Largest head of an HTTP request: its line, its headers and what may trail its body."
+        ),
+    )
+    head_s: float = Field(
+        5.0,
+        gt=0,
+        description=(
+            "Seconds in which a head, or a TLS handshake, must have come whole, and that a new"
+            " connection may be silent."
+        ),
+    )
+    strangers: int = Field(
+        512,
+        ge=8,
+        description=(
+            "Open connections that have shown no valid token or session, in all; then the oldest of"
+            " them is closed."
+        ),
+    )
+    strangers_per_address: int = Field(128, ge=4, description="The same for one address.")
+    body_bytes: int = Field(65_536, ge=1024, description="Largest HTTP body.")
+    frame_bytes: int = Field(
+        1_048_576,
+        ge=1024,
+        description=(
+            "Largest WebSocket message after the welcome; a larger one closes the connection with"
+            " code 1009."
+        ),
+    )
+    message_bytes: int = Field(
+        16_384,
+        ge=512,
+        description=(
+            "Largest command of an app on its WebSocket, and largest message before the welcome;"
+            " trackers may use whole frames after it."
+        ),
+    )
+    json_depth: int = Field(16, ge=4, le=200, description="Deepest nesting of a JSON text.")
+    hello_s: float = Field(5.0, gt=0, description="Seconds a WebSocket has for its first message.")
+    idle_s: float = Field(
+        120.0,
+        gt=0,
+        description=(
+            "Seconds after which a WebSocket without subscriptions and without a message is closed."
+        ),
+    )
+    ping_s: float = Field(
+        20.0, gt=0, description="Seconds between WebSocket pings, and the time for their answer."
+    )
+    body_s: float = Field(10.0, gt=0, description="Seconds in which an HTTP body must have come.")
+    queue_messages: int = Field(
+        256,
+        ge=4,
+        description="Messages kept for a slow reader; then the oldest are dropped and counted.",
+    )
+    subscriptions: int = Field(
+        32, ge=1, le=1024, description="Open subscriptions of one WebSocket."
+    )
+    connections: int = Field(1024, ge=1, description="Open WebSockets in all.")
+    connections_per_app: int = Field(128, ge=1, description="Open WebSockets of one app.")
+    requests_per_minute: int = Field(
+        6000,
+        ge=1,
+        description=(
+            "HTTP requests in a minute of one token or session; those without a valid one share"
+            " this by address."
+        ),
+    )
+    guesses_per_minute: int = Field(
+        30,
+        ge=1,
+        description=(
+            "Wrong tokens of one address, origin and token id in a minute; then more of them are"
+            " not looked at."
+        ),
+    )
+    commands_per_minute: int = Field(
+        1200, ge=1, description="Messages an app may send on one WebSocket in a minute."
+    )
+    owner_token_file: Path | None = Field(
+        None,
+        description=(
+            "File with a token for programs that act for the owner, such as systemd's credential;"
+            " nobody but the user of the service may read it. The token of an earlier file stops"
+            " working."
+        ),
+    )
+    owner_hours: float = Field(
+        12.0, gt=0, le=24 * 365, description="Hours that an owner's session in the browser lasts."
+    )
+    owner_sessions_end_at_restart: bool = Field(
+        False,
+        description=(
+            "Whether a restart signs the owner's browsers out. Off: an open page must be able to"
+            " switch sharing off after a restart."
+        ),
+    )
+    new_link_ends_sessions: bool = Field(
+        True,
+        description=(
+            "Whether signing in with a new owner link signs the owner's other browsers out."
+        ),
+    )
+    token_days: float = Field(
+        365.0, gt=0, le=3650, description="Days that the token of an app or a tracker lasts."
+    )
+    audit_days: float | None = Field(
+        None,
+        gt=0,
+        le=36_500,
+        description=(
+            "Days after which rows of the audit log are deleted; without it they are kept. The"
+            " chain of the rest can still be verified."
+        ),
+    )
+    shutdown_s: float = Field(
+        5.0, gt=0, description="Seconds that open connections have to end when the service stops."
+    )
+
+    @field_validator("level", "log_level", mode="before")
+    @classmethod
+    def _lower(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
+
+    @field_validator("tls_key")
+    @classmethod
+    def _whole_tls(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if (value is None) != (info.data.get("tls_certificate") is None):
+            raise ValueError("tls_certificate and tls_key go together, give both or none")
+        return value
+
+    @property
+    def space(self) -> Space:
+        """What the degrees of a tracker on the service's own channel mean."""
+        found = re.match(SCREEN, self.screen) if self.screen else None
+        return Screen(*(float(part) for part in found.groups())) if found else Sphere()
+
+    @property
+    def database_url(self) -> str:
+        """The database: named, named in a file, or under the home folder."""
+        if self.database_file is None:
+            return self.database or f"sqlite:///{self.home / 'gatekeeper.sqlite'}"
+        if self.database is not None:
+            raise ParameterError(
+                "The settings 'database' and 'database_file' are both given. Give one of them."
+            )
+        return secret_text(self.database_file, "database_file")
+
+    @property
+    def policy_path(self) -> Path:
+        """The policy file, named or under the home folder."""
+        return self.policy or self.home / "policy.toml"
+
+
+def no_password(url: str) -> None:
+    """Refuse a database URL of the command line that holds a password: every user of the machine
+    can list it.
+
+    Examples
+    --------
+    >>> no_password("postgresql://gaze@db.example/gaze")
+    """
+    parts = urlsplit(url)
+    if parts.password is not None or any(
+        name in {"password", "sslpassword"}
+        for name, _ in parse_qsl(parts.query, keep_blank_values=True)
+    ):
+        raise ParameterError(
+            "The option --database holds a password, which every user of this machine can see in"
+            " the list of processes. Leave it out there: put the URL into a file of mode 600 and"
+            " name it in GAZEVEIL_DATABASE_FILE, or use GAZEVEIL_DATABASE, or PostgreSQL's own"
+            " PGPASSFILE. Then change the password.",
+            name="database",
+        )
+
+
+def secret_text(path: Path, name: str) -> str:
+    """The one line of a file that nobody else may read.
+
+    Parameters
+    ----------
+    path : Path
+        The file. In systemd's `$CREDENTIALS_DIRECTORY` its folder keeps others out, whatever the
+        mode of the file shows.
+    name : str
+        The setting that names it.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = (getattr(error, "strerror", None) or "not text").lower()
+        raise ParameterError(
+            f"The file {path} of the setting '{name}' cannot be read ({why}). Check its path and"
+            " its owner.",
+            name=name,
+        ) from None
+    credentials = os.environ.get("CREDENTIALS_DIRECTORY")
+    if (
+        sys.platform != "win32"
+        and mode & 0o077
+        and not (credentials and path.resolve().is_relative_to(Path(credentials).resolve()))
+    ):
+        raise ParameterError(
+            f"The file {path} of the setting '{name}' is open to other users (its mode is"
+            f" {mode:o}). Close it with `chmod 600 {path}`.",
+            name=name,
+        )
+    if not text or len(text.splitlines()) != 1:
+        raise ParameterError(
+            f"The file {path} of the setting '{name}' must hold one line. Write the value into it"
+            " and nothing else.",
+            name=name,
+        )
+    return text
+
+
+def load_settings(**chosen: object) -> Settings:
+    """Settings from the environment, overruled by what was chosen; a bad one is one sentence.
+
+    Parameters
+    ----------
+    **chosen
+        Settings by name; None leaves the environment's value or the default.
+
+    Examples
+    --------
+    >>> load_settings(port=1).port
+    1
+    """
+    try:
+        return Settings(**{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else "settings"
+        raise ParameterError(
+            f"The setting '{name}' (GAZEVEIL_{name.upper()}) is not usable: {first['msg']}.",
+            name=name,
+            got=first.get("input"),
+        ) from None
+    except ValueError as error:
+        # pydantic-settings raises its own error for a list that is not JSON.
+        raise ParameterError(f"A setting in the environment cannot be read: {error}.") from None
+
+
+def table() -> str:
+    """All settings as the manual's table, in Markdown."""
+    lines = ["| setting | variable | default | what it does |", "|---|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        default = (
+            "`$GAZEVEIL_HOME` or `~/.gazeveil`"
+            if name == "home"
+            else "none"
+            if field.default in (None, ())
+            else f"`{str(field.default).lower()}`"
+        )
+        lines.append(f"| `{name}` | `GAZEVEIL_{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(lines) + "\n"

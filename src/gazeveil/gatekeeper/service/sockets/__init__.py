@@ -1,0 +1,1 @@
+"""WebSockets of apps, trackers and the owner's live view."""

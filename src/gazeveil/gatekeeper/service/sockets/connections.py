@@ -1,0 +1,580 @@
+"""From the core's callbacks to the sockets: bounded queues, counted drops, one wake-up of the event
+loop for each push.
+
+The core calls back inside `push`, on the thread of the tracker. A :class:`Channel` (one
+subscription) turns what it gets into messages on the queue of its :class:`Connection` (one
+WebSocket); the event loop sends them. A queue that is full drops its oldest messages and counts
+what was in them: a slow reader loses samples, never the memory of the device. Answers to commands
+and the last message of a channel are never dropped, and their number is bounded because no further
+command is read while many of them wait.
+
+Samples are encoded once for all channels that share a stream; only the head with the subscription's
+id and counters differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import threading
+import time
+import types
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.gatekeeper.service.sockets import wire
+
+#: Answers that may wait before further commands are left unread.
+WAITING_ANSWERS = 64
+
+#: Ends after which what waits is still sent.
+PAID_FOR = frozenset({"budget", "ledger"})
+
+Send = Callable[[dict[str, object]], Awaitable[None]]
+
+#: Sends bytes, or text in UTF-8, at once and says whether it did:
+#: :meth:`gazeveil.gatekeeper.service.sockets.protocol.SocketProtocol.send_now`.
+SendNow = Callable[[bytes, bool], bool]
+
+
+class EncodedSamples:
+    """Samples that several channels send, encoded at most once for each encoding."""
+
+    __slots__ = ("_binary", "_json", "count", "t_ns", "valid", "x_deg", "y_deg")
+
+    def __init__(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> None:
+        self.t_ns, self.x_deg, self.y_deg, self.valid = t_ns, x_deg, y_deg, valid
+        self.count = len(t_ns)
+        self._json: bytes | None = None
+        self._binary: bytes | None = None
+
+    @property
+    def json(self) -> bytes:
+        """The fields of a JSON message, without braces."""
+        if self._json is None:
+            self._json = wire.json_samples(self.t_ns, self.x_deg, self.y_deg, self.valid)
+        return self._json
+
+    @property
+    def binary(self) -> bytes:
+        """The binary batch after its header."""
+        if self._binary is None:
+            self._binary = wire.raw_samples(self.t_ns, self.x_deg, self.y_deg, self.valid)
+        return self._binary
+
+
+@dataclass(eq=False, slots=True)
+class Outgoing:
+    """Something that waits to be sent; without a channel it is an answer."""
+
+    text: str | None = None
+    channel: Channel | None = None
+    samples: EncodedSamples | None = None
+    sequence: int = 0
+
+
+@dataclass(eq=False)
+class Channel:
+    """One subscription of one WebSocket, with its counters.
+
+    Parameters
+    ----------
+    connection : Connection
+        The WebSocket.
+    id : int
+        The app's number for it.
+    what : str
+        `fixation`, `saccade`, `pursuit`, `tile`, `samples`, `select`, or `raw` for the owner's own
+        view.
+    mechanism : str or None
+        Of a stream of samples.
+    binary : bool
+        Whether samples go as binary batches.
+    batch : int
+        Samples that are gathered for one message; what comes in larger blocks goes as it comes.
+    """
+
+    connection: Connection
+    id: int
+    what: str
+    mechanism: str | None = None
+    binary: bool = False
+    batch: int = 1
+    sent: int = 0
+    dropped: int = 0
+    given: int = 0
+    announced: bool = False
+    ended: bool = False
+    close: Callable[[], None] | None = None
+    guarantee: dict[str, object] | None = None
+    choice: dict[str, object] | None = None
+    ended_with: tuple[str, str] | None = None
+    _gathered: list[EncodedSamples] = field(default_factory=list)
+    _early: list[Outgoing] = field(default_factory=list)
+    _gathered_count: int = 0
+
+    def samples(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> None:
+        """Take samples of the core; called on the tracker's thread."""
+        if not len(t_ns):
+            return
+        block = self.connection.broadcaster.encoded(t_ns, x_deg, y_deg, valid)
+        if self._gathered or block.count < self.batch:
+            self._gathered.append(block)
+            self._gathered_count += block.count
+            if self._gathered_count < self.batch:
+                return
+            block = self.connection.broadcaster.joined(self._gathered)
+            self._gathered, self._gathered_count = [], 0
+        self.connection.offer(Outgoing(channel=self, samples=block, sequence=self.given))
+        self.given += block.count
+        if self.connection.broadcaster.viewers:
+            lists = {
+                "t_ms": (block.t_ns / 1e6).tolist(),
+                "x_deg": block.x_deg.tolist(),
+                "y_deg": block.y_deg.tolist(),
+                "valid": block.valid.tolist(),
+            }
+            self.connection.broadcaster.show(
+                self.connection.app, {"what": "samples", "mechanism": self.mechanism, **lists}
+            )
+
+    def message(self, fields: dict[str, object]) -> None:
+        """Take an event, a tile or an onset of the core."""
+        self.given += 1
+        self.connection.offer(
+            Outgoing(wire.encode({"type": "event", "id": self.id, **fields}).decode(), self)
+        )
+        if self.connection.broadcaster.viewers:
+            self.connection.broadcaster.show(
+                self.connection.app,
+                {
+                    **fields,
+                    "what": self.what if fields.get("type", "event") == "event" else fields["type"],
+                },
+            )
+
+    def chosen(self, target: str) -> None:
+        """Take the one choice of a selection; it is sent with the channel's last message, and never
+        dropped for what else waits.
+        """
+        self.given += 1
+        self.choice = {"type": "event", "id": self.id, "kind": "choice", "target": target}
+        self.connection.broadcaster.show(
+            self.connection.app, {"what": "select", "kind": "choice", "target": target}
+        )
+
+
+class Connection:
+    """One WebSocket and the messages that wait for it.
+
+    Parameters
+    ----------
+    broadcaster : Broadcaster
+        All connections.
+    app : str
+        Whose it is.
+    send : callable
+        ASGI's send of the WebSocket.
+    most : int
+        Messages of channels that may wait.
+    send_now : callable, optional
+        A shorter way for what can be sent at once.
+    """
+
+    _numbers = itertools.count(1)
+
+    def __init__(
+        self,
+        broadcaster: Broadcaster,
+        app: str,
+        send: Send,
+        most: int,
+        send_now: SendNow | None = None,
+    ) -> None:
+        self.broadcaster, self.app, self.most = broadcaster, app, most
+        self._send_now = send_now
+        self.number = next(self._numbers)
+        self.channels: dict[int, Channel] = {}
+        self.done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        self.accepts_commands = asyncio.Event()
+        self.accepts_commands.set()
+        self.closing: tuple[int, str] | None = None
+        self.expires_ns: int | None = None
+        self._send = send
+        self._sending = False
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: deque[Outgoing] = deque()
+        self._data = 0
+        self._lock = threading.Lock()
+
+    def offer(self, outgoing: Outgoing) -> None:
+        """Queue a message of a channel; where too many wait, the oldest is dropped."""
+        channel = outgoing.channel
+        assert channel is not None
+        lost = 0
+        with self._lock:
+            if channel.ended or self.closing is not None:
+                return
+            if not channel.announced:
+                # The app must know the subscription before its first sample.
+                channel._early.append(outgoing)
+                del channel._early[: -self.most]
+                return
+            lost = self._put(outgoing)
+        if lost:
+            self.broadcaster.dropped(channel, lost)
+        self.broadcaster.touch(self)
+
+    def _put(self, outgoing: Outgoing) -> int:
+        lost = 0
+        if self._data >= self.most:
+            for at, old in enumerate(self._waiting):
+                if old.channel is not None:
+                    del self._waiting[at]
+                    self._data -= 1
+                    count = old.samples.count if old.samples is not None else 1
+                    old.channel.dropped += count
+                    lost += count
+                    break
+        self._waiting.append(outgoing)
+        self._data += 1
+        return lost
+
+    def answer(self, message: dict[str, object]) -> None:
+        """Queue the answer to a command."""
+        with self._lock:
+            if self.closing is not None:
+                return
+            self._answer(message)
+        self.broadcaster.touch(self)
+
+    def _answer(self, message: dict[str, object]) -> None:
+        self._waiting.append(Outgoing(wire.encode(message).decode()))
+
+    def announce(self, channel: Channel, message: dict[str, object]) -> None:
+        """Tell the app that a channel is open, then let go what came meanwhile."""
+        with self._lock:
+            if (channel.ended and channel.ended_with is None) or self.closing is not None:
+                return
+            self._answer(message)
+            channel.announced = True
+            for outgoing in channel._early:
+                self._put(outgoing)
+            channel._early.clear()
+            if channel.ended_with is not None:
+                self._last_words(channel, *channel.ended_with)
+        self.broadcaster.touch(self)
+
+    def end(self, channel: Channel, code: str, reason: str) -> None:
+        """Say the last message of a channel.
+
+        What waits of it is thrown away, so that a revoked app gets nothing more; where only the
+        budget or the ledger has ended it, what was paid for is still sent.
+        """
+        with self._lock:
+            if channel.ended:
+                return
+            channel.ended = True
+            if code not in PAID_FOR or channel.what != "samples":
+                kept = deque(p for p in self._waiting if p.channel is not channel)
+                self._data -= len(self._waiting) - len(kept)
+                self._waiting = kept
+            channel._early.clear()
+            if channel.choice is not None and not channel.announced:
+                # The wearer chose before the app could be told that it may wait: both are said when
+                # it is.
+                channel.ended_with = (code, reason)
+            elif self.closing is None:
+                self._last_words(channel, code, reason)
+            self.channels.pop(channel.id, None)
+        self.broadcaster.touch(self)
+
+    def _last_words(self, channel: Channel, code: str, reason: str) -> None:
+        if channel.choice is not None:
+            self._answer(channel.choice)
+            channel.sent += 1
+        self._answer({"type": "ended", "id": channel.id, "code": code, "reason": reason})
+
+    def hang_up(self, code: int, reason: str) -> None:
+        """Close the WebSocket after what waits now of answers; from any thread."""
+        with self._lock:
+            if self.closing is None:
+                self.closing = (code, reason)
+                self._waiting = deque(p for p in self._waiting if p.channel is None)
+                self._data = 0
+        self.broadcaster.touch(self)
+
+    def stop(self) -> None:
+        """Send nothing more, and leave no task behind."""
+        self._fail(ConnectionError("the connection is closed"))
+        if self._task is not None:
+            self._task.cancel()
+
+    @property
+    def answers(self) -> int:
+        """Answers that wait."""
+        return len(self._waiting) - self._data
+
+    def _next(self) -> Outgoing | None:
+        if not self._waiting:  # who adds one touches the connection afterwards
+            return None
+        with self._lock:
+            if not self._waiting:
+                return None
+            outgoing = self._waiting.popleft()
+            if outgoing.channel is not None:
+                self._data -= 1
+            return outgoing
+
+    def drain(self) -> None:
+        """Send what waits, as far as the socket takes it without waiting; on the event loop."""
+        while not self._sending:
+            outgoing = self._next()
+            if outgoing is None:
+                if self.closing is None or self.done.done():
+                    self.accepts_commands.set()
+                    return
+                message: dict[str, object] = {
+                    "type": "websocket.close",
+                    "code": self.closing[0],
+                    "reason": self.closing[1],
+                }
+            else:
+                payload, text = self._payload(outgoing)
+                if self._send_now is not None and self._send_now(payload, text):
+                    self._sent(outgoing)
+                    continue
+                message = (
+                    {"type": "websocket.send", "text": payload.decode()}
+                    if text
+                    else {"type": "websocket.send", "bytes": payload}
+                )
+            sending: Any = self._send(message)
+            try:
+                # Most sends end at once. Run here, without a task of their own, they cost a third.
+                waits_for = sending.send(None)
+            except StopIteration:
+                self._sent(outgoing)
+            except Exception as error:
+                self._fail(error)
+            else:
+                self._sending = True
+                self._task = asyncio.get_running_loop().create_task(
+                    self._wait(sending, waits_for, outgoing)
+                )
+
+    async def _wait(self, sending: Any, waits_for: object, outgoing: Outgoing | None) -> None:
+        """Wait for a send that the socket does not take yet, then go on."""
+        try:
+            await resume(sending, waits_for)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._sending = False
+            self._sent(outgoing)
+            self.drain()
+
+    def _sent(self, outgoing: Outgoing | None) -> None:
+        if outgoing is None:
+            if not self.done.done():
+                self.done.set_result(None)
+            return
+        self.broadcaster.messages += 1
+        channel = outgoing.channel
+        if channel is not None:
+            count = outgoing.samples.count if outgoing.samples is not None else 1
+            channel.sent += count
+            if outgoing.samples is not None:
+                self.broadcaster.samples_sent += count
+        elif self.answers < WAITING_ANSWERS:
+            self.accepts_commands.set()
+        else:
+            self.accepts_commands.clear()
+
+    def _fail(self, error: Exception) -> None:
+        """The other side is gone: nothing more is sent."""
+        self._sending = True
+        with self._lock:
+            self.closing = self.closing or (1006, "")
+            self._waiting.clear()
+            self._data = 0
+        self.accepts_commands.set()
+        if not self.done.done():
+            self.done.set_result(error)
+
+    @staticmethod
+    def _payload(outgoing: Outgoing) -> tuple[bytes, bool]:
+        """The bytes of a message, and whether it is text."""
+        channel, block = outgoing.channel, outgoing.samples
+        if channel is None or block is None:
+            return (outgoing.text or "").encode(), True
+        if channel.binary:
+            return (
+                wire.batch_header(channel.id, block.count, outgoing.sequence, channel.dropped)
+                + block.binary,
+                False,
+            )
+        head = b'{"type":"samples","id":%d,"sequence":%d,"dropped":%d,' % (
+            channel.id,
+            outgoing.sequence,
+            channel.dropped,
+        )
+        return head + block.json + b"}", True
+
+
+@types.coroutine
+def resume(begun: Any, waits_for: object) -> Generator[object, Any, Any]:
+    """Await a coroutine that has already been begun and waits for something;
+    gives what it returns.
+    """
+    while True:
+        try:
+            try:
+                answer = yield waits_for
+            except BaseException as error:
+                waits_for = begun.throw(error)
+            else:
+                waits_for = begun.send(answer)
+        except StopIteration as done:
+            return done.value
+
+
+class Broadcaster:
+    """All open connections, and the owner's viewers."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.connections: set[Connection] = set()
+        self.viewers: set[Connection] = set()
+        self.messages = 0
+        self.samples_dropped = 0
+        self.events_dropped = 0
+        self.samples_sent = 0
+        self._dirty: set[Connection] = set()
+        self._woken = False
+        self._pushing = 0
+        self._lock = threading.Lock()
+        self._last: EncodedSamples | None = None
+        self._joined: tuple[EncodedSamples, int, EncodedSamples] | None = None
+
+    def touch(self, connection: Connection) -> None:
+        """Have what waits sent; cheap when many connections are touched in one push."""
+        with self._lock:
+            self._dirty.add(connection)
+            if self._woken or self.loop is None or self._pushing == threading.get_ident():
+                return
+            self._woken = True
+        try:
+            self.loop.call_soon_threadsafe(self.flush)
+        except RuntimeError:
+            # The loop has ended: nobody is there to send to.
+            return
+
+    @contextlib.contextmanager
+    def pushing(self) -> Iterator[None]:
+        """While the core works off a block nobody is woken for each connection: who pushes flushes
+        afterwards.
+        """
+        self._pushing = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._pushing = 0
+
+    def flush(self) -> None:
+        """Send what waits on connections that were touched; on the event loop."""
+        with self._lock:
+            dirty, self._dirty, self._woken = self._dirty, set(), False
+        for connection in dirty:
+            connection.drain()
+
+    def encoded(
+        self,
+        t_ns: NDArray[np.int64],
+        x_deg: NDArray[np.float64],
+        y_deg: NDArray[np.float64],
+        valid: NDArray[np.bool_],
+    ) -> EncodedSamples:
+        """The same samples once: channels of one stream get the same arrays one after the other."""
+        last = self._last
+        if last is not None and last.x_deg is x_deg and last.y_deg is y_deg and last.t_ns is t_ns:
+            return last
+        self._last = EncodedSamples(t_ns, x_deg, y_deg, valid)
+        return self._last
+
+    def joined(self, blocks: list[EncodedSamples]) -> EncodedSamples:
+        """Several blocks as one; channels that gather alike share it."""
+        last = self._joined
+        if last is not None and last[0] is blocks[0] and last[1] == len(blocks):
+            return last[2]
+        one = EncodedSamples(
+            np.concatenate([b.t_ns for b in blocks]),
+            np.concatenate([b.x_deg for b in blocks]),
+            np.concatenate([b.y_deg for b in blocks]),
+            np.concatenate([b.valid for b in blocks]),
+        )
+        self._joined = (blocks[0], len(blocks), one)
+        return one
+
+    def dropped(self, channel: Channel, count: int) -> None:
+        """Count what a slow reader lost."""
+        if channel.what == "samples":
+            self.samples_dropped += count
+        else:
+            self.events_dropped += count
+
+    def show(self, app: str, fields: dict[str, object]) -> None:
+        """Show the owner what an app was sent."""
+        if self.viewers:
+            self.tell({**fields, "type": "sent", "app": app})
+
+    def tell(self, message: dict[str, object]) -> None:
+        """Tell every viewer something they may also miss."""
+        if not self.viewers:
+            return
+        text = wire.encode(message).decode()
+        for connection in tuple(self.viewers):
+            channel = connection.channels.get(0)
+            if channel is not None:
+                connection.offer(Outgoing(text, channel))
+
+    def of(self, app: str) -> list[Connection]:
+        """Open connections of an app."""
+        return [connection for connection in tuple(self.connections) if connection.app == app]
+
+    def hang_up(
+        self, connections: Iterable[Connection], code: str, reason: str, close_code: int = 4003
+    ) -> None:
+        """End all channels of connections with a reason and close them."""
+        for connection in tuple(connections):
+            for channel in tuple(connection.channels.values()):
+                connection.end(channel, code, reason)
+            connection.hang_up(close_code, reason[:120])
+
+    def sweep(self, now_ns: int | None = None) -> None:
+        """Close connections whose token has expired."""
+        now = time.time_ns() if now_ns is None else now_ns
+        late = [
+            connection
+            for connection in tuple(self.connections)
+            if connection.expires_ns is not None and connection.expires_ns <= now
+        ]
+        self.hang_up(late, "expired", "The token has expired. Ask the owner for a new one.", 4001)

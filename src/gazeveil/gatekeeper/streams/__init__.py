@@ -1,0 +1,1 @@
+"""Protected sample streams that apps share, and what they cost."""

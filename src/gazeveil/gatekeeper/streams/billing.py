@@ -1,0 +1,236 @@
+"""What samples cost, and where that is paid.
+
+All streams of a device are charged for one change, which the device's policy fixes and no app
+chooses: every sample of a lease moves by at most `r_deg` degrees along x and y together. The r and
+w that an app writes into a mechanism decide how that mechanism works, never at what change it is
+charged; so what apps spend in one currency is about the same thing and may be added up. Coordinates
+are the metric because every promise on streams bounds it: an arc is never longer than the move of
+its coordinates, while an arc of one degree at a pole may be half a turn of x.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from gazeveil.gatekeeper.errors import Denied, LedgerError, OverBudget
+from gazeveil.gatekeeper.policy.wearers import OWNER, account_of, device_account
+from gazeveil.privacy.guarantee import Change, Guarantee, PromiseError
+from gazeveil.privacy.promise.stream_map import StreamMap
+
+if TYPE_CHECKING:
+    from gazeveil.gatekeeper.ledger.ledger import Ledger
+
+#: All that an app is told where the device's own limit is reached: how much is left there depends
+#: on what other apps did.
+NOT_NOW = "This is not available now. Try again later, or ask for less."
+
+#: How often a stream that waits for the ledger looks whether it is still wanted, in seconds.
+LOOK_S = 0.02
+
+#: Currency and amount.
+Cost: TypeAlias = tuple[str, Fraction]
+
+_CURRENCIES = {"pure": "epsilon", "concentrated": "rho"}
+
+_Made = TypeVar("_Made")
+
+
+def charged_change(samples: int, r_deg: Fraction) -> Change:
+    """The change that so many samples are charged for."""
+    return Change.window(samples, move_deg=r_deg, metric="coordinates")
+
+
+def cost_of(promise: Guarantee, samples: int, r_deg: Fraction) -> Cost:
+    """What that many samples of a stream cost.
+
+    Parameters
+    ----------
+    promise : Guarantee
+        Of the stream. What is not proved costs no epsilon; its samples are counted.
+    samples : int
+        In a row.
+    r_deg : Fraction
+        How far each of them moves in the change that the device charges for, in degrees.
+
+    Raises
+    ------
+    Denied
+        Where the promise has no bound for so many samples.
+
+    Examples
+    --------
+    >>> from gazeveil.gaze.geometry import Sphere
+    >>> from gazeveil.privacy.registry import mechanism
+    >>> cost_of(mechanism("kaleido:epsilon=1/2,w=60,r_deg=2").promise(120.0, Sphere()), 90, Fraction(1))
+    ('epsilon', Fraction(1, 1))
+    """
+    if promise.definition == "none" or promise.status != "proved":
+        return "samples", Fraction(samples)
+    try:
+        # Only maps of streams are about so many samples in a row; a promise about all of a
+        # recording cannot be paid lease by lease.
+        loss = (
+            promise.map(charged_change(samples, r_deg))
+            if isinstance(promise.losses, StreamMap)
+            else None
+        )
+    except PromiseError:
+        loss = None
+    if loss is None or loss.measure not in _CURRENCIES:
+        raise Denied(
+            "mechanism",
+            f"The promise of {promise.mechanism} cannot be added up over an endless stream.",
+        )
+    return _CURRENCIES[loss.measure], loss.amount
+
+
+def lease_samples(promise: Guarantee, rate_hz: float) -> int:
+    """How many samples one lease is for: a window of its own where a promise has one budget for a
+    window, else a second.
+    """
+    if (
+        promise.status == "proved"
+        and "epsilon" in promise.numbers
+        and "w_samples" in promise.numbers
+    ):
+        return int(promise.numbers["w_samples"])
+    return max(1, math.ceil(rate_hz))
+
+
+class Billing:
+    """Where leases are paid.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Durable when `charge` returns.
+    clock_ns : callable
+        Wall clock.
+    device : str
+        The device's name.
+    session : str
+        Makes request ids unique.
+    wearer : str, optional
+        Whose accounts pay. A lease that is asked for under one wearer is never paid by the next:
+        another wearer has another billing.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock_ns: Callable[[], int],
+        device: str,
+        session: str,
+        wearer: str | None = OWNER,
+    ) -> None:
+        self._ledger, self._clock_ns, self._session = ledger, clock_ns, session
+        self._wearer, self._device = wearer, device_account(device, wearer)
+        self._numbers = itertools.count(1)
+        self._worker: ThreadPoolExecutor | None = None
+        self._waiting_since_s: float | None = None
+
+    def pay(
+        self,
+        why: str,
+        device: Cost | None,
+        apps: Iterable[tuple[str, Cost]],
+        once: str | None = None,
+    ) -> None:
+        """Charge apps and the device, all or none.
+
+        Parameters
+        ----------
+        why : str
+            For the ledger's reader.
+        device : Cost, optional
+            What the device pays.
+        apps : iterable of (str, Cost)
+            What apps pay.
+        once : str, optional
+            An id of its own: what was charged under it before, also before a restart, costs nothing
+            more.
+
+        Raises
+        ------
+        Denied
+            With nothing spent. Who reads the reason is an app: where its own budget suffices and
+            the device's does not, it says neither how much is left there nor how much there was.
+        LedgerError
+            With nothing spent.
+        """
+        from gazeveil.gatekeeper.ledger.ledger import Charge
+
+        # The ledger names the first that cannot pay: an app's own reason goes before the device's.
+        charges = [
+            Charge(account_of(app, self._wearer), *cost) for app, cost in apps if cost[1] > 0
+        ]
+        charges += [] if device is None or device[1] == 0 else [Charge(self._device, *device)]
+        if not charges:
+            return
+        try:
+            self._ledger.charge(
+                once or f"{self._session}:{next(self._numbers)}", charges, why, self._clock_ns()
+            )
+        except OverBudget as no:
+            if no.account == self._device:
+                raise Denied("budget", NOT_NOW) from None
+            # An app is not told who wears the device.
+            raise OverBudget(
+                no.account, no.reason.replace(account_of("", self._wearer), account_of(""))
+            ) from None
+        self._waiting_since_s = None
+
+    def later(self, work: Callable[[], _Made]) -> Future[_Made]:
+        """Run on the ledger's own thread."""
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(1, thread_name_prefix="gazeveil-ledger")
+        return self._worker.submit(work)
+
+    def wait(self, asked: Future[_Made], wanted: Callable[[], bool], patience_s: float) -> _Made:
+        """Wait for the ledger's thread, as the tracker's samples do.
+
+        All streams together wait so long, counted from when the first of them began to: a device
+        with many streams must not wait for each in turn.
+
+        Parameters
+        ----------
+        asked : Future
+            What :meth:`later` gave.
+        wanted : callable
+            Whether anybody still wants it; the wearer may take it away meanwhile.
+        patience_s : float
+            How long.
+
+        Raises
+        ------
+        LedgerError
+            Where it does not answer in time, or nobody wants it any more.
+        """
+        since_s = self._waiting_since_s = self._waiting_since_s or time.monotonic()
+        while not asked.done():
+            left_s = since_s + patience_s - time.monotonic()
+            if left_s <= 0 or not wanted():
+                raise LedgerError("The ledger did not answer in time, so nothing is given.")
+            wait([asked], timeout=min(left_s, LOOK_S))
+        made = asked.result()
+        self._waiting_since_s = None
+        return made
+
+    def retire(self) -> None:
+        """Take no more work; what was asked for is still paid, without waiting for it here."""
+        if self._worker is not None:
+            self._worker.shutdown(wait=False)
+
+    def close(self) -> None:
+        """End the thread; what it was asked for is finished first, so
+        that nothing half-paid stays.
+        """
+        if self._worker is not None:
+            self._worker.shutdown(wait=True)
+            self._worker = None

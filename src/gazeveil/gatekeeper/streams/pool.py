@@ -1,0 +1,297 @@
+"""The shared protected streams of a device: who subscribes to which, and which stream a text leads
+to.
+
+A family has at most one shared stream that is in use or being paid for. A place at a stream is
+reserved before it is paid for, under the lock of the Gatekeeper, so that of several who come at the
+same moment the first decides which parameters a family has; who is refused gives it back and leaves
+nothing behind. A shared stream that nobody uses stays, so that coming back goes on with the same
+session; another of its family takes its place when its first lease is paid. That is never cheaper:
+the new shared stream begins with a lease of its own, while the rest of the old one's is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.gatekeeper.core.subscription import Subscription
+from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gatekeeper.policy.wearers import CHANGED
+from gazeveil.gatekeeper.streams.billing import Billing
+from gazeveil.gatekeeper.streams.day_keys import DayKey
+from gazeveil.gatekeeper.streams.families import family_of, problem, view_of
+from gazeveil.gatekeeper.streams.graded import GradedStream
+from gazeveil.gatekeeper.streams.place import PlaceStream
+from gazeveil.gatekeeper.streams.shared import SharedStream, StreamView, Subscriber
+from gazeveil.gaze.geometry import Space
+from gazeveil.gaze.validity import set_back_samples
+from gazeveil.privacy import registry
+from gazeveil.privacy.stream.place.mechanism import GaussianPlace
+from gazeveil.privacy.stream.session import Samples, StreamMechanism
+
+#: Where all Gaussian streams are; no mechanism's text is like it.
+_GRADED = ("gaussian, graded", 1)
+
+#: Where all streams of noisy places are.
+_PLACES = ("gaussian-place, all sigmas", 1)
+
+
+def mechanism_of(text: str) -> StreamMechanism:
+    """The mechanism an app wrote, if it is one on streams.
+
+    Raises
+    ------
+    Denied
+        With the code "mechanism".
+    """
+    try:
+        made = registry.mechanism(text) if isinstance(text, str) and len(text) <= 512 else None
+    except (GazeveilError, RecursionError) as error:
+        raise Denied("mechanism", " ".join(str(error).split())[:300]) from None
+    if not isinstance(made, StreamMechanism):
+        raise Denied(
+            "mechanism",
+            "Samples are given only through a mechanism on streams, written"
+            " name:parameter=value,...",
+        )
+    if (why := problem(made)) is not None:
+        raise Denied("mechanism", why + ".")
+    return made
+
+
+def every_of(rate_hz: float, stride: int, most_hz: float | None) -> int:
+    """Every how many samples of the tracker reach the mechanism, so that no more than `most_hz`
+    leave.
+    """
+    return 1 if most_hz is None else max(1, math.ceil(rate_hz / stride / most_hz - 1e-9))
+
+
+def _key_of(mechanism: StreamMechanism, every: int) -> tuple[str, int]:
+    """What tells the shared stream of a mechanism apart from others."""
+    return (
+        _GRADED
+        if view_of(mechanism) is not None
+        else _PLACES
+        if isinstance(mechanism, GaussianPlace)
+        else (str(mechanism), every)
+    )
+
+
+class StreamPool:
+    """All shared streams of a device.
+
+    Parameters
+    ----------
+    rate_hz : float
+        Of the tracker.
+    space : Sphere or Screen
+        What the degrees mean.
+    billing : Billing
+        Where leases are paid.
+    r_deg : Fraction
+        How far samples move in the change that all leases are charged for, in degrees.
+    seed : int, optional
+        A test stream.
+    key_now : callable
+        The key of the day, for noisy places.
+    """
+
+    def __init__(
+        self,
+        rate_hz: float,
+        space: Space,
+        billing: Billing,
+        r_deg: Fraction,
+        seed: int | None,
+        key_now: Callable[[], DayKey],
+    ) -> None:
+        self.rate_hz, self.space, self.billing, self._r_deg, self._seed = (
+            rate_hz,
+            space,
+            billing,
+            r_deg,
+            seed,
+        )
+        self._key_now = key_now
+        self._streams: dict[tuple[str, int], SharedStream] = {}
+        self._subscribers: dict[Subscription, tuple[SharedStream, Subscriber]] = {}
+        self._reserved: list[SharedStream] = []
+        self._active: tuple[SharedStream, ...] = ()
+        self._made = 0
+        self._last_ns, self._shift_ns, self._behind = -(2**62), 0, 0
+        self._period_ns, self._believe = round(1e9 / rate_hz), set_back_samples(rate_hz)
+
+    @property
+    def active(self) -> tuple[SharedStream, ...]:
+        """Streams that have a subscriber."""
+        return self._active
+
+    def charge_at(self, r_deg: Fraction) -> None:
+        """Charge further leases of all streams for moves by so many degrees."""
+        self._r_deg = r_deg
+        for shared in self._streams.values():
+            shared.charge_at(r_deg)
+
+    def reserve(self, mechanism: StreamMechanism, every: int) -> tuple[SharedStream, StreamView]:
+        """A place at the shared stream for a mechanism, and the view; to be followed by
+        :meth:`subscribe` or :meth:`give_back`.
+
+        A shared stream that is new is kept only when it gets a subscriber, so that who is refused
+        changes nothing.
+
+        Raises
+        ------
+        Denied
+            With the code "rate" where the family has a session with other parameters, or one that
+            gives fewer samples: a second session would have noise of its own, and whoever holds
+            both could average.
+        """
+        shared = self._stream_for(mechanism, every)
+        view = shared.view_of(mechanism, every // shared.every)
+        self._reserved.append(shared)
+        return shared, view
+
+    def give_back(self, shared: SharedStream) -> None:
+        """Give a reserved place back."""
+        self._reserved.remove(shared)
+
+    def _stream_for(self, mechanism: StreamMechanism, every: int) -> SharedStream:
+        family, key = family_of(mechanism), _key_of(mechanism, every)
+        for shared in (*self._reserved, *self._active):
+            if shared.family != family:
+                continue
+            if shared.key == key or (shared.key[0] == key[0] and every % shared.every == 0):
+                return shared
+            there = "gaussian" if shared.key == _GRADED else shared.key[0]
+            rate = "" if there != key[0] else f" at {shared.rate_hz:g} samples a second"
+            raise Denied(
+                "rate",
+                f"This device gives one stream of the family {family} at a time, now {there}{rate}."
+                " Ask for that one, or wait.",
+            )
+        return self._streams.get(key) or self._made_for(key, mechanism)
+
+    def quoted(self, mechanism: StreamMechanism, every: int) -> tuple[SharedStream, StreamView]:
+        """A shared stream that nobody can subscribe to, for what its leases would cost, whatever is
+        open now.
+        """
+        shared = self._made_for(_key_of(mechanism, every), mechanism, quoted=True)
+        return shared, shared.view_of(mechanism, every // shared.every)
+
+    def is_paid(self, mechanism: StreamMechanism, app: str | None) -> bool:
+        """Whether an app, or for None the device, has paid for today's noisy places at a sigma, as
+        far as is known without the ledger.
+        """
+        shared = self._streams.get(_PLACES)
+        return (
+            isinstance(shared, PlaceStream)
+            and isinstance(mechanism, GaussianPlace)
+            and not shared.owes(app, Fraction(mechanism.sigma_deg))
+        )
+
+    def _made_for(
+        self, key: tuple[str, int], mechanism: StreamMechanism, quoted: bool = False
+    ) -> SharedStream:
+        # Streams of one device never share noise, also in tests.
+        seed = None if self._seed is None else self._seed + 7919 * self._made
+        self._made += not quoted
+        try:
+            kind = (
+                GradedStream
+                if key == _GRADED
+                else partial(PlaceStream, self._key_now)
+                if key == _PLACES
+                else SharedStream
+            )
+            shared = kind(
+                mechanism, self.rate_hz, key[1], self.space, self.billing, self._r_deg, seed
+            )
+        except ParameterError as error:
+            raise Denied("parameter", " ".join(str(error).split())[:300]) from None
+        shared.key = key
+        return shared
+
+    def subscribe(self, shared: SharedStream, subscriber: Subscriber, paid: Fraction) -> None:
+        """Add a subscriber that is paid for, with what the device paid for it.
+
+        Raises
+        ------
+        Denied
+            Where there is no room for it any more, or where another person wears the device since
+            the shared stream was found.
+        """
+        if shared.billing is not self.billing:
+            raise Denied("wearer", CHANGED)
+        self.give_back(shared)
+        new = self._streams.get(shared.key) is not shared
+        if new:
+            shared.charge_at(self._r_deg)
+        shared.subscribe(subscriber, paid)
+        if new:
+            # Nobody uses what else there is of the family: while somebody does, no other shared
+            # stream of it is reserved.
+            for key in [
+                k for k, b in self._streams.items() if b.family == shared.family and k != _GRADED
+            ]:
+                del self._streams[key]
+            self._streams[shared.key] = shared
+        self._subscribers[subscriber.subscription] = (shared, subscriber)
+        self._active = tuple(b for b in self._streams.values() if b.subscribers)
+
+    def leave(self, subscription: Subscription) -> None:
+        """Remove a subscriber."""
+        if subscription in self._subscribers:
+            shared, subscriber = self._subscribers.pop(subscription)
+            shared.leave(subscriber)
+            self._active = tuple(b for b in self._streams.values() if b.subscribers)
+
+    def ready(self, count: int) -> bool:
+        """Whether all shared streams in use can take so many samples without waiting."""
+        return all(shared.ready(count) for shared in self._active)
+
+    def push(self, samples: Samples) -> None:
+        """Give samples to all shared streams in use."""
+        if len(samples[0]):
+            samples = (self._on(samples[0]), *samples[1:])
+            for shared in self._active:
+                shared.push(samples)
+
+    def _on(self, t_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Times that go on, also where the tracker began a new clock.
+
+        A session would have to forget its past to believe a clock that went back, and with it what
+        it has spent in the current window.
+        """
+        first = int(t_ns[0]) + self._shift_ns
+        if first <= self._last_ns:
+            self._behind += len(t_ns)
+            if self._behind > self._believe:
+                self._shift_ns += self._last_ns + self._period_ns - first
+        if int(t_ns[0]) + self._shift_ns > self._last_ns:
+            self._behind = 0
+        on = t_ns + self._shift_ns if self._shift_ns else t_ns
+        self._last_ns = max(self._last_ns, _latest(on))
+        return on
+
+    def pause(self) -> None:
+        """The tracker vanished: a clock that begins anew is believed at once."""
+        self._behind = self._believe
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+
+@compiled
+def _latest(t_ns: NDArray[np.int64]) -> int:
+    """The latest time of a short block; numpy's takes longer to begin than this takes."""
+    latest = t_ns[0]
+    for i in range(1, len(t_ns)):
+        latest = max(latest, t_ns[i])
+    return int(latest)

@@ -1,0 +1,94 @@
+/**
+ * Who is signed in: this browser, other browsers, and programs that act for the owner; with a button to end each, and to sign out.
+ * @module
+ */
+import { clock } from "./amounts.js";
+import { byId, copy, el, renew, say } from "./dom.js";
+import { owner } from "./owner.js";
+import { forget, secret } from "./session.js";
+
+/** With the year: tokens last long. @param {number} t_ns nanoseconds since 1970 */
+const day = (t_ns) => new Date(t_ns / 1e6).toLocaleDateString("en-GB", { day: "2-digit", month: "short", year: "numeric" });
+
+/** @param {any} one a session */
+function sessionWords(one) {
+  const used = one.this ? "in use now" : one.used_ns === null ? "not used since the service started" : `used last ${clock(one.used_ns)}`;
+  return `Signed in ${clock(one.begun_ns)}, ${used}. Ends ${clock(one.expires_ns)}.`;
+}
+
+/** @param {string} title @param {string} words @param {(() => void)|null} onEnd */
+function row(title, words, onEnd) {
+  return el("li", { class: "row" },
+    el("div", { class: "grow" }, el("strong", {}, title), el("p", { class: "quiet facts" }, words)),
+    onEnd && el("button", { type: "button", "data-name": "end", "aria-label": `End ${title}`, onclick: onEnd }, "End"));
+}
+
+export class SessionList {
+  /** @param {(why: string) => void} onSignedOut called when this browser is signed in no more */
+  constructor(onSignedOut) {
+    this.onSignedOut = onSignedOut;
+    byId("sign-out").addEventListener("click", () => this.#try(() => this.signOut()));
+    byId("sessions-others").addEventListener("click", () => this.#try(async () => {
+      const { ended } = await owner("DELETE", "/v1/sessions");
+      say(ended === 1 ? "One other session has ended." : `${ended} other sessions have ended.`);
+      await this.fetch();
+    }));
+    byId("owner-token").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
+      event.preventDefault();
+      this.#try(() => this.#makeToken(/** @type {HTMLFormElement} */ (event.target)));
+    });
+  }
+
+  async fetch() {
+    const [{ sessions }, { tokens }] = await Promise.all([owner("GET", "/v1/sessions"), owner("GET", "/v1/owner/tokens")]);
+    byId("sessions-others").hidden = sessions.filter((/** @type {any} */ one) => !one.this).length === 0;
+    // The time of the last use changes with every call, and a list that is made anew takes the focus away.
+    renew(byId("sessions-list"), sessions.map((/** @type {any} */ one) => (one.this ? { ...one, used_ns: 0 } : one)), (one) => one.id, (one) => (one.this
+      ? row(`${one.browser} (this browser)`, sessionWords(one), null)
+      : row(one.browser, sessionWords(one), () => this.#try(() => this.#end(`/v1/sessions/${one.id}`, "The session has ended.")))));
+    renew(byId("owner-tokens-list"), tokens, (one) => one.id, (one) => row(one.name, `Token given out ${day(one.issued_ns)}. ${one.expires_ns === null ? "It does not end by itself." : `Ends ${day(one.expires_ns)}.`}`,
+      () => this.#try(() => this.#end(`/v1/owner/tokens/${one.id}`, `${one.name} may not act for you any more.`))));
+  }
+
+  async signOut() {
+    await owner("POST", "/v1/sign-out");
+    forget();
+    this.onSignedOut("You have signed out.");
+  }
+
+  /** @param {HTMLFormElement} form */
+  async #makeToken(form) {
+    const made = await owner("POST", "/v1/owner/tokens", { name: String(new FormData(form).get("name")).trim() });
+    form.reset();
+    byId("owner-token-made").replaceChildren(
+      el("p", {}, `Token of ${made.name}. It is shown this once. Whoever holds it can do all that you can.`),
+      el("code", { class: "secret", tabindex: "0", "aria-label": "Token" }, made.token),
+      el("div", { class: "buttons" },
+        el("button", { type: "button", onclick: () => copy(made.token) }, "Copy"),
+        el("button", { type: "button", onclick: () => byId("owner-token-made").replaceChildren() }, "Done")));
+    await this.fetch();
+  }
+
+  /** @param {string} path @param {string} words */
+  async #end(path, words) {
+    await owner("DELETE", path);
+    say(words);
+    await this.fetch();
+  }
+
+  /** @param {() => Promise<void>} work */
+  #try(work) {
+    work().catch((error) => say(error.message));
+  }
+}
+
+/**
+ * The button on the locked page. The page's half of the session is enough to take away, so this works where another server on this machine has replaced the cookie.
+ */
+export function stopWhenLocked() {
+  const button = byId("locked-stop");
+  button.addEventListener("click", () => {
+    owner("POST", "/v1/consent", { on: false }).then(() => say("Sharing is off. Nothing leaves this device."), (error) => say(error.message));
+  });
+  return () => { button.hidden = secret() === ""; };
+}

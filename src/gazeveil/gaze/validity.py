@@ -1,0 +1,58 @@
+"""Which samples are plain gaze, and when a clock counts as set back.
+
+A sample is plain gaze if both angles are numbers inside the space: longitude in [0, 360) and
+colatitude in [0, 180) degrees on a sphere, both in (-90, 90) degrees on a screen. NaN and infinity
+are outside.
+
+A sample whose time does not come after the last good one is lost. The clock was set back, and its
+new times are believed, after :data:`SET_BACK_S` of such samples. They are counted at the nominal
+rate, because the clock in doubt cannot measure. A relay sees whole blocks of times and believes a
+single step back of more than :data:`SET_BACK_S` at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import Space, Sphere
+
+#: Lowest x, first x above, lowest y, first y above, in degrees.
+Bounds: TypeAlias = tuple[float, float, float, float]
+
+#: How long, or how far, times go back until the clock counts as set back, in seconds.
+SET_BACK_S = 0.5
+
+# Half-open as on the sphere: the smallest number above -90 makes the lower end open.
+_SCREEN_LOW_DEG = math.nextafter(-90.0, 0.0)
+_SPHERE_DEG: Bounds = (0.0, 360.0, 0.0, 180.0)
+_SCREEN_DEG: Bounds = (_SCREEN_LOW_DEG, 90.0, _SCREEN_LOW_DEG, 90.0)
+
+
+@compiled
+def bounds_deg(sphere: bool) -> Bounds:
+    """Bounds of plain gaze on a sphere or a screen, in degrees."""
+    return _SPHERE_DEG if sphere else _SCREEN_DEG
+
+
+@compiled
+def is_plain(x_deg: float, y_deg: float, bounds: Bounds) -> bool:
+    """Whether one sample is plain gaze; without branches, so that a loop takes several at once."""
+    return (x_deg >= bounds[0]) & (x_deg < bounds[1]) & (y_deg >= bounds[2]) & (y_deg < bounds[3])
+
+
+def are_plain(
+    space: Space, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Which samples are plain gaze in a space."""
+    low_x, high_x, low_y, high_y = _SPHERE_DEG if isinstance(space, Sphere) else _SCREEN_DEG
+    return (x_deg >= low_x) & (x_deg < high_x) & (y_deg >= low_y) & (y_deg < high_y)
+
+
+def set_back_samples(rate_hz: float) -> int:
+    """Samples in :data:`SET_BACK_S` at a nominal rate in Hz, at least one."""
+    return max(1, round(SET_BACK_S * rate_hz))

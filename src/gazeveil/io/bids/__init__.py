@@ -1,0 +1,1 @@
+"""BIDS 1.11 eye tracking: read and write."""

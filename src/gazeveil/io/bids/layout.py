@@ -1,0 +1,121 @@
+"""Names, labels and sidecars of a BIDS folder.
+
+A file name is `<entity>-<label>_..._<suffix>.<extension>`. By the inheritance principle a JSON file
+applies to every data file with the same suffix, in its folder or below, whose entities include all
+of its own; the deeper and the more particular one wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gazeveil.io.parsing.json_text import read_json
+
+#: Version of the specification that is written.
+VERSION = "1.11.0"
+
+#: Key of the sidecar under which Gazeveil keeps what BIDS has no field for.
+OWN = "GazeveilRecording"
+
+#: Folders of a dataset that hold no raw recordings.
+_ASIDE = frozenset({"derivatives", "sourcedata", "code", "stimuli", "phenotype"})
+
+
+@dataclass(frozen=True)
+class Name:
+    """A BIDS file name taken apart."""
+
+    path: Path
+    entities: tuple[tuple[str, str], ...]
+    suffix: str
+
+    @classmethod
+    def of(cls, path: Path) -> Name | None:
+        """The parts of a file name, or None where it is not of that form."""
+        stem = re.sub(r"\.(tsv\.gz|tsv|json)$", "", path.name)
+        if stem == path.name:
+            return None
+        *parts, suffix = stem.split("_")
+        pairs = [p.split("-", 1) for p in parts]
+        if any(len(p) != 2 or not p[1] for p in pairs):
+            return None
+        return cls(path, tuple((p[0], p[1]) for p in pairs), suffix)
+
+    def get(self, entity: str) -> str | None:
+        """The label of one entity."""
+        return dict(self.entities).get(entity)
+
+    def group(self) -> tuple[tuple[str, str], ...]:
+        """The entities that tell recordings apart: all but `recording`, which tells eyes apart."""
+        return tuple(e for e in self.entities if e[0] != "recording")
+
+
+def data_files(root: Path, suffix: str) -> list[Name]:
+    """All `*_<suffix>.tsv[.gz]` of the raw dataset, in order."""
+    found = []
+    for path in sorted(root.rglob(f"*_{suffix}.tsv*")):
+        inner = path.relative_to(root).parts[:-1]
+        if any(p.startswith(".") or p in _ASIDE for p in inner):
+            continue
+        name = Name.of(path)
+        if name is not None and name.suffix == suffix:
+            found.append(name)
+    return found
+
+
+def sidecar(
+    name: Name, root: Path, suffix: str | None = None, without: Iterable[str] = ()
+) -> dict[str, object]:
+    """Everything the JSON files say about a data file, by inheritance.
+
+    Parameters
+    ----------
+    name : Name
+        The data file.
+    root : Path
+        The dataset.
+    suffix : str, optional
+        Look for JSON files of another suffix (`events`) that describe the same run.
+    without : iterable of str
+        Entities to forget.
+    """
+    wanted = suffix or name.suffix
+    own = {k: v for k, v in name.entities if k not in set(without)}
+    folders = [root]
+    for part in name.path.relative_to(root).parts[:-1]:
+        folders.append(folders[-1] / part)
+    merged: dict[str, object] = {}
+    for folder in folders:
+        found = []
+        for path in folder.glob(f"*{wanted}.json"):
+            # At the root the name may be the bare suffix: `physio.json`.
+            other = Name(path, (), wanted) if path.name == f"{wanted}.json" else Name.of(path)
+            if (
+                other is not None
+                and other.suffix == wanted
+                and all(own.get(k) == v for k, v in other.entities)
+            ):
+                found.append(other)
+        for other in sorted(found, key=lambda n: (len(n.entities), n.path.name)):
+            merged |= read_json(other.path)
+    return merged
+
+
+def labels(texts: Iterable[str], empty: str) -> Mapping[str, str]:
+    """A label of letters and digits for each text, all different even without regard to case;
+    `empty` stands for none.
+    """
+    result: dict[str, str] = {}
+    used: set[str] = set()
+    for text in dict.fromkeys(texts):
+        plain = re.sub(r"[^A-Za-z0-9]", "", text) or empty
+        label, number = plain, 1
+        while label.lower() in used:
+            number += 1
+            label = f"{plain}x{number}"
+        used.add(label.lower())
+        result[text] = label
+    return result

@@ -1,0 +1,490 @@
+"""BIDS 1.11 eye tracking: `*_recording-<eye>_physio.tsv.gz` without a header, JSON sidecars that
+name the columns.
+
+Specification: Brain Imaging Data Structure 1.11, "Physiological recordings", section "Eye-tracking"
+(`PhysioType` `eyetrack`). Files of one run that differ only in `recording-` are the eyes of one
+recording: `RecordedEye` says which (`left`, `right`, `cyclopean`). The line of sight is the
+cyclopean one where there is one, else it is made from the eyes.
+
+The person is the `sub-` label, the session the `ses-` label ("1" without one), the task the `task-`
+label, the stimulus the `acq-` label or else the task; `run-` and further entities are added to the
+stimulus (`FreeView_run-01`). Folders that Gazeveil wrote have their original names back.
+`participants.tsv` gives the people's attributes.
+
+Coordinates are pixels, millimetres, centimetres, metres or fractions of a screen, or degrees or
+radians from its centre, in `Units` of the column or `SampleCoordinateUnits`; the screen is
+`StimulusPresentation` of `*_events.json`, or `screen=Screen(...)`. The specification has the
+distance in metres; a distance of 10 to 300 is taken for centimetres and more for millimetres, as
+some published datasets have it, and `metadata["screen_distance_unit"]` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import FormatError
+from gazeveil.gaze.cohort import Attributes, Handle
+from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.io.bids.events import TIME_UNITS, read_events, texts, unit_of
+from gazeveil.io.bids.layout import OWN, Name, data_files, sidecar
+from gazeveil.io.bids.write import EXTRA, write
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.json_text import read_json
+from gazeveil.io.parsing.table import Table, parse_table, read_table
+from gazeveil.io.registry import Format
+from gazeveil.io.source import Head, read_text
+
+__all__ = ["FORMAT", "load", "people", "scan", "sniff_folder", "write"]
+
+_LENGTH_MM = {"mm": 1.0, "cm": 10.0, "m": 1000.0}
+_PIXEL = frozenset({"pixel", "pixels", "px"})
+_ANGLE = {
+    "deg": 1.0,
+    "degree": 1.0,
+    "degrees": 1.0,
+    "°": 1.0,
+    "dva": 1.0,
+    "rad": 180 / np.pi,
+    "radian": 180 / np.pi,
+    "radians": 180 / np.pi,
+}
+_SHARE = frozenset({"normalized", "normalised", "fraction", "norm"})
+_EYES = ("left", "right", "cyclopean")
+
+
+def sniff_folder(folder: Path) -> bool:
+    """A dataset description with a BIDS version, and at least one eye-tracking file."""
+    description = folder / "dataset_description.json"
+    if not description.is_file():
+        return False
+    try:
+        if "BIDSVersion" not in read_json(description):
+            return False
+    except FormatError:
+        return False
+    return any(_is_gaze(sidecar(name, folder)) for name in data_files(folder, "physio"))
+
+
+def _is_gaze(about: Mapping[str, object]) -> bool:
+    return str(about.get("PhysioType", "")).lower() == "eyetrack"
+
+
+def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handle]:
+    """One recording per run: the files that differ only in `recording-`."""
+    if not path.is_dir():
+        raise FormatError(
+            path,
+            "one file is not a BIDS dataset",
+            "Read the folder that holds dataset_description.json.",
+        )
+    if screen is not None and not isinstance(screen, Screen):
+        checks.refuse("Format bids", "screen", "a Screen", screen)
+    handles = []
+    gaze = [(n, about) for n in data_files(path, "physio") if _is_gaze(about := sidecar(n, path))]
+    if not gaze:
+        raise FormatError(
+            path,
+            "no physio file here says PhysioType eyetrack",
+            "Only eye-tracking recordings of a BIDS dataset are read.",
+        )
+    for _, group in groupby(
+        sorted(gaze, key=lambda g: (str(g[0].path.parent), g[0].group())),
+        key=lambda g: (g[0].path.parent, g[0].group()),
+    ):
+        files = list(group)
+        who = _names(*files[0])
+        handles.append(
+            Handle(
+                who[0],
+                who[1],
+                partial(load, tuple(n for n, _ in files), path, who, screen),
+                who[2],
+                who[3],
+                str(files[0][0].path),
+            )
+        )
+    return handles
+
+
+def _names(name: Name, about: Mapping[str, object]) -> tuple[str, str, str, str]:
+    """(person, stimulus, session, task)."""
+    own = about.get(OWN)
+    if isinstance(own, Mapping):
+        return (
+            str(own.get("Person")),
+            str(own.get("Stimulus")),
+            str(own.get("Session")),
+            str(own.get("Task")),
+        )
+    known = dict(name.group())
+    task = known.get("task", "")
+    rest = [f"{k}-{v}" for k, v in name.group() if k not in ("sub", "ses", "task", "acq")]
+    stimulus = "_".join([known.get("acq") or task or "recording", *rest])
+    return known.get("sub") or name.path.parent.name, stimulus, known.get("ses", "1"), task
+
+
+def load(
+    files: tuple[Name, ...],
+    root: Path,
+    names: tuple[str, str, str, str],
+    screen: Screen | None = None,
+) -> Recording:
+    """Read the eyes of one run as one recording.
+
+    Raises
+    ------
+    FormatError
+        For a sidecar that does not name the columns or the eye, units without a screen, or eyes
+        that do not share a clock.
+    """
+    first = files[0]
+    person, stimulus, session, task = names
+    eyes: dict[str, tuple[Name, Mapping[str, object], Table]] = {}
+    for name in files:
+        about = sidecar(name, root)
+        eye = str(about.get("RecordedEye", "")).lower()
+        if eye not in _EYES:
+            raise FormatError(
+                name.path,
+                f"RecordedEye is '{about.get('RecordedEye', '')}'",
+                "The sidecar must say left, right or cyclopean.",
+            )
+        if eye in eyes:
+            raise FormatError(
+                name.path,
+                f"two files of this run say RecordedEye '{eye}'",
+                "Mend one of the sidecars.",
+            )
+        eyes[eye] = name, about, _table(name, about)
+    times = {eye: _times(*parts) for eye, parts in eyes.items()}
+    t_ns, rows_of = _one_clock(first.path, times)
+    main = eyes.get("cyclopean") or next(iter(eyes.values()))
+    own = main[1].get(OWN)
+    space, origin, extra = _space(main[0], root, main[1], screen)
+    places: dict[str, NDArray[np.float64]] = {}
+    for eye, (name, said, table) in eyes.items():
+        place = np.full((len(t_ns), 2), np.nan)
+        place[rows_of[eye]] = np.stack(_degrees(name, said, table, space, origin), axis=1)
+        places[eye] = place
+    pupil = _channel("pupil_size", eyes, rows_of, len(t_ns))
+    if pupil is not None:
+        extra["pupil_unit"] = (
+            next(
+                unit_of(said, "pupil_size")
+                for _, said, table in eyes.values()
+                if table.has("pupil_size")
+            )
+            or "arbitrary"
+        )
+    valid = _channel("valid", eyes, rows_of, len(t_ns))
+    events, labels, messages = read_events(files, root, t_ns)
+    rate = main[1].get("SamplingFrequency")
+    rate_hz = (
+        float(rate)
+        if isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0
+        else None
+    )
+    if isinstance(own, Mapping):
+        more = {c: _stacked(main[2], n) for c, n in EXTRA.items() if main[2].has(*n)}
+        line = places["cyclopean"]
+        seen: NDArray[np.bool_] = (
+            np.isfinite(line[:, 0] + line[:, 1]) if valid is None else valid > 0
+        )
+        return Recording(
+            person=person,
+            stimulus=stimulus,
+            t_ns=t_ns,
+            x_deg=line[:, 0],
+            y_deg=line[:, 1],
+            valid=seen,
+            space=space,
+            rate_hz=float("nan") if rate_hz is None else rate_hz,
+            session=session,
+            task=task,
+            left_deg=places.get("left"),
+            right_deg=places.get("right"),
+            pupil=pupil,
+            labels=labels,
+            events=events,
+            messages=messages,
+            counts={"rows": len(t_ns)},
+            metadata={"source": str(main[0].path), **extra},
+            **more,
+        )
+    line_x, line_y = (
+        (places["cyclopean"][:, 0], places["cyclopean"][:, 1])
+        if "cyclopean" in places
+        else (None, None)
+    )
+    for key in ("Manufacturer", "ManufacturersModelName"):
+        if key in main[1]:
+            extra[key] = main[1][key]
+    return assemble(
+        main[0].path,
+        person=person,
+        stimulus=stimulus,
+        session=session,
+        task=task,
+        t_ns=t_ns,
+        space=space,
+        x_deg=line_x,
+        y_deg=line_y,
+        left_deg=places.get("left"),
+        right_deg=places.get("right"),
+        rate_hz=rate_hz,
+        pupil=pupil,
+        events=events,
+        messages=messages,
+        metadata=extra,
+    )
+
+
+def _table(name: Name, about: Mapping[str, object]) -> Table:
+    columns = about.get("Columns")
+    if not isinstance(columns, list) or not columns or not all(isinstance(c, str) for c in columns):
+        raise FormatError(
+            name.path,
+            "no sidecar says its Columns",
+            "Add a JSON file of the same name with the list of columns.",
+        )
+    table = parse_table(name.path, read_text(name.path), "\t", header=columns)
+    for column in ("x_coordinate", "y_coordinate"):
+        if not table.has(column):
+            raise FormatError(
+                name.path,
+                f"its Columns have no '{column}'",
+                "Eye-tracking files need x_coordinate and y_coordinate.",
+            )
+    return table
+
+
+def _times(name: Name, about: Mapping[str, object], table: Table) -> NDArray[np.int64]:
+    if table.has("timestamp"):
+        unit = TIME_UNITS.get(unit_of(about, "timestamp").strip().lower() or "ms")
+        if unit is None:
+            raise FormatError(
+                name.path,
+                f"the timestamp's unit is '{unit_of(about, 'timestamp')}'",
+                "Say s, ms, us or ns in the sidecar.",
+            )
+        return table.times_ns("timestamp", unit)
+    rate, start = about.get("SamplingFrequency"), about.get("StartTime", 0)
+    if not isinstance(rate, int | float) or rate <= 0:
+        raise FormatError(
+            name.path,
+            "there is neither a timestamp column nor a SamplingFrequency",
+            "Add one of them.",
+        )
+    offset = float(start) if isinstance(start, int | float) else 0.0
+    return np.round((offset + np.arange(len(table)) / rate) * 1e9).astype(np.int64)
+
+
+def _one_clock(
+    path: Path, times: Mapping[str, NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """The times of all eyes, and where the rows of each eye stand among them."""
+    columns = list(times.values())
+    if all(np.array_equal(columns[0], c) for c in columns[1:]):
+        return columns[0], {eye: np.arange(len(columns[0])) for eye in times}
+    if not all((np.diff(c) > 0).all() for c in columns):
+        raise FormatError(
+            path,
+            "the eyes have different times, and some repeat or go back",
+            "Write both eyes on one clock.",
+        )
+    union = np.unique(np.concatenate(columns))
+    return union, {eye: np.searchsorted(union, t) for eye, t in times.items()}
+
+
+def _space(
+    name: Name, root: Path, about: Mapping[str, object], screen: Screen | None
+) -> tuple[Space, tuple[str, str], dict[str, object]]:
+    """The space, the vertical and horizontal place of its origin, and what should be known about
+    how it was found.
+    """
+    own = about.get(OWN)
+    if isinstance(own, Mapping):
+        kept = own.get("Screen")
+        return (Screen(*kept) if isinstance(kept, list) else Sphere()), ("top", "left"), {}
+    system = str(about.get("SampleCoordinateSystem", "gaze-on-screen"))
+    if system != "gaze-on-screen":
+        raise FormatError(
+            name.path,
+            f"its SampleCoordinateSystem is '{system}'",
+            "Only gaze-on-screen says where the gaze fell; convert the others first.",
+        )
+    said = sidecar(name, root, "events", without=("recording",)).get("StimulusPresentation")
+    presentation = said if isinstance(said, Mapping) else {}
+    corner = presentation.get("ScreenOrigin")
+    words = (
+        [str(w).lower() for w in corner]
+        if isinstance(corner, list) and len(corner) == 2
+        else ["top", "left"]
+    )
+    vertical, horizontal = sorted(words, key=lambda w: w not in ("top", "bottom"))
+    if vertical not in ("top", "bottom", "center", "centre") or horizontal not in (
+        "left",
+        "right",
+        "center",
+        "centre",
+    ):
+        raise FormatError(
+            name.path,
+            f"the ScreenOrigin of its events file is {corner}",
+            'Say for instance ["top", "left"].',
+        )
+    if screen is not None:
+        return screen, (vertical, horizontal), {}
+    distance, size, resolution = (
+        presentation.get(k) for k in ("ScreenDistance", "ScreenSize", "ScreenResolution")
+    )
+    numbers = [
+        distance,
+        *(size if isinstance(size, list) else []),
+        *(resolution if isinstance(resolution, list) else []),
+    ]
+    known = [
+        float(v)
+        for v in numbers
+        if isinstance(v, int | float) and not isinstance(v, bool) and v > 0
+    ]
+    if len(numbers) != 5 or len(known) != 5:
+        raise FormatError(
+            name.path,
+            "no events sidecar says the screen's distance, size and resolution",
+            "Add StimulusPresentation to *_events.json, or read with screen=Screen(...).",
+        )
+    far, width, height, width_px, height_px = known
+    unit, factor = ("m", 1000.0) if far < 10 else ("cm", 10.0) if far <= 300 else ("mm", 1.0)
+    note: dict[str, object] = {} if unit == "m" else {"screen_distance_unit": unit}
+    return (
+        Screen(width_px, height_px, width * 1000, height * 1000, far * factor),
+        (vertical, horizontal),
+        note,
+    )
+
+
+def _degrees(
+    name: Name, about: Mapping[str, object], table: Table, space: Space, origin: tuple[str, str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gaze in degrees of the space, whatever its unit and wherever its origin."""
+    x, y = table.floats("x_coordinate"), table.floats("y_coordinate")
+    unit = (
+        (unit_of(about, "x_coordinate") or str(about.get("SampleCoordinateUnits", "")))
+        .strip()
+        .lower()
+    )
+    if isinstance(about.get(OWN), Mapping):
+        return x, y
+    assert isinstance(space, Screen)
+    vertical, horizontal = origin
+    if unit in _ANGLE:
+        # Angles count from the screen's centre; an origin at the bottom says that they grow
+        # upwards.
+        x, y = x * _ANGLE[unit], y * _ANGLE[unit]
+        return (-x if horizontal == "right" else x), (-y if vertical == "bottom" else y)
+    if unit in _PIXEL:
+        right, down = 1.0, 1.0
+    elif unit in _SHARE:
+        right, down = space.width_px, space.height_px
+    elif unit in _LENGTH_MM:
+        right, down = (
+            _LENGTH_MM[unit] * space.width_px / space.width_mm,
+            _LENGTH_MM[unit] * space.height_px / space.height_mm,
+        )
+    else:
+        raise FormatError(
+            name.path,
+            f"the unit of x_coordinate is '{unit}'",
+            "Say pixel, mm, cm, m, deg, rad or normalized in the sidecar.",
+        )
+    x, y = x * right, y * down
+    x = {"left": x, "right": space.width_px - x}.get(horizontal, x + space.width_px / 2)
+    y = {"top": y, "bottom": space.height_px - y}.get(vertical, y + space.height_px / 2)
+    return space.from_px(x, y)
+
+
+def _channel(
+    column: str,
+    eyes: Mapping[str, tuple[Name, Mapping[str, object], Table]],
+    rows_of: Mapping[str, NDArray[np.int64]],
+    n: int,
+) -> NDArray[np.float64] | None:
+    """A channel of the line of sight where that has it, else the mean of the eyes that do."""
+    sources = (
+        ["cyclopean"] if "cyclopean" in eyes and eyes["cyclopean"][2].has(column) else list(eyes)
+    )
+    total, seen, found = np.zeros(n), np.zeros(n), False
+    for eye in sources:
+        if not eyes[eye][2].has(column):
+            continue
+        found = True
+        values = np.full(n, np.nan)
+        values[rows_of[eye]] = eyes[eye][2].floats(column)
+        there = np.isfinite(values)
+        total[there] += values[there]
+        seen += there
+    return np.where(seen > 0, total / np.maximum(seen, 1), np.nan) if found else None
+
+
+def _stacked(table: Table, names: tuple[str, ...]) -> NDArray[np.float64]:
+    return (
+        table.floats(names[0])
+        if len(names) == 1
+        else np.stack([table.floats(n) for n in names], axis=1)
+    )
+
+
+def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
+    """Attributes from `participants.tsv`: numbers as numbers, `n/a` left out."""
+    path = root / "participants.tsv"
+    if not path.is_file():
+        return {}
+    table = read_table(path, "\t")
+    if not table.has("participant_id"):
+        raise FormatError(
+            path, "there is no column 'participant_id'", "participants.tsv needs one."
+        )
+    names = table.words("name") if table.has("name") else [""] * len(table)
+    result: dict[str, Attributes] = {}
+    others = [c for c in table.names if c.strip().lower() not in ("participant_id", "name")]
+    cells = {c: texts(table, c) for c in others}
+    for i, label in enumerate(table.words("participant_id")):
+        found = {c.strip(): _plain(cells[c][i]) for c in others if cells[c][i]}
+        result[label.removeprefix("sub-")] = found
+        if names[i]:
+            result[names[i]] = found
+    return result
+
+
+def _plain(text: str) -> object:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _no_file(head: Head) -> bool:
+    """A BIDS dataset is a folder; a single file of it says too little."""
+    return False
+
+
+FORMAT = Format(
+    "bids",
+    "BIDS 1.11 eye tracking",
+    _no_file,
+    scan,
+    frozenset({"screen"}),
+    sniff_folder=sniff_folder,
+    people=people,
+)

@@ -1,0 +1,353 @@
+"""Write a cohort as a BIDS 1.11 eye-tracking dataset.
+
+::
+
+    dataset_description.json  README  participants.tsv  participants.json
+    sub-<person>/ses-<session>/beh/
+      sub-<person>_ses-<session>_task-<task>_acq-<stimulus>_events.json, _events.tsv
+                                   the screen, and one row for the stimulus
+      ..._recording-eye3_physio.tsv.gz, .json
+                                   the line of sight ("cyclopean"): timestamp x_coordinate
+                                   y_coordinate [pupil_size] valid ...
+      ..._recording-eye1_physio.tsv.gz, .json
+                                   the left eye, where there is one; eye2 the right
+      ..._recording-eye3_physioevents.tsv.gz, .json
+                                   events, labels and messages, where there are any
+
+Labels are the names with everything but letters and digits left out; the names themselves stand in
+the sidecars (`GazeveilRecording`) and in `participants.tsv` (`name`). Times are whole nanoseconds,
+coordinates degrees as in a Recording, so that nothing is rounded: t, x, y, valid, the eyes, pupil,
+head, eye in head, confidence, events, labels and messages read back bit for bit. Other metadata and
+`truth` are not written.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.events import Events
+from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.recording import Recording
+from gazeveil.io.bids.layout import OWN, VERSION, labels
+
+#: Extra columns of the line of sight, by channel.
+EXTRA = {
+    "head_deg": ("head_x", "head_y", "head_roll"),
+    "eye_in_head_deg": ("eye_in_head_x", "eye_in_head_y"),
+    "confidence": ("confidence",),
+}
+
+#: Prefix of an event row's source that says it is a run of a label column.
+LABEL = "label:"
+
+_README = (
+    "Gaze recordings written by Gazeveil. Each recording has its line of sight as recording-eye3"
+    " (cyclopean), the single eyes as eye1 and eye2.\n"
+)
+
+
+def write(
+    cohort: Cohort,
+    path: str | Path,
+    progress: Callable[[Iterable[Recording]], Iterable[Recording]] = lambda r: r,
+) -> Path:
+    """Write a cohort as a BIDS folder, one recording at a time.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        What to write; fixation-only recordings are refused, since BIDS has no place for events
+        without samples.
+    path : path
+        A folder that does not exist yet or is empty.
+    progress : callable
+        Wraps the iteration, for a progress bar.
+
+    Raises
+    ------
+    DataError
+        If the folder exists and is not empty, or a recording has no samples or no rate.
+    """
+    target = Path(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DataError(
+            f"{target} exists and is not an empty folder. Choose another name or remove it first."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = target.parent / f".{target.name}.{uuid4().hex[:8]}"
+    staging.mkdir()
+    people, stimuli, sessions, tasks = (
+        labels((k[i] for k in cohort.keys), e)
+        for i, e in enumerate(("person", "stimulus", "none", "gaze"))
+    )
+    try:
+        for recording in progress(cohort):
+            names = (
+                people[recording.person],
+                sessions[recording.session],
+                tasks[recording.task],
+                stimuli[recording.stimulus],
+            )
+            _write_recording(recording, staging, *names)
+        _write_dataset(cohort, staging, people)
+        if target.exists():
+            target.rmdir()
+        staging.rename(target)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return target
+
+
+def _write_dataset(cohort: Cohort, root: Path, people: Mapping[str, str]) -> None:
+    _json(
+        root / "dataset_description.json",
+        {"Name": cohort.name or "Gaze recordings", "BIDSVersion": VERSION, "DatasetType": "raw"},
+    )
+    (root / "README").write_text(_README, encoding="utf-8")
+    known = [p for p in cohort.people if p in people]
+    fields = list(
+        dict.fromkeys(
+            f for p in known for f in cohort.people[p] if f not in ("participant_id", "name")
+        )
+    )
+    rows = [
+        {
+            "participant_id": f"sub-{people[p]}",
+            "name": p,
+            **{f: None if (v := cohort.people[p].get(f)) is None else str(v) for f in fields},
+        }
+        for p in known
+    ]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(("participant_id", "name", *fields), pl.String))
+    (root / "participants.tsv").write_bytes(_tsv(frame, header=True))
+    about = {
+        "participant_id": {"Description": "label of the person"},
+        "name": {"Description": "name of the person before it became a label"},
+    }
+    _json(root / "participants.json", {**about, **{f: {"Description": f} for f in fields}})
+
+
+def _write_recording(
+    recording: Recording, root: Path, person: str, session: str, task: str, stimulus: str
+) -> None:
+    if len(recording) == 0 or not recording.rate_hz > 0:
+        raise DataError(
+            f"{recording.title} has no samples or no known rate, and BIDS needs both. Leave it out"
+            " with cohort.select."
+        )
+    folder = root / f"sub-{person}" / f"ses-{session}" / "beh"
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"sub-{person}_ses-{session}_task-{task}_acq-{stimulus}"
+    screen = recording.space if isinstance(recording.space, Screen) else None
+    shared = {
+        "TaskName": recording.task or task,
+        "PhysioType": "eyetrack",
+        "SamplingFrequency": recording.rate_hz,
+        "StartTime": 0,
+        "SampleCoordinateSystem": "gaze-in-world" if screen is None else "gaze-on-screen",
+        "SampleCoordinateUnits": "deg",
+        "timestamp": {
+            "Description": "time of the sample",
+            "Units": "ns",
+            "Origin": "the recording's own clock",
+        },
+        "x_coordinate": {
+            "Description": (
+                "gaze to the right, "
+                + ("longitude in [0, 360)" if screen is None else "angle from the screen's centre")
+            ),
+            "Units": "deg",
+        },
+        "y_coordinate": {
+            "Description": (
+                "gaze downwards, "
+                + ("angle from the zenith" if screen is None else "angle from the screen's centre")
+            ),
+            "Units": "deg",
+        },
+    }
+    columns: dict[str, NDArray[np.generic]] = {
+        "x_coordinate": recording.x_deg,
+        "y_coordinate": recording.y_deg,
+    }
+    about: dict[str, object] = {
+        "valid": {
+            "Description": "1 where the tracker saw gaze",
+            "Levels": {"0": "no gaze", "1": "gaze"},
+        }
+    }
+    if recording.pupil is not None:
+        columns["pupil_size"] = recording.pupil
+        about["pupil_size"] = {
+            "Description": "pupil size",
+            "Units": str(recording.metadata.get("pupil_unit", "arbitrary")),
+        }
+    columns["valid"] = recording.valid.astype(np.int64)
+    for channel, names in EXTRA.items():
+        values = getattr(recording, channel)
+        if values is not None:
+            columns |= {n: values if len(names) == 1 else values[:, i] for i, n in enumerate(names)}
+            about |= {
+                n: {
+                    "Description": n.replace("_", " "),
+                    "Units": "1" if channel == "confidence" else "deg",
+                }
+                for n in names
+            }
+    own = {
+        "Person": recording.person,
+        "Stimulus": recording.stimulus,
+        "Session": recording.session,
+        "Task": recording.task,
+        "Screen": (
+            None
+            if screen is None
+            else [
+                screen.width_px,
+                screen.height_px,
+                screen.width_mm,
+                screen.height_mm,
+                screen.distance_mm,
+            ]
+        ),
+    }
+    _physio(
+        folder / f"{stem}_recording-eye3_physio",
+        recording.t_ns,
+        columns,
+        {**shared, "RecordedEye": "cyclopean", **about, OWN: own},
+    )
+    for label, eye, values in (
+        ("eye1", "left", recording.left_deg),
+        ("eye2", "right", recording.right_deg),
+    ):
+        if values is not None:
+            places: dict[str, NDArray[np.generic]] = {
+                "x_coordinate": values[:, 0],
+                "y_coordinate": values[:, 1],
+            }
+            _physio(
+                folder / f"{stem}_recording-{label}_physio",
+                recording.t_ns,
+                places,
+                {**shared, "RecordedEye": eye, OWN: own},
+            )
+    presentation = (
+        {"VisionCorrection": "unknown"}
+        if screen is None
+        else {
+            "ScreenDistance": screen.distance_mm / 1000,
+            "ScreenOrigin": ["top", "left"],
+            "ScreenResolution": [_whole(screen.width_px), _whole(screen.height_px)],
+            "ScreenSize": [screen.width_mm / 1000, screen.height_mm / 1000],
+        }
+    )
+    _json(
+        folder / f"{stem}_events.json",
+        {"TaskName": recording.task or task, "StimulusPresentation": presentation},
+    )
+    (folder / f"{stem}_events.tsv").write_text(
+        f"onset\tduration\ttrial_type\n0\t{recording.duration_s!r}\tstimulus\n", encoding="utf-8"
+    )
+    _physioevents(recording, folder / f"{stem}_recording-eye3_physioevents")
+
+
+def _physio(
+    stem: Path,
+    t_ns: NDArray[np.int64],
+    columns: Mapping[str, NDArray[np.generic]],
+    about: Mapping[str, object],
+) -> None:
+    frame = pl.DataFrame({"timestamp": t_ns, **columns})
+    _gzip(stem, frame)
+    _json(stem.with_name(stem.name + ".json"), {"Columns": frame.columns, **about})
+
+
+def _physioevents(recording: Recording, stem: Path) -> None:
+    parts: list[tuple[str, Events]] = []
+    if recording.events is not None:
+        parts.append((recording.events.source, recording.events))
+    parts += [
+        (LABEL + name, Events.from_words(words, recording.t_ns))
+        for name, words in recording.labels.items()
+    ]
+    if not parts and not recording.messages:
+        return
+    frames = [
+        pl.DataFrame(
+            {
+                "onset": e.onset_ns,
+                "duration": e.offset_ns - e.onset_ns,
+                "trial_type": e.kind.astype(np.str_),
+                "secondary": (
+                    np.full(len(e), "") if e.secondary is None else e.secondary.astype(np.str_)
+                ),
+                "source": np.full(len(e), source),
+                "first_sample": e.onset,
+                "last_sample": e.offset,
+            },
+            schema_overrides=dict.fromkeys(("trial_type", "secondary", "source"), pl.String),
+        )
+        for source, e in parts
+    ]
+    if recording.messages:
+        text = {
+            "onset": [m.t_ns for m in recording.messages],
+            "message": [m.text for m in recording.messages],
+        }
+        frames.append(pl.DataFrame(text, schema={"onset": pl.Int64, "message": pl.String}))
+    frame = pl.concat(frames, how="diagonal")
+    if "message" not in frame.columns:
+        frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias("message"))
+    _gzip(stem, frame)
+    about = {
+        "Columns": frame.columns,
+        "Description": "Events and labels of the recording, and messages of the experiment",
+        "OnsetSource": "timestamp",
+        "duration": {"Description": "time from the first to the last sample", "Units": "ns"},
+        "source": {
+            "Description": (
+                f"who says so; {LABEL}<name> is a run of equal words in that label column"
+            )
+        },
+    }
+    _json(stem.with_name(stem.name + ".json"), about)
+
+
+def _gzip(stem: Path, frame: pl.DataFrame) -> None:
+    # Without name and time in the archive the same recording always gives the same bytes.
+    with (
+        stem.with_name(stem.name + ".tsv.gz").open("wb") as file,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as archive,
+    ):
+        archive.write(_tsv(frame, header=False))
+
+
+def _tsv(frame: pl.DataFrame, header: bool) -> bytes:
+    buffer = io.BytesIO()
+    plain = frame.with_columns(
+        pl.selectors.float().fill_nan(None), pl.selectors.string().replace("", None)
+    )
+    plain.write_csv(buffer, separator="\t", include_header=header, null_value="n/a")
+    return buffer.getvalue()
+
+
+def _json(path: Path, content: Mapping[str, object]) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _whole(value: float) -> float | int:
+    return int(value) if float(value).is_integer() else value

@@ -1,0 +1,1 @@
+"""What readers share: tables, text, names, and how columns become recordings."""

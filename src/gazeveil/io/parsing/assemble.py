@@ -1,0 +1,169 @@
+"""From a file's columns to a Recording: the rules every reader shares.
+
+* No row is dropped. A row whose gaze is missing or impossible becomes an invalid sample.
+* Samples whose time repeats or goes back are kept and marked invalid, as few as possible;
+  `metadata["time_faults"]` counts them.
+* Degrees that cannot be degrees are marked invalid one by one and counted in
+  `metadata["impossible"]`; if they are more than one in twenty, in the line of sight or in one eye,
+  the unit is wrong, and that is an error rather than a guess.
+* A time that does not fit 64 bits of nanoseconds is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil.errors import FormatError
+from gazeveil.gaze.events import Events
+from gazeveil.gaze.geometry import Space, Sphere, wrap_x
+from gazeveil.gaze.recording import Message, Recording, combine_eyes, increasing
+from gazeveil.gaze.validity import are_plain
+from gazeveil.io.parsing.table import MOST_NS
+
+_WRONG_UNIT_SHARE = 0.05
+
+
+def assemble(
+    path: Path,
+    *,
+    person: str,
+    stimulus: str,
+    t_ns: NDArray[np.int64],
+    space: Space,
+    x_deg: ArrayLike | None = None,
+    y_deg: ArrayLike | None = None,
+    valid: ArrayLike | None = None,
+    left_deg: NDArray[np.float64] | None = None,
+    right_deg: NDArray[np.float64] | None = None,
+    session: str = "1",
+    task: str = "",
+    rate_hz: float | None = None,
+    head_deg: ArrayLike | None = None,
+    eye_in_head_deg: ArrayLike | None = None,
+    pupil: ArrayLike | None = None,
+    confidence: ArrayLike | None = None,
+    labels: Mapping[str, ArrayLike] | None = None,
+    events: Events | None = None,
+    messages: tuple[Message, ...] = (),
+    rows: int | None = None,
+    not_samples: Mapping[str, int] | None = None,
+    metadata: Mapping[str, object] | None = None,
+) -> Recording:
+    """Make the recording of one file, or of one trial in it.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for messages and `metadata["source"]`.
+    x_deg, y_deg : array, optional
+        Line of sight; made from the eyes where not given.
+    valid : array of bool, optional
+        What the tracker says is valid; missing and impossible values are invalid whatever it says.
+    rows : int, optional
+        Rows read; default the number of samples.
+    not_samples : mapping of str to int, optional
+        Rows that are not samples, by reason; the sum of these and the samples is `rows`.
+    """
+    left_deg, right_deg = _own(left_deg), _own(right_deg)
+    # A float beyond 64 bits is cut to their last value when it is made an integer.
+    if len(t_ns) and max(abs(int(t_ns.min())), abs(int(t_ns.max()))) > MOST_NS:
+        raise FormatError(
+            path, "a time is too large to be one", "Check the unit of the time column."
+        )
+    flags = (
+        np.ones(len(t_ns), dtype=np.bool_) if valid is None else np.asarray(valid, dtype=np.bool_)
+    )
+    # Samples whose line of sight is made without an eye that was impossible, or is impossible
+    # itself.
+    doubtful = np.zeros(len(t_ns), dtype=np.bool_)
+    for eye in (left_deg, right_deg):
+        if eye is not None:
+            eye[:, 0], eye[:, 1] = _closed(space, eye[:, 0], eye[:, 1])
+            wrong = _impossible(path, space, eye[:, 0], eye[:, 1], flags)
+            doubtful |= wrong
+            eye[~are_plain(space, eye[:, 0], eye[:, 1])] = np.nan
+    if x_deg is None or y_deg is None:
+        x, y, seen = combine_eyes(left_deg, right_deg, space)
+    else:
+        x, y = _closed(space, np.array(x_deg, dtype=np.float64), np.array(y_deg, dtype=np.float64))
+        seen = np.isfinite(x) & np.isfinite(y)
+    doubtful |= _impossible(path, space, x, y, flags)
+    impossible = int(np.count_nonzero(doubtful))
+    mask = seen & flags & are_plain(space, x, y)
+    kept = increasing(t_ns, mask)
+    faults = int(np.count_nonzero(mask & ~kept))
+    extra: dict[str, object] = {"source": str(path)}
+    if faults:
+        extra["time_faults"] = faults
+    if impossible:
+        extra["impossible"] = impossible
+    others = {k: v for k, v in (not_samples or {}).items() if v}
+    return Recording(
+        person=person,
+        stimulus=stimulus,
+        t_ns=t_ns,
+        x_deg=x,
+        y_deg=y,
+        valid=kept,
+        space=space,
+        rate_hz=rate_hz,  # type: ignore[arg-type]
+        session=session,
+        task=task,
+        left_deg=left_deg,
+        right_deg=right_deg,
+        head_deg=head_deg,  # type: ignore[arg-type]
+        eye_in_head_deg=eye_in_head_deg,  # type: ignore[arg-type]
+        pupil=pupil,  # type: ignore[arg-type]
+        confidence=confidence,  # type: ignore[arg-type]
+        labels=labels or {},  # type: ignore[arg-type]
+        events=events,
+        messages=messages,
+        counts={"rows": len(t_ns) + sum(others.values()) if rows is None else rows, **others},
+        metadata={**extra, **(metadata or {})},
+    )
+
+
+def _closed(
+    space: Space, x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Longitudes up to one turn off brought into [0, 360), and the lower pole, which lies on the
+    open end of [0, 180), into it.
+    """
+    if not isinstance(space, Sphere):
+        return x, y
+    return np.where((x >= -360) & (x <= 720), wrap_x(x), x), np.where(
+        y == 180.0, np.nextafter(180.0, 0.0), y
+    )
+
+
+def _impossible(
+    path: Path,
+    space: Space,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    flags: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Where there is a value that cannot be degrees; more than one in twenty of
+    them is an error.
+    """
+    there = flags & np.isfinite(x) & np.isfinite(y)
+    wrong = there & ~are_plain(space, x, y)
+    if np.count_nonzero(wrong) > _WRONG_UNIT_SHARE * np.count_nonzero(there):
+        x_low, x_high = float(np.min(x[there])), float(np.max(x[there]))
+        y_low, y_high = float(np.min(y[there])), float(np.max(y[there]))
+        raise FormatError(
+            path,
+            f"gaze runs from {x_low:g} to {x_high:g} (x) and from {y_low:g} to {y_high:g} (y),"
+            " which cannot be degrees",
+            "Pixels in a table are read with format='csv', unit='px' and screen=Screen(...); a"
+            " number that means lost is named by missing=.",
+        )
+    return wrong
+
+
+def _own(eye: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    return None if eye is None else np.array(eye, dtype=np.float64)

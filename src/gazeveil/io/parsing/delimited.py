@@ -1,0 +1,254 @@
+"""Delimited text whose separator and decimal sign the file decides: what the vendors' exports have
+in common.
+
+Columns are found by a key that forgets case, blanks, brackets and punctuation, because exports of
+one tracker differ in these (`Head Rotation. x`, `head_rotation.x`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil.errors import FormatError
+from gazeveil.gaze.geometry import Floats
+from gazeveil.io.parsing.table import Table, parse_table
+from gazeveil.io.source import Head, read_text
+
+_SEPARATORS = "\t;,|"
+_COMMA_NUMBER = re.compile(r"^\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*$")
+_LOOK_ROWS = 200
+
+#: Words for "yes, there is an eye" in validity columns.
+YES = ("true", "1", "valid", "yes", "1.0")
+NO = ("false", "0", "invalid", "no", "0.0", "", "nan", "none", "n/a")
+
+
+def key(name: str) -> str:
+    """A column name without case, blanks and punctuation."""
+    return re.sub(r"[^a-z0-9]+", "", name.lower())
+
+
+def find_separator(header: str) -> str:
+    """The separator a header line uses most, or an empty text where it uses none."""
+    best = max(_SEPARATORS, key=header.count)
+    return best if best in header else ""
+
+
+def header_cells(head: Head, comment: str = "#") -> list[str]:
+    """Column names in the first line that is neither blank nor a comment, unquoted; empty where
+    there is no separator.
+    """
+    line = next((t for t in head.lines if t.strip() and not t.startswith(comment)), "")
+    separator = find_separator(line)
+    return [c.strip().strip('"') for c in line.split(separator)] if separator else []
+
+
+def header_keys(head: Head, comment: str = "#") -> frozenset[str]:
+    """Keys of the column names, for sniffing."""
+    return frozenset(key(c) for c in header_cells(head, comment))
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table whose columns are found by :func:`key`; what was read once is kept, because many
+    recordings may lie in one file.
+    """
+
+    table: Table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {key(n): n for n in reversed(self.table.names)}
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, Sequence[str]], Floats]:
+        return {}
+
+    @cached_property
+    def _times(self) -> dict[tuple[str, str, bool], NDArray[np.int64]]:
+        return {}
+
+    def name(self, *wanted: str) -> str | None:
+        """The file's name of the first of these columns that is there, or None."""
+        return next((self._names[key(w)] for w in wanted if key(w) in self._names), None)
+
+    def has(self, *wanted: str) -> bool:
+        """Whether all these columns are there."""
+        return all(key(w) in self._names for w in wanted)
+
+    def need(self, *wanted: str) -> str:
+        """The file's name of the first of these columns that is there; an error that lists what is
+        there otherwise.
+        """
+        found = self.name(*wanted)
+        if found is None:
+            self.table.column(wanted[0])
+            raise AssertionError  # the line above has raised
+        return found
+
+    def floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats:
+        """The first of these columns as numbers."""
+        asked = self.need(*wanted), tuple(missing)
+        if asked not in self._numbers:
+            self._numbers[asked] = self.table.floats(*asked)
+            self._numbers[asked].setflags(write=False)
+        return self._numbers[asked]
+
+    def times_ns(self, *wanted: str, unit: str, relative: bool = False) -> NDArray[np.int64]:
+        """The first of these columns as nanoseconds; see
+        :meth:`gazeveil.io.parsing.table.Table.times_ns`.
+        """
+        asked = self.need(*wanted), unit, relative
+        if asked not in self._times:
+            self._times[asked] = self.table.times_ns(*asked)
+        return self._times[asked]
+
+    def maybe_floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats | None:
+        """The first of these columns as numbers, None where none is there."""
+        found = self.name(*wanted)
+        return None if found is None else self.floats(found, missing=missing)
+
+    def vectors(self, pattern: str) -> Floats:
+        """Three columns as (n, 3): `pattern` has `{}` where x, y and z stand."""
+        return (
+            np.stack([self.floats(pattern.format(axis)) for axis in "xyz"], axis=1)
+            if len(self)
+            else np.empty((0, 3))
+        )
+
+    def flags(self, *wanted: str) -> NDArray[np.bool_]:
+        """The first of these columns as yes and no.
+
+        Raises
+        ------
+        FormatError
+            For a word that is neither.
+        """
+        name = self.need(*wanted)
+        words = self.table.column(name).fill_null("").str.strip_chars().str.to_lowercase()
+        yes = words.is_in(list(YES))
+        wrong = (~yes & ~words.is_in(list(NO))).arg_true()
+        if len(wrong):
+            row = int(wrong[0])
+            raise FormatError(
+                self.table.path,
+                f"'{words[row]}' in column '{name}' is neither yes nor no",
+                "Mend the line.",
+                self.table.line_of(row),
+            )
+        return yes.to_numpy().astype(np.bool_)
+
+    def groups(self, *columns: str | None) -> list[tuple[tuple[str, ...], NDArray[np.int64]]]:
+        """Rows that share the words in some columns, in order of first appearance; None stands for
+        a column of empty words.
+        """
+        if not len(self):
+            return [(tuple("" for _ in columns), np.empty(0, dtype=np.int64))]
+        words = {
+            f"{i}": self.table.column(c).fill_null("").str.strip_chars()
+            for i, c in enumerate(columns)
+            if c is not None
+        }
+        if not words:
+            return [(tuple("" for _ in columns), np.arange(len(self), dtype=np.int64))]
+        frame = pl.DataFrame(words).with_row_index("row")
+        grouped = frame.group_by(list(words), maintain_order=True).agg(pl.col("row"))
+        parts = [
+            tuple(str(record.get(f"{i}", "")) for i in range(len(columns)))
+            for record in grouped.select(list(words)).iter_rows(named=True)
+        ]
+        return [
+            (part, rows.to_numpy().astype(np.int64))
+            for part, rows in zip(parts, grouped["row"], strict=True)
+        ]
+
+
+def open_sheet(
+    path: Path,
+    separator: str | None = None,
+    decimal: str | None = None,
+    comment: str = "",
+    text: str | None = None,
+    first_line: int = 1,
+) -> Sheet:
+    """Read delimited text with a header.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    separator : str, optional
+        One character; found from the header where not given.
+    decimal : str, optional
+        `"."` or `","`; found from the first rows where not given. A comma cannot be both separator
+        and decimal sign.
+    comment : str
+        Prefix of lines that are not rows.
+    text : str, optional
+        The text, where it has been read already; it starts at line `first_line` of the file.
+
+    Raises
+    ------
+    FormatError
+        For a file that is empty, cut or not a table.
+    """
+    text = read_text(path) if text is None else text
+    header = next(
+        (
+            line
+            for line in text.split("\n", 64)
+            if line.strip() and not (comment and line.startswith(comment))
+        ),
+        "",
+    )
+    separator = find_separator(header) if separator is None else separator
+    if not separator:
+        raise FormatError(
+            path,
+            "its first line is not a header with separated column names",
+            "Check that this is the exported text file.",
+            first_line,
+        )
+    table = parse_table(path, text, separator, first_line, comment=comment)
+    if decimal == "," or (decimal is None and separator != "," and _has_comma_numbers(table)):
+        table = replace(
+            table,
+            frame=table.frame.with_columns(
+                pl.all().str.replace(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$", "${1}.${2}")
+            ),
+        )
+    return Sheet(table)
+
+
+def _has_comma_numbers(table: Table) -> bool:
+    return any(
+        cell is not None and _COMMA_NUMBER.match(cell)
+        for row in table.frame.head(_LOOK_ROWS).iter_rows()
+        for cell in row
+    )
+
+
+def find_file(folder: Path, *names: str) -> Path | None:
+    """The first of these files in a folder, gzip or not."""
+    for name in names:
+        for place in (folder / name, folder / f"{name}.gz"):
+            if place.is_file():
+                return place
+    return None
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Size and change time of a file: what tells a parsed copy of it from a newer one."""
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns

@@ -1,0 +1,42 @@
+"""Tables of intervals and channels beside a stream of samples: blinks, fixations, pupil sizes with
+a clock of their own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil.gaze.geometry import Floats
+
+
+def mark(
+    words: NDArray[np.str_],
+    t_ns: NDArray[np.int64],
+    onset_ns: ArrayLike,
+    offset_ns: ArrayLike,
+    word: str,
+) -> None:
+    """Write `word` over the samples inside each interval, ends included; times
+    need not be sorted.
+    """
+    order = np.argsort(t_ns, kind="stable")
+    times = t_ns[order]
+    low = np.searchsorted(times, np.asarray(onset_ns, dtype=np.int64), side="left")
+    high = np.searchsorted(times, np.asarray(offset_ns, dtype=np.int64), side="right")
+    for a, b in zip(low, high, strict=True):
+        words[order[a:b]] = word
+
+
+def nearest(
+    t_ns: NDArray[np.int64], other_ns: NDArray[np.int64], values: Floats, farthest_ns: int
+) -> Floats:
+    """The other channel's value nearest in time to each sample, NaN where none is near enough."""
+    if not len(other_ns) or not len(t_ns):
+        return np.full(len(t_ns), np.nan)
+    order = np.argsort(other_ns, kind="stable")
+    times = other_ns[order]
+    after = np.clip(np.searchsorted(times, t_ns), 0, len(times) - 1)
+    before = np.maximum(after - 1, 0)
+    best = np.where(np.abs(times[before] - t_ns) <= np.abs(times[after] - t_ns), before, after)
+    return np.where(np.abs(times[best] - t_ns) <= farthest_ns, values[order[best]], np.nan)

@@ -1,0 +1,144 @@
+"""Who looked at what, from a file's place: the rule all vendor readers share.
+
+Where the file itself does not say, the person is the folder the file lies in and the stimulus the
+file name without its suffix; a file that lies directly in the folder that was asked for names both.
+`pattern="{person}/{stimulus}.csv"` reads other layouts: its fields are `person`, `stimulus`,
+`session` and `task`, and `{}` stands for any text that does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gazeveil import checks
+from gazeveil.errors import FormatError
+from gazeveil.io.source import stem
+
+#: Options every vendor reader takes.
+OPTIONS = frozenset({"person", "stimulus", "session", "task", "pattern"})
+
+_FIELD = re.compile(r"\{(person|stimulus|session|task|)\}")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Person, stimulus, session and task of one recording."""
+
+    person: str
+    stimulus: str
+    session: str = "1"
+    task: str = ""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user said about the names; None means "find out".
+
+    Parameters
+    ----------
+    person, stimulus, session, task : str, optional
+        Texts that go before everything the file or its path says.
+    pattern : str, optional
+        How the path says the rest, such as `"{person}/{stimulus}.csv"`.
+    """
+
+    person: str | None = None
+    stimulus: str | None = None
+    session: str | None = None
+    task: str | None = None
+    pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("person", "stimulus", "session", "task", "pattern"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                checks.refuse("read", name, "text", value)
+        if self.pattern is not None and not _FIELD.search(self.pattern):
+            checks.refuse(
+                "read",
+                "pattern",
+                "a text with a field such as {person} or {stimulus}",
+                self.pattern,
+            )
+
+    def names(
+        self,
+        path: Path,
+        root: Path,
+        place: Mapping[str, str] | None = None,
+        /,
+        **file_says: str | None,
+    ) -> Names:
+        """Names of a recording in `path`.
+
+        Parameters
+        ----------
+        path, root : Path
+            The file (or the folder that is one recording) and the folder that was asked for.
+        place : mapping of str to str, optional
+            What the path says by the format's own rule, where that is not the common one; a pattern
+            goes before it.
+        **file_says : str or None
+            `person`, `stimulus`, `session`, `task` as the file's own content has them; empty means
+            it does not say.
+
+        Raises
+        ------
+        FormatError
+            Where the path does not fit the pattern.
+        """
+        from_path = (
+            self._from_pattern(path, root)
+            if self.pattern is not None
+            else (place or _from_place(path, root))
+        )
+        found = {
+            n: getattr(self, n) or file_says.get(n) or from_path.get(n)
+            for n in ("person", "stimulus", "session", "task")
+        }
+        return Names(
+            found["person"] or stem(path),
+            found["stimulus"] or stem(path),
+            found["session"] or "1",
+            found["task"] or "",
+        )
+
+    def _from_pattern(self, path: Path, root: Path) -> dict[str, str]:
+        assert self.pattern is not None
+        wanted = self.pattern[:-3] if self.pattern.lower().endswith(".gz") else self.pattern
+        expression, last, seen = "", 0, set()
+        for field in _FIELD.finditer(wanted):
+            expression += re.escape(wanted[last : field.start()])
+            name = field[1]
+            expression += (
+                f"(?P={name})" if name in seen else (f"(?P<{name}>[^/]+?)" if name else "[^/]*?")
+            )
+            if name:
+                seen.add(name)
+            last = field.end()
+        expression += re.escape(wanted[last:])
+        place = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+        place = place[:-3] if place.lower().endswith(".gz") else place
+        # A pattern may name more folders than lie below the root that was asked for.
+        for text in (place, path.resolve().as_posix().removesuffix(".gz")):
+            match = re.search(f"(?:^|/){expression}$", text)
+            if match is not None:
+                return match.groupdict()
+        raise FormatError(
+            path,
+            f"its path does not fit the pattern '{self.pattern}'",
+            "Change the pattern, or leave it out and give person= and stimulus=.",
+        )
+
+
+def given(**options: object) -> Given:
+    """The naming options among a reader's options; others are left alone."""
+    return Given(**{k: v for k, v in options.items() if k in OPTIONS})  # type: ignore[arg-type]
+
+
+def _from_place(path: Path, root: Path) -> dict[str, str]:
+    folder = path.parent.name if path.parent != root else ""
+    return {"person": folder or stem(path), "stimulus": stem(path)}

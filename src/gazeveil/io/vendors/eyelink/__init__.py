@@ -1,0 +1,1 @@
+"""EyeLink ASC files."""

@@ -1,0 +1,393 @@
+"""Tobii Pro Lab and Tobii Studio exports: one table with rows of all participants, recordings and
+stimuli.
+
+Column names go without their unit brackets and without blanks, so `Gaze point left X [DACS px]`
+(Pro Lab) and `GazePointLeftX (ADCSpx)` (Studio) are one. Used: `Recording timestamp` (us or ms),
+`Participant name`, `Recording name`, `Presented Stimulus name` or `MediaName`, `Recording
+resolution width/height`, `Gaze point (left/right) X/Y`, `Validity left/right`, `Pupil diameter
+left/right`, `Eye movement type` or `GazeEventType`, `Sensor`, `Event` or `StudioEvent`.
+
+* One recording per participant, recording and stimulus; rows outside a stimulus are the stimulus
+  :data:`NO_STIMULUS`. The recording name becomes the session where a participant has more than one.
+* Rows of other sensors and event rows are not samples: they are counted, and events become
+  messages.
+* Validity is `Valid`/`Invalid`, or 0 (certain) to 4 (lost), of which 0 and 1 are used.
+* A time column without unit is milliseconds or microseconds: a step that would mean a tracker
+  slower than 5 Hz decides. Or say `time_unit=`.
+* Millimetres come from `screen=`, or from the gaze and eye columns in millimetres where they were
+  exported, or from an assumed 24 inch screen at 650 mm (`metadata["assumed_geometry"]`).
+* Exports of glasses have gaze directions in the head unit's frame (`HUCS`: x left, y up, z
+  forward): these become directions in the head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import FormatError
+from gazeveil.gaze.cohort import Handle
+from gazeveil.gaze.events import WORD
+from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere
+from gazeveil.gaze.recording import Message, Recording
+from gazeveil.io.parsing import headset
+from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.delimited import Sheet, header_cells, key, open_sheet, stamp
+from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.table import UNIT_NS
+from gazeveil.io.registry import Format
+from gazeveil.io.source import Head
+
+#: Stimulus of rows that belong to none.
+NO_STIMULUS = "no-stimulus"
+
+_BRACKETS = re.compile(r"[\[(]([^\])]*)[\])]")
+_TYPES = {"fixation": "fixation", "saccade": "saccade"}
+_ASSUMED_WIDTH_MM = 531.0
+_ASSUMED_DISTANCE_MM = 650.0
+
+
+def bare(name: str) -> str:
+    """A column name's key without what stands in brackets."""
+    return key(_BRACKETS.sub("", name))
+
+
+def sniff(head: Head) -> bool:
+    """By a recording timestamp and a gaze point."""
+    names = {bare(c) for c in header_cells(head)}
+    return "recordingtimestamp" in names and bool(
+        names & {"gazepointx", "gazepointleftx", "gazedirectionleftx"}
+    )
+
+
+@dataclass(frozen=True)
+class TobiiExport:
+    """A parsed export with its columns by bare name."""
+
+    sheet: Sheet
+    parts: dict[tuple[str, ...], NDArray[np.int64]]
+
+    def column(self, *wanted: str, bracket: str = "") -> str | None:
+        """The first of these columns that is there; `bracket` is a pattern
+        its brackets must match.
+        """
+        for want in wanted:
+            for name in self.sheet.table.names:
+                if bare(name) == want and re.search(
+                    bracket, " ".join(_BRACKETS.findall(name)), re.IGNORECASE
+                ):
+                    return name
+        return None
+
+    def floats(self, name: str | None) -> Floats | None:
+        """A column as numbers, None for no column."""
+        return None if name is None else self.sheet.floats(name)
+
+    def words(self, *wanted: str) -> pl.Series | None:
+        """A column as stripped text, empty where nothing is written; None where it is not there."""
+        name = self.column(*wanted)
+        return (
+            None if name is None else self.sheet.table.column(name).fill_null("").str.strip_chars()
+        )
+
+    @cached_property
+    def kind(self) -> NDArray[np.int8]:
+        """0 for a sample of the eye tracker, 1 for a row of another sensor, 2 for a row that only
+        says an event.
+        """
+        sensor = self.words("sensor")
+        if sensor is not None and sensor.ne("").any():
+            mine = sensor.str.to_lowercase().is_in(["eye tracker", "eyetracker"]).to_numpy()
+            return np.where(mine, 0, np.where(sensor.ne("").to_numpy(), 1, 2)).astype(np.int8)
+        events = self.words("event", "studioevent")
+        if events is None:
+            return np.zeros(len(self.sheet), dtype=np.int8)
+        written = np.zeros(len(self.sheet), dtype=np.bool_)
+        for name in self.sheet.table.names:
+            if re.match(r"(gazepoint(left|right)?[xy]|validity(left|right))$", bare(name)):
+                written |= (
+                    self.sheet.table.column(name).fill_null("").str.strip_chars().ne("").to_numpy()
+                )
+        return np.where(written | events.eq("").to_numpy(), 0, 2).astype(np.int8)
+
+    @cached_property
+    def types(self) -> NDArray[np.str_] | None:
+        """The tracker's word for each row, in ours."""
+        said = self.words("eyemovementtype", "gazeeventtype")
+        return (
+            None
+            if said is None
+            else said.str.to_lowercase()
+            .replace_strict(_TYPES, default="undefined")
+            .to_numpy()
+            .astype(WORD)
+        )
+
+    @cached_property
+    def events(self) -> list[tuple[int, str]]:
+        """Row and text of each event."""
+        said, values = (
+            self.words("event", "studioevent"),
+            self.words("eventvalue", "studioeventdata"),
+        )
+        if said is None:
+            return []
+        return [
+            (i, f"{said[i]} {values[i] if values is not None else ''}".strip())
+            for i in said.ne("").arg_true().to_list()
+        ]
+
+
+@lru_cache(maxsize=1)
+def _open(path: Path, _stamp: tuple[int, int], decimal: str | None) -> TobiiExport:
+    """The export; kept until the next file, so that its recordings do not parse it again."""
+    sheet = open_sheet(path, decimal=decimal)
+    found = TobiiExport(sheet, {})
+    person, recording = found.column("participantname"), found.column("recordingname")
+    stimulus = found.column(
+        "presentedstimulusname", "presentedmedianame", "medianame", "stimulusname"
+    )
+    return TobiiExport(sheet, dict(sheet.groups(person, recording, stimulus)))
+
+
+def load(
+    path: Path,
+    names: Names,
+    part: tuple[str, ...],
+    options: tuple[Screen | None, str | None, str | None],
+) -> Recording:
+    """The rows of one participant, recording and stimulus."""
+    screen, time_unit, decimal = options
+    export = _open(path, stamp(path), decimal)
+    rows = export.parts[part]
+    t_ns = _times(export, time_unit)
+    kind = export.kind[rows]
+    kept = rows[kind == 0]
+    space, left, right, combined, metadata = _gaze(path, stamp(path), decimal, screen)
+    mine = np.zeros(len(t_ns), dtype=np.bool_)
+    mine[rows] = True
+    sizes = [
+        export.floats(export.column(f"pupildiameter{s}", f"pupil{s}")) for s in ("left", "right")
+    ]
+    there = [np.where(p[kept] > 0, p[kept], np.nan) for p in sizes if p is not None]
+    pupil = (
+        None
+        if not there
+        else (headset.mean_of_eyes(there[0], there[1]) if len(there) == 2 else there[0])
+    )
+    eyes = [None if eye is None else eye[kept] for eye in (left, right)]
+    single = None if combined is None or any(e is not None for e in eyes) else combined[kept]
+    return assemble(
+        path,
+        person=names.person,
+        stimulus=names.stimulus,
+        session=names.session,
+        task=names.task,
+        t_ns=t_ns[kept],
+        space=space,
+        x_deg=None if single is None else single[:, 0],
+        y_deg=None if single is None else single[:, 1],
+        left_deg=eyes[0],
+        right_deg=eyes[1],
+        pupil=pupil,
+        labels={} if export.types is None else {"tobii": export.types[kept]},
+        messages=tuple(Message(int(t_ns[i]), text) for i, text in export.events if mine[i]),
+        not_samples={
+            "other_sensors": int(np.count_nonzero(kind == 1)),
+            "event_rows": int(np.count_nonzero(kind == 2)),
+        },
+        metadata={**metadata, "pupil_unit": "mm", **({"recording": part[1]} if part[1] else {})},
+    )
+
+
+def _times(export: TobiiExport, time_unit: str | None) -> NDArray[np.int64]:
+    name = export.column("recordingtimestamp") or export.sheet.need("Recording timestamp")
+    said = " ".join(_BRACKETS.findall(name)).lower()
+    unit = time_unit or next(
+        (
+            u
+            for w, u in (("ms", "ms"), ("us", "us"), ("µs", "us"), ("μs", "us"))
+            if w in said.split()
+        ),
+        None,
+    )
+    if unit is None:
+        steps = np.diff(np.unique(export.sheet.floats(name)))
+        unit = "us" if len(steps) and np.median(steps) > 200 else "ms"
+    return export.sheet.times_ns(name, unit=unit)
+
+
+def _valid(export: TobiiExport, side: str) -> NDArray[np.bool_] | None:
+    words = export.words(f"validity{side}")
+    return (
+        None
+        if words is None
+        else words.str.to_lowercase().is_in(["valid", "0", "1", "0.0", "1.0"]).to_numpy()
+    )
+
+
+@lru_cache(maxsize=1)
+def _gaze(
+    path: Path, at: tuple[int, int], decimal: str | None, screen: Screen | None
+) -> tuple[Space, Floats | None, Floats | None, Floats | None, dict[str, object]]:
+    """Space, left, right and combined gaze of all rows, and what to say about the geometry; kept as
+    the export is.
+    """
+    export = _open(path, at, decimal)
+    if export.column("gazedirectionleftx", bracket="HUCS") is not None:
+        eyes = []
+        for side in ("left", "right"):
+            columns = [
+                export.column(f"gazedirection{side}{a}", bracket="HUCS")
+                or export.sheet.need(f"Gaze direction {side} {a}")
+                for a in "xyz"
+            ]
+            vectors = np.stack([export.sheet.floats(c) for c in columns], axis=1)
+            eyes.append(headset.unit(vectors * [-1.0, 1.0, 1.0], _valid(export, side)))
+        gaze = headset.gaze(eyes[0], eyes[1])
+        return Sphere(), gaze.left_deg, gaze.right_deg, None, {"frame": "head"}
+    found = {side: _points(export, side) for side in ("left", "right", "")}
+    if all(points is None for points in found.values()):
+        raise FormatError(
+            path,
+            "there is no gaze point in pixels or as a fraction of the screen",
+            "Export 'Gaze point X' and 'Gaze point Y', or left and right.",
+        )
+    metadata: dict[str, object] = {}
+    if screen is None:
+        screen, source = _screen(export, found)
+        metadata["geometry"] = source
+        if source == "assumed":
+            metadata["assumed_geometry"] = True
+    placed: dict[str, Floats | None] = {}
+    for side, points in found.items():
+        if points is None:
+            placed[side] = None
+            continue
+        values, norm = points
+        scale = np.array([screen.width_px, screen.height_px]) if norm else np.ones(2)
+        degrees = np.stack(screen.from_px(*(values * scale).T), axis=1)
+        seen = _valid(export, side) if side else None
+        if seen is not None:
+            degrees[~seen] = np.nan
+        placed[side] = degrees
+    return screen, placed["left"], placed["right"], placed[""], metadata
+
+
+def _points(export: TobiiExport, side: str) -> tuple[Floats, bool] | None:
+    """Gaze point of one side ("" for both eyes together), and whether it is a fraction; display
+    coordinates go before media's.
+    """
+    for bracket, norm in (
+        (r"DACS\s*px|ADCS\s*px", False),
+        (r"^$|^px$", False),
+        (r"MCS\s*px", False),
+        (r"norm", True),
+    ):
+        columns = [export.column(f"gazepoint{side}{axis}", bracket=bracket) for axis in "xy"]
+        if None not in columns:
+            return np.stack([export.sheet.floats(str(c)) for c in columns], axis=1), norm
+    return None
+
+
+def _screen(
+    export: TobiiExport, found: Mapping[str, tuple[Floats, bool] | None]
+) -> tuple[Screen, str]:
+    """Resolution from the export; millimetres from columns that have them, else assumed."""
+    width, height = (
+        _first(export.floats(export.column(f"recordingresolution{d}"))) for d in ("width", "height")
+    )
+    both = export.words("recordingresolution")
+    size = re.match(
+        r"(\d+)\s*x\s*(\d+)",
+        "" if both is None or both.ne("").sum() == 0 else str(both.filter(both.ne(""))[0]),
+    )
+    if size is not None:
+        width, height = float(size[1]), float(size[2])
+    width, height = width or 1920.0, height or 1080.0
+    pitch_mm, distance_mm = None, None
+    for side in ("left", "right"):
+        points = found[side]
+        mm = export.floats(export.column(f"gazepoint{side}x", bracket=r"mm"))
+        if points is not None and mm is not None and not points[1]:
+            both_there = np.isfinite(points[0][:, 0]) & np.isfinite(mm)
+            if np.count_nonzero(both_there) >= 10 and np.ptp(points[0][both_there, 0]) > 50:
+                pitch_mm = float(abs(np.polyfit(points[0][both_there, 0], mm[both_there], 1)[0]))
+        away = export.floats(
+            export.column(f"eyeposition{side}z", f"eyepos{side}z", f"distance{side}")
+        )
+        if away is not None and np.isfinite(away).any():
+            distance_mm = (
+                float(np.nanmedian(np.abs(away[away != 0]))) if (away != 0).any() else None
+            )
+    plausible = distance_mm is not None and 250 < distance_mm < 2000
+    pitch = pitch_mm if pitch_mm is not None and 0.05 < pitch_mm < 2 else _ASSUMED_WIDTH_MM / width
+    made = Screen(
+        width,
+        height,
+        width * pitch,
+        height * pitch,
+        distance_mm if plausible and distance_mm is not None else _ASSUMED_DISTANCE_MM,
+    )
+    return made, "measured" if plausible and pitch_mm is not None else "assumed"
+
+
+def _first(values: Floats | None) -> float | None:
+    seen = None if values is None else values[np.isfinite(values) & (values > 0)]
+    return None if seen is None or not len(seen) else float(seen[0])
+
+
+def scan(
+    path: Path,
+    root: Path,
+    screen: Screen | None = None,
+    time_unit: str | None = None,
+    decimal: str | None = None,
+    **options: object,
+) -> Iterable[Handle]:
+    """One recording per participant, recording and stimulus, in the order they appear."""
+    if screen is not None and not isinstance(screen, Screen):
+        checks.refuse("Format tobii-tsv", "screen", "a Screen", screen)
+    if time_unit is not None:
+        checks.one_of("Format tobii-tsv", "time_unit", time_unit, UNIT_NS)
+    if decimal is not None:
+        checks.one_of("Format tobii-tsv", "decimal", decimal, (".", ","))
+    said = given(**options)
+    export = _open(path, stamp(path), decimal)
+    named = any(stimulus for _, _, stimulus in export.parts)
+    several = {
+        person
+        for person, _, _ in export.parts
+        if len({r for p, r, _ in export.parts if p == person}) > 1
+    }
+    handles = []
+    for part in export.parts:
+        person, recording, stimulus = part
+        words = {
+            "person": person,
+            "stimulus": stimulus or (NO_STIMULUS if named else ""),
+            "session": recording if person in several else "",
+        }
+        names = said.names(path, root, **words)
+        load_part = partial(load, path, names, part, (screen, time_unit, decimal))
+        handles.append(
+            Handle(names.person, names.stimulus, load_part, names.session, names.task, str(path))
+        )
+    return handles
+
+
+FORMAT = Format(
+    "tobii-tsv",
+    "Tobii Pro Lab or Studio export (TSV)",
+    sniff,
+    scan,
+    frozenset({"screen", "time_unit", "decimal"}) | OPTIONS,
+)

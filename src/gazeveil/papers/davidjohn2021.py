@@ -1,0 +1,505 @@
+"""David-John et al. (Hosfelt, Butler, Jain, IEEE TVCG 2021): Gaussian noise,
+temporal and spatial downsampling of streams of gaze.
+
+Fig. 3: how well people are recognised from raw gaze, by dataset and by how many stimuli train. Fig.
+4: the same under each mechanism and parameter. Tables 4 to 6: the strongest setting of each
+mechanism and what it costs gaze prediction, areas of interest and saliency maps. The network the
+paper predicts gaze with is another one than ours, so those errors are ordered, never equated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from gazeveil.evaluation.results import RATE, Results
+from gazeveil.papers import drawing
+from gazeveil.papers.figure import (
+    Asked,
+    Cell,
+    Figure,
+    Formula,
+    Found,
+    Impossible,
+    Lookup,
+    Order,
+    figures,
+    shape,
+)
+from gazeveil.privacy.registry import mechanism
+
+LOCATIONS: Mapping[str, Sequence[str]] = {
+    "fig3": ("Table 3", "6.1"),
+    "fig4": ("Table 4", "Table 5", "Table 6"),
+    "tables": ("Table 4", "Table 5", "Table 6", "6.2", "abstract", "Table 1"),
+}
+
+#: Datasets in the paper's order.
+DATASETS = ("ET-DK2", "VR-Saliency", "VR-EyeTracking", "360_em", "DGaze")
+
+#: Shares of the stimuli that train, as cohort labels carry them; 75/25 has none.
+SPLITS = {"75/25": "", "50/50": ", 50/50", "25/75": ", 25/75"}
+
+#: The paper's attacker: fixations and saccades weigh the same.
+ATTACK = "rbfn"
+
+#: Name in the paper -> (ours, its parameter, the values of Fig. 4's axis as far as known).
+MECHANISMS = {
+    "gaussian-noise": ("gaussian", "sigma_deg", ("1", "2", "5", "10")),
+    "temporal-downsample": ("temporal", "K", ("2", "3")),
+    "spatial-downsample": ("spatial", "L", ("2", "4", "8", "16", "32", "64")),
+}
+
+_OTHER_MODEL = "the paper predicts with the DGaze network, ours is linear"
+
+
+def cohort(dataset: str, split: str = "75/25") -> str:
+    """The label of a part; DGaze has two scenes per person and so is always cut 50/50."""
+    return dataset if dataset == "DGaze" else dataset + SPLITS[split]
+
+
+def rate(label: str, name: str = "none", value: str = "", attack: str = ATTACK) -> Cell:
+    """The cell of an identification rate in percent."""
+    parameter = next((p for m, p, _ in MECHANISMS.values() if m == name), "")
+    return Cell(
+        label,
+        RATE,
+        name,
+        {parameter: value} if parameter and value else {},
+        "raw/raw" if name == "none" else "private/private",
+        attack=attack,
+        scale=100,
+        tolerance="identification",
+    )
+
+
+def ask(figure: Figure, lookup: Lookup) -> Asked:
+    """Where the answer to one of the paper's figures stands."""
+    if figure.location == "Table 1" or figure.dataset == "MIT300":
+        return Impossible("cited from other work on other recordings")
+    if figure.metric in ("participants", "stimuli"):
+        return shape(figure, cohort(figure.dataset), lookup)
+    if figure.model == "chance":
+        return Formula(100 / _people(figure.dataset), 2 if figure.value.endswith("77") else 1)
+    if figure.metric == "identification rate":
+        label = {
+            "only 8 stimuli": f"{figure.dataset}, 8 stimuli",
+            "18 random subjects": f"{figure.dataset}, 18 people",
+        }.get(figure.parameter, figure.dataset)
+        return rate(label, *_ours(figure))
+    if figure.metric.startswith("gaze prediction error"):
+        return _prediction(figure)
+    if figure.metric == "AOI dwell-time RMSE":
+        # The paper's error of 36 ms under 10 degrees of noise is only possible with event labels of
+        # the raw stream.
+        return Cell(
+            figure.dataset,
+            "dwell_rmse_s",
+            *_mechanism(figure),
+            events="carried",
+            utility="aoi",
+            tolerance="dwell",
+        )
+    if figure.metric == "saliency KL divergence":
+        # Under 10 degrees of noise no fixation is found again: as for dwell times, the labels must
+        # have come along.
+        return Cell(
+            figure.dataset,
+            "kl",
+            *_mechanism(figure),
+            events="carried",
+            utility="saliency",
+            tolerance="kl",
+        )
+    return Impossible("no such measure here")
+
+
+def _prediction(figure: Figure) -> Asked:
+    if figure.mechanism == "all three":
+        return Impossible("a bound on several figures, which stand in their own rows")
+    if figure.mechanism == "none":
+        return Cell(
+            "DGaze", "error_deg", scenario="raw/raw", utility="prediction", other_model=_OTHER_MODEL
+        )
+    trained = (
+        "re-trained" in figure.metric + figure.parameter and "not re-trained" not in figure.metric
+    )
+    return Cell(
+        "DGaze",
+        "error_deg",
+        *_mechanism(figure),
+        scenario="private/private" if trained else "raw/private",
+        utility="prediction",
+        above_raw="increase" in figure.metric,
+        other_model=_OTHER_MODEL,
+    )
+
+
+def _ours(figure: Figure) -> tuple[str, str]:
+    """Our name of a mechanism and the value of its parameter."""
+    if figure.mechanism == "none":
+        return "none", ""
+    name, _, _ = MECHANISMS[figure.mechanism]
+    return name, next(iter(figure.parameters.values())).removesuffix(" deg")
+
+
+def _mechanism(figure: Figure) -> tuple[str, dict[str, str]]:
+    name, value = _ours(figure)
+    return name, {MECHANISMS[figure.mechanism][1]: value}
+
+
+def _people(dataset: str) -> int:
+    return int(
+        next(
+            f.number
+            for f in figures("davidjohn2021")
+            if f.dataset == dataset and f.metric == "participants"
+        )
+    )
+
+
+def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
+    """The paper's orders, and its grid steps."""
+    found: list[Order | dict[str, object]] = []
+    if figure in ("", "fig3"):
+        for d in DATASETS[:4]:
+            cells = [rate(cohort(d, s)) for s in ("25/75", "50/50", "75/25")]
+            found.append(
+                Order(
+                    f"davidjohn2021-more-training-{d}",
+                    f"{d}: more stimuli to train on, more people recognised",
+                    cells,
+                    "25/75 < 50/50 < 75/25",
+                )
+            )
+        found.append(
+            Order(
+                "davidjohn2021-8-stimuli",
+                "ET-DK2: eight stimuli give less than fifty",
+                [rate("ET-DK2, 8 stimuli"), rate("ET-DK2")],
+                "47 < 85",
+            )
+        )
+        found.append(
+            Order(
+                "davidjohn2021-18-people",
+                "VR-Saliency: 18 people are recognised more often than 130",
+                [rate("VR-Saliency"), rate("VR-Saliency, 18 people")],
+                "9 < 22",
+            )
+        )
+    if figure in ("", "fig4", "tables"):
+        strongest = (("gaussian", "10"), ("spatial", "64"), ("temporal", "3"))
+        for d in DATASETS:
+            for attack in (ATTACK, "linkage"):
+                cells = [rate(d, *m, attack=attack) for m in strongest] + [rate(d, attack=attack)]
+                said = (
+                    "30 < 48 < 79 < 85"
+                    if d == "ET-DK2"
+                    else "Gaussian hides most, temporal downsampling least"
+                )
+                name = "the paper's RBF network" if attack == ATTACK else "linkage"
+                found.append(
+                    Order(
+                        f"davidjohn2021-order-{d}-{attack}",
+                        f"{d}: Gaussian < spatial < temporal < raw, attacked by {name}",
+                        cells,
+                        said,
+                    )
+                )
+    if figure in ("", "tables"):
+        # How much each costs the analyst: dwell times on one dataset, saliency maps over the
+        # datasets.
+        costs = (("temporal", "K", "3"), ("gaussian", "sigma_deg", "10"), ("spatial", "L", "64"))
+        cells = [
+            Cell("ET-DK2", "dwell_rmse_s", m, {p: v}, events="carried", utility="aoi")
+            for m, p, v in costs
+        ]
+        found.append(
+            Order(
+                "davidjohn2021-dwell",
+                "ET-DK2, error of dwell times, labels carried: temporal < Gaussian < spatial",
+                cells,
+                "0.006 < 0.0359 < 0.2473",
+            )
+        )
+        for d in ("VR-EyeTracking", "VR-Saliency", "360_em"):
+            cells = [
+                Cell(d, "kl", m, {p: v}, events="carried", utility="saliency") for m, p, v in costs
+            ]
+            said = "0.0019 < 0.0367 < 0.1293, each on another dataset"
+            found.append(
+                Order(
+                    f"davidjohn2021-kl-{d}",
+                    f"{d}, KL divergence of saliency maps, labels carried: temporal < Gaussian <"
+                    " spatial",
+                    cells,
+                    said,
+                )
+            )
+        cells = [
+            Cell("DGaze", "error_deg", scenario="raw/raw", utility="prediction"),
+            Cell(
+                "DGaze",
+                "error_deg",
+                "gaussian",
+                {"sigma_deg": "10"},
+                "private/private",
+                utility="prediction",
+            ),
+            Cell(
+                "DGaze",
+                "error_deg",
+                "gaussian",
+                {"sigma_deg": "10"},
+                "raw/private",
+                utility="prediction",
+            ),
+        ]
+        found.append(
+            Order(
+                "davidjohn2021-retraining",
+                "DGaze, error of prediction under Gaussian noise: raw < retrained < not retrained",
+                cells,
+                "4.3 < 5.44 < 9.5",
+            )
+        )
+    if figure in ("", "fig4", "tables"):
+        steps = mechanism("spatial", L=64, reading="published").steps_deg  # type: ignore[attr-defined]
+        agree = steps == (Fraction(6), Fraction(16, 3))
+        ours = f"{float(steps[0]):.1f} x {float(steps[1]):.2f}"
+        row = {
+            "id": "davidjohn2021-steps",
+            "what": "Table 2, spatial downsampling L = 64: steps in degrees",
+            "published": "6.0 x 5.33",
+            "ours": ours,
+        }
+        found.append(
+            {
+                **row,
+                "low": None,
+                "high": None,
+                "kind": "exact",
+                "verdict": "equal" if agree else "not equal",
+            }
+        )
+    return found
+
+
+def draw(results: Results, folder: str | Path) -> list[Path]:
+    """The paper's Fig. 3, Fig. 4 and Tables 4 to 6, as far as the study holds them."""
+    lookup = Lookup(results)
+    which = str(results.study.get("figure", "") or "")
+    made: list[Path] = []
+    if which in ("", "fig3"):
+        made += _fig3(lookup, folder)
+    if which in ("", "fig4"):
+        made += _fig4(lookup, folder)
+    if which in ("", "tables"):
+        made += _tables(lookup, folder)
+    return made
+
+
+def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
+    theirs = {
+        (
+            f.dataset
+            if "split" in f.parameter
+            else f.dataset + (", 8 stimuli" if "8" in f.parameter else ", 18 people")
+        ): f.number
+        for f in _raw_rates()
+    }
+    controls = ("ET-DK2, 8 stimuli", "VR-Saliency, 18 people")
+    groups = [*DATASETS, *controls]
+    title = lookup.titled(
+        "David-John et al. 2021 Fig. 3: people recognised from raw gaze, by share of stimuli that"
+        " train, mean and"
+        " deviation of the draws"
+    )
+    drawn, panels = drawing.picture(1, 2, 9, 7, title)
+    for panel, attack in zip(panels, (ATTACK, "linkage"), strict=True):
+        series = []
+        for split in SPLITS:
+            ours = {
+                g: lookup.find(rate(g if g in controls else cohort(g, split), attack=attack))
+                for g in groups
+                if split == "75/25" or g in DATASETS[:4]
+            }
+            series.append(
+                drawing.Curve(split, ours, theirs if split == "75/25" and attack == ATTACK else {})
+            )
+        drawing.bars(panel, groups, series, "people recognised, %")
+        panel.set_title(
+            (
+                "RBF network, the paper's attacker"
+                if attack == ATTACK
+                else "linkage, a stronger attacker"
+            ),
+            fontsize=9,
+        )
+        panel.set_ylim(0, 105)
+    drawing.key(drawn, panels)
+    return [drawing.save(drawn, folder, "davidjohn2021-fig3")]
+
+
+def _raw_rates() -> list[Figure]:
+    return [
+        f
+        for f in figures("davidjohn2021")
+        if f.location == "6.1" and f.metric == "identification rate" and f.model != "chance"
+    ]
+
+
+def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
+    made = []
+    for attack in (ATTACK, "linkage"):
+        drawn, panels = drawing.picture(
+            3,
+            1,
+            12,
+            4.2,
+            lookup.titled(
+                "David-John et al. 2021 Fig. 4: people recognised under each mechanism, attacked"
+                f" by {attack}"
+            ),
+        )
+        for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
+            series = []
+            for d in DATASETS:
+                found: dict[str, Found | None] = {"raw": lookup.find(rate(d, attack=attack))}
+                found |= {v: lookup.find(rate(d, ours, v, attack)) for v in grid}
+                theirs = _table_rates(d, name) if attack == ATTACK else {}
+                series.append(drawing.Curve(d, found, theirs))
+            drawing.curves(
+                panel,
+                series,
+                "people recognised, %" if name == "gaussian-noise" else "",
+                spread="sd",
+            )
+            panel.set_title(f"{ours}, {parameter}", fontsize=9)
+            panel.set_ylim(0, 105)
+        drawing.key(drawn, panels, chance=False)
+        made.append(drawing.save(drawn, folder, f"davidjohn2021-fig4-{attack}"))
+    return made
+
+
+def _table_rates(dataset: str, name: str) -> dict[str, float]:
+    """The two points Tables 4 to 6 give of a curve of Fig. 4: raw, and the strongest setting."""
+    table = {
+        "gaussian-noise": "Table 4",
+        "temporal-downsample": "Table 5",
+        "spatial-downsample": "Table 6",
+    }[name]
+    rows = [
+        f
+        for f in figures("davidjohn2021")
+        if f.location == table and f.dataset == dataset and f.metric == "identification rate"
+    ]
+    return {_ours(f)[1] or "raw": f.number for f in rows}
+
+
+def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
+    made = []
+    header = (
+        "dataset",
+        "recognised raw -> private, %",
+        "by linkage, %",
+        "published, %",
+        "utility",
+        "ours",
+        "published",
+    )
+    for number, name in zip((4, 5, 6), MECHANISMS, strict=True):
+        rows = []
+        own, parameter, grid = MECHANISMS[name]
+        for f in figures("davidjohn2021"):
+            if f.location != f"Table {number}" or f.metric == "identification rate":
+                continue
+            cells = [
+                [
+                    lookup.find(rate(f.dataset, attack=a)),
+                    lookup.find(rate(f.dataset, own, grid[-1], a)),
+                ]
+                for a in (ATTACK, "linkage")
+            ]
+            asked = ask(f, lookup)
+            utility = lookup.find(asked) if isinstance(asked, Cell) else None
+            pairs = [
+                " -> ".join(drawing.number(None if c is None else c.value) for c in pair)
+                for pair in cells
+            ]
+            theirs = _table_rates(f.dataset, name)
+            said = f"{theirs['raw']:.0f} -> {theirs[grid[-1]]:.0f}"
+            unit = {"deg": "deg", "s": "s"}.get(f.unit, "")
+            value = "-" if utility is None else f"{utility.value:.4g} {unit}".strip()
+            rows.append(
+                (f.dataset, pairs[0], pairs[1], said, f.metric, value, f"{f.value} {unit}".strip())
+            )
+        made.append(
+            drawing.table(
+                folder,
+                f"davidjohn2021-table{number}",
+                f"David-John et al. 2021 Table {number}: {own}, {parameter} = {grid[-1]}",
+                header,
+                rows,
+            )
+        )
+    made += _retraining(lookup, folder)
+    return made
+
+
+def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
+    """Gaze prediction with and without training on protected gaze, for all three mechanisms."""
+    groups = ["raw", *(f"{m}, {g[-1]}" for m, _, g in MECHANISMS.values())]
+    series = []
+    for label, scenario in (
+        ("trained on raw gaze", "raw/private"),
+        ("trained on protected gaze", "private/private"),
+    ):
+        ours = {
+            "raw": lookup.find(Cell("DGaze", "error_deg", scenario="raw/raw", utility="prediction"))
+        }
+        for name, parameter, grid in MECHANISMS.values():
+            ours[f"{name}, {grid[-1]}"] = lookup.find(
+                Cell(
+                    "DGaze",
+                    "error_deg",
+                    name,
+                    {parameter: grid[-1]},
+                    scenario,
+                    utility="prediction",
+                )
+            )
+        theirs = {"raw": 4.3}
+        for f in figures("davidjohn2021"):
+            if (
+                f.location == "6.2"
+                and f.dataset == "DGaze"
+                and f.mechanism == "gaussian-noise"
+                and ("re-trained" in f.parameter) == (scenario != "raw/private")
+            ):
+                theirs["gaussian, 10"] = f.number
+            if (
+                "increase" in f.metric
+                and f.mechanism in MECHANISMS
+                and ("not re-trained" in f.metric) == (scenario == "raw/private")
+            ):
+                name, value = _ours(f)
+                theirs[f"{name}, {value}"] = 4.3 + f.number
+        series.append(drawing.Curve(label, ours, theirs))
+    if all(f is None or math.isnan(f.value) for c in series for f in c.ours.values()):
+        return []
+    drawn, panels = drawing.picture(
+        1,
+        1,
+        7.5,
+        4,
+        lookup.titled(
+            "David-John et al. 2021 Tables 4 to 6: gaze 100 ms ahead, with and without retraining"
+        ),
+    )
+    drawing.bars(panels[0], groups, series, "mean error, degrees", "interval")
+    drawing.key(drawn, panels, ("published (DGaze network)",), chance=False)
+    return [drawing.save(drawn, folder, "davidjohn2021-prediction")]

@@ -1,0 +1,339 @@
+"""David-John et al. (Butler, Jain, ETRA 2022, "For Your Eyes Only"):
+k-same-select, Marginals and Exponential-DP on tables of features.
+
+Fig. 1: people recognised by networks trained on private tables and tested on raw ones, seven
+datasets; for MPIIDPEye one network on the 52 window features, elsewhere two on fixations and
+saccades weighed 0.4 and 0.6. Fig. 2: document type on MPIIDPEye, a support vector machine trained
+on private first halves and tested on raw second ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gazeveil.evaluation.results import RATE, Results
+from gazeveil.papers import drawing
+from gazeveil.papers.figure import (
+    Asked,
+    Cell,
+    Figure,
+    Formula,
+    Found,
+    Impossible,
+    Lookup,
+    Order,
+    figures,
+    shape,
+)
+
+LOCATIONS: Mapping[str, Sequence[str]] = {
+    "fig1": ("Table 2", "4.1", "Fig 1"),
+    "fig2": ("4.2", "4.2 and abstract", "Fig 2", "5"),
+}
+
+#: Datasets in the paper's order.
+DATASETS = ("MPIIDPEye", "ET-DK2", "VR-Saliency", "360_em", "VR-EyeTracking", "OpenNEEDS", "EHTask")
+
+#: Name in the paper -> (ours, its parameter, the values of the axis).
+MECHANISMS = {
+    "k-same-select-sequence": ("k-same-select", "k", ("2", "4", "6", "8")),
+    "marginals-PD": ("marginals", "k", ("2", "4", "6", "8")),
+    "exponential-DP": (
+        "exponential-dp",
+        "epsilon",
+        ("100", "80", "60", "40", "20", "10", "5", "2", "1"),
+    ),
+}
+
+#: The paper's way to recognise documents.
+DOCUMENT = "document:classifier=svm,split=halves,vote=False"
+
+
+def attack_on(dataset: str) -> str:
+    """The paper's attacker: one network on windows for reading, two on events elsewhere."""
+    return "rbfn:table=windows" if dataset == "MPIIDPEye" else "rbfn"
+
+
+def rate(
+    dataset: str, name: str = "none", value: str = "", attack: str = "", reading: str = ""
+) -> Cell:
+    """The cell of an identification rate in percent."""
+    scenario = "raw/raw" if name == "none" else "private/raw"
+    return Cell(
+        dataset,
+        RATE,
+        name,
+        _parameter(name, value),
+        scenario,
+        reading=reading,
+        attack=attack or attack_on(dataset),
+        scale=100,
+        tolerance="identification",
+    )
+
+
+def document(name: str = "none", value: str = "", reading: str = "") -> Cell:
+    """The cell of an accuracy of document types in percent."""
+    scenario = "raw/raw" if name == "none" else "private/raw"
+    return Cell(
+        "MPIIDPEye",
+        "accuracy",
+        name,
+        _parameter(name, value),
+        scenario,
+        reading=reading,
+        utility=DOCUMENT,
+        scale=100,
+        tolerance="accuracy",
+    )
+
+
+def _parameter(name: str, value: str) -> dict[str, str]:
+    parameter = next((p for m, p, _ in MECHANISMS.values() if m == name), "")
+    return {parameter: value} if parameter and value else {}
+
+
+def ask(figure: Figure, lookup: Lookup) -> Asked:
+    """Where the answer to one of the paper's figures stands."""
+    if figure.metric == "runtime":
+        return Impossible("time on the authors' machine")
+    if figure.metric in ("participants", "stimuli"):
+        return shape(figure, figure.dataset, lookup)
+    if figure.model == "chance":
+        return (
+            Formula(100 / 3, 0)
+            if figure.metric.startswith("document")
+            else Formula(100 / _people(figure.dataset), 1)
+        )
+    if figure.parameter.startswith("all"):
+        return Impossible("a bound on several figures, which stand in their own rows")
+    name, value = "none", ""
+    if figure.mechanism != "none":
+        name = MECHANISMS[figure.mechanism][0]
+        value = "8" if figure.parameter == "large k" else next(iter(figure.parameters.values()))
+    return (
+        document(name, value)
+        if figure.metric.startswith("document")
+        else rate(figure.dataset, name, value)
+    )
+
+
+def _people(dataset: str) -> int:
+    return int(
+        next(
+            f.number
+            for f in figures("davidjohn2022")
+            if f.dataset == dataset and f.metric == "participants"
+        )
+    )
+
+
+def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
+    """What the paper claims, and what a stronger attacker makes of it."""
+    found: list[Order | dict[str, object]] = []
+    if figure in ("", "fig1"):
+        for d in DATASETS:
+            cells = [rate(d, "k-same-select", "8"), rate(d, "k-same-select", "2"), rate(d)]
+            found.append(
+                Order(
+                    f"davidjohn2022-k-{d}",
+                    f"{d}: k-same k = 8 < k = 2 < raw",
+                    cells,
+                    _said(d, "k-same-select-sequence", ("k=8", "k=2", "")),
+                )
+            )
+        for d in DATASETS[1:]:
+            # Regrouping for every stimulus averages each person with others every time: over many
+            # stimuli the person stays.
+            cells = [
+                rate(d, "k-same-select", "4", "linkage", "corrected"),
+                rate(d, "k-same-select", "4", "linkage", "published"),
+            ]
+            words = (
+                f"{d}: by linkage, k-same k = 4 with one grouping < regrouped for every stimulus"
+            )
+            found.append(
+                Order(
+                    f"davidjohn2022-regrouped-{d}",
+                    words,
+                    cells,
+                    "not in the paper, whose attacker calls both safe",
+                )
+            )
+            cells = [
+                rate(d, "k-same-select", "4", reading="published"),
+                rate(d, "k-same-select", "4", "linkage", "published"),
+            ]
+            words = f"{d}: published k-same k = 4, the paper's RBF network < linkage"
+            found.append(
+                Order(
+                    f"davidjohn2022-stronger-{d}",
+                    words,
+                    cells,
+                    "not in the paper, which has one attacker",
+                )
+            )
+    if figure in ("", "fig2"):
+        for k in MECHANISMS["marginals-PD"][2]:
+            cells = [
+                document("exponential-dp", "20"),
+                document("marginals", k),
+                document("k-same-select", k),
+                document(),
+            ]
+            small = [
+                document("exponential-dp", "1"),
+                document("marginals", k),
+                document("k-same-select", k),
+            ]
+            words = (
+                "document type where nobody is recognised: exponential-DP (1) < marginals <"
+                f" k-same, k = {k}"
+            )
+            listed = _said_documents(
+                ("exponential-DP", "epsilon=1"),
+                ("marginals-PD", f"k={k}"),
+                ("k-same-select-sequence", f"k={k}"),
+            )
+            found.append(Order(f"davidjohn2022-document-hidden-k{k}", words, small, listed))
+            said = _said_documents(
+                ("exponential-DP", "epsilon=20"),
+                ("marginals-PD", f"k={k}"),
+                ("k-same-select-sequence", f"k={k}"),
+                ("none", ""),
+            )
+            found.append(
+                Order(
+                    f"davidjohn2022-document-k{k}",
+                    f"document type: exponential-DP (20) < marginals < k-same < raw, k = {k}",
+                    cells,
+                    said,
+                )
+            )
+    return found
+
+
+def _said(dataset: str, name: str, parameters: Sequence[str]) -> str:
+    rows = {
+        (f.mechanism, f.parameter): f.value
+        for f in figures("davidjohn2022")
+        if f.location == "Fig 1" and f.dataset == dataset
+    }
+    return " < ".join(rows[("none", "") if not p else (name, p)] for p in parameters)
+
+
+def _said_documents(*wanted: tuple[str, str]) -> str:
+    rows = {
+        (f.mechanism, f.parameter): f.value
+        for f in figures("davidjohn2022")
+        if f.location == "Fig 2"
+    }
+    return " < ".join(rows[w] for w in wanted)
+
+
+def draw(results: Results, folder: str | Path) -> list[Path]:
+    """The paper's Fig. 1 and Fig. 2, as far as the study holds them."""
+    lookup = Lookup(results)
+    which = str(results.study.get("figure", "") or "")
+    made: list[Path] = []
+    if which in ("", "fig1"):
+        made.append(_fig1(lookup, folder))
+    if which in ("", "fig2"):
+        made.append(_fig2(lookup, folder))
+    return made
+
+
+def _published(location: str, dataset: str, name: str) -> tuple[dict[str, float], float]:
+    rows = [f for f in figures("davidjohn2022") if f.location == location and f.dataset == dataset]
+    raw = next((f.number for f in rows if f.mechanism == "none"), math.nan)
+    return {next(iter(f.parameters.values())): f.number for f in rows if f.mechanism == name}, raw
+
+
+def _fig1(lookup: Lookup, folder: str | Path) -> Path:
+    here = [d for d in DATASETS if d in lookup.cohorts] or list(DATASETS)
+    drawn, panels = drawing.picture(
+        3,
+        len(here),
+        11,
+        1.6 * len(here) + 1.2,
+        lookup.titled(
+            "David-John et al. 2022 Fig. 1: people recognised after training on private tables, %"
+        ),
+    )
+    for row, d in enumerate(here):
+        for column, (name, (ours, parameter, grid)) in enumerate(MECHANISMS.items()):
+            panel = panels[3 * row + column]
+            theirs, raw_theirs = _published("Fig 1", d, name)
+            series = [
+                drawing.Curve(
+                    "the paper's RBF network",
+                    {v: lookup.find(rate(d, ours, v)) for v in grid},
+                    theirs,
+                )
+            ]
+            if d != "MPIIDPEye":
+                series.append(
+                    drawing.Curve(
+                        "linkage, a stronger attacker",
+                        {v: lookup.find(rate(d, ours, v, "linkage")) for v in grid},
+                    )
+                )
+                series.append(
+                    drawing.Curve(
+                        "linkage, corrected reading",
+                        {v: lookup.find(rate(d, ours, v, "linkage", "corrected")) for v in grid},
+                    )
+                )
+            raw = lookup.find(rate(d))
+            drawing.curves(
+                panel,
+                series,
+                d if column == 0 else "",
+                raw,
+                raw_theirs,
+                100 / _people(d) if raw is None else raw.chance,
+            )
+            panel.set_ylim(0, 105)
+            if row == 0:
+                panel.set_title(f"{ours}, {parameter}", fontsize=9)
+    drawing.key(drawn, panels)
+    return drawing.save(drawn, folder, "davidjohn2022-fig1")
+
+
+def _fig2(lookup: Lookup, folder: str | Path) -> Path:
+    drawn, panels = drawing.picture(
+        3,
+        1,
+        11,
+        3.8,
+        lookup.titled(
+            "David-John et al. 2022 Fig. 2: document type recognised after training on private"
+            " windows (support"
+            " vectors)"
+        ),
+    )
+    raw = lookup.find(document())
+    for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
+        theirs, raw_theirs = _published("Fig 2", "MPIIDPEye", name)
+        found: dict[str, dict[str, Found | None]] = {
+            r: {v: lookup.find(document(ours, v, r)) for v in grid}
+            for r in ("published", "corrected")
+        }
+        series = [
+            drawing.Curve("published reading", found["published"], theirs),
+            drawing.Curve("corrected reading", found["corrected"]),
+        ]
+        drawing.curves(
+            panel,
+            series,
+            "accuracy, %" if ours == "k-same-select" else "",
+            raw,
+            raw_theirs,
+            100 / 3,
+        )
+        panel.set_title(f"{ours}, {parameter}", fontsize=9)
+        panel.set_ylim(0, 105)
+    drawing.key(drawn, panels)
+    return drawing.save(drawn, folder, "davidjohn2022-fig2")

@@ -1,0 +1,461 @@
+"""David-John et al. 2023 and its supplement: synthetic samples, Kaleido, and demographics with
+gaze.
+
+Tables 1 and 2 of the supplement: ages and genders of 31 people and the ranges that hide them in
+groups of k. Fig. 1: an attacker who filters by age and gender first and then
+recognises the gaze. Tables 3 and 4, Figs 4 and 8: people recognised by a
+network trained on protected gaze, activities recognised and gaze predicted, for k-same-synth,
+event-synth-PD and Kaleido on EHTask and DGaze.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from gazeveil.evaluation.results import RATE, Results
+from gazeveil.papers import drawing
+from gazeveil.papers.figure import (
+    BESIDE,
+    Asked,
+    Cell,
+    Figure,
+    Formula,
+    Impossible,
+    Lookup,
+    Order,
+    figures,
+)
+from gazeveil.papers.protocols import RBFN_ATTACK
+from gazeveil.privacy.people.demographics import PUBLISHED, Demographics
+
+SUPPLEMENT = ("Supplement sec 1", "Supplement Table 2", "Supplement counted from Tables 1 and 2")
+
+LOCATIONS: Mapping[str, Sequence[str]] = {
+    "groups": SUPPLEMENT,
+    "demographic": (*SUPPLEMENT, "Fig 1"),
+    "bars": ("Table 2", "Table 3", "Table 4", "5.2", "5.3", "Fig 4", "Fig 8", "Supplement sec 4"),
+}
+
+#: Age and gender by dataset and subject, facts of Table 1 (whose heads of the two columns are
+#: swapped).
+PEOPLE: Mapping[str, Sequence[tuple[int, str]]] = {
+    "ET-DK2": (
+        *(
+            (43, "M"),
+            (27, "F"),
+            (29, "M"),
+            (32, "M"),
+            (28, "F"),
+            (26, "M"),
+            (23, "F"),
+            (30, "M"),
+            (28, "F"),
+        ),
+        *(
+            (26, "M"),
+            (52, "M"),
+            (26, "M"),
+            (35, "M"),
+            (50, "M"),
+            (33, "M"),
+            (31, "M"),
+            (32, "M"),
+            (36, "M"),
+        ),
+    ),
+    "360_em": (
+        *((38, "M"), (29, "M"), (23, "F"), (31, "F"), (27, "M"), (31, "M"), (23, "F")),
+        *((24, "M"), (23, "M"), (27, "M"), (23, "M"), (23, "M"), (32, "M")),
+    ),
+}
+
+#: The two sets together, as the paper joins them.
+TOGETHER = "ET-DK2+360_em"
+
+#: Group sizes for which the supplement gives ranges.
+KS = (4, 6, 8, 15)
+
+#: The paper's attacker: fixations weigh 0.4, saccades 0.6.
+ATTACK = RBFN_ATTACK
+
+#: What the papers do not have and our bars do: the corrected readings.
+CORRECTED: Sequence[tuple[str, Mapping[str, str]]] = (
+    ("k-same-synth", {"k": "4", "match": "index"}),
+    ("k-same-synth", {"k": "4", "match": "crowd"}),
+    ("event-synth-pd", {"k": "4", "gamma": "2.0"}),
+)
+
+_OTHER_MODEL = "the paper's network is another model than ours"
+
+
+def table_1() -> dict[str, dict[str, object]]:
+    """The people of Table 1 by name: `ET-DK2 p1`..."""
+    return {
+        f"{d} p{i + 1}": {"age": age, "gender": gender}
+        for d, rows in PEOPLE.items()
+        for i, (age, gender) in enumerate(rows)
+    }
+
+
+@cache
+def group_sizes(k: int) -> tuple[int, ...]:
+    """Sizes of the groups that the supplement's ranges make of Table 1, in the order of Table 2."""
+    released = Demographics(k, reading="published").release(table_1()).data
+    counted = Counter((a["gender"], a["age"]) for a in released.values())
+    return tuple(
+        counted["any" if g is None else g, f"{low}-{high}"] for g, low, high in PUBLISHED[k]
+    )
+
+
+def rate(
+    dataset: str,
+    mechanism: str = "none",
+    parameters: Mapping[str, str] | None = None,
+    attack: str = ATTACK,
+    reading: str = "",
+) -> Cell:
+    """The cell of an identification rate in percent."""
+    scenario = "raw/raw" if mechanism == "none" else "private/raw"
+    reading = reading or BESIDE.get(mechanism, "")
+    return Cell(
+        dataset,
+        RATE,
+        mechanism,
+        dict(parameters or {}),
+        scenario,
+        reading=reading,
+        attack=attack,
+        scale=100,
+        tolerance="identification",
+    )
+
+
+def utility(
+    dataset: str,
+    mechanism: str = "none",
+    parameters: Mapping[str, str] | None = None,
+    reading: str = "",
+) -> Cell:
+    """The cell of the dataset's utility: activity accuracy in percent for EHTask, prediction error
+    in degrees for DGaze.
+    """
+    scenario = "raw/raw" if mechanism == "none" else "private/raw"
+    given, reading = dict(parameters or {}), reading or BESIDE.get(mechanism, "")
+    if dataset == "EHTask":
+        return Cell(
+            dataset,
+            "accuracy",
+            mechanism,
+            given,
+            scenario,
+            reading=reading,
+            utility="activity",
+            scale=100,
+            other_model=_OTHER_MODEL,
+        )
+    return Cell(
+        dataset,
+        "error_deg",
+        mechanism,
+        given,
+        scenario,
+        reading=reading,
+        utility="prediction",
+        other_model=_OTHER_MODEL,
+    )
+
+
+def success(k: int, private: bool, base: str = "rbfn") -> Cell:
+    """The cell of the demographic attack's success in percent."""
+    label = f"{TOGETHER}, k = {k}"
+    parameters = {"k": str(k)} if private else {}
+    name, scenario = ("k-same-select", "private/raw") if private else ("none", "raw/raw")
+    return Cell(
+        label,
+        RATE,
+        name,
+        parameters,
+        scenario,
+        attack=f"demographic:k={k},base={base}",
+        scale=100,
+        tolerance="identification",
+    )
+
+
+def ask(figure: Figure, lookup: Lookup) -> Asked:
+    """Where the answer to one of the paper's figures stands."""
+    if figure.metric == "runtime":
+        return Impossible("time on the authors' machine")
+    if figure.metric == "validation loss":
+        return Impossible("the loss of the authors' network on their recordings")
+    if figure.metric == "individuals":
+        return Formula(len(table_1()), 0, "the text says 24, Table 1 lists 31")
+    if figure.metric == "groups":
+        return Formula(len(group_sizes(int(figure.parameters["k"]))), 0)
+    if figure.metric == "group sizes":
+        return Formula("/".join(str(n) for n in group_sizes(int(figure.parameters["k"]))))
+    if figure.metric == "attack success":
+        return success(int(figure.parameters["k"]), "k-same" in figure.mechanism)
+    if not figure.parameters and figure.mechanism != "none":
+        return Impossible("a bound on several figures, which stand in their own rows")
+    name, parameters = ours(figure)
+    return (
+        rate(figure.dataset, name, parameters)
+        if figure.metric == "identification rate"
+        else utility(figure.dataset, name, parameters)
+    )
+
+
+def ours(figure: Figure) -> tuple[str, dict[str, str]]:
+    """Our name of a mechanism and its parameters."""
+    said = figure.parameters
+    if figure.mechanism == "none":
+        return "none", {}
+    if figure.mechanism == "kaleido":
+        return "kaleido", {
+            "epsilon": said["epsilon"],
+            "w": said["w"],
+            "r_deg": said["r"].removesuffix("deg"),
+        }
+    return figure.mechanism.lower(), said
+
+
+def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
+    """What the papers claim."""
+    found: list[Order | dict[str, object]] = []
+    if figure in ("", "demographic"):
+        for k in KS:
+            said = {
+                ("k-same" in f.mechanism): f.value
+                for f in figures("davidjohn2023")
+                if f.metric == "attack success" and f.parameters["k"] == str(k)
+            }
+            cells = [success(k, True), success(k, False)]
+            found.append(
+                Order(
+                    f"davidjohn2023-demographic-{k}",
+                    f"demographics and k-same features < demographics alone, k = {k}",
+                    cells,
+                    f"{said[True]} < {said[False]}",
+                )
+            )
+    if figure in ("", "bars"):
+        for dataset in ("EHTask", "DGaze"):
+            strong, weak = (
+                {"epsilon": "1", "w": "200", "r_deg": "10"},
+                {"epsilon": "10", "w": "50", "r_deg": "2"},
+            )
+            cells = [rate(dataset, "kaleido", strong), rate(dataset)]
+            found.append(
+                Order(
+                    f"davidjohn2023-kaleido-{dataset}",
+                    f"{dataset}, people recognised: Kaleido (1, 200, 10 deg) < raw",
+                    cells,
+                    "6.0 < 28.0; DGaze at chance",
+                )
+            )
+            cells = [
+                utility(dataset, "kaleido", strong),
+                utility(dataset, "kaleido", weak),
+                utility(dataset),
+            ]
+            if dataset == "DGaze":
+                cells.reverse()
+                found.append(
+                    Order(
+                        "davidjohn2023-prediction",
+                        "DGaze, error: raw < Kaleido (10, 50, 2 deg) < Kaleido (1, 200, 10 deg)",
+                        cells,
+                        "4.3 < 5.0 < 9.3",
+                    )
+                )
+            else:
+                found.append(
+                    Order(
+                        "davidjohn2023-activity",
+                        "EHTask, activity: Kaleido (1, 200, 10 deg) < raw",
+                        [cells[0], cells[2]],
+                        "73.3 < 82.8",
+                    )
+                )
+        best = [
+            utility("DGaze", "k-same-synth", {"k": "2"}),
+            utility("DGaze", "event-synth-pd", {"k": "2", "gamma": "2.0"}),
+        ]
+        found.append(
+            Order(
+                "davidjohn2023-synth-prediction",
+                "DGaze, error: k-same-synth k = 2 < event-synth-PD (2, 2.0)",
+                best,
+                "5.4 < 6.7",
+            )
+        )
+        best = [
+            utility("EHTask", "k-same-synth", {"k": "8"}),
+            utility("EHTask", "event-synth-pd", {"k": "4", "gamma": "2.0"}),
+        ]
+        found.append(
+            Order(
+                "davidjohn2023-synth-activity",
+                "EHTask, activity: k-same-synth k = 8 < event-synth-PD (4, 2.0)",
+                best,
+                "29.1 < 70.0",
+            )
+        )
+    return found
+
+
+def draw(results: Results, folder: str | Path) -> list[Path]:
+    """The papers' tables and bars, as far as the study holds them."""
+    lookup = Lookup(results)
+    which = str(results.study.get("figure", "") or "")
+    made: list[Path] = []
+    if which in ("", "groups", "demographic"):
+        made.append(_groups(folder))
+    if which in ("", "demographic"):
+        made.append(_demographic(lookup, folder))
+    if which in ("", "bars"):
+        made += [_bars(lookup, folder, d) for d in ("EHTask", "DGaze") if d in lookup.cohorts]
+    return made
+
+
+def _groups(folder: str | Path) -> Path:
+    rows = []
+    for k in KS:
+        ranges = ", ".join(
+            f"({'any' if g is None else g}, {low}-{high})" for g, low, high in PUBLISHED[k]
+        )
+        best = Counter(
+            (a["gender"], a["age"]) for a in Demographics(k).release(table_1()).data.values()
+        )
+        rows.append(
+            (
+                str(k),
+                ranges,
+                "/".join(map(str, group_sizes(k))),
+                f"{len(best)} groups, smallest {min(best.values())}",
+            )
+        )
+    title = (
+        "David-John et al. 2023, supplement Table 2: ranges of gender and age, and how many of the"
+        " 31 people of Table 1 each"
+        " holds"
+    )
+    return drawing.table(
+        folder,
+        "davidjohn2023-table2",
+        title,
+        ("k", "published ranges", "sizes", "most groups there can be"),
+        rows,
+    )
+
+
+def _demographic(lookup: Lookup, folder: str | Path) -> Path:
+    drawn, panels = drawing.picture(
+        2,
+        1,
+        10,
+        4,
+        lookup.titled("David-John et al. 2023 Fig. 1: people found by age, gender and gaze"),
+    )
+    groups = [f"k = {k}" for k in KS]
+    for panel, base in zip(panels, ("rbfn", "linkage"), strict=True):
+        series = []
+        for label, private in (
+            ("demographics k-anonymous", False),
+            ("demographics and features k-anonymous", True),
+        ):
+            theirs = {
+                f"k = {f.parameters['k']}": f.number
+                for f in figures("davidjohn2023")
+                if f.metric == "attack success"
+                and ("k-same" in f.mechanism) == private
+                and base == "rbfn"
+            }
+            series.append(
+                drawing.Curve(
+                    label, {f"k = {k}": lookup.find(success(k, private, base)) for k in KS}, theirs
+                )
+            )
+        drawing.bars(panel, groups, series, "people found, %", "interval")
+        for g, k in enumerate(KS):
+            panel.plot(
+                [g - 0.42, g + 0.42],
+                [100 / k] * 2,
+                "-",
+                color=drawing.ink(-1),
+                lw=1,
+                label="1/k" if g == 0 else None,
+            )
+        panel.set_ylim(0, 105)
+        panel.set_title(
+            (
+                "RBF network, the paper's attacker"
+                if base == "rbfn"
+                else "linkage, a stronger attacker"
+            ),
+            fontsize=9,
+        )
+    drawing.key(drawn, panels)
+    return drawing.save(drawn, folder, "davidjohn2023-demographic")
+
+
+def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
+    """People recognised and utility of every setting, ours beside the published bar."""
+    table = {"EHTask": "Table 3", "DGaze": "Table 4"}[dataset]
+    settings = [
+        f
+        for f in figures("davidjohn2023")
+        if f.location == table and f.metric == "identification rate"
+    ]
+    metric = {"EHTask": "activity accuracy", "DGaze": "gaze prediction error"}[dataset]
+    # The text's values go before those read from bars.
+    theirs = {
+        (f.mechanism, "" if f.mechanism == "none" else f.parameter): f.number
+        for f in sorted(figures("davidjohn2023"), key=lambda f: f.origin != "figure-pixel")
+        if (f.dataset, f.metric) == (dataset, metric)
+    }
+    drawn, panels = drawing.picture(
+        2,
+        1,
+        11,
+        0.27 * (len(settings) + len(CORRECTED)) + 1.6,
+        lookup.titled(
+            f"David-John et al. 2023: {dataset}, protected gaze to train on, raw gaze to be asked"
+            " about"
+        ),
+    )
+    names = [
+        f.mechanism if f.mechanism == "none" else f"{f.mechanism}, {f.parameter}" for f in settings
+    ]
+    names += [
+        f"{name} corrected, " + "; ".join(f"{k}={v}" for k, v in given.items())
+        for name, given in CORRECTED
+    ]
+    asked = [(*ours(f), "") for f in settings] + [(*of, "corrected") for of in CORRECTED]
+    rates = [
+        lookup.find(rate(dataset, name, given, reading=reading)) for name, given, reading in asked
+    ]
+    utilities = [
+        lookup.find(utility(dataset, name, given, reading)) for name, given, reading in asked
+    ]
+    said = [
+        theirs.get((f.mechanism, "" if f.mechanism == "none" else f.parameter)) for f in settings
+    ]
+    none = [None] * len(CORRECTED)
+    drawing.sideways(
+        panels[0], names, rates, [*(f.number for f in settings), *none], "people recognised, %"
+    )
+    drawing.sideways(
+        panels[1],
+        names,
+        utilities,
+        [*said, *none],
+        f"{metric}, {'%' if dataset == 'EHTask' else 'degrees'}",
+    )
+    panels[1].set_yticklabels([])
+    drawing.key(drawn, panels)
+    return drawing.save(drawn, folder, f"davidjohn2023-{dataset.lower()}")

@@ -1,0 +1,396 @@
+"""Published figures, and how a figure is found among results: as a cell of a study, as a formula,
+or not at all.
+
+`published_figures.csv` holds the figures of the papers in :mod:`gazeveil.papers.citations`, with
+table, figure or section; those of the supplement of davidjohn2023 have the location
+`Supplement ...`.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+from gazeveil.errors import GazeveilError
+from gazeveil.evaluation.results import Results
+from gazeveil.papers.citations import check_key
+from gazeveil.papers.protocols import attack, utility
+
+#: Mechanisms of the papers whose names are reserved and whose code need not be there yet: named as
+#: missing where it is not.
+RESERVED = ("k-same-synth", "event-synth-pd", "dpgazesynth")
+
+#: The reading that alone may stand beside a published figure, for mechanisms whose studies have
+#: several. Kaleido's pseudocode to the letter halves its budget for ever, so that after some
+#: seconds every sample lies opposite to the true one; the papers' figures cannot come from it.
+BESIDE = {
+    "kaleido": "corrected",
+    "k-same-synth": "published",
+    "event-synth-pd": "published",
+    "dpgazesynth": "published",
+}
+
+Parameters = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published figure, as text of the paper.
+
+    Parameters
+    ----------
+    id, source : str
+        `PF0001`..., and the paper.
+    dataset, mechanism, parameter, model, metric, value, unit : str
+        What it is about, in the paper's words.
+    origin : str
+        `paper-table`, `paper-text`, `figure-vector` (curve coordinates), `figure-pixel` (bar
+        heights) or `derived`.
+    location : str
+        Table, figure or section.
+    """
+
+    id: str
+    source: str
+    dataset: str
+    mechanism: str
+    parameter: str
+    model: str
+    metric: str
+    value: str
+    unit: str
+    origin: str
+    location: str
+
+    @property
+    def number(self) -> float:
+        """The value as a number; NaN for ranges and lists."""
+        try:
+            return float(self.value)
+        except ValueError:
+            return math.nan
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """`epsilon=10; w=50; r=2deg` as a mapping; words without `=` are left out."""
+        return {
+            k.strip(): v.strip()
+            for k, s, v in (p.partition("=") for p in self.parameter.split(";"))
+            if s
+        }
+
+    @property
+    def about(self) -> str:
+        """What it is, in a few words."""
+        return ", ".join(
+            filter(
+                None,
+                (
+                    self.location,
+                    self.dataset,
+                    " ".join(filter(None, (self.mechanism, self.parameter))),
+                    self.model,
+                    self.metric,
+                ),
+            )
+        )
+
+
+@cache
+def figures(paper: str) -> tuple[Figure, ...]:
+    """The published figures of a paper, in the order of its tables and figures."""
+    check_key("figures", paper)
+    with (Path(__file__).with_name("published_figures.csv")).open(
+        encoding="utf-8", newline=""
+    ) as stream:
+        return tuple(
+            f for f in (Figure(**row) for row in csv.DictReader(stream)) if f.source == paper
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Where a study holds the answer to a figure.
+
+    Parameters
+    ----------
+    cohort : str
+        Label of the study's part: the dataset, or `dataset, variant`.
+    metric : str
+        As in the results.
+    mechanism : str
+        Name; `none` for the baseline.
+    parameters : mapping
+        Those that must agree; others may be anything.
+    scenario, events, reading : str
+        Empty for any; the published reading goes first.
+    attack, utility : str
+        Name, with `:parameter=value` where these must agree; one of them is empty.
+    scale : float
+        Published unit per unit of the results: 100 for percent.
+    above_raw : bool
+        Whether the figure is the difference to the baseline.
+    other_model : str
+        Why numbers never compare even on the paper's own recordings (another model, another unit);
+        empty where they do.
+    tolerance : str
+        One of the keys of :data:`gazeveil.evaluation.published.TOLERANCES`.
+    """
+
+    cohort: str
+    metric: str
+    mechanism: str = "none"
+    parameters: Parameters = field(default_factory=dict, hash=False)
+    scenario: str = ""
+    events: str = ""
+    reading: str = ""
+    attack: str = ""
+    utility: str = ""
+    scale: float = 1.0
+    above_raw: bool = False
+    other_model: str = ""
+    tolerance: str = ""
+
+    @property
+    def baseline(self) -> Cell:
+        """The unprotected cell it is measured against."""
+        return Cell(
+            self.cohort,
+            self.metric,
+            scenario="raw/raw",
+            attack=self.attack,
+            utility=self.utility,
+            scale=self.scale,
+        )
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A figure that needs no recordings: ours is computed by the package alone."""
+
+    ours: object
+    digits: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """A figure nothing here can answer, and why."""
+
+    reason: str
+
+
+Asked = Cell | Formula | Impossible
+
+
+@dataclass(frozen=True)
+class Order:
+    """A claim that some cells stand in an order.
+
+    Parameters
+    ----------
+    id, what : str
+        A name and the claim in words.
+    cells : sequence of Cell
+        From the smallest to the largest.
+    published : str
+        The paper's values, or its words.
+    """
+
+    id: str
+    what: str
+    cells: Sequence[Cell]
+    published: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A figure of a study, in the published unit."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    chance: float
+    sd: float
+
+    def scaled(self, by: float, minus: float = 0.0) -> Found:
+        """In another unit, and above another value."""
+        value, low, high = ((v - minus) * by for v in (self.value, self.low, self.high))
+        return Found(value, low, high, self.n, self.chance * by, self.sd * by)
+
+
+class Lookup:
+    """The figures of some results, to be asked for by :class:`Cell`."""
+
+    def __init__(self, results: Results) -> None:
+        self.rows = list(results.frame.iter_rows(named=True))
+        self._by: dict[tuple[str, str, str], list[dict[str, object]]] = {}
+        for row in self.rows:
+            self._by.setdefault(
+                (str(row["cohort"]), str(row["mechanism"]), str(row["metric"])), []
+            ).append(row)
+        self.parts = parts(results)
+
+    @property
+    def cohorts(self) -> tuple[str, ...]:
+        """Labels of the parts."""
+        return tuple(self.parts)
+
+    def real(self, cohort: str) -> bool:
+        """Whether a part holds the dataset it is named after, rather than simulated people."""
+        return bool(self.parts.get(cohort, {}).get("real", False))
+
+    def titled(self, title: str) -> str:
+        """A title that says where the recordings come from."""
+        real = [bool(p.get("real")) for p in self.parts.values()]
+        source = (
+            "the dataset's recordings"
+            if real and all(real)
+            else "recordings, in part simulated"
+            if any(real)
+            else "simulated people"
+        )
+        return f"{title} [{source}]"
+
+    def find(self, cell: Cell) -> Found | None:
+        """The figure of a cell in the published unit; None where this study did not measure it."""
+        rows = [
+            row
+            for row in self._by.get((cell.cohort, cell.mechanism, cell.metric), [])
+            if _agrees(row, cell) and row["value"] is not None
+        ]
+        if not rows:
+            return None
+        # The papers' own reading first, and events found again before events carried along.
+        row = min(
+            rows,
+            key=lambda r: (
+                r["reading"] not in ("published", "", None),
+                r["events"] == "carried",
+                len(str(r["attack"] or r["utility"])),
+            ),
+        )
+        value, low, high, chance, sd = (
+            _number(row.get(n)) for n in ("value", "low", "high", "chance", "sd")
+        )
+        found = Found(value, low, high, int(_number(row["n"], 0)), chance, sd)
+        minus = 0.0
+        if cell.above_raw:
+            raw = self.find(cell.baseline)
+            if raw is None:
+                return None
+            minus = raw.value / cell.scale
+        return found.scaled(cell.scale, minus)
+
+    def where(self, **wanted: str) -> list[dict[str, object]]:
+        """Rows of the frame with these values."""
+        return [row for row in self.rows if all(row[k] == v for k, v in wanted.items())]
+
+
+def parts(results: Results) -> dict[str, dict[str, object]]:
+    """What each cohort of the results is: `dataset`, `real`, `people`, `stimuli`; empty where the
+    study does not say.
+    """
+    said = results.study.get("parts", [])
+    known = (
+        {str(p["cohort"]): dict(p) for p in said if isinstance(p, Mapping) and "cohort" in p}
+        if isinstance(said, list | tuple)
+        else {}
+    )
+    return {**{str(c): {} for c in results.frame["cohort"].unique().to_list()}, **known}
+
+
+def same_text(wanted: str, got: str, what: str = "attack") -> bool:
+    """Whether an attack or utility as written in results is the one wanted; parameters that are not
+    named may be anything.
+
+    Examples
+    --------
+    >>> same_text("linkage", "linkage:features=wide"), same_text("linkage", "rbfn")
+    (True, False)
+    >>> same_text("linkage:features=narrow", "linkage")
+    True
+    """
+    name, parameters = pairs(wanted)
+    if name != got.partition(":")[0]:
+        return False
+    values = written(got, what) if parameters else {}
+    return all(same(v, values.get(k)) for k, v in parameters.items())
+
+
+@cache
+def written(text: str, what: str) -> dict[str, str]:
+    """All parameters of an attack or utility, those left to their defaults too; texts no registry
+    knows stand for themselves.
+    """
+    build: Callable[[str], object] = attack if what == "attack" else utility
+    try:
+        made = build(text)
+    except GazeveilError:
+        return pairs(text)[1]
+    return {f.name: str(getattr(made, f.name)) for f in fields(made)}  # type: ignore[arg-type]
+
+
+def shape(figure: Figure, label: str, lookup: Lookup) -> Formula | Impossible:
+    """How many people or stimuli a part has, which says something of the paper only where the
+    recordings are the paper's own.
+    """
+    part = lookup.parts.get(label, {})
+    ours = part.get("people" if figure.metric == "participants" else "stimuli")
+    if ours is None:
+        return Impossible("this study has no such part")
+    return (
+        Formula(ours, 0) if lookup.real(label) else Impossible(f"simulated here, {ours} by choice")
+    )
+
+
+def pairs(text: str) -> tuple[str, dict[str, str]]:
+    """`name:a=1,b=2` taken apart."""
+    name, _, rest = text.partition(":")
+    return name, {
+        k.strip(): v.strip() for k, s, v in (p.partition("=") for p in rest.split(",")) if s
+    }
+
+
+def same(a: str, b: str | None) -> bool:
+    """Whether two values of a parameter are the same, as numbers where they are numbers."""
+    if b is None:
+        return False
+    try:
+        return Fraction(a) == Fraction(b)
+    except (ValueError, ZeroDivisionError):
+        return a == b
+
+
+def first(cells: Sequence[Cell], exists: Callable[[Cell], bool]) -> Cell:
+    """The first cell a study holds, else the first."""
+    return next((c for c in cells if exists(c)), cells[0])
+
+
+def _agrees(row: Mapping[str, object], cell: Cell) -> bool:
+    if any(
+        wanted and row[name] != wanted
+        for name, wanted in (
+            ("scenario", cell.scenario),
+            ("events", cell.events),
+            ("reading", cell.reading),
+        )
+    ):
+        return False
+    for name, wanted in (("attack", cell.attack), ("utility", cell.utility)):
+        if (row[name] is None) != (not wanted) or (
+            wanted and not same_text(wanted, str(row[name]), name)
+        ):
+            return False
+    got = pairs(":" + str(row["parameters"] or ""))[1]
+    return all(same(v, got.get(k)) for k, v in cell.parameters.items())
+
+
+def _number(value: object, missing: float = math.nan) -> float:
+    return float(value) if isinstance(value, int | float) else missing

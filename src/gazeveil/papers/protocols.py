@@ -1,0 +1,166 @@
+"""Protocols of single papers that are no attacker or utility of general use: Bozkir et al.'s (2021)
+person identification by windows, David-John et al.'s (2023) demographic attack.
+
+A study file names them as it names the others, `person-by-window:classifier=knn,vote=true` among
+the utilities and `demographic:k=4` among the attacks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.attacks.base import Attack, Scores
+from gazeveil.attacks.infer.demographics import demographic_attack
+from gazeveil.attacks.registry import attack as attack_by_name
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.privacy.people.demographics import Demographics
+from gazeveil.registry import build, parse
+from gazeveil.utility.base import Utility, UtilityResult
+from gazeveil.utility.classification.classifiers import CLASSIFIERS, predict
+from gazeveil.utility.classification.rows import Halves, aligned, rows_of
+from gazeveil.utility.classification.scoring import score, voted
+from gazeveil.utility.registry import utility as utility_by_name
+
+#: The 2023 paper's attacker: fixations weigh 0.4, saccades 0.6.
+RBFN_ATTACK = "rbfn:weights=0.4/0.6"
+
+
+@dataclass(frozen=True)
+class PersonByWindow(Utility):
+    """Bozkir et al.'s (2021) person identification: first halves of all recordings train, second
+    halves are asked about, window by window.
+
+    It stands among the utilities because its unit is the window or the recording, not the person;
+    lower is better.
+
+    Parameters
+    ----------
+    classifier : str
+        `svm`, `knn`, `tree` or `forest`.
+    vote : bool
+        One decision per recording, by majority over its windows, instead of one per window.
+    every : int
+        Keep every n-th window: 5 for MPIIDPEye, 10 for MPIIPrivacEye.
+    gap : bool
+        Leave out windows that share samples with the first half; the paper keeps them.
+    """
+
+    classifier: str = "svm"
+    vote: bool = False
+    every: int = 5
+    gap: bool = False
+
+    name: ClassVar[str] = "person-by-window"
+    needs: ClassVar[tuple[str, ...]] = ("window",)
+    trains: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Check the words and the count."""
+        checks.one_of(self.name, "classifier", self.classifier, CLASSIFIERS)
+        self.store("every", checks.count(self.name, "every", self.every))
+        for name in ("vote", "gap"):
+            if not isinstance(getattr(self, name), bool):
+                checks.refuse(self.name, name, "true or false", getattr(self, name))
+
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """Accuracy and macro F1; see :class:`Utility`."""
+        halves = Halves(raw, self.gap)
+
+        def person(key: tuple[str, str, str, str], index: NDArray[np.int64]) -> str:
+            return key[0]
+
+        known, asked = aligned(
+            rows_of(train.windows, person, self.every, halves.first),
+            rows_of(test.windows, person, self.every, halves.second),
+        )
+        named = predict(self.classifier, known.values, known.labels, asked.values, seed)
+        truth, persons = asked.labels, asked.persons
+        if self.vote:
+            named, truth, persons = voted(named, truth, persons, asked.recordings, seed)
+        made = score(
+            truth,
+            named,
+            persons,
+            "person, first half of each recording against the second,"
+            f" {'vote' if self.vote else 'no vote'}",
+        )
+        chance = 1 / len(np.unique(known.labels))
+        return tuple(
+            UtilityResult(r.metric, r.value, r.parts, r.of, r.names, chance, "lower", r.note)
+            for r in made
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demographic(Attack):
+    """Filters a release by generalised age and gender, then recognises the gaze of those who are
+    left.
+
+    Parameters
+    ----------
+    k : int
+        Smallest group of the released demographics.
+    ranges : {"published", "corrected"}
+        The supplement's ranges, or the most groups there can be.
+    base : {"rbfn", "linkage"}
+        Who looks at the gaze.
+    """
+
+    name: ClassVar[str] = "demographic"
+    needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
+
+    k: int = 4
+    ranges: str = "published"
+    base: str = "rbfn"
+
+    def check(self) -> None:
+        """Check the words and the count."""
+        self.store("k", checks.count(self.name, "k", self.k, least=2))
+        checks.one_of(self.name, "ranges", self.ranges, ("published", "corrected"))
+        checks.one_of(self.name, "base", self.base, ("rbfn", "linkage"))
+
+    def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
+        """As :meth:`Attack.identify`, inside the group of each person asked about; others score
+        minus infinity.
+        """
+        known = set(gallery.persons) | set(probe.persons)
+        released = (
+            Demographics(self.k, reading=self.ranges)
+            .release({p: a for p, a in gallery.people.items() if p in known})
+            .data
+        )
+        who = attack_by_name(RBFN_ATTACK if self.base == "rbfn" else "linkage")
+        return demographic_attack(who, gallery, probe, released, seed, "group")[1]
+
+
+def attack(text: str) -> Attack:
+    """An attacker by name, those of this module too.
+
+    Examples
+    --------
+    >>> str(attack("demographic:k=6"))
+    'demographic:k=6'
+    """
+    if text.partition(":")[0] != Demographic.name:
+        return attack_by_name(text)
+    return build("attack", Demographic, parse(text, "attack")[1])
+
+
+def utility(text: str) -> Utility:
+    """A utility by name, those of this module too.
+
+    Examples
+    --------
+    >>> str(utility("person-by-window:classifier=knn"))
+    'person-by-window:classifier=knn'
+    """
+    if text.partition(":")[0] != PersonByWindow.name:
+        return utility_by_name(text)
+    return build("utility", PersonByWindow, parse(text, "utility")[1])

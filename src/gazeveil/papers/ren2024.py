@@ -1,0 +1,331 @@
+"""Ren et al. 2024 (DPGazeSynth, 2024): synthetic gaze under local differential privacy, compared
+with Kaleido.
+
+Fig. 2: macro F1 of an RBF network trained on raw gaze and asked about protected gaze, 12 people of
+360_em, 10 recordings to learn from and 3 to be asked about. Table 2: which of three tasks of
+GazeBaseVR somebody does. Table 3: distance of the two paths. Table 4: Jensen-Shannon divergence of
+where gaze is. The radius r is 5 or 10 % of the smaller side of the space; on the sphere 9 or 18
+degrees, DPGazeSynth's grids of 60 and 30 cells. DPGazeSynth's corrected reading and
+`dpgazesynth-one-report`, which the paper does not know, stand beside its figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gazeveil.evaluation.results import Results
+from gazeveil.papers import drawing
+from gazeveil.papers.figure import BESIDE, Asked, Cell, Figure, Impossible, Lookup, Order, figures
+
+LOCATIONS: Mapping[str, Sequence[str]] = {
+    "fig2": ("5.2",),
+    "tables": ("Table 2", "Table 3", "Table 4", "5.3"),
+}
+
+#: Share of the smaller side -> (degrees on the sphere, DPGazeSynth's grid).
+RADII = {"5%": ("9", "60"), "10%": ("18", "30")}
+
+EPSILONS = ("3", "2", "1")
+
+#: The metrics of Tables 3 and 4 -> (utility, metric).
+METRICS = {
+    "RMSE (root of SUM, not mean)": ("signal", "rmse_published_deg"),
+    "density error (JSD, 60x60 grid)": ("density", "jsd_pooled"),
+}
+
+#: Columns of Tables 2 to 4: title -> (mechanism, reading); an empty reading is the one that stands
+#: beside the paper.
+COMPARED = {
+    "Kaleido": ("kaleido", ""),
+    "DPGazeSynth": ("dpgazesynth", ""),
+    "corrected": ("dpgazesynth", "corrected"),
+    "one report": ("dpgazesynth-one-report", ""),
+}
+
+_OTHER_UNIT = "the paper's screen units are not known, ours are degrees"
+
+
+def protected(mechanism: str, epsilon: str, radius: str) -> dict[str, str]:
+    """Our parameters of a setting of the paper."""
+    r_deg, grid = RADII[radius]
+    return (
+        {"epsilon": epsilon, "r_deg": r_deg}
+        if mechanism == "kaleido"
+        else {"epsilon": epsilon, "G": grid}
+    )
+
+
+def f1(
+    mechanism: str = "none",
+    epsilon: str = "",
+    radius: str = "",
+    attack: str = "rbfn",
+    reading: str = "",
+) -> Cell:
+    """The cell of a macro F1."""
+    parameters = protected(mechanism, epsilon, radius) if epsilon else {}
+    scenario = "raw/raw" if mechanism == "none" else "raw/private"
+    return Cell(
+        "360_em",
+        "f1_macro",
+        mechanism,
+        parameters,
+        scenario,
+        reading=reading or BESIDE.get(mechanism, ""),
+        attack=attack,
+    )
+
+
+def task(mechanism: str = "none", epsilon: str = "", radius: str = "", reading: str = "") -> Cell:
+    """The cell of a task accuracy in percent."""
+    parameters = protected(mechanism, epsilon, radius) if epsilon else {}
+    scenario = "raw/raw" if mechanism == "none" else "raw/private"
+    reading = reading or BESIDE.get(mechanism, "")
+    return Cell(
+        "GazeBaseVR",
+        "accuracy",
+        mechanism,
+        parameters,
+        scenario,
+        reading=reading,
+        utility="task",
+        scale=100,
+        tolerance="accuracy",
+    )
+
+
+def distance(
+    dataset: str, metric: str, mechanism: str, epsilon: str, radius: str, reading: str = ""
+) -> Cell:
+    """The cell of a distance between raw and protected gaze."""
+    utility, name = METRICS[metric]
+    other = _OTHER_UNIT if utility == "signal" else "the base of the paper's logarithm is not known"
+    reading = reading or BESIDE.get(mechanism, "")
+    return Cell(
+        dataset,
+        name,
+        mechanism,
+        protected(mechanism, epsilon, radius),
+        reading=reading,
+        utility=utility,
+        other_model=other,
+    )
+
+
+def ask(figure: Figure, lookup: Lookup) -> Asked:
+    """Where the answer to one of the paper's figures stands."""
+    if figure.location == "5.3":
+        return Impossible("the text contradicts Table 2, which stands in its own rows")
+    if figure.metric == "re-identification F1":
+        # "Almost on par with a random baseline", for every setting.
+        return f1() if figure.mechanism == "none" else f1("dpgazesynth", "1", "5%")
+    if figure.mechanism == "none":
+        return task()
+    said = figure.parameters
+    radius = "5%" if "5%" in figure.parameter or "G=60" in figure.parameter else "10%"
+    if figure.metric == "task recognition accuracy":
+        return task(figure.mechanism, said["epsilon"], radius)
+    return distance(figure.dataset, figure.metric, figure.mechanism, said["epsilon"], radius)
+
+
+def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
+    """DPGazeSynth against Kaleido, as the paper has it."""
+    found: list[Order | dict[str, object]] = []
+    if figure in ("", "fig2"):
+        cells = [f1("kaleido", "1", "10%"), f1("kaleido", "3", "5%"), f1()]
+        found.append(
+            Order(
+                "ren2024-kaleido-f1",
+                "360_em, F1: Kaleido at 1 and 10 % < at 3 and 5 % < raw",
+                cells,
+                "raw nearly 1, Kaleido lower",
+            )
+        )
+        found.append(
+            Order(
+                "ren2024-f1",
+                "360_em, F1 at epsilon 1, r 5 %: DPGazeSynth < Kaleido",
+                [f1(m, "1", "5%") for m in ("dpgazesynth", "kaleido")],
+                "in words",
+            )
+        )
+    if figure in ("", "tables"):
+        for radius in RADII:
+            for epsilon in EPSILONS:
+                said = {
+                    f.mechanism: f.value
+                    for f in figures("ren2024")
+                    if f.location == "Table 2" and f.parameter and _is(f, epsilon, radius)
+                }
+                cells = [task(m, epsilon, radius) for m in ("kaleido", "dpgazesynth")]
+                words = f"GazeBaseVR, task at epsilon {epsilon}, r {radius}: Kaleido < DPGazeSynth"
+                found.append(
+                    Order(
+                        f"ren2024-task-{epsilon}-{radius}",
+                        words,
+                        cells,
+                        f"{said.get('kaleido')} < {said.get('dpgazesynth')}",
+                    )
+                )
+        cells = [task("kaleido", "1", "10%"), task()]
+        found.append(
+            Order("ren2024-task-raw", "GazeBaseVR, task: Kaleido < raw", cells, "33.91 < 98.5")
+        )
+        for dataset in ("360_em", "GazeBaseVR"):
+            for metric in METRICS:
+                cells = [
+                    distance(dataset, metric, m, "1", "5%") for m in ("dpgazesynth", "kaleido")
+                ]
+                words = f"{dataset}, {metric} at epsilon 1, r 5 %: DPGazeSynth < Kaleido"
+                found.append(
+                    Order(
+                        f"ren2024-{METRICS[metric][1]}-{dataset}",
+                        words,
+                        cells,
+                        "DPGazeSynth is nearer in every row",
+                    )
+                )
+    return found
+
+
+def _is(figure: Figure, epsilon: str, radius: str) -> bool:
+    return figure.parameters.get("epsilon") == epsilon and radius in figure.parameter.replace(
+        "r=", ""
+    )
+
+
+def draw(results: Results, folder: str | Path) -> list[Path]:
+    """The paper's Fig. 2 and Tables 2 to 4, as far as the study holds them."""
+    lookup = Lookup(results)
+    which = str(results.study.get("figure", "") or "")
+    made: list[Path] = []
+    if which in ("", "fig2"):
+        made.append(_fig2(lookup, folder))
+    if which in ("", "tables"):
+        made += _tables(lookup, folder)
+    return made
+
+
+def _fig2(lookup: Lookup, folder: str | Path) -> Path:
+    drawn, panels = drawing.picture(
+        2,
+        1,
+        9.5,
+        3.8,
+        lookup.titled(
+            "Ren et al. 2024 Fig. 2: people recognised from protected gaze by a network that"
+            " learned raw gaze"
+            " (macro F1)"
+        ),
+    )
+    for panel, radius in zip(panels, RADII, strict=True):
+        series = []
+        drawn_lines = [(label, *of, "rbfn") for label, of in COMPARED.items()]
+        drawn_lines += [
+            ("Kaleido, by linkage", "kaleido", "", "linkage"),
+            ("corrected, by linkage", "dpgazesynth", "corrected", "linkage"),
+        ]
+        for label, mechanism, reading, attack in drawn_lines:
+            ours = {
+                "raw": lookup.find(f1(attack=attack)),
+                **{e: lookup.find(f1(mechanism, e, radius, attack, reading)) for e in EPSILONS},
+            }
+            published = (
+                {"raw": 1.0}
+                if label == "Kaleido"
+                else dict.fromkeys(EPSILONS, 1 / 12)
+                if label == "DPGazeSynth"
+                else {}
+            )
+            series.append(drawing.Curve(label, ours, published))
+        drawing.curves(panel, series, "F1" if radius == "5%" else "", chance=1 / 12)
+        panel.set_title(f"r = {radius}, by epsilon", fontsize=9)
+        panel.set_ylim(0, 1.05)
+    drawing.key(drawn, panels, ("published, in words",))
+    return drawing.save(drawn, folder, "ren2024-fig2")
+
+
+def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
+    made = []
+    rows = []
+    for label, (mechanism, reading) in COMPARED.items():
+        for epsilon in EPSILONS:
+            line = [label, epsilon]
+            for radius in RADII:
+                said = [
+                    f.number
+                    for f in figures("ren2024")
+                    if f.location == "Table 2"
+                    and f.mechanism == mechanism
+                    and _is(f, epsilon, radius)
+                ]
+                line.append(
+                    _beside(
+                        lookup,
+                        task(mechanism, epsilon, radius, reading),
+                        [] if reading else said,
+                        ".1f",
+                    )
+                )
+            rows.append(line)
+    raw = lookup.find(task())
+    title = (
+        "Ren et al. 2024 Table 2: task recognised, %, published in brackets; raw"
+        f" {drawing.number(None if raw is None else raw.value)} (98.5)"
+    )
+    made.append(
+        drawing.table(
+            folder,
+            "ren2024-table2",
+            title,
+            ("mechanism", "epsilon", "r = 5 %", "r = 10 %"),
+            rows,
+            _NOTE,
+        )
+    )
+    for number, metric in zip((3, 4), METRICS, strict=True):
+        rows = []
+        for radius in RADII:
+            for epsilon in EPSILONS:
+                line = [radius, epsilon]
+                for dataset in ("360_em", "GazeBaseVR"):
+                    for mechanism, reading in COMPARED.values():
+                        said = [
+                            f.number
+                            for f in figures("ren2024")
+                            if (f.metric, f.dataset, f.mechanism) == (metric, dataset, mechanism)
+                            and _is(f, epsilon, radius)
+                        ]
+                        line.append(
+                            _beside(
+                                lookup,
+                                distance(dataset, metric, mechanism, epsilon, radius, reading),
+                                [] if reading else said,
+                                ".4g",
+                            )
+                        )
+                rows.append(line)
+        unit = (
+            "root of the summed squares, ours in degrees"
+            if number == 3
+            else "Jensen-Shannon divergence, ours in bits"
+        )
+        header = (
+            "r",
+            "epsilon",
+            *(f"{d}, {label}" for d in ("360_em", "GazeBaseVR") for label in COMPARED),
+        )
+        title = f"Ren et al. 2024 Table {number}: {unit}, published in brackets"
+        made.append(drawing.table(folder, f"ren2024-table{number}", title, header, rows, _NOTE))
+    return made
+
+
+_NOTE = "missing: not in this run. Corrected and one report: not in the paper"
+
+
+def _beside(lookup: Lookup, cell: Cell, said: Sequence[float], digits: str) -> str:
+    """Our figure, and the published one in brackets where there is one."""
+    found = lookup.find(cell)
+    ours = "missing" if found is None else f"{found.value:{digits}}"
+    return f"{ours} ({said[0]:.4g})" if said else ours

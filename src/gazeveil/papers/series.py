@@ -1,0 +1,274 @@
+"""Running a study of several parts: each part as a study of its own, then all of them as one result
+with the paper's figures beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.evaluation.published import compare
+from gazeveil.evaluation.results import Results
+from gazeveil.evaluation.run import run as run_one
+from gazeveil.evaluation.sources import opened
+from gazeveil.evaluation.study import Study
+from gazeveil.papers.citations import check_key
+from gazeveil.papers.parts import TEXTS, Part, Plan, read
+
+#: Called with the number of cells that are done and the number of all, of the part at work.
+Progress = Callable[[int, int], None]
+
+#: Folder of the parts below a study's own.
+PARTS = "parts"
+
+
+def run(
+    plan: Plan | str | Path,
+    out: str | Path | None = None,
+    executor: Executor | str | int | None = None,
+    progress: Progress | None = None,
+    quick: bool = False,
+) -> Results:
+    """Run every part and put the results together.
+
+    Parameters
+    ----------
+    plan : Plan or path
+        What :func:`gazeveil.papers.parts.read` gives, or the file.
+    out : path, optional
+        Folder: each part has its own below `parts`, where a run that was stopped goes on; the whole
+        is written at the end.
+    executor, progress
+        As in :func:`gazeveil.evaluation.run.run`, part by part.
+    quick : bool
+        The short form, where `plan` is a path.
+
+    Returns
+    -------
+    Results
+        `cohort` is the part's label in both tables; the study says `parts`, `missing`, the paper
+        and figure it mirrors, and `published`: what :func:`gazeveil.evaluation.published.compare`
+        finds. A part that cannot be computed is a failure and stops no other.
+
+    Raises
+    ------
+    ParameterError
+        If no part could be computed.
+    """
+    held = plan if isinstance(plan, Plan) else read(plan, quick)
+    done: list[tuple[Part, Results]] = []
+    curves: dict[str, object] = {}
+    failures: list[dict[str, str]] = []
+    for part in held.parts:
+        try:
+            study = part.study()
+            found = run_one(
+                study,
+                None if out is None else Path(out) / PARTS / folder_name(part.label),
+                executor,
+                progress,
+            )
+            if "curves" in part.said:
+                curves[part.label] = _curves(study, str(part.said["curves"]))
+        except GazeveilError as error:
+            failures.append({"cell": part.label, "sentence": str(error)})
+            continue
+        done.append((part, found))
+    if not done:
+        raise ParameterError(
+            f"No part of the study could be computed. {failures[0]['sentence']}", name="part"
+        )
+    results = together(held, done, failures, curves)
+    if held.paper:
+        results.study["published"] = compare(results)
+    if out is not None:
+        results.write(out)
+    return results
+
+
+def draw(results: Results, folder: str | Path) -> list[Path]:
+    """The paper's own figures and tables as PNG; none for a study that mirrors no paper."""
+    paper = str(results.study.get("paper", "") or "")
+    if not paper:
+        return []
+    made: list[Path] = import_module(f"gazeveil.papers.{check_key('study', paper)}").draw(
+        results, folder
+    )
+    return made
+
+
+def of_part(results: Results, label: str) -> Results:
+    """The results of one part, for a report of its own."""
+    listed = results.study.get("parts", [])
+    own = (
+        [p for p in listed if isinstance(p, Mapping) and p.get("cohort") == label]
+        if isinstance(listed, list)
+        else []
+    )
+    shape = {k: own[0].get(k) for k in ("people", "stimuli", "recordings")} if own else {}
+    published = results.study.get("published", [])
+    here = (
+        [r for r in published if isinstance(r, Mapping) and _about(str(r.get("what", "")), label)]
+        if isinstance(published, list)
+        else []
+    )
+    study = {
+        **{k: v for k, v in results.study.items() if k not in ("times", "curves")},
+        "name": f"{results.study.get('name', '')}: {label}",
+        "cohort": {"name": label, **shape},
+        "parts": own,
+        "published": here,
+        "paper": results.study.get("paper", "") if here else "",
+        "failures": [f for f in results.failures if f["cell"].startswith(label)],
+        "left_out": [
+            t for t in _texts(results.study.get("left_out")) if str(t).startswith(f"{label}: ")
+        ],
+    }
+    if own:
+        study |= {
+            k: own[0][k]
+            for k in ("repetitions", "split", "train", "scenarios", "preparation")
+            if k in own[0]
+        }
+    frame, outcomes = (
+        t.filter(pl.col("cohort") == label) for t in (results.frame, results.outcomes)
+    )
+    here_mechanisms = set(frame["mechanism"].to_list())
+    guarantees = tuple(
+        g for g in results.guarantees if g["mechanism"].partition(":")[0] in here_mechanisms
+    )
+    return Results(frame, outcomes.drop("cohort"), guarantees, {}, study)
+
+
+def _about(what: str, label: str) -> bool:
+    return f" {label.partition(',')[0]}," in f" {what}" or what.startswith(label.partition(",")[0])
+
+
+def folder_name(label: str) -> str:
+    """A label as the name of a folder.
+
+    Examples
+    --------
+    >>> folder_name("ET-DK2+360_em, k = 4")
+    'et-dk2-360-em-k-4'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-").lower()
+
+
+def together(
+    plan: Plan,
+    done: Sequence[tuple[Part, Results]],
+    failures: Sequence[dict[str, str]],
+    curves: Mapping[str, object],
+) -> Results:
+    """The results of all parts as one."""
+    frames, outcomes = (
+        [getattr(r, which).with_columns(pl.lit(p.label).alias("cohort")) for p, r in done]
+        for which in ("frame", "outcomes")
+    )
+    guarantees = {g["mechanism"]: g for _, r in done for g in r.guarantees}
+    parts = []
+    for part, results in done:
+        cohort = results.study.get("cohort", {})
+        shape = (
+            {k: cohort.get(k) for k in ("people", "stimuli", "recordings")}
+            if isinstance(cohort, Mapping)
+            else {}
+        )
+        own = {
+            k: results.study.get(k)
+            for k in ("repetitions", "split", "train", "scenarios", "preparation")
+        }
+        parts.append(
+            {"cohort": part.label, "dataset": part.dataset, "real": part.real, **shape, **own}
+        )
+    first = done[0][1].study
+    study: dict[str, object] = {
+        **{
+            k: first.get(k)
+            for k in (
+                "repetitions",
+                "seed",
+                "scenarios",
+                "split",
+                "train",
+                "events",
+                "tables",
+                "preparation",
+                "version",
+            )
+        },
+        "name": plan.name + (" (short form)" if plan.quick else ""),
+        "paper": plan.paper,
+        "figure": plan.figure,
+        "quick": plan.quick,
+        "parts": parts,
+        "missing": sorted({m for p in plan.parts for m in p.missing}),
+        "cohort": {
+            "name": ", ".join(p.label for p, _ in done),
+            "people": max(int(str(p["people"] or 0)) for p in parts),
+        },
+        **{k: sorted({str(t) for _, r in done for t in _texts(r.study.get(k))}) for k in TEXTS},
+        "failures": [
+            *failures,
+            *(
+                {"cell": f"{p.label}: {f['cell']}", "sentence": f["sentence"]}
+                for p, r in done
+                for f in r.failures
+            ),
+        ],
+        "left_out": sorted(
+            {f"{p.label}: {t}" for p, r in done for t in _texts(r.study.get("left_out"))}
+            | {
+                f"{p.label}: {t} needs what only the files of the dataset have."
+                for p, _ in done
+                for t in p.left_to_files
+            }
+        ),
+        "times": {p.label: r.study.get("times", {}) for p, r in done},
+    }
+    if curves:
+        study["curves"] = dict(curves)
+    return Results(
+        pl.concat(frames),
+        pl.concat(outcomes),
+        tuple(guarantees.values()),
+        done[0][1].examples,
+        study,
+    )
+
+
+def _texts(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _curves(study: Study, feature: str) -> dict[str, object]:
+    """Correlation curves of a window feature, as JSON has them: one line per stimulus, raw and
+    difference signals.
+    """
+    from gazeveil.utility.correlation import correlation_curves
+
+    table = opened(study.source, study.people, study.stimuli, study.preparation).windows.select(
+        columns=feature
+    )
+    kept: dict[str, object] = {"feature": feature}
+    for kind in ("raw", "difference"):
+        curves = correlation_curves(table, difference=kind == "difference")
+        kept[kind] = {
+            name: [None if np.isnan(v) else round(float(v), 6) for v in line]
+            for name, line in zip(curves.stimuli, curves.values[:, 0], strict=True)
+        }
+    return kept
+
+
+def shorter(plan: Plan, **keys: object) -> Plan:
+    """The plan with other values of some keys in every part, for instance `repetitions=1`."""
+    return replace(plan, parts=tuple(replace(p, said={**p.said, **keys}) for p in plan.parts))

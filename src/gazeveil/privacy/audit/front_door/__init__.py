@@ -1,0 +1,1 @@
+"""Games against `release(...)` and the sentence it prints."""

@@ -1,0 +1,314 @@
+"""Games against releases about people: heat maps, synthetic gaze of windows, and promises that at
+least k people share what is released.
+
+What is promised to be shared is compared by everything a stranger sees of a release: names of
+recordings, rates, spaces, times and losses, and the values themselves where a record is shared and
+not its law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.errors import DataError
+from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.audit.front_door.tables import claim_of
+from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.guarantee import OF_PEOPLE
+from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace
+from gazeveil.privacy.mechanism import Mechanism
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.synthesis.dpgazesynth.mechanism import Synthesis
+
+_SCREEN = Screen(1920, 1080, 520.0, 290.0, 600.0)
+_RELEASES = 800  # of heat maps per input
+_LOOKERS = 600  # people of each side in one release
+_SAMPLES = 40
+
+Reals = NDArray[np.float64]
+
+
+# --- heat maps
+# --------------------------------------------------------------------------------------------------
+
+
+def maps(mechanism: Mechanism[Any]) -> Iterator[Game]:
+    """One viewer looks left or right: at one of two stimuli, at all of twelve, and at one of them
+    twice.
+    """
+    assert isinstance(mechanism, HeatmapGaussian | HeatmapLaplace)
+    # The promise does not depend on the size of the maps, and small ones are quickly drawn.
+    small = replace(mechanism, rows=1, columns=2, smooth_deg=0.0)
+    for unit, stimuli, sessions in (("recording", 2, 1), ("user", 12, 1), ("user", 1, 2)):
+        try:
+            release = small.release(_viewers(0, unit, stimuli, sessions))
+        except DataError:
+            continue  # nothing was released
+        claim = claim_of(release.guarantee, Change(unit))
+        if claim is not None:
+            words = (
+                f"Maps of {stimuli} stimuli with {sessions} recording(s) each of one viewer: a"
+                f" {unit} on the left against the right half."
+            )
+            yield Game(
+                unit, claim[0], words, _play_maps(small, unit, stimuli, sessions), delta=claim[1]
+            )
+
+
+def _viewers(side: int, unit: str, stimuli: int, sessions: int) -> Cohort:
+    """A viewer who changes, with recordings of unequal lengths, and one who does not."""
+    recordings = []
+    for stimulus in range(stimuli):
+        for session in range(sessions):
+            moves = unit == "user" or (stimulus == 0 and session == 0)
+            x = 90.0 + 180.0 * (side if moves else 0)
+            recordings.append(
+                _still("a", f"s{stimulus}", f"{session}", x, _SAMPLES * (1 + stimulus))
+            )
+        recordings.append(_still("b", f"s{stimulus}", "0", 90.0, _SAMPLES))
+    return Cohort(recordings)
+
+
+def _still(person: str, stimulus: str, session: str, x_deg: float, samples: int) -> Recording:
+    t = np.arange(samples, dtype=np.int64) * 10**7
+    return Recording(
+        person,
+        stimulus,
+        t,
+        np.full(samples, x_deg),
+        np.full(samples, 90.0),
+        space=Sphere(),
+        rate_hz=100.0,
+        session=session,
+    )
+
+
+def _play_maps(
+    mechanism: Mechanism[Any], unit: str, stimuli: int, sessions: int
+) -> Callable[[int, int, int | None], Reals]:
+    def play(side: int, trials: int, seed: int | None) -> Reals:
+        cohort, scores = _viewers(side, unit, stimuli, sessions), []
+        for number in range(min(trials, _RELEASES)):
+            released = mechanism.release(cohort, None if seed is None else seed + number).data
+            cells = np.array([m.noisy.reshape(-1) for m in released.values()])
+            # The viewer who does not change looks left; around the two sums the likelihood ratio of
+            # Laplace noise is linear.
+            inside = np.clip(cells - np.array([1.0, 0.0]), 0.0, float(sessions))
+            scores.append(
+                (
+                    *(inside[:, 0] - inside[:, 1])[:1],
+                    (inside[:, 0] - inside[:, 1]).sum(),
+                    (cells[:, 0] - cells[:, 1]).sum(),
+                    cells.sum(),
+                )
+            )
+        return np.array(scores)
+
+    return play
+
+
+# --- windows
+# --------------------------------------------------------------------------------------------------
+
+
+def windows(mechanism: Mechanism[Any]) -> Iterator[Game]:
+    """People whose windows begin at one side of the screen against the other, in one release: each
+    of them is a trial.
+
+    Half of the people look left and half of them right, so that what is learned of all is the same
+    for both.
+    """
+    if not isinstance(mechanism, Synthesis):
+        return
+    long = max(1, round(float(mechanism.window_s) * 100.0))
+    # The finer the grid the smaller is r, and the more is lost from edge to edge; the first promise
+    # that is small enough to be seen broken is attacked.
+    for cells, count in ((20, 2), (20, 1), (8, 1)):
+        small = replace(mechanism, G=min(mechanism.G, cells))
+        guarantee = small.release(
+            Cohort([_looks("a", -0.45, count * long), _looks("b", 0.45, count * long)])
+        ).guarantee
+        if guarantee.status != "proved":
+            return
+        claim = claim_of(guarantee, Change.person())
+        wrong = (
+            ""
+            if dict(guarantee.user) == guarantee.map(Change.person()).numbers()
+            else "The number printed for a person is not what the map says."
+        )
+        yield Game(
+            "user",
+            None,
+            f"What {count} window(s) of a person add up to is printed as the map has it.",
+            broken=wrong,
+        )
+        if claim is not None:
+            words = (
+                f"A person with {count} window(s) that begin at the left edge of the screen against"
+                " the right edge."
+            )
+            yield Game("user", claim[0], words, _play_windows(small, count, long), delta=claim[1])
+            return
+
+
+def _play_windows(
+    mechanism: Mechanism[Any], count: int, long: int
+) -> Callable[[int, int, int | None], Reals]:
+    made: dict[tuple[int, int | None], Reals] = {}
+
+    def play(side: int, trials: int, seed: int | None) -> Reals:
+        if (
+            (trials, seed) not in made
+        ):  # one release serves both sides: the people of a side are those who look there
+            people = 2 * min(trials, _LOOKERS)
+            cohort = Cohort(
+                [
+                    _looks(f"p{i:05}", 0.45 * (1 if i % 2 else -1), count * long)
+                    for i in range(people)
+                ]
+            )
+            made[trials, seed] = np.array(
+                [(r.x_deg[::long].mean(), r.x_deg[0]) for r in mechanism.release(cohort, seed).data]
+            )
+        return made[trials, seed][side::2]
+
+    return play
+
+
+def _looks(person: str, side: float, samples: int) -> Recording:
+    t = np.arange(samples, dtype=np.int64) * 10**7
+    return Recording(
+        person,
+        "s",
+        t,
+        np.full(samples, side * _SCREEN.width_deg),
+        np.zeros(samples),
+        space=_SCREEN,
+        rate_hz=100.0,
+    )
+
+
+# --- k people share
+# --------------------------------------------------------------------------------------------------
+
+
+def shared(mechanism: Mechanism[Any]) -> Iterator[Game]:
+    """At least k names share everything that is to be seen of a release."""
+    k = mechanism.parameters().get("k")
+    if not isinstance(k, int) or k > 40:
+        return
+    rng = np.random.default_rng(1)
+    make = {"cohort": _cohort, "table": _table, "people": _people}[mechanism.kind]
+    fewest, released = math.inf, 0
+    for people in (k, 2 * k - 1, 2 * k):
+        data = make(rng, people, mechanism)
+        try:
+            release = mechanism.release(data)
+        except DataError:
+            continue  # nothing was released
+        if release.guarantee.definition not in OF_PEOPLE:
+            return
+        released += 1
+        # What is drawn differs from name to name; where a record is shared its values are the same
+        # too.
+        records = _records(release.data, values=release.guarantee.alike in ("record", "attributes"))
+        fewest = min([fewest, *Counter(records.values()).values()])
+    if released == 0:
+        return
+    words = (
+        f"In {released} releases of people with unequal lengths, rates, screens and times at least"
+        f" {fewest} names look alike; k = {k}."
+    )
+    yield Game(
+        "user", None, words, broken="Names look alike to fewer than k." if fewest < k else ""
+    )
+
+
+def _records(data: Any, values: bool) -> dict[str, tuple[object, ...]]:
+    """Everything to be seen under each name."""
+    found: dict[str, list[object]] = {}
+    if isinstance(data, Cohort):
+        for r in sorted(data, key=lambda one: one.key):
+            seen = (r.key[1:], len(r), r.rate_hz, repr(r.space), r.t_ns.tobytes())
+            found.setdefault(r.person, []).append(seen)
+    elif isinstance(data, FeatureTable):
+        for name in np.unique(data.keys.person).tolist():
+            one = data.select(people=name)
+            seen_rows = (one.values.tobytes(),) if values else ()
+            found[name] = [
+                one.keys.stimulus.tobytes(),
+                one.keys.task.tobytes(),
+                one.keys.index.tobytes(),
+                *seen_rows,
+            ]
+    else:
+        found = {
+            name: [*sorted((a, str(v)) for a, v in attributes.items())]
+            for name, attributes in data.items()
+        }
+    return {name: tuple(record) for name, record in found.items()}
+
+
+def _cohort(rng: np.random.Generator, people: int, mechanism: Mechanism[Any]) -> Cohort:
+    """Scanpaths of people whose recordings have lengths, rates, screens and beginnings of their
+    own, several stimuli each.
+    """
+    recordings = []
+    for person in range(people):
+        rate = float(rng.choice([100.0, 120.0]))
+        screen = Screen(1920, 1080, float(rng.choice([520.0, 530.0])), 290.0, 600.0)
+        recordings += [
+            _scanpath(rng, f"p{person}", f"s{stimulus}", rate, screen) for stimulus in range(2)
+        ]
+    return Cohort(recordings)
+
+
+def _scanpath(
+    rng: np.random.Generator, person: str, stimulus: str, rate_hz: float, screen: Screen
+) -> Recording:
+    lengths = rng.integers(15, 50, int(rng.integers(8, 13)))
+    places = rng.uniform(-8, 8, (len(lengths), 2))
+    gaze = np.repeat(places, lengths, axis=0) + rng.normal(0, 0.1, (int(lengths.sum()), 2))
+    t = int(rng.integers(0, 10**9)) + np.rint(np.arange(len(gaze)) * 1e9 / rate_hz).astype(np.int64)
+    return Recording(person, stimulus, t, gaze[:, 0], gaze[:, 1], space=screen, rate_hz=rate_hz)
+
+
+def _table(rng: np.random.Generator, people: int, mechanism: Mechanism[Any]) -> FeatureTable:
+    keys, parts = [], []
+    for person in range(people):
+        for task in range(3):
+            keys.append((f"p{person:03}", f"s{task}", "1", f"t{task}"))
+            parts.append(rng.random((int(rng.integers(2, 9)), 2)))
+    indices = [np.arange(len(p), dtype=np.int64) for p in parts]
+    return FeatureTable(
+        np.concatenate(parts),
+        ("a", "b"),
+        Keys.of_recordings(keys, indices),
+        np.array([[0.0, 1.0]] * 2),
+    )
+
+
+def _people(
+    rng: np.random.Generator, people: int, mechanism: Mechanism[Any]
+) -> dict[str, dict[str, object]]:
+    """Attributes of people, with rare values among them."""
+    names = mechanism.parameters().get("attributes")
+    assert isinstance(names, tuple)
+    one: dict[str, Callable[[], object]] = {
+        "gender": lambda: "FMX"[int(min(2, rng.exponential(0.6)))],
+        "age": lambda: int(20 + rng.exponential(15)),
+    }
+    return {
+        str(i): {n: one.get(n, lambda: float(rng.integers(0, 9)))() for n in names}
+        for i in range(people + 10)
+    }

@@ -1,0 +1,116 @@
+"""Exact numbers for budgets: a float means the decimal it was written as, never its binary
+neighbour.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TypeAlias
+
+from gazeveil.checks import refuse
+
+#: What a user may write for a budget: 1, "1/3", "0.1", 0.1, Fraction(1, 3).
+Number: TypeAlias = int | float | str | Fraction | Decimal
+
+
+def exact(
+    owner: str,
+    name: str,
+    value: object,
+    least: Fraction | int | None = None,
+    above: Fraction | int | None = None,
+) -> Fraction:
+    """The exact number a user meant.
+
+    Parameters
+    ----------
+    owner, name : str
+        For the message.
+    value : int, float, str, Fraction or Decimal
+        0.1 means 1/10; text may be a decimal or a quotient.
+    least, above : optional
+        Smallest value allowed; largest value not allowed any more.
+
+    Examples
+    --------
+    >>> exact("lpa", "epsilon", 0.1)
+    Fraction(1, 10)
+    >>> exact("lpa", "epsilon", "2/3")
+    Fraction(2, 3)
+    """
+    wanted = (
+        "an exact number"
+        + (f" of at least {least}" if least is not None else "")
+        + (f" above {above}" if above is not None else "")
+    )
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | str | Decimal):
+        refuse(owner, name, wanted, value, "Write it as 1, 0.5, '1/3' or a Fraction.")
+    try:
+        if isinstance(value, numbers.Rational):
+            result = Fraction(int(value.numerator), int(value.denominator))
+        elif isinstance(value, str):
+            result = Fraction(_of_ordinary_size(value.strip()))
+        elif isinstance(value, Decimal):
+            result = Fraction(_of_ordinary_size(str(value)))
+        else:
+            # repr gives the shortest decimal that names this double: what the user typed.
+            result = Fraction(repr(float(value)))
+    except (ValueError, ZeroDivisionError, InvalidOperation, OverflowError):
+        refuse(owner, name, wanted, value, "Write it as 1, 0.5, '1/3' or a Fraction.")
+    if (least is not None and result < least) or (above is not None and result <= above):
+        refuse(owner, name, wanted, value)
+    return result
+
+
+def _of_ordinary_size(text: str) -> str:
+    """The text of a number, unless writing it out exactly would fill the memory."""
+    _, _, exponent = text.lower().partition("e")
+    if exponent and len(exponent.replace("_", "").lstrip("+-0")) > 3:
+        raise ValueError("an exponent of more than three digits")
+    return text
+
+
+def format_exact(value: Fraction, down: bool = False) -> str:
+    """A number as people read it: whole, a short decimal where that is exact, else a quotient with
+    its decimal, rounded against the promise.
+
+    `down` is for numbers whose larger value would be the better promise, like a radius that is
+    protected.
+
+    Examples
+    --------
+    >>> format_exact(Fraction(1, 10)), format_exact(Fraction(48)), format_exact(Fraction(1, 3))
+    ('0.1', '48', '1/3 (about 0.3334)')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest == 1 and value.denominator <= 10**6:
+        return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
+    # Not by way of a float: the smallest and the largest numbers have none, and would print as 0 or
+    # not at all.
+    rounded = Context(prec=4, rounding=ROUND_FLOOR if down else ROUND_CEILING).divide(
+        Decimal(value.numerator), Decimal(value.denominator)
+    )
+    digits = f"{float(rounded):g}" if abs(rounded.adjusted()) < 300 else f"{rounded:g}"
+    return (
+        f"{value.numerator}/{value.denominator} (about {digits})"
+        if value.denominator <= 10**4
+        else f"about {digits}"
+    )
+
+
+def round_up(value: Fraction, places: int) -> float:
+    """The smallest decimal with that many significant places that is not below the value: a promise
+    is never rounded in its favour.
+    """
+    if value == 0:
+        return 0.0
+    scale = Fraction(10) ** (places - 1 - math.floor(math.log10(abs(float(value)))))
+    return float(Fraction(math.ceil(value * scale)) / scale)

@@ -1,0 +1,1 @@
+"""Graded release: one protected stream, many views."""

@@ -1,0 +1,1 @@
+"""Kaleido: (epsilon, w, r)-differential privacy for a stream of gaze."""

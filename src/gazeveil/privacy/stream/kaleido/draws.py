@@ -1,0 +1,52 @@
+"""The random words of a Kaleido stream: one sequence for tests, one for tries of points.
+
+A test takes one word, a try of a point a record of a few words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.privacy.randomness.records import WordRecords
+from gazeveil.privacy.randomness.rng import Source
+from gazeveil.privacy.stream.kaleido import step
+
+
+class Draws:
+    """The two sequences of a stream.
+
+    Parameters
+    ----------
+    source : Source
+        Where words come from.
+    whole : array of int64
+        Settings, see :mod:`gazeveil.privacy.stream.kaleido.step`.
+    """
+
+    def __init__(self, source: Source, whole: NDArray[np.int64]) -> None:
+        self.tests = WordRecords(source.child("tests"), 1)
+        self.points = WordRecords(source.child("points"), step.words_of_record(whole))
+
+    def serve(self, decide: Callable[[int], tuple[int, int]], count: int, skip: int) -> None:
+        """Run a block of samples, with further words whenever they run out.
+
+        Parameters
+        ----------
+        decide : callable
+            Processes samples from the given one on; returns the samples done and why it stopped.
+        count : int
+            Samples of the block.
+        skip : int
+            Samples between two slots.
+        """
+        with self.tests.block(), self.points.block():
+            done = 0
+            while done < count:
+                done, why = decide(done)
+                if done < count:
+                    (self.tests if why == step.NEEDS_TESTS else self.points).more(
+                        (count - done) // skip + 1
+                    )

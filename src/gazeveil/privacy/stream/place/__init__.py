@@ -1,0 +1,1 @@
+"""`gaussian-place`: one noisy place for each cell that is looked at."""

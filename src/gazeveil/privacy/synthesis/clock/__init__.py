@@ -1,0 +1,1 @@
+"""`clock-render`: gaze read on a public clock and rendered by one public eye."""

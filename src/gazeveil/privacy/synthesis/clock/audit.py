@@ -1,0 +1,121 @@
+"""Games for the family of `clock-render`. Of `clock-render` itself: two streams that lie r apart
+during one window, and all noisy readings of it.
+
+The window is placed so that as many samples are read in it as can be. What the public eye draws
+from the readings cannot tell more than the readings, so these are judged: the logarithm of their
+likelihood ratio, and their mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen
+from gazeveil.privacy.audit.games import Game, asked_unit, how_many
+from gazeveil.privacy.randomness.rng import source
+from gazeveil.privacy.stream.audit import at_a_time
+from gazeveil.privacy.synthesis.clock.stage import NoisySlots
+from gazeveil.privacy.tables.groups.audit import dp_k_same, scanpath
+from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
+
+if TYPE_CHECKING:
+    from gazeveil.privacy.synthesis.clock.dp_k_same import ClockRenderDPKSame
+    from gazeveil.privacy.synthesis.clock.k_same import ClockRenderKSame
+    from gazeveil.privacy.synthesis.clock.render import ClockRender
+
+RATE_HZ = 100.0
+
+# So large that nothing is clamped: what is clamped tells less.
+_SCREEN = Screen(1000, 1000, 1e6, 1e6, 1000.0)
+
+
+def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
+    """The joint outcome of one window; the exact loss is that of readings that lie beyond both
+    streams on the line through them.
+    """
+    told = asked_unit(unit, "window", ("window",))
+    clock, noise = mechanism.clock(RATE_HZ), mechanism.noise(RATE_HZ, _SCREEN)
+    step_deg = float(noise.step_deg)
+    scale = noise.scale
+    # beyond the screen there is no place to differ
+    apart = min(math.floor(mechanism.r_deg / noise.step_deg), math.floor(80.0 / step_deg))  # type: ignore[operator]
+    samples = clock.count * clock.length
+    differ = (np.arange(samples) >= clock.aim) & (np.arange(samples) < clock.aim + clock.window)
+
+    def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+        found, several = [], at_a_time(samples)
+        for begin in range(0, trials, several):
+            rows = min(several, trials - begin)
+            slots = NoisySlots(clock, noise, rows, [source(seed, "audit", side, begin)])
+            x = np.tile(np.where(differ & (side == 0), apart * step_deg, 0.0), (rows, 1))
+            z, v, ok = slots.take(x, np.zeros_like(x), np.ones_like(x, dtype=np.bool_))
+            assert ok.all()
+            ratio = (np.hypot(z, v) - np.hypot(z - apart * step_deg, v)).sum(axis=1) / (
+                scale * step_deg
+            )
+            found.append(np.stack((ratio, z.mean(axis=1)), axis=1))
+        return np.concatenate(found)
+
+    words = (
+        f"One window of {clock.window} samples at 100 Hz in which {clock.count} are read: two"
+        " streams that lie r apart in all of it."
+    )
+    return Game(told, float(mechanism.epsilon), words, play, clock.count * apart / scale)
+
+
+def clock_render_k_same(mechanism: ClockRenderKSame, unit: str | None) -> Game:
+    """Count the people whose recordings are all rendered from the same places, with the same times:
+    at least k, over several cohorts.
+    """
+    told = asked_unit(unit, "user", ("user",))
+    rng = np.random.default_rng(0)
+    smallest = 4 * mechanism.k
+    cohorts = how_many(8, mechanism.k)
+    for trial in range(cohorts):
+        people, stimuli = int(rng.integers(mechanism.k, 4 * mechanism.k)), int(rng.integers(1, 4))
+        cohort = Cohort(
+            [scanpath(f"p{p}", f"s{t}", rng) for p in range(people) for t in range(stimuli)]
+        )
+        laws, released = (
+            mechanism.laws(cohort, seed=trial),
+            mechanism.release(cohort, seed=trial).data,
+        )
+        records: dict[str, list[bytes]] = {}
+        for r in released:
+            records.setdefault(r.person, []).append(
+                b"|".join(
+                    (
+                        r.stimulus.encode(),
+                        laws[r.key].places.tobytes(),
+                        r.t_ns.tobytes(),
+                        r.valid.tobytes(),
+                    )
+                )
+            )
+        smallest = min(smallest, *Counter(b"".join(r) for r in records.values()).values())
+    words = (
+        f"{cohorts} random cohorts with 1 to 3 stimuli and unequal lengths: the smallest number of"
+        f" people with one law is {smallest}, k = {mechanism.k} is claimed."
+    )
+    return Game(
+        told,
+        None,
+        words,
+        broken="A law is shared by fewer than k people." if smallest < mechanism.k else "",
+    )
+
+
+def clock_render_dp_k_same(mechanism: ClockRenderDPKSame, unit: str | None) -> Game:
+    """The game of `dp-k-same`, whose noise it is; what is rendered from its
+    table cannot tell more.
+    """
+    inner = dp_k_same(DPKSame(mechanism.k, mechanism.epsilon), asked_unit(unit, "user", ("user",)))
+    first, rest = inner.description[0], inner.description[1:]
+    return replace(inner, description=f"The table of places, as one feature: {first.lower()}{rest}")

@@ -1,0 +1,1 @@
+"""The curator of DPGazeSynth: sums, model, synthesis."""

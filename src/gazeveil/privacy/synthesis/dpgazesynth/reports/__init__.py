@@ -1,0 +1,1 @@
+"""The devices of DPGazeSynth: what they report, and how it is packed."""

@@ -1,0 +1,224 @@
+"""What the readings of DPGazeSynth have in common: a device asks its windows some questions and
+reports noisy answers, a curator adds them up and learns.
+
+A :class:`Scheme` is one way to do that. It says which questions there are, what a device reports,
+how that is written down, what is learned from the sums, and how runs of gaze are drawn from it.
+Everything private is in :meth:`Scheme.ask`; all that follows looks at noisy answers alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from gazeveil.errors import DataError
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.noise.local import FrequencyOracle, Tally
+from gazeveil.privacy.randomness.rng import Source, SystemSource, TestStream
+from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import Transitions
+from gazeveil.privacy.synthesis.dpgazesynth.grid import (
+    RELATIONS,
+    CellGrid,
+    Floats,
+    Whole,
+    radius_deg,
+)
+from gazeveil.privacy.synthesis.dpgazesynth.places import MOST_STEPS
+from gazeveil.privacy.synthesis.dpgazesynth.plan import BudgetSplit, WindowLayout
+from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Reader, Report, ReportHeader
+from gazeveil.privacy.synthesis.dpgazesynth.reports.packing import width
+from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, window_samples
+
+
+class Streams:
+    """Random bits of one release: the operating system's for everything, or test streams by name.
+
+    Parameters
+    ----------
+    seed : int or None
+        None for the operating system.
+    *names : str
+        Further parts of the names of test streams.
+    """
+
+    def __init__(self, seed: int | None, *names: str) -> None:
+        self.seed, self.names = seed, names
+        self._system = SystemSource() if seed is None else None
+
+    def of(self, *names: str) -> Streams:
+        """The streams of a part of the work."""
+        made = Streams.__new__(Streams)
+        made.seed, made.names, made._system = self.seed, (*self.names, *names), self._system
+        return made
+
+    def source(self, *names: str) -> Source:
+        """The bits for one purpose."""
+        if self._system is not None:
+            return self._system
+        assert self.seed is not None
+        return TestStream(self.seed, *self.names, *names)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What the curator learned; nothing in it is more private than the reports are.
+
+    Parameters
+    ----------
+    transitions : Transitions
+        The chain of cells.
+    counts : array of float64, shape (c,)
+        Shares of windows with 1, ..., c runs; empty where windows say that themselves.
+    lengths : array of float64
+        Shares of run lengths in equal parts of a window; empty where windows say that themselves.
+    densities : mapping of (space, stimulus) to array of float64, shape (G, G)
+        Where windows begin; the stimulus "" stands for all. Empty where noisy starts are taken as
+        they are.
+    learned : mapping of str to float
+        How much of each part comes from reports, 0 to 1.
+    """
+
+    transitions: Transitions
+    counts: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    lengths: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    densities: Mapping[tuple[Space, str], Floats] = field(default_factory=dict, repr=False)
+    learned: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scheme(ABC):
+    """One way to report and to learn; all its parameters are public.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Budget of a window.
+    G : int
+        Cells along each side of the grid.
+    r_deg : Fraction or str
+        A radius, or the name of a relation between r and G.
+    window_s : Fraction
+        Length of a window.
+    split : BudgetSplit
+        Shares of epsilon1, epsilon2, epsilon3.
+    cap : int
+        c.
+    """
+
+    epsilon: Fraction
+    G: int
+    r_deg: Fraction | str
+    window_s: Fraction
+    split: BudgetSplit
+    cap: int
+
+    def wraps(self, space: Space) -> bool:
+        """Whether the first and the last column are neighbours."""
+        return isinstance(space, Sphere)
+
+    def plan(self, space: Space, rate_hz: float) -> WindowLayout:
+        """The public numbers for recordings of that rate in that space."""
+        radius = (
+            radius_deg(space, self.G, self.r_deg)
+            if isinstance(self.r_deg, str) and self.r_deg in RELATIONS
+            else Fraction(self.r_deg)
+        )
+        samples = window_samples(rate_hz, float(self.window_s), "dpgazesynth")
+        budgets = [share * self.epsilon for share in self.split]
+        return WindowLayout(
+            CellGrid(space, self.G, self.wraps(space)),
+            samples,
+            rate_hz,
+            self.cap,
+            radius,
+            budgets[0],
+            budgets[1],
+            budgets[2],
+        )
+
+    @abstractmethod
+    def questions(self, plan: WindowLayout) -> dict[str, FrequencyOracle]:
+        """The questions that are answered through a frequency oracle, by name; sums of the same
+        name add up.
+        """
+
+    @abstractmethod
+    def ask(
+        self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
+    ) -> tuple[Report, dict[str, Whole]]:
+        """Noisy starts and times, and for each question the true categories, which only an oracle
+        may see.
+        """
+
+    @abstractmethod
+    def due(self, plan: WindowLayout, report: Report) -> dict[str, int]:
+        """How many answers there are to each question."""
+
+    @abstractmethod
+    def learn(
+        self,
+        plans: Mapping[Space, WindowLayout],
+        sums: Mapping[str, Tally],
+        reports: Sequence[Report],
+    ) -> Model:
+        """A model from the sums and the noisy starts."""
+
+    @abstractmethod
+    def walk(
+        self, plan: WindowLayout, model: Model, report: Report, rng: np.random.Generator
+    ) -> tuple[Whole, Whole]:
+        """Cells and lengths of the runs of each window, both of shape (windows, most runs)."""
+
+    # --- bytes
+    # ----------------------------------------------------------------------------------------------
+
+    @property
+    def times(self) -> int:
+        """Noisy fixation times of a window."""
+        return self.cap
+
+    def to_body(self, plan: WindowLayout, report: Report) -> bytes:
+        """A report as bytes: starts, fixation times, answers by the name of the question."""
+        steps = np.rint(np.column_stack((report.x_deg, report.y_deg)) * 2.0**plan.step_bits)
+        parts = [
+            steps.astype("<i4"),
+            report.lengths.astype("<i4"),
+            *(report.answers[n] for n in sorted(report.answers)),
+        ]
+        return b"".join(np.ascontiguousarray(p).tobytes() for p in parts)
+
+    def from_body(self, plan: WindowLayout, head: ReportHeader, body: bytes | memoryview) -> Report:
+        """A report from bytes that a stranger sent.
+
+        Raises
+        ------
+        DataError
+            If the bytes are no such report.
+        """
+        reader, windows = Reader(body), -(-head.samples // plan.samples)
+        if windows * 8 > len(body):
+            raise DataError("its body is too short")
+        steps = reader.take("<i4", windows, 2).astype(np.float64)
+        lengths = reader.take("<i4", windows, self.times).astype(np.float64)
+        if (np.abs(steps) > MOST_STEPS).any() or (np.abs(lengths) > MOST_STEPS).any():
+            raise DataError("a number is out of range")
+        places = steps * 2.0**-plan.step_bits
+        report = Report(
+            head, places[:, 0], places[:, 1], np.full(windows, self.times, dtype=np.int64), lengths
+        )
+        return self._with_answers(plan, report, reader)
+
+    def _with_answers(self, plan: WindowLayout, report: Report, reader: Reader) -> Report:
+        asked, due = self.questions(plan), self.due(plan, report)
+        answers = {
+            name: np.asarray(reader.take("u1", due[name], width(asked[name])), dtype=np.uint8)
+            for name in sorted(asked)
+        }
+        reader.finish()
+        return Report(
+            report.head, report.x_deg, report.y_deg, report.counts, report.lengths, answers
+        )

@@ -1,0 +1,351 @@
+"""From events to the numbers that noise is added to, and from synthetic events to samples: what
+both readings of event-synth-pd share.
+
+A :class:`Coding` turns fixations and saccades into values in units of the noise, and back. A
+fixation has a place and the logarithms of its two spreads and of its seconds; a saccade has the
+latent numbers of a generator, the logarithm of its amplitude, and how much longer it takes than the
+main sequence (21 + 2.2 A) ms says (Carpenter 1988), as a logarithm. Each of these except the place
+is drawn towards a middle before noise is added, y = keep * v + sqrt(1 - keep**2) * noise, so that
+synthetic events spread as much as real ones do.
+
+A :class:`SyntheticRecording` is to be drawn: events, profiles, and how samples hang together inside
+fixations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.compiled import compiled
+from gazeveil.gaze.geometry import Space, Sphere, angle_deg
+from gazeveil.privacy.randomness.rng import Words
+from gazeveil.privacy.synthesis.events_pd.deniable_seeds import (
+    LEAST_FIXATION_S,
+    Drawn,
+    EventTiming,
+    SeedRecords,
+)
+from gazeveil.privacy.synthesis.events_pd.saccade_models import LEAST_DEG, Generator, conditions
+from gazeveil.privacy.synthesis.motion import (
+    LEAST_SPREAD_DEG,
+    SCREEN_LAST_DEG,
+    Motion,
+    normals,
+    render_motion,
+)
+
+#: Share of an event's own deviation from the middle that is kept; 1 - keep**2 of the variance is
+#: noise.
+KEEP = 0.7
+
+#: Noise of places where it is not given, as a share of the smaller extent of the space: 9 degrees
+#: on a sphere.
+PLACE_SHARE = 0.05
+
+#: Seconds of a fixation and of a saccade that never passed.
+LOST_S, LOST_SACCADE_S = 0.2, 0.05
+
+#: Public middles and units of (ln spread x, ln spread y, ln seconds) of fixations and (ln
+#: amplitude, ln of seconds over main sequence) of saccades.
+PUBLIC_FIXATIONS = ((-1.5, -1.5, -1.4), (0.8, 0.8, 0.6))
+PUBLIC_SACCADES = ((2.0, 0.3), (1.0, 0.5))
+
+#: How long drift inside a fixation remembers: eyes move slowly between microsaccades (Engbert and
+#: Kliegl 2004 see about 0.1 s).
+DRIFT_S = 0.1
+
+#: How many events a synthetic fixation may move, so that saccades go about as far as they were
+#: drawn to: about as many as two windows of seeds hold.
+REACH = 50
+
+_MOST_SPREAD_DEG, _MOST_FIXATION_S, _MOST_SACCADE_S = 10.0, 10.0, 1.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticRecording:
+    """One synthetic recording.
+
+    Parameters
+    ----------
+    motion : Motion
+        Its events.
+    profiles : array, shape (saccades, 30)
+        Speeds of its saccades.
+    drift_s : float
+        How long samples inside a fixation remember one another; 0 for independent ones.
+
+    Notes
+    -----
+    The samples of a fixation have exactly its mean and spread: these are what was drawn and tested,
+    and the rest of the samples follows from them by the law of normals whose mean and spread are
+    known.
+    """
+
+    motion: Motion
+    profiles: Floats = field(repr=False)
+    drift_s: float = 0.0
+
+    def samples(self, words: Words) -> tuple[Floats, Floats]:
+        """Samples in degrees, NaN in no event."""
+        m = self.motion
+        counts = m.fixations[:, 4].astype(np.int64)
+        drawn = normals(2 * int(counts.sum()), words)
+        if self.drift_s > 0 and m.rate_hz > 0:
+            _drifting(drawn, counts, math.exp(-1.0 / (self.drift_s * m.rate_hz)))
+        _standardised(drawn, counts)
+        x, y = np.full(m.samples, np.nan), np.full(m.samples, np.nan)
+        render_motion(
+            isinstance(m.space, Sphere),
+            m.fixations,
+            m.saccades,
+            m.is_fixation,
+            m.onset,
+            np.ascontiguousarray(self.profiles),
+            drawn,
+            x,
+            y,
+        )
+        return x, y
+
+
+@compiled
+def _standardised(drawn: Floats, counts: NDArray[np.int64]) -> None:
+    """Normals of each fixation and axis, shifted and scaled to mean 0 and mean square 1; a single
+    sample lies in the middle.
+    """
+    at = 0
+    for n in counts:
+        for axis in range(2):
+            mean, square = 0.0, 0.0
+            for i in range(n):
+                mean += drawn[at + 2 * i + axis] / n
+            for i in range(n):
+                square += (drawn[at + 2 * i + axis] - mean) ** 2 / n
+            scale = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
+            for i in range(n):
+                drawn[at + 2 * i + axis] = (drawn[at + 2 * i + axis] - mean) * scale
+        at += 2 * n
+
+
+@compiled
+def _drifting(drawn: Floats, counts: NDArray[np.int64], memory: float) -> None:
+    """Normals of each fixation and axis made an autoregressive sequence of the same variance."""
+    at, fresh = 0, math.sqrt(1.0 - memory * memory)
+    for n in counts:
+        for i in range(2, 2 * n):
+            drawn[at + i] = memory * drawn[at + i - 2] + fresh * drawn[at + i]
+        at += 2 * n
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """Values of events in units of the noise, and back.
+
+    Parameters
+    ----------
+    generator : Generator
+        Of saccades.
+    place_deg : float
+        Standard deviation of the noise of places along each axis.
+    fixation_middle, fixation_unit : arrays, shape (3,)
+        Of ln spread x, ln spread y and ln seconds.
+    saccade_middle, saccade_unit : arrays, shape (2,)
+        Of ln amplitude and ln of seconds over the main sequence.
+    """
+
+    generator: Generator
+    place_deg: float
+    fixation_middle: Floats = field(default_factory=lambda: np.array(PUBLIC_FIXATIONS[0]))
+    fixation_unit: Floats = field(default_factory=lambda: np.array(PUBLIC_FIXATIONS[1]))
+    saccade_middle: Floats = field(default_factory=lambda: np.array(PUBLIC_SACCADES[0]))
+    saccade_unit: Floats = field(default_factory=lambda: np.array(PUBLIC_SACCADES[1]))
+
+    def clock(self, space: Space) -> EventTiming:
+        """How time goes on."""
+        column = 2 if isinstance(space, Sphere) else 4
+        amplitude, longer = np.exp(self.saccade_middle)
+        saccade_s = float(np.clip(main_sequence_s(amplitude) * longer, 0.02, 0.2))
+        return EventTiming(
+            column,
+            float(self.fixation_unit[2]) * _NOISE,
+            float(self.fixation_middle[2]),
+            LOST_S,
+            saccade_s,
+        )
+
+    def records(self, pool: Sequence[Motion]) -> tuple[SeedRecords, SeedRecords]:
+        """Fixations and saccades of some people at one stimulus, all on a sphere
+        or all on screens.
+        """
+        sphere = isinstance(pool[0].space, Sphere)
+        values, places, onsets = [], [], []
+        for m in pool:
+            own = (
+                (fixation_numbers(m) - self.fixation_middle) / self.fixation_unit * (KEEP / _NOISE)
+            )
+            values.append(
+                own if sphere else np.column_stack((m.fixations[:, :2] / self.place_deg, own))
+            )
+            places.append(
+                m.space.vectors(m.fixations[:, 0], m.fixations[:, 1])
+                if sphere
+                else np.zeros((len(own), 3))
+            )
+            onsets.append(m.onset[m.is_fixation] / m.rate_hz)
+        kappa = 1.0 / math.radians(self.place_deg) ** 2 if sphere else 0.0
+        fixations = _records(values, places, kappa, onsets)
+        values, onsets = [], []
+        for m in pool:
+            numbers = saccade_numbers(m)
+            duration = m.saccades[:, 3] / m.rate_hz
+            latent = self.generator.encode(
+                m.profiles, np.exp(numbers[:, 0]), duration, np.zeros(len(duration))
+            )[0]
+            own = (numbers - self.saccade_middle) / self.saccade_unit
+            values.append(np.column_stack((latent, own)) * (KEEP / _NOISE))
+            onsets.append(m.onset[~m.is_fixation] / m.rate_hz)
+        return fixations, _records(values, [np.zeros((len(v), 3)) for v in values], 0.0, onsets)
+
+    def plan(self, drawn: Drawn, space: Space, rate_hz: float, samples: int) -> SyntheticRecording:
+        """A recording of synthetic events: put in order, laid out in time, cut off at its length.
+        Events that never passed are lost time.
+        """
+        sphere = isinstance(space, Sphere)
+        passed, moves = np.isfinite(drawn.fixations[:, -1]), np.isfinite(drawn.saccades[:, -1])
+        own = np.exp(self.fixation_middle + self.fixation_unit * _NOISE * drawn.fixations[:, -3:])
+        # Noise may lead beyond what a screen can show: saccades go to such a place, so it is moved
+        # to the edge before anything is laid out.
+        flat = np.clip(drawn.fixations[:, :2] * self.place_deg, -SCREEN_LAST_DEG, SCREEN_LAST_DEG)
+        places = drawn.places if sphere else np.column_stack((flat, np.zeros(len(own))))
+        numbers = self.saccade_middle + self.saccade_unit * _NOISE * drawn.saccades[:, -2:]
+        # Only released events are looked at here: their order is one more thing to draw them by.
+        there = np.flatnonzero(passed)
+        order = there[_ordered(places[there], sphere, np.exp(numbers[there, 0]), REACH)]
+        own[there], places[there] = own[order], places[order]
+        far = np.zeros(len(own))
+        far[:-1] = (
+            angle_deg(places[:-1], places[1:])
+            if sphere
+            else np.linalg.norm(np.diff(places, axis=0), axis=1)
+        )
+        moves &= passed & np.append(passed[1:], False)
+        takes_s = np.clip(main_sequence_s(far) * np.exp(numbers[:, 1]), 0.0, _MOST_SACCADE_S)
+        fixation = np.where(
+            passed,
+            np.maximum(
+                np.rint(np.clip(own[:, 2], LEAST_FIXATION_S, _MOST_FIXATION_S) * rate_hz), 1.0
+            ),
+            np.rint(LOST_S * rate_hz),
+        )
+        saccade = np.where(
+            moves, np.maximum(np.rint(takes_s * rate_hz), 2.0), np.rint(LOST_SACCADE_S * rate_hz)
+        )
+        onset = np.concatenate(([0.0], np.cumsum(fixation + saccade)))[:-1]
+        passed &= onset < samples
+        moves &= onset + fixation < samples
+        # A saccade needs the fixation it goes to.
+        moves &= np.append(passed[1:], False)
+        spread = np.clip(own[:, :2], LEAST_SPREAD_DEG, _MOST_SPREAD_DEG)
+        x, y = space.degrees(places) if sphere else (places[:, 0], places[:, 1])
+        fixations = np.column_stack((x, y, spread, np.minimum(fixation, samples - onset)))[passed]
+        begins = onset + fixation
+        saccades = np.column_stack(
+            (
+                np.zeros(len(own)),
+                np.full(len(own), 0.5),
+                np.full(len(own), 0.25),
+                np.minimum(saccade, samples - begins),
+            )
+        )[moves]
+        events = np.concatenate((onset[passed], begins[moves]))
+        kinds = np.concatenate(
+            (np.ones(passed.sum(), dtype=np.bool_), np.zeros(moves.sum(), dtype=np.bool_))
+        )
+        by_time = np.argsort(events, kind="stable")
+        size = self.generator.latent
+        latent = drawn.saccades[moves, :size] * _NOISE
+        profiles = self.generator.decode(
+            latent, np.maximum(far[moves], LEAST_DEG), takes_s[moves], np.zeros(len(latent))
+        )
+        motion = Motion(
+            space,
+            rate_hz,
+            samples,
+            fixations,
+            saccades,
+            kinds[by_time],
+            events[by_time].astype(np.int64),
+        )
+        return SyntheticRecording(motion, profiles, drift_s=DRIFT_S)
+
+
+_NOISE = math.sqrt(1.0 - KEEP**2)
+
+
+def _records(
+    values: Sequence[Floats], places: Sequence[Floats], kappa: float, onsets: Sequence[Floats]
+) -> SeedRecords:
+    starts = np.concatenate(([0], np.cumsum([len(v) for v in values]))).astype(np.int64)
+    return SeedRecords(
+        np.ascontiguousarray(np.concatenate(values)),
+        np.ascontiguousarray(np.concatenate(places)),
+        kappa,
+        np.concatenate(onsets),
+        starts,
+    )
+
+
+def main_sequence_s(amplitude_deg: Floats) -> Floats:
+    """How long saccades of some amplitudes take."""
+    return np.asarray(0.021 + 0.0022 * amplitude_deg, dtype=np.float64)
+
+
+def fixation_numbers(motion: Motion) -> Floats:
+    """Natural logarithms of spread x, spread y and seconds of each
+    fixation, shape (fixations, 3).
+    """
+    return np.log(motion.fixations[:, 2:5] / np.array([1.0, 1.0, motion.rate_hz]))
+
+
+def saccade_numbers(motion: Motion) -> Floats:
+    """Natural logarithms of amplitude and of seconds over the main sequence of each saccade, shape
+    (saccades, 2).
+    """
+    amplitude, duration = conditions(motion.profiles, motion.saccades[:, 3] / motion.rate_hz)
+    return np.column_stack((np.log(amplitude), np.log(duration / main_sequence_s(amplitude))))
+
+
+@compiled
+def _ordered(places: Floats, sphere: bool, far_deg: Floats, reach: int) -> NDArray[np.int64]:
+    """An order of events in which each lies about as far from the one before as that one's saccade
+    goes.
+
+    From each place the event is taken, of the next `reach` that are left, whose distance differs
+    least from the saccade's on a logarithmic scale; none waits for longer than that many events.
+    """
+    n = len(places)
+    order, left = np.empty(n, dtype=np.int64), np.arange(n)
+    for i in range(n):
+        best, least = 0, math.inf
+        if i > 0 and left[0] > i - reach:
+            here = places[order[i - 1]]
+            for j in range(min(reach, n - i)):
+                there = places[left[j]]
+                if sphere:
+                    dot = here[0] * there[0] + here[1] * there[1] + here[2] * there[2]
+                    away = math.degrees(math.acos(min(max(dot, -1.0), 1.0)))
+                else:
+                    away = math.hypot(here[0] - there[0], here[1] - there[1])
+                miss = abs(math.log(max(away, 0.1) / max(far_deg[i - 1], 0.1)))
+                if miss < least:
+                    best, least = j, miss
+        order[i] = left[best]
+        left[best : n - i - 1] = left[best + 1 : n - i].copy()
+    return order

@@ -1,0 +1,1 @@
+"""`k-same-synth`: recordings drawn from what groups of people share."""

@@ -1,0 +1,194 @@
+"""What the k-same mechanisms on recordings share: who is in a group, what a group has in common,
+and when it is left out.
+
+One partition of all people serves everything; it never looks at the data. For each group and each
+stimulus, session and task: if fewer than k members have a recording of it, it is left out for the
+whole group; otherwise every member, those without one too, gets the same. That is the promise of
+proofs/k-same-synth.md and proofs/clock-render-k-same.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen, Space, Sphere
+from gazeveil.privacy.randomness.rng import Words
+from gazeveil.privacy.tables.groups.partition import random_groups
+
+#: Person, stimulus, session, task.
+Key: TypeAlias = tuple[str, str, str, str]
+
+#: Stimulus, session, task.
+Cell: TypeAlias = tuple[str, str, str]
+
+
+class Timed(Protocol):
+    """What is known of a recording."""
+
+    @property
+    def rate_hz(self) -> float:
+        """Samples per second; not above 0, or NaN, where it is not known."""
+
+
+class Framed(Timed, Protocol):
+    """What is known of one with samples in a space."""
+
+    @property
+    def space(self) -> Space:
+        """What degrees mean."""
+
+    @property
+    def samples(self) -> int:
+        """How many there are."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What recordings that must not be told apart have in common whatever happens in them.
+
+    Parameters
+    ----------
+    space : Sphere or Screen
+        What their degrees mean.
+    rate_hz : float
+        Samples per second.
+    samples : int
+        How many each of them has.
+    """
+
+    space: Space
+    rate_hz: float
+    samples: int
+
+    @property
+    def seconds(self) -> float:
+        """How long they last."""
+        return self.samples / self.rate_hz
+
+
+Known = TypeVar("Known", bound=Timed)
+Law = TypeVar("Law")
+
+
+def enough_people(owner: str, data: Cohort, k: int) -> list[str]:
+    """The people of a cohort, sorted; fewer than k are refused."""
+    if not isinstance(data, Cohort):
+        checks.refuse(
+            owner,
+            "data",
+            "a Cohort",
+            data,
+            "Put recordings into one with gazeveil.Cohort(recordings).",
+        )
+    people = sorted({key[0] for key in data.keys})
+    if len(people) < k:
+        raise DataError(
+            f"{owner} with k = {k} needs at least {k} people, and this cohort has recordings of"
+            f" {len(people)}. Choose a smaller k. Nothing was released."
+        )
+    return people
+
+
+def groups_of(people: list[str], k: int, words: Words) -> list[tuple[str, ...]]:
+    """A partition in groups of k to 2k - 1, drawn without looking at the data."""
+    return [tuple(people[i] for i in group) for group in random_groups(len(people), k, words)]
+
+
+def shared(
+    known: Mapping[Key, Known],
+    groups: Iterable[tuple[str, ...]],
+    k: int,
+    common: Callable[[list[Known]], Law],
+) -> tuple[dict[Key, Law], int]:
+    """What each person gets, and how many cells of groups were left out.
+
+    Parameters
+    ----------
+    known : mapping
+        What is known of each recording. One whose rate is not known tells nothing about time: it
+        counts as not there.
+    groups : iterable of tuples of people
+        The partition.
+    k : int
+        Members who must have a recording.
+    common : callable
+        What members with a recording have in common.
+
+    Raises
+    ------
+    DataError
+        If nothing is left.
+    """
+    given: dict[Key, Law] = {}
+    suppressed = 0
+    cells = sorted({key[1:] for key in known})
+    for group in groups:
+        for cell in cells:
+            having = [
+                known[p, *cell]
+                for p in group
+                if (p, *cell) in known and known[p, *cell].rate_hz > 0
+            ]
+            if len(having) >= k:
+                given.update(dict.fromkeys([(p, *cell) for p in group], common(having)))
+            else:
+                suppressed += any((p, *cell) in known for p in group)
+    if not given:
+        raise DataError(
+            f"No stimulus, session and task has recordings of {k} members of one group. Choose a"
+            " smaller k, or give recordings that belong together the same names. Nothing was"
+            " released."
+        )
+    return given, suppressed
+
+
+def unknown_rates(known: Mapping[Key, Timed]) -> int:
+    """Recordings whose rate is not known."""
+    return sum(not one.rate_hz > 0 for one in known.values())
+
+
+def one_kind_of_space(spaces: Iterable[tuple[Key, Space]]) -> None:
+    """Refuse a stimulus that some saw on a sphere and some on a screen: their degrees cannot be
+    averaged.
+    """
+    kinds: dict[tuple[str, str, str], bool] = {}
+    for key, space in spaces:
+        if kinds.setdefault(key[1:], isinstance(space, Sphere)) != isinstance(space, Sphere):
+            raise DataError(
+                f"Some recordings of stimulus '{key[1]}' are on a sphere and some on a screen. Give"
+                " the two different names. Nothing was released."
+            )
+
+
+def mean(values: list[float]) -> float:
+    """The mean, and exactly the value where all are equal."""
+    return values[0] if min(values) == max(values) else float(np.mean(values))
+
+
+def common_space(spaces: list[Space]) -> Space:
+    """One space for all members: a sphere, or a screen of the mean size where screens differ."""
+    first = spaces[0]
+    if isinstance(first, Sphere) or all(s == first for s in spaces):
+        return first
+    names = ("width_px", "height_px", "width_mm", "height_mm", "distance_mm")
+    return Screen(**{n: mean([getattr(s, n) for s in spaces]) for n in names})
+
+
+def common_frame(members: Sequence[Framed], k: int) -> Frame:
+    """One frame for at least k recordings of known rate: their common space, the mean of their
+    rates, and the length of the k-th longest.
+
+    Exact rates and lengths are nearly as unique as names: of recordings that are to be exchangeable
+    none may keep its own. The k-th longest, because until then at least k people have something to
+    give.
+    """
+    rate = mean([m.rate_hz for m in members])
+    seconds = sorted((m.samples / m.rate_hz for m in members), reverse=True)[k - 1]
+    return Frame(common_space([m.space for m in members]), rate, round(seconds * rate))

@@ -1,0 +1,265 @@
+"""k-same-synth: recordings drawn from event parameters that groups of people share (David-John et
+al. 2023 and its supplement, section 2.1).
+
+Fixations are (mu_x, mu_y, sigma_x, sigma_y, samples), saccades (a, b, c, samples): see
+:mod:`gazeveil.privacy.synthesis.motion`.
+
+`published`: k-same-select on the sequences of fixations and, in a second call with groups of its
+own, on those of saccades, redrawn for each task (each stimulus where no task is named); sequences
+are padded by their last row and cut back to each person's own number of events. Samples are drawn
+from the averages in each person's own order of events, with their own gaps, to their own length.
+Refuted, as k-same-select is.
+
+`corrected`, for N >= k people:
+
+1. one partition of all people for everything, in floor(N / k) groups of k to 2k - 1;
+2. for each group and each stimulus, session and task: if fewer than k members have it, it is left
+   out for the whole group;
+3. the members' sequences of (fixation, following saccade, lost time) are averaged pair by pair,
+   durations in seconds included, places on a sphere as directions; as many pairs as at least k
+   members have, and as many seconds as the k-th longest recording;
+4. every member, those without data too, gets samples drawn anew from these same parameters, with
+   the same times and the same lost samples. Samples of a fixation hang together over 20 ms, where
+   the paper draws them independently: that looks like saccades to detectors.
+
+Within a group only the draws differ, and they have one law: proofs/k-same-synth.md. `match="crowd"`
+is an improvement of step 3 under the same promise: pairs are averaged on a common clock instead of
+by their number, and places are weighted by agreement (:func:`average_in_time`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.events import METHODS
+from gazeveil.gaze.cohort import Cohort, Handle
+from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.randomness.keys import MasterKey
+from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.synthesis.ksame.groups import (
+    Key,
+    common_frame,
+    enough_people,
+    groups_of,
+    one_kind_of_space,
+    shared,
+    unknown_rates,
+)
+from gazeveil.privacy.synthesis.ksame.pairs import average, average_in_time, laid_out, pairs
+from gazeveil.privacy.synthesis.ksame.published import published_motions
+from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
+
+#: How pairs of different people are matched.
+MATCHES = ("index", "crowd")
+
+
+_MOST_THREADS = 8
+
+
+_REFUTED = (
+    "groups are drawn anew for each task, and once more for saccades, and only the person is in all"
+    " of theirs, so averaging over tasks finds them; the last group may have fewer than k members,"
+    " a stimulus that some members did not see is shared by fewer, and each person keeps their own"
+    " number and order of events, gaps and length"
+)
+
+_NOT_COVERED = (
+    "what all members of a group have in common",
+    "which stimuli a group saw, and how long its recordings are",
+    "somebody who knows the other members' raw data and can subtract it",
+    "a second release about the same people with another partition",
+)
+
+
+@dataclass(frozen=True)
+class KSameSynth(Mechanism[Cohort]):
+    """Replace each person's recordings by samples drawn from the average events of a group.
+
+    Parameters
+    ----------
+    k : int
+        Smallest group, at least 2.
+    match : str
+        `index`: the first fixation with the first, the second with the second, as the paper does.
+        `crowd`: what people do at the same time, places weighted by agreement; `corrected` alone.
+    detector : str
+        Which detector finds the events (:func:`gazeveil.detect`); other events than fixations and
+        saccades are lost time.
+    reading : str
+        `corrected` or `published`.
+
+    Examples
+    --------
+    >>> print(KSameSynth(4))
+    k-same-synth:k=4,match=index,detector=ivt,reading=corrected
+    """
+
+    k: int
+    match: str = "index"
+    detector: str = "ivt"
+
+    name: ClassVar[str] = "k-same-synth"
+    summary: ClassVar[str] = "Draws gaze for k people from one model of all of them."
+    kind: ClassVar[str] = "cohort"
+    paper: ClassVar[str] = (
+        "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023)"
+    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "k-anonymity",
+            "user",
+            "proved",
+            "one partition for everything, and samples of one law for all members of a group",
+        ),
+        "published": Claim(
+            "k-anonymity",
+            "user",
+            "refuted",
+            "groups redrawn per task and for saccades single people out",
+        ),
+    }
+
+    def check(self) -> None:
+        """Check the size of groups and the names."""
+        self.store("k", checks.count(self.name, "k", self.k, least=2))
+        checks.one_of(self.name, "match", self.match, MATCHES)
+        checks.one_of(self.name, "detector", self.detector, METHODS)
+        if self.reading == "published" and self.match != "index":
+            checks.refuse(
+                self.name,
+                "match",
+                "index in the published reading",
+                self.match,
+                "Use reading='corrected'.",
+            )
+
+    def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
+        """Synthesise a cohort; see :class:`Mechanism`.
+
+        Recordings are held one at a time, their events all together. A release of recordings that
+        are not loaded yet is drawn each time it is looked at, with the same draws each time.
+
+        Raises
+        ------
+        ParameterError
+            For anything but a Cohort.
+        DataError
+            For fewer than k people, a sphere and a screen under one stimulus, or nothing that k
+            members of a group have in common.
+        """
+        drawn, notes = self._laws(data, Words(source(seed, self.name, self.reading)))
+        guarantee, published = self._guarantee(), self.reading == "published"
+        if published:
+            guarantee = guarantee.with_status("refuted", _REFUTED).with_not_covered(
+                "the attributes of people"
+            )
+        lazy = any(isinstance(item, Handle) for item in data.items)
+        out = Cohort(
+            _drawn(drawn, seed, lazy, 0.0 if published else DRIFT_S),
+            data.people if published else None,
+            name=data.name,
+        )
+        return Release(
+            out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes
+        )
+
+    def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Motion]:
+        """The parameters that :meth:`release` with the same seed draws samples from, by (person,
+        stimulus, session, task): what the promise is about.
+        """
+        return self._laws(data, Words(source(seed, self.name, self.reading)))[0]
+
+    def partition(self, data: Cohort, seed: int | None = None) -> list[tuple[str, ...]]:
+        """A partition as `corrected` draws it: for tests and for reuse in a release of one's own.
+        Groups are drawn anew on each call without a seed.
+        """
+        return groups_of(
+            enough_people(self.name, data, self.k),
+            self.k,
+            Words(source(seed, self.name, "corrected")),
+        )
+
+    def _motions(self, data: Cohort) -> dict[Key, Motion]:
+        """The events of every recording; each thread holds one recording at a time."""
+        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+            return dict(pool.map(partial(_motion, self.detector), data.items))
+
+    def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Motion], dict[str, int]]:
+        """The law of each released recording, and counts for the curator."""
+        people = enough_people(self.name, data, self.k)
+        motions = self._motions(data)
+        one_kind_of_space((key, m.space) for key, m in motions.items())
+        notes = {"recordings_of_unknown_rate": unknown_rates(motions)}
+        if self.reading == "published":
+            return published_motions(motions, self.k, words), notes
+        given, suppressed = shared(motions, groups_of(people, self.k, words), self.k, self._average)
+        return given, {**notes, "suppressed": suppressed}
+
+    def _average(self, members: list[Motion]) -> Motion:
+        """The group's parameters for one cell."""
+        frame, sequences = common_frame(members, self.k), [pairs(m) for m in members]
+        values = (
+            average_in_time(sequences, self.k, isinstance(frame.space, Sphere))
+            if self.match == "crowd"
+            else average(sequences, self.k)
+        )
+        return laid_out(values, frame.space, frame.rate_hz, frame.samples)
+
+    def _guarantee(self) -> Guarantee:
+        return Guarantee(
+            "k-anonymity",
+            counts={"k": Fraction(self.k)},
+            alike="law",
+            mechanism=self.title,
+            assumptions=("the release is the only one made about these people", ASSUMPTION),
+            not_covered=_NOT_COVERED,
+            reason="proofs/k-same-synth.md",
+        )
+
+    def audit_game(self, unit: str | None) -> Game:
+        """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.tables.groups.audit import k_same_synth
+
+        return k_same_synth(self, unit)
+
+
+def _motion(detector: str, item: Recording | Handle) -> tuple[Key, Motion]:
+    return item.key, motion(item if isinstance(item, Recording) else item.load(), detector)
+
+
+def _drawn(
+    laws: Mapping[Key, Motion], seed: int | None, lazy: bool, drift_s: float
+) -> list[Recording | Handle]:
+    """Recordings drawn from parameters: at once, or when they are looked at."""
+    master = MasterKey(seed)
+    items: list[Recording | Handle] = []
+    for key in sorted(laws):
+        load = partial(
+            _recording, key, laws[key], partial(master.source, KSameSynth.name, *key), drift_s
+        )
+        items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
+    return items
+
+
+def _recording(key: Key, law: Motion, bits: Callable[[], Source], drift_s: float) -> Recording:
+    x, y = render(law, Words(bits()), drift_s=drift_s)
+    period_ns = 1e9 / law.rate_hz if law.rate_hz > 0 else 1e7
+    t: NDArray[np.int64] = np.rint(np.arange(law.samples) * period_ns).astype(np.int64)
+    return Recording(
+        key[0], key[1], t, x, y, space=law.space, rate_hz=law.rate_hz, session=key[2], task=key[3]
+    )

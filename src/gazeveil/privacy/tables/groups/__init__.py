@@ -1,0 +1,1 @@
+"""Groups of people who share a record."""

@@ -1,0 +1,448 @@
+"""`dp-k-same`: group averages with noise for a whole person, k-anonymity and user-level
+differential privacy in one release.
+
+An improvement on `k-same-select`. People are put into random groups of k to 2k - 1, drawn without
+looking at the data; every member gets the same noisy average. A person moves one average, by 1/k of
+what they would move a release of their own, so at the same epsilon the noise is divided by the size
+of the group (microaggregation and noise: Soria-Comas et al. 2014). For differential privacy nothing
+else may depend on the data: the length is public, a member without a recording counts as the public
+midpoint, and sums are divided by the size of the group.
+
+The average is released as its cosine coefficients with the largest public variance, in whole
+numbers, with noise in the l2 norm (:mod:`gazeveil.privacy.tables.sequences.dct_knorm`), in one of
+two ways:
+
+* `separate`: each stimulus and feature has noise and a share of the budget of its own (the
+  exponential profile, or the staircase where that is less);
+* `joint`: one vector of K-norm noise for everything of the unit. With B blocks of D coefficients,
+  of which a person moves at most B', a coefficient gets variance (B D + 1) B' Delta_2**2 / (k
+  epsilon)**2 instead of (D + 1) (B Delta_2)**2 / (k epsilon)**2.
+
+Which of them, and D, have the least expected error for the public spectrum; that spectrum also
+shrinks the noisy coefficients (Wiener). All these choices look at public numbers alone. Proof:
+proofs/dp-k-same.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.noise.knorm import ASSUMPTION, knorm
+from gazeveil.privacy.noise.shells import most_sensitivity, shell_noise, shells
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss
+from gazeveil.privacy.promise.privacy_map import UnitMap
+from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
+from gazeveil.privacy.randomness.rng import Words, source
+from gazeveil.privacy.rational import Number, exact
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.tables.groups.dp_ksame_plan import GroupNoise, Sizes, blocks, plan, shares
+from gazeveil.privacy.tables.groups.partition import need, random_groups
+from gazeveil.privacy.tables.sequences.integer_transform import (
+    CoefficientGrid,
+    coefficients,
+    grid_l2,
+)
+from gazeveil.privacy.tables.sequences.recordings import (
+    STEPS,
+    WHOLE,
+    Sequences,
+    TableLattice,
+    lattice,
+    public_bounds,
+    sequences,
+)
+from gazeveil.privacy.tables.sequences.spectrum import (
+    PublicSpectrum,
+    Reals,
+    as_spectrum,
+    cosine_rows,
+    wiener,
+)
+from gazeveil.privacy.tables.sequences.table_guarantee import PUBLIC
+
+NOISE = ("joint", "separate")
+
+SHRINK = ("none", "wiener")
+
+#: Coefficients are below 2**51, and groups have fewer than 2k members: their sums stay below 2**62.
+MOST_K = 1 << 10
+
+#: Scale beyond which double precision often cannot settle how a vector is rounded.
+_MOST_KNORM = 1 << 26
+
+
+@dataclass(frozen=True)
+class DPKSame(Mechanism[FeatureTable]):
+    """Noisy averages of random groups.
+
+    Parameters
+    ----------
+    k : int
+        Smallest group, at least 2.
+    epsilon : number
+        Budget at the unit `per`; by default of everything of one person.
+    per : {"user", "recording", "recording-feature"}
+        What epsilon is the whole budget of.
+    length : int, optional
+        Public number of rows of a recording; None takes the longest recording's and assumes it
+        public.
+    D : int, optional
+        Cosine coefficients per stimulus and feature; None takes the number with the least expected
+        error for the public spectrum.
+    noise : {"joint", "separate"}, optional
+        None takes the one with the least expected error; there is no joint noise for one
+        recording-feature.
+    shrink : {"wiener", "none"}
+        Shrink noisy coefficients by their public variances.
+    spectrum : PublicSpectrum or str, optional
+        What is publicly assumed about features.
+
+    Examples
+    --------
+    >>> print(DPKSame(4, 10))
+    dp-k-same:k=4,epsilon=10,per=user,shrink=wiener,reading=corrected
+    """
+
+    name: ClassVar[str] = "dp-k-same"
+    summary: ClassVar[str] = "Gives k people their mean features with noise."
+    kind: ClassVar[str] = "table"
+    paper: ClassVar[str] = (
+        "an improvement on k-same-select; Soria-Comas et al. 2014, Hardt and Talwar 2010"
+    )
+    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
+        {
+            "corrected": Claim(
+                "epsilon-dp",
+                "user",
+                "proved",
+                "k-anonymity besides: noise on averages of random groups, divided by k",
+            )
+        }
+    )
+
+    k: int
+    epsilon: Number
+    per: str = "user"
+    length: int | None = None
+    D: int | None = None
+    noise: str | None = None
+    shrink: str = "wiener"
+    spectrum: PublicSpectrum | str | None = None
+
+    def check(self) -> None:
+        """Store the numbers exactly."""
+        self.store("k", checks.count(self.name, "k", self.k, least=2))
+        if self.k > MOST_K:
+            checks.refuse(
+                self.name,
+                "k",
+                f"at most {MOST_K}: larger sums do not fit into 64-bit integers",
+                self.k,
+            )
+        self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
+        checks.one_of(self.name, "per", self.per, WHOLE)
+        for one in ("length", "D"):
+            if getattr(self, one) is not None:
+                self.store(one, checks.count(self.name, one, getattr(self, one)))
+        if self.noise is not None:
+            checks.one_of(self.name, "noise", self.noise, NOISE)
+            if self.noise == "joint" and self.per == "recording-feature":
+                checks.refuse(
+                    self.name,
+                    "noise",
+                    "separate where the budget is for one recording-feature",
+                    self.noise,
+                )
+        checks.one_of(self.name, "shrink", self.shrink, SHRINK)
+        if self.spectrum is not None:
+            self.store("spectrum", as_spectrum(self.spectrum))
+
+    def release(self, data: FeatureTable, seed: int | None = None) -> Release[FeatureTable]:
+        """Average a table over groups, with noise; see :class:`Mechanism`.
+
+        Raises
+        ------
+        DataError
+            For a table without rows or public bounds, or of fewer than k people.
+        """
+        work = self._prepare(data)
+        words = Words(source(seed, self.name))
+        groups = random_groups(len(work.people), self.k, words)
+        steps, delta, assumptions = self._noisy(work, groups, words)
+        values = np.clip(
+            work.grid.real(steps.transpose(0, 1, 3, 2)), *public_bounds(self.name, data).T
+        )
+        table = _table(work, groups, values)
+        guarantee = self._guarantee(work.sizes, delta, assumptions)
+        return Release(
+            table,
+            guarantee if seed is None else guarantee.tested(),
+            self.provenance(seed),
+            work.grid.notes(),
+        )
+
+    def unclamped(self, data: FeatureTable, seed: int | None = None) -> FeatureTable:
+        """What is released before it is clamped to the bounds; for audits and error figures."""
+        work = self._prepare(data)
+        words = Words(source(seed, self.name))
+        groups = random_groups(len(work.people), self.k, words)
+        return _table(
+            work, groups, work.grid.real(self._noisy(work, groups, words)[0].transpose(0, 1, 3, 2))
+        )
+
+    def plan(self, sizes: Sizes) -> GroupNoise:
+        """What is released for a table of that size; public numbers alone decide."""
+        if self.D is not None and sizes.length < self.D:
+            checks.refuse(
+                self.name,
+                "D",
+                f"at most the length of {sizes.length} rows",
+                self.D,
+                "Leave D out to have it chosen.",
+            )
+        return plan(
+            sizes,
+            float(self.budget),
+            self.per,
+            self.k,
+            as_spectrum(self.spectrum),
+            self.shrink == "wiener",
+            self.D,
+            self.noise,
+        )
+
+    def expected_error(self, data: FeatureTable, seed: int | None = None) -> Reals:
+        """Expected mean squared error per feature against each person's own values, in squared
+        ranges, before clamping, for one drawn partition.
+
+        Closed form, no noise drawn; from the data, so for studies and never for publication.
+        Padding does not count.
+        """
+        work = self._prepare(data)
+        groups = random_groups(len(work.people), self.k, Words(source(seed, self.name)))
+        n = work.sizes.length
+        chosen = self.plan(work.sizes)
+        rows = cosine_rows(n, np.array(chosen.places))
+        own = work.grid.values.astype(np.float64) / STEPS - 0.5
+        wrong, count = np.zeros(work.sizes.features), 0
+        for group in groups:
+            variance = chosen.variance / len(group) ** 2
+            weights = self._weights(chosen, n, variance)
+            noise = ((rows.T * weights) ** 2).sum(axis=1) * variance
+            for cell in range(work.sizes.cells):
+                members_with_data = [r for r in work.places[group, cell].tolist() if r >= 0]
+                expected = (
+                    (rows.T * weights) @ (rows @ own[members_with_data].sum(axis=0)) / len(group)
+                )
+                for recording in members_with_data:
+                    real = min(int(work.seqs.lengths[recording]), n)
+                    wrong += ((own[recording] - expected) ** 2 + noise[:, None])[:real].sum(axis=0)
+                    count += real
+        return wrong / count
+
+    @property
+    def budget(self) -> Fraction:
+        """Epsilon, exactly."""
+        return exact(self.name, "epsilon", self.epsilon)
+
+    def _weights(self, chosen: GroupNoise, n: int, variance: float) -> Reals:
+        if self.shrink == "none":
+            return np.ones(len(chosen.places))
+        return wiener(as_spectrum(self.spectrum).cosine(n)[np.array(chosen.places)], variance)
+
+    def _prepare(self, data: FeatureTable) -> TableWork:
+        seqs = sequences(self.name, data)
+        people = sorted(seqs.people)
+        need(self.name, len(people), self.k)
+        grid = lattice(self.name, seqs, self.length)
+        cells = sorted({key[1:] for key in seqs.keys})
+        person, cell = ({name: i for i, name in enumerate(names)} for names in (people, cells))
+        places = np.full((len(people), len(cells)), -1, dtype=np.int64)
+        for recording, key in enumerate(seqs.keys):
+            places[person[key[0]], cell[key[1:]]] = recording
+        return TableWork(seqs, grid, people, cells, places)
+
+    def _sums(
+        self, work: TableWork, groups: list[NDArray[np.int64]], chosen: GroupNoise
+    ) -> NDArray[np.int64]:
+        """Sums over members of the coefficients about the midpoint, shape (groups, cells, features,
+        D), in whole numbers.
+
+        Sums of whole numbers are exact: a member's coefficients enter as they would alone, and one
+        without the recording adds none.
+        """
+        sizes, d = work.sizes, len(chosen.places)
+        rows = cosine_rows(sizes.length, np.array(chosen.places))
+        centred = (work.grid.values - STEPS // 2).transpose(1, 0, 2).reshape(sizes.length, -1)
+        whole = coefficients(lambda first, last: rows[first:last], d, centred).reshape(
+            d, -1, sizes.features
+        )
+        sums = np.zeros((len(groups), sizes.cells, sizes.features, d), dtype=np.int64)
+        for g, group in enumerate(groups):
+            for cell in range(sizes.cells):
+                members_with_data = [r for r in work.places[group, cell].tolist() if r >= 0]
+                sums[g, cell] = whole[:, members_with_data].sum(axis=1).T
+        return sums
+
+    def _noisy(
+        self, work: TableWork, groups: list[NDArray[np.int64]], words: Words
+    ) -> tuple[Reals, Fraction, tuple[str, ...]]:
+        """Averages in grid steps, shape (groups, cells, features, length), what finite arithmetic
+        costs, and what the sampler assumes.
+        """
+        sizes, chosen = work.sizes, self.plan(work.sizes)
+        n = sizes.length
+        rows = cosine_rows(n, np.array(chosen.places))
+        sums = self._sums(work, groups, chosen)
+        grid, noise, delta, assumptions, variance = self._draw(chosen, sizes, len(groups), words)
+        noisy = (grid.rounded(sums) + noise.reshape(sums.shape)).astype(np.float64) * grid.step
+        out = np.empty((len(groups), sizes.cells, sizes.features, n))
+        for g, group in enumerate(groups):
+            # The weights take the noise that was really drawn, which the grid makes a little larger
+            # than planned.
+            weights = self._weights(chosen, n, variance * (grid.step / STEPS / len(group)) ** 2)
+            out[g] = (noisy[g] / len(group) * weights) @ rows
+        return out + STEPS / 2, delta, assumptions
+
+    def _draw(
+        self, chosen: GroupNoise, sizes: Sizes, groups: int, words: Words
+    ) -> tuple[CoefficientGrid, NDArray[np.int64], Fraction, tuple[str, ...], float]:
+        """The grid of the coefficients, whole-number noise for all groups, its numerical error,
+        assumptions, and variance in grid steps.
+        """
+        n, d = sizes.length, len(chosen.places)
+        if chosen.noise == "joint":
+            moved, together = blocks(sizes, self.per)
+            vectors, size = groups * sizes.cells * sizes.features // together, together * d
+            apart = (moved * n * STEPS**2, n * STEPS)
+        else:
+            vectors, size, apart = (
+                groups * sizes.cells * sizes.features,
+                d,
+                (n * STEPS**2, n * STEPS),
+            )
+        epsilon = self.budget if chosen.noise == "joint" else self.budget / shares(sizes, self.per)
+        if chosen.profile == "staircase":
+            grid = grid_l2(
+                self.name,
+                n,
+                size,
+                *apart,
+                Fraction(1),
+                most_sensitivity(size, epsilon, chosen.gamma),
+            )
+            law = shells(size, epsilon, grid.sensitivity, chosen.gamma)
+            return grid, shell_noise(law, vectors, words), vectors * law.delta, (), law.variance
+        if size == 1:
+            grid = grid_l2(self.name, n, size, *apart, epsilon, MOST_T)
+            scale = Fraction(grid.sensitivity) / epsilon
+            return (
+                grid,
+                discrete_laplace(scale, vectors, words),
+                tail_delta(epsilon, vectors),
+                (),
+                2.0 * float(scale) ** 2,
+            )
+        grid = grid_l2(self.name, n, size, *apart, epsilon, _MOST_KNORM)
+        scale = Fraction(grid.sensitivity) / epsilon
+        return (
+            grid,
+            knorm(size, scale, vectors, words),
+            tail_delta(epsilon, vectors),
+            (ASSUMPTION,),
+            (size + 1) * float(scale) ** 2,
+        )
+
+    def _guarantee(self, sizes: Sizes, delta: Fraction, assumptions: tuple[str, ...]) -> Guarantee:
+        origin = " (it was taken from the longest recording)" if self.length is None else ""
+        losses = UnitMap.of(self.per, Loss.pure(self.budget, delta), presence=True)
+        if self.per == "recording-feature":
+            losses = losses.lift("recording", sizes.features)
+        if self.per != "user":
+            losses = losses.lift("user", sizes.cells)
+        return Guarantee(
+            "epsilon-dp",
+            losses,
+            Change(self.per),
+            counts={"k": Fraction(self.k)},
+            mechanism=self.title,
+            assumptions=(
+                *PUBLIC,
+                f"the length of {sizes.length} rows is public{origin}",
+                f"it is public that nobody has more than {sizes.recordings} recordings",
+                BITS_ASSUMPTION,
+                *assumptions,
+            ),
+            not_covered=("who took part, and which stimuli, sessions and tasks there were",),
+            reason="proofs/dp-k-same.md",
+        )
+
+    def audit_game(self, unit: str | None) -> Game:
+        """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.tables.groups.audit import dp_k_same
+
+        return dp_k_same(self, unit)
+
+
+@dataclass(frozen=True, eq=False)
+class TableWork:
+    """A table made ready.
+
+    Parameters
+    ----------
+    seqs, grid
+        Recordings, and their whole numbers.
+    people : list of str
+        Sorted.
+    cells : list of (stimulus, session, task)
+        Sorted.
+    places : array of int64, shape (people, cells)
+        Which recording it is, -1 where there is none.
+    """
+
+    seqs: Sequences
+    grid: TableLattice
+    people: list[str]
+    cells: list[tuple[str, str, str]]
+    places: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> Sizes:
+        """The public numbers."""
+        return Sizes(
+            self.grid.length,
+            len(self.seqs.table.columns),
+            len(self.cells),
+            self.seqs.most_recordings(),
+        )
+
+
+def _table(work: TableWork, groups: list[NDArray[np.int64]], values: Reals) -> FeatureTable:
+    """Every member's copy of their group's values, shape (groups, cells, length, features)."""
+    of = np.empty(len(work.people), dtype=np.int64)
+    for g, group in enumerate(groups):
+        of[group] = g
+    length, features = values.shape[2:]
+    keys = [(person, *cell) for person in work.people for cell in work.cells]
+    indices = [np.arange(length, dtype=np.int64)] * len(keys)
+    table = work.seqs.table
+    return FeatureTable(
+        values[of].reshape(-1, features),
+        table.columns,
+        Keys.of_recordings(keys, indices),
+        table.bounds,
+    )

@@ -1,0 +1,284 @@
+"""k-same-select on sequences of feature vectors ("For Your Eyes Only", ETRA 2022, after Gross et
+al. 2005): groups get their average.
+
+`published`: for each task (each stimulus where no task is named) the people who have it are put
+into random groups of k, the last one holding the remainder; sequences are padded by their last
+vector, averaged index by index, and every person gets the group's average at their own length.
+Refuted: groups change from task to task, and only the person is in all of theirs.
+
+`corrected`, for N >= k people:
+
+1. one partition of all people for everything, in floor(N / k) groups of k to 2k - 1;
+2. for each group and each stimulus, session and task: if fewer than k members have it, it is left
+   out for the whole group;
+3. its length is the k-th largest of the members' lengths, and each of its vectors is the mean over
+   the members who have that vector, so at least k contribute (a single value fewer than k have
+   measured becomes the public midpoint);
+4. every member gets the same array, those without data too.
+
+Nothing then tells the members of a group apart: proofs/k-same-select.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.release import Release
+from gazeveil.privacy.tables.exponential import complete_values
+from gazeveil.privacy.tables.groups.partition import blocks, mdav, need, random_groups, summaries
+from gazeveil.privacy.tables.sequences.recordings import Sequences, rebuild_rows, sequences, task_of
+
+#: How groups are formed.
+GROUPS = ("random", "mdav")
+
+#: Stimulus, session and task.
+Cell = tuple[str, str, str]
+
+
+_REFUTED = (
+    "groups are drawn anew for each task and only the person is in all of theirs, so averaging over"
+    " tasks finds them (at k = 4 of 20 people, in a model, 65 % after 3 tasks and 98 % after 50);"
+    " the last group may have fewer than k members, a stimulus that some members did not see is"
+    " shared by fewer, and each person keeps their own length"
+)
+
+_NOT_COVERED = (
+    "what all members of a group have in common",
+    "which stimuli a group saw, and how long its sequences are",
+    "somebody who knows the other members' raw data and can subtract it",
+    "a second release about the same people with another partition",
+)
+
+
+@dataclass(frozen=True)
+class KSameSelect(Mechanism[FeatureTable]):
+    """Replace each person's sequences by the average of a group.
+
+    Parameters
+    ----------
+    k : int
+        Smallest group, at least 2.
+    groups : str
+        `random`, or `mdav`: people who are alike (see
+        :func:`gazeveil.privacy.tables.groups.partition.summaries`), which keeps more of the data;
+        `corrected` alone.
+    reading : str
+        `corrected` or `published`.
+
+    Examples
+    --------
+    >>> print(KSameSelect(4))
+    k-same-select:k=4,groups=random,reading=corrected
+    """
+
+    k: int
+    groups: str = "random"
+
+    name: ClassVar[str] = "k-same-select"
+    summary: ClassVar[str] = "Gives k people the same features, taken from one of them."
+    kind: ClassVar[str] = "table"
+    paper: ClassVar[str] = (
+        "David-John et al., For Your Eyes Only (ETRA 2022), after Gross et al. 2005"
+    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "k-anonymity",
+            "user",
+            "proved",
+            "one partition for everything, at least k contributors to every vector",
+        ),
+        "published": Claim(
+            "k-anonymity", "user", "refuted", "groups redrawn per task single people out"
+        ),
+    }
+
+    def check(self) -> None:
+        """Check the size of groups."""
+        self.store("k", checks.count(self.name, "k", self.k, least=2))
+        checks.one_of(self.name, "groups", self.groups, GROUPS)
+        if self.reading == "published" and self.groups != "random":
+            checks.refuse(
+                self.name,
+                "groups",
+                "random in the published reading",
+                self.groups,
+                "Use reading='corrected'.",
+            )
+
+    def release(self, data: FeatureTable, seed: int | None = None) -> Release[FeatureTable]:
+        """Average a table over groups; see :class:`Mechanism`.
+
+        Raises
+        ------
+        DataError
+            For a table without rows, fewer than k people, or nothing that k members of a group have
+            in common.
+        """
+        seqs = sequences(self.name, data)
+        need(self.name, len(seqs.people), self.k)
+        words = Words(source(seed, self.name, self.reading))
+        return (
+            self._published(seqs, words, seed)
+            if self.reading == "published"
+            else self._corrected(seqs, words, seed)
+        )
+
+    def partition(self, data: FeatureTable, seed: int | None = None) -> list[tuple[str, ...]]:
+        """A partition as `corrected` draws it: for tests and for reuse in a release of one's own.
+        Random groups are drawn anew on each call.
+        """
+        seqs = sequences(self.name, data)
+        need(self.name, len(seqs.people), self.k)
+        people = sorted(seqs.people)
+        return [
+            tuple(people[i] for i in group)
+            for group in self._groups(seqs, people, Words(source(seed, self.name, "corrected")))
+        ]
+
+    def _groups(self, seqs: Sequences, people: list[str], words: Words) -> list[NDArray[np.int64]]:
+        if self.groups == "mdav":
+            return mdav(summaries(seqs, people), self.k)
+        return random_groups(len(people), self.k, words)
+
+    def _guarantee(self) -> Guarantee:
+        more = (
+            (
+                (
+                    "who is in one group, which comes from the data: a group tells that its members"
+                    " are alike"
+                ),
+            )
+            if self.groups == "mdav"
+            else ()
+        )
+        return Guarantee(
+            "k-anonymity",
+            counts={"k": Fraction(self.k)},
+            mechanism=self.title,
+            assumptions=(
+                "the release is the only one made about these people",
+                *((ASSUMPTION,) if self.groups == "random" else ()),
+            ),
+            not_covered=(*more, *_NOT_COVERED),
+            reason="proofs/k-same-select.md",
+        )
+
+    def _corrected(self, seqs: Sequences, words: Words, seed: int | None) -> Release[FeatureTable]:
+        people = sorted(seqs.people)
+        values, notes = _within_bounds(seqs)
+        where = {key: i for i, key in enumerate(seqs.keys)}
+        cells = sorted({key[1:] for key in seqs.keys})
+        given: dict[str, list[tuple[Cell, NDArray[np.float64]]]] = {}
+        suppressed = 0
+        for group in self._groups(seqs, people, words):
+            members = [people[i] for i in group]
+            released = []
+            for cell in cells:
+                members_with_data = [where[(p, *cell)] for p in members if (p, *cell) in where]
+                if len(members_with_data) < self.k:
+                    suppressed += bool(members_with_data)
+                    continue
+                released.append((cell, self._average(seqs, values, members_with_data)))
+            given.update(dict.fromkeys(members, released))
+        recordings = [((p, *cell), array) for p in people for cell, array in given[p]]
+        if not recordings:
+            raise DataError(
+                f"No stimulus, session and task has data of {self.k} members of one group. Choose a"
+                " smaller k, or give recordings that belong together the same names. Nothing was"
+                " released."
+            )
+        keys = Keys.of_recordings(
+            [key for key, _ in recordings],
+            [np.arange(len(a), dtype=np.int64) for _, a in recordings],
+        )
+        table = FeatureTable(
+            np.concatenate([a for _, a in recordings]), seqs.table.columns, keys, seqs.table.bounds
+        )
+        guarantee = self._guarantee()
+        drawn = seed is not None and self.groups == "random"
+        return Release(
+            table,
+            guarantee.tested() if drawn else guarantee,
+            self.provenance(seed),
+            {**notes, "suppressed": suppressed},
+        )
+
+    def _average(
+        self, seqs: Sequences, values: NDArray[np.float64], members_with_data: list[int]
+    ) -> NDArray[np.float64]:
+        """The group's array for one cell: means over members who have the vector, at least k of
+        them.
+        """
+        length = int(np.sort(seqs.lengths[members_with_data])[-self.k])
+        total = np.zeros((length, values.shape[1]))
+        count = np.zeros(total.shape, dtype=np.int64)
+        for recording in members_with_data:
+            part = values[seqs.rows(recording)[:length]]
+            seen = np.isfinite(part)
+            total[: len(part)] += np.where(seen, part, 0.0)
+            count[: len(part)] += seen
+        mean = total / np.maximum(count, 1)
+        few = count < self.k
+        if few.any():
+            if seqs.table.bounds is None:
+                raise DataError(
+                    f"{self.name} fills a value that fewer than k members have measured with the"
+                    " public midpoint, and this table has no bounds. Give them with"
+                    " table.with_bounds, or use table.complete() first. Nothing was released."
+                )
+            mean = np.where(few, seqs.table.bounds.mean(axis=1), mean)
+        return mean
+
+    def _published(self, seqs: Sequences, words: Words, seed: int | None) -> Release[FeatureTable]:
+        values = complete_values(self, seqs)
+        where = {key: i for i, key in enumerate(seqs.keys)}
+        parts: list[NDArray[np.float64]] = [np.empty((0, 0))] * len(seqs.keys)
+        for task in sorted({task_of(key) for key in seqs.keys}):
+            mine = [key for key in seqs.keys if task_of(key) == task]
+            people = sorted({key[0] for key in mine})
+            for block in blocks(len(people), self.k, words):
+                for cell in sorted({key[1:] for key in mine}):
+                    members_with_data = [
+                        where[(people[i], *cell)] for i in block if (people[i], *cell) in where
+                    ]
+                    longest = max((int(seqs.lengths[r]) for r in members_with_data), default=0)
+                    total = np.zeros((longest, values.shape[1]))
+                    for recording in members_with_data:
+                        rows = seqs.rows(recording)
+                        total += values[np.append(rows, np.full(longest - len(rows), rows[-1]))]
+                    for recording in members_with_data:
+                        parts[recording] = total[: seqs.lengths[recording]] / len(members_with_data)
+        guarantee = self._guarantee().with_status("refuted", _REFUTED)
+        return Release(rebuild_rows(seqs, parts), guarantee, self.provenance(seed))
+
+    def audit_game(self, unit: str | None) -> Game:
+        """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
+        from gazeveil.privacy.tables.audit import k_same
+
+        return k_same(self, unit)
+
+
+def _within_bounds(seqs: Sequences) -> tuple[NDArray[np.float64], dict[str, int]]:
+    """Values clamped to the public bounds where the table has them, and counts for the curator."""
+    values, bounds = seqs.table.values, seqs.table.bounds
+    notes = {"clamped": 0, "missing": int(np.count_nonzero(np.isnan(values)))}
+    if bounds is None:
+        return values, notes
+    inside = np.clip(values, bounds[:, 0], bounds[:, 1])
+    notes["clamped"] = (
+        int(np.count_nonzero(inside != values)) - notes["missing"]
+    )  # NaN differs from itself
+    return inside, notes

@@ -1,0 +1,126 @@
+"""People in groups of at least k: drawn without looking at the data, or formed of people who are
+alike (MDAV).
+
+MDAV (maximum distance to average vector, Domingo-Ferrer and Mateo-Sanz 2002; Domingo-Ferrer and
+Torra 2005): while 3k or more people are left, take the one farthest from their centre and the one
+farthest from that one, and give each its k - 1 nearest; with 2k to 3k - 1 left take one such group
+and let the rest be the last one; with fewer, the rest is the last one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.errors import DataError
+from gazeveil.privacy.randomness.rng import Words
+from gazeveil.privacy.randomness.uniform import shuffled
+from gazeveil.privacy.tables.sequences.recordings import Sequences
+
+
+def need(owner: str, people: int, k: int) -> None:
+    """Refuse a table of fewer than k people."""
+    if people < k:
+        raise DataError(
+            f"{owner} with k = {k} needs at least {k} people, and this table has {people}. Choose a"
+            " smaller k. Nothing was released."
+        )
+
+
+def random_groups(people: int, k: int, words: Words) -> list[NDArray[np.int64]]:
+    """A random partition of 0, ..., people - 1 into floor(people / k) groups of k to 2k - 1.
+
+    The shuffled list is dealt out in turn, so sizes differ by at most one; they depend on the two
+    numbers alone.
+    """
+    order = shuffled(people, words)
+    groups = people // k
+    return [np.sort(order[g::groups]) for g in range(groups)]
+
+
+def blocks(people: int, k: int, words: Words) -> list[NDArray[np.int64]]:
+    """The shuffled list cut into blocks of k; the last block has what is left, be it one person."""
+    order = shuffled(people, words)
+    return [np.sort(order[start : start + k]) for start in range(0, people, k)]
+
+
+def mdav(points: NDArray[np.float64], k: int) -> list[NDArray[np.int64]]:
+    """Groups of k to 2k - 1 points that are near one another.
+
+    Parameters
+    ----------
+    points : array of float64, shape (people, dimensions)
+        One point per person.
+    k : int
+        Smallest group.
+    """
+    left = np.arange(len(points))
+    groups: list[NDArray[np.int64]] = []
+
+    def distance(place: NDArray[np.float64]) -> NDArray[np.float64]:
+        squares: NDArray[np.float64] = ((points[left] - place) ** 2).sum(axis=1)
+        return squares
+
+    def take(centre: int) -> None:
+        nonlocal left
+        # Ties go to the earlier person: the same people give the same groups.
+        near = np.argsort(distance(points[centre]), kind="stable")[:k]
+        groups.append(np.sort(left[near]))
+        left = np.delete(left, near)
+
+    while len(left) >= 2 * k:
+        more = len(left) >= 3 * k
+        far = int(left[distance(points[left].mean(axis=0)).argmax()])
+        opposite = int(left[distance(points[far]).argmax()])
+        take(far)
+        if more:
+            # The opposite person may have been among the nearest where points coincide.
+            take(opposite if opposite in left else int(left[distance(points[far]).argmax()]))
+    groups.append(np.sort(left))
+    return groups
+
+
+def summaries(seqs: Sequences, people: list[str]) -> NDArray[np.float64]:
+    """One point per person for :func:`mdav`: how their features differ from everybody's on the same
+    material.
+
+    Each recording's mean of each feature, less the mean of that over all people with the same
+    stimulus, session and task; averaged over the person's recordings; divided by the standard
+    deviation over people. What was never measured counts as average.
+
+    Parameters
+    ----------
+    seqs : Sequences
+        The recordings.
+    people : list of str
+        Order of the points.
+    """
+    ordered = seqs.table.values[seqs.order]
+    seen = np.isfinite(ordered)
+    sums = np.add.reduceat(np.where(seen, ordered, 0.0), seqs.starts[:-1], axis=0)
+    counts = np.add.reduceat(seen.astype(np.float64), seqs.starts[:-1], axis=0)
+    means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    cells = {cell: i for i, cell in enumerate(sorted({key[1:] for key in seqs.keys}))}
+    centred = (
+        means
+        - _mean_by(means, np.array([cells[key[1:]] for key in seqs.keys]), len(cells))[
+            [cells[key[1:]] for key in seqs.keys]
+        ]
+    )
+    place = {person: i for i, person in enumerate(people)}
+    points = np.nan_to_num(
+        _mean_by(centred, np.array([place[key[0]] for key in seqs.keys]), len(people))
+    )
+    deviation = points.std(axis=0)
+    return np.divide(points, deviation, out=np.zeros_like(points), where=deviation > 0)
+
+
+def _mean_by(
+    values: NDArray[np.float64], labels: NDArray[np.int64], count: int
+) -> NDArray[np.float64]:
+    """Means over rows with the same label, NaN left out; NaN where nothing is left."""
+    sums, counts = np.zeros((count, values.shape[1])), np.zeros((count, values.shape[1]))
+    seen = np.isfinite(values)
+    np.add.at(sums, labels, np.where(seen, values, 0.0))
+    np.add.at(counts, labels, seen)
+    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)

@@ -1,0 +1,1 @@
+"""Noise on sequences of feature values: Laplace, Fourier and cosine."""

@@ -1,0 +1,280 @@
+"""A FeatureTable as the mechanisms see it: one sequence per recording and feature, on integers
+between public bounds.
+
+The steps every table mechanism shares, in one place: rows to recordings, NaN to the public
+midpoint, clamping to the public bounds, a common public length, and quantisation to a public grid
+of 2**16 steps per feature. After that a value is a whole number from 0 to 65536, whatever the data
+was, so the sensitivity of a sum of values is a whole number too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil import checks
+from gazeveil.errors import DataError
+from gazeveil.features.table import FeatureTable, Keys
+
+#: Steps of the public grid between the two bounds of a feature.
+STEPS = 1 << 16
+
+#: Units in which a table mechanism's epsilon may be given, and what it is divided by.
+PER = ("chunk", "recording-feature", "recording", "user")
+
+#: The same for mechanisms without chunks.
+WHOLE = PER[1:]
+
+#: What every release of a table tells.
+TABLE_NOT_COVERED = (
+    (
+        "who took part, which stimuli, sessions and tasks each person has, how many recordings that"
+        " makes, and in which order they come"
+    ),
+)
+
+RecordingKey = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Recordings of one table.
+
+    Parameters
+    ----------
+    keys : tuple of (person, stimulus, session, task)
+        One per recording, in order of first appearance.
+    starts : array of int64, shape (recordings + 1,)
+        Rows of recording i are `order[starts[i]:starts[i + 1]]`.
+    order : array of int64
+        Row numbers of the table, by recording and by index within it.
+    table : FeatureTable
+        The table itself.
+    """
+
+    keys: tuple[RecordingKey, ...]
+    starts: NDArray[np.int64]
+    order: NDArray[np.int64]
+    table: FeatureTable
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Rows of each recording."""
+        return np.diff(self.starts)
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """People in order of first appearance."""
+        return tuple(dict.fromkeys(k[0] for k in self.keys))
+
+    def most_recordings(self) -> int:
+        """The largest number of recordings any person has."""
+        counts: dict[str, int] = {}
+        for k in self.keys:
+            counts[k[0]] = counts.get(k[0], 0) + 1
+        return max(counts.values(), default=0)
+
+    def rows(self, recording: int) -> NDArray[np.int64]:
+        """Row numbers of one recording, in order of index."""
+        return self.order[self.starts[recording] : self.starts[recording + 1]]
+
+
+def sequences(owner: str, table: FeatureTable) -> Sequences:
+    """Take a table apart into recordings.
+
+    Raises
+    ------
+    DataError
+        For an empty table, or one without features.
+    """
+    if not isinstance(table, FeatureTable):
+        checks.refuse(
+            owner,
+            "data",
+            "a FeatureTable",
+            type(table).__name__,
+            "Make one with gazeveil.event_features or gazeveil.window_features.",
+        )
+    if len(table) == 0 or not table.columns:
+        raise DataError(
+            f"{owner} needs a table with rows and features. Got {len(table)} rows and"
+            f" {len(table.columns)} features. Nothing was released."
+        )
+    k = table.keys
+    # Rows of a recording usually stand together: only the first row of each run is looked up.
+    changes = np.zeros(len(table), dtype=np.bool_)
+    changes[0] = True
+    for column in (k.person, k.stimulus, k.session, k.task):
+        changes[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(changes)
+    places: dict[RecordingKey, int] = {}
+    runs = zip(*(c[first].tolist() for c in (k.person, k.stimulus, k.session, k.task)), strict=True)
+    codes = np.repeat(
+        [places.setdefault(key, len(places)) for key in runs], np.diff(np.append(first, len(table)))
+    ).astype(np.int64)
+    order = np.lexsort((np.arange(len(table)), k.index, codes))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=len(places))))).astype(
+        np.int64
+    )
+    return Sequences(tuple(places), starts, order.astype(np.int64), table)
+
+
+def public_bounds(owner: str, table: FeatureTable) -> NDArray[np.float64]:
+    """The table's public bounds, shape (features, 2).
+
+    Raises
+    ------
+    DataError
+        If the table has none: a bound taken from the data would be a secret of the data. If bounds
+        are so close or so far apart that a double cannot hold a step of the grid: a value would
+        become any whole number, where the proofs need one from 0 to :data:`STEPS`.
+    """
+    if table.bounds is None:
+        raise DataError(
+            f"{owner} needs public bounds for every feature and this table has none. Give them with"
+            " table.with_bounds({name: (low, high)}), from physiology or the tracker's limits,"
+            " never from the data. Nothing was released."
+        )
+    with np.errstate(over="ignore"):
+        step = (table.bounds[:, 1] - table.bounds[:, 0]) / STEPS
+    for name, size in zip(table.columns, step.tolist(), strict=True):
+        if not 0 < size < float("inf"):
+            raise DataError(
+                f"{owner} cuts the range between the public bounds of a feature into {STEPS} steps,"
+                f" and the bounds of '{name}' are too close together or too far apart for that."
+                " Give them in another unit. Nothing was released."
+            )
+    return table.bounds
+
+
+@dataclass(frozen=True, eq=False)
+class TableLattice:
+    """All recordings at one public length, as whole numbers from 0 to :data:`STEPS`.
+
+    Parameters
+    ----------
+    values : array of int64, shape (recordings, length, features)
+        Quantised values; padding and missing values are the public midpoint.
+    low, step : array of float64, shape (features,)
+        A number n stands for low + n * step.
+    clamped, missing, padded, trimmed : int
+        How many cells were outside the bounds, were NaN, were added, were cut off. For the curator
+        alone.
+    """
+
+    values: NDArray[np.int64]
+    low: NDArray[np.float64]
+    step: NDArray[np.float64]
+    clamped: int
+    missing: int
+    padded: int
+    trimmed: int
+
+    @property
+    def length(self) -> int:
+        """Rows of every recording."""
+        return self.values.shape[1]
+
+    def notes(self) -> dict[str, int]:
+        """Counts for the curator."""
+        return {
+            "clamped": self.clamped,
+            "missing": self.missing,
+            "padded": self.padded,
+            "trimmed": self.trimmed,
+        }
+
+    def real(self, numbers: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Grid numbers as feature values."""
+        return self.low + np.asarray(numbers, dtype=np.float64) * self.step
+
+
+def lattice(owner: str, seqs: Sequences, length: int | None) -> TableLattice:
+    """Bring every recording to the public length and the public grid.
+
+    Parameters
+    ----------
+    owner : str
+        For messages.
+    seqs : Sequences
+        The recordings.
+    length : int or None
+        The public length; None takes the longest recording's, which the guarantee then has to
+        assume public.
+    """
+    bounds = public_bounds(owner, seqs.table)
+    low, step = bounds[:, 0].copy(), (bounds[:, 1] - bounds[:, 0]) / STEPS
+    n = int(seqs.lengths.max()) if length is None else checks.count(owner, "length", length)
+    recordings, features = len(seqs.keys), len(seqs.table.columns)
+    out = np.full((recordings, n, features), STEPS // 2, dtype=np.int64)
+    lengths = seqs.lengths
+    recording = np.repeat(np.arange(recordings), lengths)
+    place = np.arange(len(seqs.order)) - seqs.starts[recording]
+    kept = place < n
+    raw = seqs.table.values[seqs.order[kept]]
+    seen = np.isfinite(raw)
+    clamped = int(np.count_nonzero(seen & ((raw < bounds[:, 0]) | (raw > bounds[:, 1]))))
+    with np.errstate(over="ignore"):  # far outside the bounds is outside the bounds
+        scaled = np.clip((np.where(seen, raw, low) - low) / step, 0, STEPS)
+    out[recording[kept], place[kept]] = np.where(seen, np.rint(scaled).astype(np.int64), STEPS // 2)
+    padded = int(np.maximum(n - lengths, 0).sum()) * features
+    return TableLattice(
+        out,
+        low,
+        step,
+        clamped,
+        int(np.count_nonzero(~seen)),
+        padded,
+        int(np.count_nonzero(~kept)) * features,
+    )
+
+
+def rebuild(seqs: Sequences, values: NDArray[np.float64]) -> FeatureTable:
+    """A table of the same recordings at one length.
+
+    Parameters
+    ----------
+    seqs : Sequences
+        Whose recordings.
+    values : array of float64, shape (recordings, length, features)
+        Released values.
+    """
+    recordings, length, features = values.shape
+    keys = Keys.of_recordings(seqs.keys, [np.arange(length, dtype=np.int64)] * recordings)
+    return FeatureTable(values.reshape(-1, features), seqs.table.columns, keys, seqs.table.bounds)
+
+
+def rebuild_rows(seqs: Sequences, parts: list[NDArray[np.float64]]) -> FeatureTable:
+    """A table of the same recordings, each with rows of its own number, as `published` readings
+    release them.
+    """
+    keys = Keys.of_recordings(seqs.keys, [np.arange(len(p), dtype=np.int64) for p in parts])
+    return FeatureTable(np.concatenate(parts), seqs.table.columns, keys, seqs.table.bounds)
+
+
+def per_feature_epsilon(
+    epsilon: Fraction, per: str, features: int, recordings_per_person: int, chunks: int = 1
+) -> Fraction:
+    """The budget of one recording-feature (of one chunk of it, where there are chunks) from a
+    budget at another unit.
+
+    With `per="chunk"` epsilon is each chunk's own; else it is shared evenly over what the unit
+    holds.
+    """
+    shares = {
+        "chunk": 1,
+        "recording-feature": chunks,
+        "recording": chunks * features,
+        "user": chunks * features * recordings_per_person,
+    }
+    return epsilon / shares[per]
+
+
+def task_of(key: RecordingKey) -> str:
+    """The task of a recording as the papers' loops over tasks mean it: the stimulus where no task
+    is named.
+    """
+    return key[3] or key[1]

@@ -1,0 +1,118 @@
+"""What every utility is: a frozen value of parameters that measures what released material is still
+good for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.features.recording_set import RecordingSet
+
+
+@dataclass(frozen=True, eq=False)
+class UtilityResult:
+    """One figure of a utility.
+
+    Parameters
+    ----------
+    metric : str
+        What it is, with its unit where it has one: `accuracy`, `dwell_rmse_s`, `kl`...
+    value : float
+        The figure; NaN where it could not be measured, and then `note` says why.
+    parts : array of float64
+        Its parts, over which an interval can be drawn: one per person or per stimulus (as `of`
+        says). The value is their mean unless `note` says otherwise.
+    of : str
+        What the parts are: `person`, `stimulus`, `recording`.
+    names : tuple of str
+        Names of the parts.
+    chance : float
+        What knowing nothing would give; NaN where there is no such thing.
+    better : {"higher", "lower"}
+        Which way is better.
+    note : str
+        Protocol, in a few words.
+    """
+
+    metric: str
+    value: float
+    parts: NDArray[np.float64]
+    of: str
+    names: tuple[str, ...]
+    chance: float = float("nan")
+    better: str = "lower"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Utility(ABC):
+    """Base of all utilities.
+
+    Class attributes
+    ----------------
+    name : str
+        As in `gazeveil evaluate --utility name`.
+    needs : tuple of str
+        What it looks at: `fixation`, `saccade`, `window` (tables) or `samples`.
+    trains : bool
+        Whether it learns on one recording set and is tested on another, and so depends on the
+        scenario.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
+    trains: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:  # noqa: B027 a hook, not a duty
+        """Check the parameters; subclasses extend this."""
+
+    @abstractmethod
+    def measure(
+        self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
+    ) -> tuple[UtilityResult, ...]:
+        """Measure.
+
+        Parameters
+        ----------
+        raw : RecordingSet
+            As recorded: the truth.
+        train : RecordingSet
+            What an analyst trains on; a utility that does not train ignores it.
+        test : RecordingSet
+            What the analyst uses in the end: the release in question.
+        seed : int
+            For the analyst's own randomness.
+
+        Raises
+        ------
+        DataError
+            If the recording set cannot be measured this way, with the reason.
+        """
+
+    def can(self, recording_set: RecordingSet) -> bool:
+        """Whether a release holds what this utility looks at."""
+        return all(
+            recording_set.cohort is not None if need == "samples" else recording_set.has(need)
+            for need in self.needs
+        )
+
+    def store(self, name: str, value: object) -> None:
+        """Put the checked form of a parameter in its place; only for :meth:`check`."""
+        object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        """The command line's form: the name, and the parameters that are not the defaults."""
+        parts = [
+            f"{f.name}={getattr(self, f.name)}"
+            for f in fields(self)
+            if getattr(self, f.name) != f.default
+        ]
+        return self.name + (":" + ",".join(parts) if parts else "")

@@ -1,0 +1,1 @@
+"""What can still be recognised: classes of recordings, with classifiers, splits and scores."""

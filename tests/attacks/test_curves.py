@@ -1,0 +1,155 @@
+"""Curves of an attack: gallery size in closed form, guesses, age of the template."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.attacks.base import Scores
+from gazeveil.attacks.identify.curves import (
+    found_among,
+    gallery_curve,
+    last_session,
+    rank_curve,
+    template_age,
+)
+from gazeveil.attacks.result import identification
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.features.recording_set import RecordingSet
+from tests.support.trait_people import Blind, Nearest, trait_material
+
+
+def random_scores(n=9, gain=1.0, ties=False, seed=1):
+    rng = np.random.default_rng(seed)
+    names = tuple(map(str, range(n)))
+    values = rng.normal(size=(n, n)) + gain * np.eye(n)
+    return Scores(names, names, np.round(values) if ties else values)
+
+
+def by_drawing_every_gallery(scores, size):
+    """The mean credit over every gallery of that size that holds the person asked about."""
+    n = len(scores.known)
+    total = []
+    for row in range(n):
+        for others in itertools.combinations([i for i in range(n) if i != row], size - 1):
+            gallery = (row, *others)
+            one = Scores(
+                tuple(scores.known[i] for i in gallery),
+                (scores.probes[row],),
+                scores.values[row : row + 1, gallery],
+            )
+            total.append(one.credit()[0])
+    return np.mean(total)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_closed_form_equals_drawing_every_gallery(ties):
+    scores = random_scores(ties=ties)
+    curve = gallery_curve([scores])
+    assert [p.at for p in curve] == list(range(2, 10))
+    for point in curve:
+        assert point.result.value == pytest.approx(by_drawing_every_gallery(scores, int(point.at)))
+
+
+def test_at_full_size_the_curve_is_the_identification_rate_with_its_interval():
+    scores = [random_scores(seed=s, ties=True) for s in range(3)]
+    last, whole = gallery_curve(scores)[-1].result, identification(scores)
+    assert last.value == pytest.approx(whole.value)
+    assert (last.low, last.high, last.chance) == (whole.low, whole.high, whole.chance)
+
+
+def test_a_blind_attacker_has_chance_at_every_size():
+    names = tuple(map(str, range(30)))
+    blind = [Scores(names, names, np.zeros((30, 30)))]
+    assert all(p.result.value == pytest.approx(1 / p.at) for p in gallery_curve(blind))
+    assert all(p.result.value == pytest.approx(p.at / 30) for p in rank_curve(blind))
+
+
+def test_larger_galleries_are_harder():
+    rates = [p.result.value for p in gallery_curve([random_scores(n=40)])]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > rates[-1] + 0.2
+
+
+def test_large_galleries_stay_exact():
+    assert found_among(0, 0, 5000, 4000) == 1.0
+    assert found_among(1, 0, 5000, 4000) == pytest.approx(1 - 3999 / 4999)
+    assert found_among(5000, 0, 5000, 2) == 0.0
+
+
+def test_the_rank_curve_ends_at_one_and_starts_at_the_identification_rate():
+    scores = [random_scores(ties=True)]
+    curve = rank_curve(scores)
+    assert curve[0].result.value == pytest.approx(identification(scores).value)
+    assert curve[-1].result.value == 1.0
+
+
+def test_sizes_out_of_range_and_one_person_are_refused():
+    with pytest.raises(ParameterError, match="from 2 to 9"):
+        gallery_curve([random_scores()], sizes=[10])
+    with pytest.raises(DataError, match="at least two people"):
+        gallery_curve([Scores(("a",), ("a",), np.ones((1, 1)))])
+
+
+def test_templates_age_where_people_drift_and_do_not_where_they_stay():
+    drifting = template_age(
+        Nearest(),
+        trait_material(people=40, sessions=5, apart=0.4, noise=0.3, drift=0.5),
+        seed=1,
+        repetitions=2,
+    )
+    assert [p.at for p in drifting] == [0, 1, 2, 3, 4]
+    rates = [p.result.value for p in drifting]
+    assert rates[0] > 0.95
+    assert rates[4] < rates[1] - 0.2 < rates[0]
+    staying = template_age(
+        Nearest(),
+        trait_material(people=40, sessions=5, apart=0.4, noise=0.2),
+        seed=1,
+        repetitions=1,
+    )
+    assert min(p.result.value for p in staying) > 0.95
+
+
+def test_ages_are_days_where_days_are_known():
+    points = template_age(
+        Nearest(), trait_material(people=6, sessions=3), seed=1, days={"1": 0, "2": 7, "3": 30}
+    )
+    assert [p.at for p in points] == [0, 7, 23, 30]
+
+
+def test_template_age_of_a_blind_attacker_is_chance_at_every_age():
+    for point in template_age(
+        Blind(), trait_material(people=50, sessions=2), seed=3, repetitions=1
+    ):
+        assert point.result.value < 0.1
+
+
+def test_the_last_session_held_out_is_harder_than_a_split_that_mixes_days():
+    held, mixed = last_session(
+        Nearest(), trait_material(people=40, sessions=3, apart=0.3, noise=0.3, drift=0.5), seed=1
+    )
+    assert mixed.value > 0.95
+    assert held.value < mixed.value - 0.1
+    held, mixed = last_session(
+        Nearest(), trait_material(people=40, sessions=3, apart=0.4, noise=0.3), seed=1
+    )
+    assert held.value == pytest.approx(mixed.value, abs=0.05)
+
+
+def test_templates_cannot_age_in_one_session_or_with_one_stimulus():
+    with pytest.raises(DataError, match="two sessions"):
+        template_age(Nearest(), trait_material(), seed=1)
+    with pytest.raises(DataError, match="two stimuli"):
+        template_age(Nearest(), trait_material(stimuli=1, sessions=2), seed=1)
+    with pytest.raises(DataError, match="two people with two sessions"):
+        last_session(Nearest(), trait_material(), seed=1)
+    with pytest.raises(ParameterError, match="Session '2' has none"):
+        template_age(Nearest(), trait_material(sessions=2), seed=1, days={"1": 0})
+
+
+def test_templates_age_in_recordings_of_samples_too():
+    cohort = gazeveil.simulate(4, 2, seconds=4, rate_hz=60, sessions=2, seed=1)
+    points = template_age(Blind(), RecordingSet(cohort), seed=1, repetitions=1)
+    assert [(p.at, p.result.n) for p in points] == [(0, 4), (1, 4)]

@@ -1,0 +1,60 @@
+"""The inference attacks behind one call: raw recordings and a release in, one result out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import gazeveil
+from gazeveil.attacks.infer.kinds import KINDS, FixationReconstruction, InferenceAttack
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.cohort import Cohort
+
+
+@pytest.fixture(scope="module")
+def raw() -> RecordingSet:
+    cohort = gazeveil.simulate(8, 3, seconds=8, rate_hz=100, seed=3)
+    people = {
+        p: {"gender": "fm"[i % 2], "age": 20 + 5 * i} for i, p in enumerate(sorted(cohort.people))
+    }
+    return RecordingSet(Cohort(cohort.items, people), people=people)
+
+
+def test_every_kind_has_a_name_and_a_purpose_in_one_line() -> None:
+    assert set(KINDS) == {
+        "attributes",
+        "membership",
+        "record-linkage",
+        "demographics",
+        "reconstruction",
+    }
+    for kind, attack in KINDS.items():
+        assert issubclass(attack, InferenceAttack)
+        assert attack.name == attack.kind == kind
+        assert attack.summary
+        assert "\n" not in attack.summary
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_takes_raw_recordings_and_a_release(raw: RecordingSet, kind: str) -> None:
+    people = raw.persons[:5] if kind == "membership" else raw.persons
+    result = KINDS[kind]().run(raw, raw.select(people=people), seed=1)
+    assert result.kind == kind
+    assert result.results
+    told = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert [r["metric"] for r in told["results"]] == [r.metric for r in result.results]
+
+
+def test_an_unprotected_release_gives_its_people_away(raw: RecordingSet) -> None:
+    for kind in ("record-linkage", "demographics"):
+        assert KINDS[kind]().run(raw, raw, seed=1).results[0].value == 1.0
+    error, found = FixationReconstruction().run(raw, raw, seed=1).results
+    assert error.value < 0.1
+    assert found.value > 0.95
+
+
+def test_reconstruction_says_what_it_needs(raw: RecordingSet) -> None:
+    with pytest.raises(DataError, match="not tables of features"):
+        FixationReconstruction().run(raw, RecordingSet(tables={"fixation": raw.fixations}))

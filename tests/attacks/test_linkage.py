@@ -1,0 +1,528 @@
+"""Linkage and trace attackers: who is found and who must not be, on tables, on samples, on real
+people, and on whatever else comes.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.attacks.denoiser import apply
+from gazeveil.attacks.identify.linkage import Linkage, match
+from gazeveil.attacks.identify.trace import Trace, distances
+from gazeveil.attacks.identify.vectors import Vectors, recording_vectors
+from gazeveil.attacks.registry import attack
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.recording import Recording
+from tests.support.recordings import real
+
+SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
+
+
+def people(
+    count=20, stimuli=8, columns=10, trait=1.0, noise=0.5, stimulus=0.0, seed=0, mixing=None
+):
+    """Vectors of a trait, an effect of the stimulus and noise; `mixing` correlates the noise."""
+    rng = np.random.default_rng(seed)
+    traits, effects = (
+        trait * rng.normal(size=(count, columns)),
+        stimulus * rng.normal(size=(stimuli, columns)),
+    )
+    mix = np.eye(columns) if mixing is None else mixing
+    keys = [(f"p{i:02}", f"s{j:02}", "1", "") for i in range(count) for j in range(stimuli)]
+    rows = [
+        traits[i] + effects[j] + noise * rng.normal(size=columns) @ mix
+        for i in range(count)
+        for j in range(stimuli)
+    ]
+    return Vectors(tuple(keys), np.array(rows), tuple(f"f{k}" for k in range(columns)))
+
+
+def halves(vectors, learnt=6):
+    first = np.array([int(s[1:]) < learnt for s in vectors.stimuli])
+    return vectors.where(first), vectors.where(~first)
+
+
+def rate(vectors, learnt=6):
+    return float(match([halves(vectors, learnt)]).credit().mean())
+
+
+def with_values(vectors, values):
+    return Vectors(vectors.keys, values, vectors.columns, vectors.blocks)
+
+
+# --- matching
+# --------------------------------------------------------------------------------------------------
+
+
+def test_people_are_found_across_stimuli():
+    assert rate(people()) > 0.95
+
+
+def test_an_effect_of_the_stimulus_does_not_hide_people():
+    assert rate(people(stimulus=20.0)) > 0.95
+
+
+def test_noise_that_people_share_the_shape_of_is_whitened_away():
+    # One direction across all features has thirty times the noise of the others.
+    mixing = np.eye(10) + 30.0 * np.full((10, 10), 0.1)
+    assert rate(people(mixing=mixing)) > 0.9
+
+
+def test_features_that_tell_nothing_do_not_drown_the_others():
+    clear = people(count=24, stimuli=8, columns=4, noise=1.0)
+    junk = np.random.default_rng(1).normal(size=(len(clear), 300))
+    both = Vectors(
+        clear.keys,
+        np.concatenate((clear.values, junk), axis=1),
+        (*clear.columns, *(f"junk{i}" for i in range(300))),
+    )
+    assert rate(both) > rate(clear) - 0.25
+
+
+def test_a_kind_of_features_that_tells_nothing_gets_no_say():
+    clear = people(count=24, stimuli=8, columns=4, noise=1.0)
+    junk = np.random.default_rng(1).normal(size=(len(clear), 300))
+    apart = Vectors(
+        clear.keys,
+        np.concatenate((clear.values, junk), axis=1),
+        (*clear.columns, *(f"junk{i}" for i in range(300))),
+        (*("good",) * 4, *("junk",) * 300),
+    )
+    assert rate(apart) > rate(clear) - 0.05
+
+
+def test_shuffled_people_are_found_at_chance():
+    hits = []
+    for seed in range(30):
+        vectors = people(seed=seed, stimulus=3.0)
+        rng = np.random.default_rng(seed)
+        order = np.arange(len(vectors))
+        for stimulus in np.unique(vectors.stimuli):
+            rows = np.flatnonzero(vectors.stimuli == stimulus)
+            order[rows] = rng.permutation(rows)
+        blocks = tuple("ab"[k % 2] for k in range(10))
+        hits.append(rate(Vectors(vectors.keys, vectors.values[order], vectors.columns, blocks)))
+    # 600 guesses at 1/20: four standard errors.
+    assert abs(np.mean(hits) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 600)
+
+
+def test_units_do_not_matter_on_either_side():
+    vectors = people(noise=1.5)
+    gallery, probe = halves(vectors)
+    scale = 10.0 ** np.arange(-4, 6)
+    same = match([(gallery, probe)]).values
+    assert np.allclose(
+        match(
+            [
+                (
+                    with_values(gallery, gallery.values * scale),
+                    with_values(probe, probe.values * scale),
+                )
+            ]
+        ).values,
+        same,
+        atol=1e-6,
+    )
+    # A mechanism that shrinks one feature for everybody hides nobody.
+    assert np.allclose(
+        match([(gallery, with_values(probe, probe.values * scale))]).values, same, atol=1e-6
+    )
+
+
+def test_people_with_the_same_material_tie_exactly():
+    vectors = people(count=9)
+    values = vectors.values.copy()
+    values[vectors.persons == "p04"] = values[vectors.persons == "p03"]
+    gallery, probe = halves(with_values(vectors, values))
+    scores = match([(gallery, probe)])
+    assert scores.credit()[3:5].tolist() == [0.5, 0.5]
+
+
+def test_the_order_of_people_and_recordings_does_not_matter():
+    gallery, probe = halves(people(noise=2.0))
+    order = np.random.default_rng(1).permutation(len(gallery))
+    assert np.allclose(
+        match([(gallery.where(order), probe)]).values, match([(gallery, probe)]).values, atol=1e-6
+    )
+
+
+def test_unknown_values_and_constant_columns_are_left_aside():
+    vectors = people(columns=12)
+    values = vectors.values.copy()
+    rng = np.random.default_rng(3)
+    values[rng.random(values.shape) < 0.1] = np.nan
+    values[:, 3], values[:, 5] = 7.0, np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rate(with_values(vectors, values)) > 0.9
+
+
+def test_a_person_of_whom_nothing_is_known_gets_zeros():
+    gallery, probe = halves(people())
+    values = probe.values.copy()
+    values[probe.persons == "p05"] = np.nan
+    blocks = tuple("ab"[k % 2] for k in range(10))
+    for kinds in (gallery.blocks, blocks):
+        pair = (
+            Vectors(gallery.keys, gallery.values, gallery.columns, kinds),
+            Vectors(probe.keys, values, probe.columns, kinds),
+        )
+        scores = match([pair])
+        assert not scores.values[5].any()
+        assert scores.credit()[[0, 1, 2, 3, 4, 6]].mean() > 0.8
+
+
+def test_a_stimulus_that_one_person_saw_still_counts():
+    vectors = people(count=12, stimuli=8)
+    keys = [(p, f"{s}-{p}" if int(s[1:]) % 2 else s, x, t) for p, s, x, t in vectors.keys]
+    first = np.array([int(k[1][1:3]) < 6 for k in keys])
+    alone = Vectors(tuple(keys), vectors.values, vectors.columns)
+    assert match([(alone.where(first), alone.where(~first))]).credit().mean() > 0.9
+    everybody = [(p, f"{s}-{p}", x, t) for p, s, x, t in vectors.keys]
+    alone = Vectors(tuple(everybody), vectors.values, vectors.columns)
+    assert match([(alone.where(first), alone.where(~first))]).credit().mean() > 0.9
+
+
+def test_one_recording_each_is_enough():
+    vectors = people(stimuli=2, noise=0.3)
+    assert rate(vectors, learnt=1) > 0.8
+
+
+def test_one_person_alone_is_judged_against_the_gallery():
+    gallery, probe = halves(people())
+    alone = [
+        match([(gallery, probe.where(probe.persons == person))])
+        for person in sorted(set(probe.persons))
+    ]
+    assert [scores.probes for scores in alone] == [
+        (person,) for person in sorted(set(probe.persons))
+    ]
+    assert np.mean([scores.credit()[0] for scores in alone]) > 0.8
+    one = match([(gallery.where(gallery.persons == "p00"), probe.where(probe.persons == "p00"))])
+    assert one.credit().tolist() == [1.0]
+
+
+def protected(vectors, stimulus, seed=5):
+    """As a mechanism might: stretched, moved, and other effects of the stimuli."""
+    rng = np.random.default_rng(seed)
+    effects = {
+        s: stimulus * rng.normal(size=vectors.values.shape[1]) for s in np.unique(vectors.stimuli)
+    }
+    return with_values(
+        vectors, 3.0 * vectors.values + 50.0 + np.array([effects[s] for s in vectors.stimuli])
+    )
+
+
+def together(first, second):
+    """What `RecordingSet.together` makes of two sources."""
+    keys = (*first.keys, *((p, s, f"{x}~1", t) for p, s, x, t in second.keys))
+    return Vectors(keys, np.concatenate((first.values, second.values)), first.columns)
+
+
+def test_some_examples_of_a_release_do_not_spoil_a_raw_gallery():
+    gallery, probe = halves(people(count=16, noise=0.7, stimulus=10.0))
+    moved, some = (
+        protected(probe, 0.0),
+        gallery.where(np.random.default_rng(1).random(len(gallery)) < 0.25),
+    )
+    frozen = match([(gallery, moved)]).credit().mean()
+    assert frozen > 0.85
+    assert match([(together(gallery, protected(some, 0.0)), moved)]).credit().mean() > frozen - 0.1
+
+
+def test_sources_that_show_everybody_are_centred_apart():
+    gallery, probe = halves(people(count=16, noise=0.7, stimulus=10.0))
+    both = together(gallery, protected(gallery, 100.0))
+    assert match([(both, probe)]).credit().mean() > 0.85
+
+
+def test_nothing_in_common_is_refused_in_one_sentence():
+    gallery, probe = halves(people())
+    other = Vectors(probe.keys, probe.values, tuple(f"g{k}" for k in range(10)))
+    with pytest.raises(DataError, match="both sides"):
+        match([(gallery, other)])
+    with pytest.raises(DataError, match="both sides"):
+        match([(gallery, probe.where(np.zeros(len(probe), dtype=bool)))])
+
+
+# --- vectors
+# --------------------------------------------------------------------------------------------------
+
+
+def table(rows):
+    """A table of one feature from (person, stimulus, value)."""
+    index = [sum(r[:2] == q[:2] for q in rows[:i]) for i, r in enumerate(rows)]
+    keys = Keys(
+        [r[0] for r in rows], [r[1] for r in rows], ["1"] * len(rows), [""] * len(rows), index
+    )
+    return FeatureTable(np.array([r[2] for r in rows], dtype=float)[:, None], ("duration",), keys)
+
+
+def test_narrow_vectors_are_means_and_deviations_over_known_events():
+    fixations = table(
+        [("a", "s", 1.0), ("b", "s", 5.0), ("a", "s", 4.0), ("a", "s", np.nan), ("a", "t", np.nan)]
+    )
+    saccades = table([("b", "s", 1.0), ("b", "s", 3.0)])
+    made = recording_vectors(RecordingSet(None, {"fixation": fixations, "saccade": saccades}))
+    assert made.columns == (
+        "fixation_duration_mean",
+        "fixation_duration_sd",
+        "saccade_duration_mean",
+        "saccade_duration_sd",
+    )
+    rows = dict(zip(made.keys, made.values.tolist(), strict=True))
+    deviation = np.std([1.0, 4.0], ddof=1)
+    assert np.allclose(rows["a", "s", "1", ""], [2.5, deviation, np.nan, np.nan], equal_nan=True)
+    assert np.allclose(rows["b", "s", "1", ""], [5.0, np.nan, 2.0, np.sqrt(2.0)], equal_nan=True)
+    assert np.isnan(rows["a", "t", "1", ""]).all()
+
+
+def cohort(count=4, stimuli=3, seconds=10, rate_hz=120, space=None, seed=1):
+    return gazeveil.simulate(count, stimuli, seconds, rate_hz, space=space, seed=seed).load()
+
+
+@pytest.mark.parametrize("features", ["narrow", "wide", "path"])
+def test_vectors_come_in_the_order_of_the_recordings_and_follow_a_selection(features):
+    whole = RecordingSet(cohort())
+    made = recording_vectors(whole, features)
+    assert made.keys == whole.keys
+    assert np.isfinite(made.values).mean() > 0.9
+    if features != "path":  # a path is compared with the crowd's, and the crowd changes
+        person = whole.persons[2]
+        alone = recording_vectors(whole.select(people=[person]), features)
+        assert np.allclose(alone.values, made.values[made.persons == person], equal_nan=True)
+
+
+def test_wide_vectors_are_about_300_features_of_three_kinds():
+    made = recording_vectors(RecordingSet(cohort(2, 2)), "wide")
+    assert 250 <= len(made.columns) <= 350
+    assert len(set(made.columns)) == len(made.columns)
+    assert set(made.blocks) == {"events", "places", "dynamics"}
+
+
+@pytest.mark.parametrize("features", ["wide", "path"])
+def test_turning_everybody_round_changes_nothing_but_where_ahead_is(features):
+    still = cohort()
+    turned = Cohort(
+        [
+            r.with_(x_deg=np.mod(r.x_deg + 175.0, 360.0), head_deg=None, eye_in_head_deg=None)
+            for r in still
+        ]
+    )
+    a, b = (
+        recording_vectors(RecordingSet(still), features),
+        recording_vectors(RecordingSet(turned), features),
+    )
+    kept = [c for c in a.columns if not c.startswith(("centre", "path_x_follow"))]
+    same = np.isclose(
+        a.select(kept).values, b.select(kept).values, rtol=1e-4, atol=1e-5, equal_nan=True
+    )
+    assert same.mean() > 0.995
+
+
+def test_samples_that_are_all_lost_give_no_vector_and_no_warning():
+    some = list(cohort())
+    lost = some[0].with_(
+        x_deg=np.full(len(some[0]), np.nan),
+        y_deg=np.full(len(some[0]), np.nan),
+        valid=np.zeros(len(some[0]), dtype=bool),
+    )
+    empty = Recording(
+        some[1].person,
+        some[1].stimulus,
+        np.empty(0, dtype=np.int64),
+        np.empty(0),
+        np.empty(0),
+        session=some[1].session,
+        task=some[1].task,
+    )
+    recording_set = RecordingSet(Cohort([lost, empty, *some[2:]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for features in ("narrow", "wide", "path"):
+            made = recording_vectors(recording_set, features)
+            told = [
+                i
+                for i, c in enumerate(made.columns)
+                if not c.startswith("lost") and not c.endswith("_rate")
+            ]
+            assert np.isnan(made.values[0][told]).all()
+            assert np.isnan(made.values[1][told]).all()
+            Linkage(features=features).identify(recording_set, recording_set, 1)
+
+
+def test_a_path_is_described_against_the_others():
+    n = 500
+    t = np.arange(n, dtype=np.int64) * 20_000_000
+    rng = np.random.default_rng(1)
+    crowd = np.cumsum(rng.normal(0.0, 0.3, n))
+    people_x = {"a": crowd, "b": crowd, "c": crowd + 3.0}
+    recording_set = RecordingSet(
+        Cohort(
+            [
+                Recording(p, "clip", t, x, np.zeros(n), space=SCREEN, rate_hz=50.0)
+                for p, x in people_x.items()
+            ]
+        )
+    )
+    made = recording_vectors(recording_set, "path").select(
+        ["path_x_mean", "path_y_mean", "path_behind_0"]
+    )
+    assert made.values[2] == pytest.approx([3.0, 0.0, 1.0], abs=1e-2)
+    assert made.values[0] == pytest.approx([-1.5, 0.0, 1.0], abs=1e-2)
+
+
+def test_released_tables_have_no_wide_vectors():
+    tables = RecordingSet(None, {"fixation": table([("a", "s", 1.0)])})
+    for features in ("wide", "path"):
+        assert not Linkage(features=features).can(tables)
+        with pytest.raises(DataError, match="need samples"):
+            recording_vectors(tables, features)
+    assert Linkage().can(tables)
+    with pytest.raises(ParameterError, match="Did you mean 'wide'"):
+        attack("linkage:features=wid")
+    with pytest.raises(DataError, match="neither"):
+        recording_vectors(RecordingSet(None, {"window": table([("a", "s", 1.0)])}))
+
+
+# --- traces
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_found_again_in_noise_that_hides_people_from_others():
+    raw = RecordingSet(cohort(8, 2))
+    release = RecordingSet(
+        gazeveil.mechanism("gaussian", sigma_deg=10).release(raw.cohort, seed=1).data
+    )
+    assert Trace().identify(raw, release, 1).credit().mean() == 1.0
+
+
+def test_traces_of_shuffled_people_are_found_at_chance():
+    made = list(cohort(12, 3))
+    hits = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        names = {
+            s: rng.permutation(sorted({r.person for r in made})) for s in {r.stimulus for r in made}
+        }
+        order = {p: i for i, p in enumerate(sorted({r.person for r in made}))}
+        other = RecordingSet(
+            Cohort([r.with_(person=str(names[r.stimulus][order[r.person]])) for r in made])
+        )
+        hits.append(Trace().identify(RecordingSet(Cohort(made)), other, 1).credit().mean())
+    assert abs(np.mean(hits) - 1 / 12) < 4 * np.sqrt(1 / 12 * 11 / 12 / 120)
+
+
+def test_a_delayed_trace_is_found_at_its_lag():
+    rng = np.random.default_rng(1)
+    space = Sphere()
+    x = 180.0 + np.cumsum(rng.normal(0.0, 3.0, 100))
+    path = space.vectors(np.mod(x, 360.0), np.full(100, 90.0))
+    assert distances(path[3:], path[None], lags=3)[0] == pytest.approx(0.0, abs=1e-9)
+    assert distances(path, path[None, 3:], lags=3)[0] == pytest.approx(0.0, abs=1e-9)
+    assert distances(path[3:], path[None], lags=2)[0] > 1.0
+
+
+def test_distances_of_traces_are_angles():
+    space = Sphere()
+    one = space.vectors([180.0, 180.0], [90.0, 90.0])
+    others = np.stack((space.vectors([180.0, 300.0], [90.0, 90.0]), np.full((2, 3), np.nan)))
+    assert distances(one, others).tolist() == pytest.approx([120.0**2 / 2, float("inf")])
+
+
+def test_whoever_lacks_a_stimulus_is_neither_near_nor_far_there():
+    made = cohort(5, 3)
+    first = next(iter(made.people))
+    gallery = RecordingSet(
+        Cohort([r for r in made if not (r.person == first and r.stimulus != made.stimuli[0])])
+    )
+    release = RecordingSet(gazeveil.mechanism("gaussian", sigma_deg=10).release(made, seed=1).data)
+    assert Trace().identify(gallery, release, 1).credit().tolist() == [1.0] * 5
+
+
+def test_traces_need_samples_of_the_same_stimuli():
+    made = RecordingSet(cohort(2, 2))
+    first, second = (made.select(stimuli=[s]) for s in made.stimuli)
+    with pytest.raises(DataError, match="same stimuli"):
+        Trace().identify(first, second, 1)
+    with pytest.raises(DataError, match="samples"):
+        Trace().identify(first, RecordingSet(None, {"fixation": table([("a", "s", 1.0)])}), 1)
+    with pytest.raises(ParameterError, match="slot_s"):
+        Trace(slot_s=0)
+    assert Trace.same_stimulus
+    assert not getattr(Linkage(), "same_stimulus", False)
+
+
+# --- real people
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gazecom():
+    return RecordingSet(gazeveil.read(real("gazecom")).load())
+
+
+def split(recording_set, k):
+    """Seven or eight stimuli against the others."""
+    stimuli = np.random.default_rng(k).permutation(recording_set.stimuli)
+    learnt = 7 + k % 2
+    return recording_set.select(stimuli=stimuli[:learnt]), recording_set.select(
+        stimuli=stimuli[learnt:]
+    )
+
+
+def test_real_people_are_found_raw(gazecom):
+    gazecom.prepared(("fixation", "saccade"))
+    found = [Linkage().identify(*split(gazecom, k), 1).credit().mean() for k in range(4)]
+    assert np.mean(found) > 0.93
+
+
+def test_real_people_shuffled_within_stimuli_are_found_at_chance(gazecom):
+    vectors = recording_vectors(gazecom)
+    hits = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        order = np.arange(len(vectors))
+        for stimulus in np.unique(vectors.stimuli):
+            rows = np.flatnonzero(vectors.stimuli == stimulus)
+            order[rows] = rng.permutation(rows)
+        mixed = with_values(vectors, vectors.values[order])
+        learnt = np.isin(mixed.stimuli, rng.permutation(np.unique(mixed.stimuli))[:7])
+        hits.append(match([(mixed.where(learnt), mixed.where(~learnt))]).credit().mean())
+    assert abs(np.mean(hits) - 1 / 24) < 4 * np.sqrt(1 / 24 * 23 / 24 / (40 * 24))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("features", ["narrow", "wide"])
+def test_no_front_end_makes_the_attacker_weaker_on_real_people(gazecom, features):
+    for sigma_deg in (1, 10):
+        releases = [
+            RecordingSet(
+                gazeveil.mechanism("gaussian", sigma_deg=sigma_deg)
+                .release(gazecom.cohort, seed=s)
+                .data.load()
+            )
+            for s in (1, 2)
+        ]
+        plain = [(split(releases[0], k)[0], split(releases[1], k)[1]) for k in range(4)]
+        base = np.mean(
+            [Linkage(features=features).identify(*sides, 1).credit() for sides in plain], axis=0
+        )
+        for front in ("median", "lowpass", "kalman", "wiener"):
+            behind = np.mean(
+                [
+                    Linkage(features=features)
+                    .identify(*(apply(front, side) for side in sides), 1)
+                    .credit()
+                    for sides in plain
+                ],
+                axis=0,
+            )
+            gain = behind - base
+            assert gain.mean() > -1.96 * gain.std(ddof=1) / np.sqrt(len(gain)) - 1e-12

@@ -1,0 +1,545 @@
+"""The RBF network against a plain one, and the attacker built on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gazeveil
+from gazeveil.attacks.identify import rbf_network
+from gazeveil.attacks.identify.event_attack import capped, fused, parsed_weights
+from gazeveil.attacks.identify.prototypes import find_prototypes, radial
+from gazeveil.attacks.identify.rbf_network import RBFNetwork
+from gazeveil.attacks.identify.rbfn import RBFN
+from gazeveil.attacks.registry import attack
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.table import FeatureTable, Keys
+from tests.support.attack_tables import recording_set, shuffled, sides, table, without
+from tests.support.recordings import real
+
+
+def blobs(
+    classes: int = 5, rows: int = 40, features: int = 6, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+    """Overlapping classes of different sizes, on different scales."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([f"c{i}" for i in range(classes)], [rows + 10 * i for i in range(classes)])
+    x = 10.0 ** np.arange(-2, features - 2) * (
+        rng.normal(size=(classes, features))[[int(c[1:]) for c in y]]
+        + rng.normal(size=(len(y), features))
+    )
+    order = rng.permutation(len(y))
+    return x[order], y[order]
+
+
+def plain_scores(
+    network: RBFNetwork,
+    x: NDArray[np.float64],
+    y: NDArray[np.str_],
+    asked: NDArray[np.float64],
+    balance: bool = False,
+) -> NDArray[np.float64]:
+    """The network as the papers write it, event by event, given the centres alone."""
+    mean, sd = x.mean(axis=0), x.std(axis=0)
+    members: list[list[float]] = [[] for _ in network.centres_]
+    for row, name in zip(x, y, strict=True):
+        z = (row - mean) / sd
+        own = [i for i, code in enumerate(network.centre_class_) if network.classes_[code] == name]
+        far = [float(np.linalg.norm(z - network.centres_[i])) for i in own]
+        members[own[int(np.argmin(far))]].append(min(far))
+    sigma = np.array([np.mean(m) for m in members])
+    for code in range(len(network.classes_)):
+        mine = network.centre_class_ == code
+        sigma[mine] = np.maximum(sigma[mine], 0.01 * np.median(sigma[mine]))
+    beta = 1 / (2 * (sigma + 1e-5) ** 2)
+
+    def phi(row: NDArray[np.float64]) -> list[float]:
+        z = (row - mean) / sd
+        return [
+            float(np.exp(-b * np.sum((z - c) ** 2)))
+            for b, c in zip(beta, network.centres_, strict=True)
+        ]
+
+    a = np.array([phi(row) for row in x])
+    target = np.array([[float(name == c) for c in network.classes_] for name in y])
+    if balance:
+        w = np.array([[1 / np.sqrt(np.count_nonzero(y == name))] for name in y])
+        a, target = a * w, target * w
+    return np.array([phi(row) for row in asked]) @ (np.linalg.pinv(a) @ target)
+
+
+@pytest.mark.parametrize("balance", [False, True])
+def test_the_network_scores_as_the_plain_one_does(balance: bool) -> None:
+    x, y = blobs()
+    asked, _ = blobs(seed=1)
+    network = RBFNetwork(8, balance=balance, random_state=3).fit(x, y)
+    assert network.solved_by_ == "cholesky"
+    np.testing.assert_allclose(
+        network.scores(asked), plain_scores(network, x, y, asked, balance), atol=1e-8
+    )
+
+
+def test_balance_matters_where_classes_differ_in_size() -> None:
+    x, y = blobs()
+    apart = RBFNetwork(8, balance=True, random_state=3).fit(x, y).scores(x) - RBFNetwork(
+        8, random_state=3
+    ).fit(x, y).scores(x)
+    assert np.abs(apart).max() > 1e-3
+
+
+def test_clusters_of_one_have_a_floor_and_the_plain_network_agrees() -> None:
+    x, y = blobs(classes=3, rows=20)
+    network = RBFNetwork(8, random_state=0).fit(x, y)
+    alone = network.sigma_ < 0.02 * np.median(network.sigma_)
+    assert alone.any()
+    assert (network.sigma_ > 0).all()
+    asked = np.concatenate([x, blobs(seed=2)[0]])
+    np.testing.assert_allclose(network.scores(asked), plain_scores(network, x, y, asked), atol=1e-7)
+
+
+def test_a_class_of_single_events_takes_the_spread_of_the_others() -> None:
+    x = np.concatenate([np.random.default_rng(0).normal(size=(30, 2)), [[9.0, 9.0], [9.5, 9.0]]])
+    y = np.array(["many"] * 30 + ["few"] * 2)
+    network = RBFNetwork(4, random_state=0).fit(x, y)
+    few = network.centre_class_ == 0
+    assert few.sum() == 2
+    np.testing.assert_allclose(network.sigma_[few], np.median(network.sigma_[~few]))
+    assert network.predict([[8.0, 8.0]]).tolist() == ["few"]
+    lone = RBFNetwork(4).fit([[0.0, 0.0], [1.0, 3.0]], ["a", "b"])
+    np.testing.assert_allclose(lone.sigma_, 2**0.5)
+    assert lone.predict([[0.2, 0.9], [0.9, 2.0]]).tolist() == ["a", "b"]
+
+
+def test_dependent_activations_are_solved_by_the_least_norm_as_pinv_does() -> None:
+    # The same event under two names: both classes have the same prototype, so the columns of A are
+    # equal.
+    x = np.array([[0.0], [0.0], [1.0], [3.0], [5.0], [6.0]])
+    y = np.array(["a", "b", "a", "b", "a", "b"])
+    network = RBFNetwork(3, random_state=0).fit(x, y)
+    assert network.solved_by_ == "svd"
+    phi = network.activations(x)
+    wanted = np.linalg.pinv(phi, rcond=6 * np.finfo(float).eps) @ (y[:, None] == network.classes_)
+    np.testing.assert_allclose(network.weights_, wanted, atol=1e-8)
+
+
+def test_solvers_and_blocks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = blobs()
+    asked, _ = blobs(seed=1)
+    whole = RBFNetwork(8, random_state=3).fit(x, y)
+    ridge = RBFNetwork(8, solver="ridge", random_state=3).fit(x, y)
+    phi = whole.activations(x)
+    gram = phi.T @ phi
+    target = (y[:, None] == whole.classes_).astype(float)
+    wanted = np.linalg.solve(
+        gram + 1e-8 * np.trace(gram) / len(gram) * np.eye(len(gram)), phi.T @ target
+    )
+    np.testing.assert_allclose(ridge.weights_, wanted, atol=1e-6)
+    monkeypatch.setattr(rbf_network, "_BLOCK_BYTES", 8 * len(phi[0]) * 50)
+    monkeypatch.setattr(rbf_network, "_KEPT_BYTES", 0)
+    np.testing.assert_allclose(
+        RBFNetwork(8, random_state=3).fit(x, y).scores(asked), whole.scores(asked), atol=1e-9
+    )
+    monkeypatch.setattr(rbf_network, "_LARGEST_CONDITION", 1.0)
+    careful = RBFNetwork(8, random_state=3).fit(x, y)
+    assert careful.solved_by_ == "svd"
+    np.testing.assert_allclose(careful.scores(asked), whole.scores(asked), atol=1e-9)
+
+
+def test_prototypes_are_means_of_the_rows_nearest_to_them() -> None:
+    z = np.random.default_rng(0).normal(size=(200, 3))
+    found = find_prototypes(
+        z, np.array([120, 80]), np.array([7, 5]), np.random.default_rng(1).random(12), 100
+    )
+    assert found.of_class.tolist() == [0] * 7 + [1] * 5
+    assert found.iterations < 100
+    for code, own in enumerate((z[:120], z[120:])):
+        centres = found.centres[found.of_class == code]
+        far = np.linalg.norm(own[:, None] - centres, axis=-1)
+        label = far.argmin(axis=1)
+        for i, centre in enumerate(centres):
+            np.testing.assert_allclose(own[label == i].mean(axis=0), centre, atol=1e-12)
+            np.testing.assert_allclose(
+                far[label == i, i].mean(), found.sigma[found.of_class == code][i], atol=1e-12
+            )
+
+
+def test_prototypes_are_about_as_good_as_those_of_scikit_learn() -> None:
+    from sklearn.cluster import KMeans
+
+    x = np.concatenate([np.random.default_rng(i).normal(3 * i, 1, size=(60, 4)) for i in range(6)])
+    ours, theirs = [], []
+    for seed in range(8):
+        found = find_prototypes(
+            x, np.array([len(x)]), np.array([6]), np.random.default_rng(seed).random(6), 100
+        )
+        ours.append(
+            np.linalg.norm(x[:, None] - found.centres, axis=-1).min(axis=1).__pow__(2).sum()
+        )
+        theirs.append(KMeans(6, n_init=1, init="k-means++", random_state=seed).fit(x).inertia_)
+    assert min(ours) == pytest.approx(min(theirs), rel=1e-6)
+    assert np.median(ours) < 1.5 * np.median(theirs)
+
+
+def test_equal_events_make_one_prototype() -> None:
+    z = np.repeat([[0.0, 1.0], [2.0, 3.0]], 10, axis=0)
+    found = find_prototypes(
+        z, np.array([20]), np.array([8]), np.random.default_rng(0).random(8), 100
+    )
+    assert sorted(found.centres.tolist()) == [[0.0, 1.0], [2.0, 3.0]]
+    assert found.sigma.tolist() == [0.0, 0.0]
+
+
+def test_activations_keep_their_digits_where_centres_are_close() -> None:
+    z = 1e4 + np.random.default_rng(0).normal(size=(20, 3)) * 1e-3
+    centres, beta = z[:5].copy(), np.full(5, 1e6)
+    wanted = np.exp(-beta * ((z[:, None] - centres) ** 2).sum(axis=-1))
+    np.testing.assert_allclose(radial(z, centres, beta), wanted, rtol=1e-9)
+
+
+def test_what_is_not_a_number_is_not_active_and_what_is_missing_is_average() -> None:
+    x, y = blobs()
+    network = RBFNetwork(8, random_state=3).fit(x, y)
+    with np.errstate(all="raise"):
+        assert radial(np.full((1, 6), np.inf), network.centres_, network.beta_).tolist() == [
+            [0.0] * len(network.beta_)
+        ]
+    hole = x[:1].copy()
+    hole[0, 2] = np.nan
+    filled = hole.copy()
+    filled[0, 2] = x[:, 2].mean()
+    np.testing.assert_allclose(network.scores(hole), network.scores(filled), atol=1e-12)
+    empty = np.concatenate([x, np.full((len(x), 1), np.nan)], axis=1)
+    np.testing.assert_allclose(
+        RBFNetwork(8, random_state=3).fit(empty, y).scores(empty), network.scores(x), atol=1e-9
+    )
+
+
+def test_the_seed_decides_everything() -> None:
+    x, y = blobs()
+    first, again, other = (
+        RBFNetwork(8, random_state=seed).fit(x, y).scores(x) for seed in (3, 3, 4)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_scikit_learn_takes_the_network_for_one_of_its_own() -> None:
+    from sklearn.base import clone
+    from sklearn.model_selection import cross_val_score
+    from sklearn.utils.estimator_checks import check_estimator
+
+    network = RBFNetwork(4, solver="ridge", random_state=1)
+    assert clone(network).get_params() == network.get_params()
+    x, y = blobs(classes=3)
+    assert cross_val_score(network, x, y, cv=3).mean() > 0.5
+    failed = [
+        c["check_name"]
+        for c in check_estimator(RBFNetwork(4), on_fail=None, on_skip=None)
+        if c["status"] not in {"passed", "skipped"}
+    ]
+    assert failed == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"prototypes": 0}, "prototypes"),
+        ({"solver": "pivn"}, "Did you mean 'pinv'"),
+        ({"floor": -1}, "floor"),
+        ({"max_iter": 0}, "max_iter"),
+    ],
+)
+def test_the_network_refuses_wrong_parameters_when_fitted(
+    parameters: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ParameterError, match=words):
+        RBFNetwork(**parameters).fit([[0.0], [1.0]], ["a", "b"])  # type: ignore[arg-type]
+
+
+def test_people_who_differ_are_found_and_shuffled_ones_are_not() -> None:
+    whole = recording_set(people=10, stimuli=6, events=15, apart=0.7)
+    scores = RBFN(prototypes=6).identify(*sides(whole, 2), seed=1)
+    assert scores.known == scores.probes == whole.persons
+    assert scores.credit().mean() > 0.8
+    null = [
+        RBFN(prototypes=6).identify(*sides(shuffled(whole, s), 2), seed=s).credit().mean()
+        for s in range(12)
+    ]
+    # 120 guesses at 1 in 10: three standard errors are 0.08.
+    assert abs(np.mean(null) - 0.1) < 0.09
+
+
+def test_scores_are_means_over_events_fused_by_weights() -> None:
+    gallery, probe = sides(recording_set(people=4, events=12))
+    parts = {}
+    for kind in ("fixation", "saccade"):
+        alone = RBFN(prototypes=3, kinds=kind, train_events=0, test_events=0).identify(
+            gallery, probe, seed=7
+        )
+        both = RBFN(
+            prototypes=3,
+            weights="1/0" if kind == "fixation" else "0/1",
+            train_events=0,
+            test_events=0,
+        ).identify(gallery, probe, seed=7)
+        if kind == "fixation":  # the second table of two has a seed of its own
+            np.testing.assert_array_equal(alone.values, both.values)
+        parts[kind] = both.values
+    fused_scores = RBFN(prototypes=3, weights="0.4/0.6", train_events=0, test_events=0).identify(
+        gallery, probe, seed=7
+    )
+    np.testing.assert_allclose(
+        fused_scores.values, 0.4 * parts["fixation"] + 0.6 * parts["saccade"], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("balance", "solver"), [(False, "pinv"), (True, "pinv"), (True, "ridge")])
+def test_one_network_is_the_network(balance: bool, solver: str) -> None:
+    gallery, probe = sides(recording_set(people=4, events=12))
+    gallery = RecordingSet(
+        None, {"fixation": gallery.fixations.where(np.arange(len(gallery.fixations)) > 10)}
+    )  # p0 has fewer events than the others
+    found = RBFN(prototypes=3, kinds="fixation", balance=balance, solver=solver).identify(
+        gallery, probe, seed=7
+    )
+    train, test = gallery.fixations, probe.fixations
+    seed = int(np.random.default_rng(np.random.SeedSequence([7, 0])).integers(2**31))
+    scores = (
+        RBFNetwork(3, balance=balance, solver=solver, random_state=seed)
+        .fit(train.values, train.keys.person)
+        .scores(test.values)
+    )
+    np.testing.assert_allclose(
+        found.values, [scores[test.keys.person == p].mean(axis=0) for p in found.probes], atol=1e-9
+    )
+
+
+def test_who_lacks_a_kind_of_events_is_judged_by_the_other() -> None:
+    gallery, probe = sides(recording_set(people=5, apart=2.0))
+    halved = without(probe, "fixation", "p2")
+    scores = RBFN(prototypes=4).identify(gallery, halved, seed=1)
+    only = RBFN(prototypes=4, weights="0/1").identify(gallery, probe, seed=1)
+    np.testing.assert_allclose(scores.values[2], only.values[2], atol=1e-12)
+    learned = RBFN(prototypes=4).identify(without(gallery, "saccade", "p1"), probe, seed=1)
+    assert learned.credit().mean() == 1.0
+
+
+def test_who_has_nothing_gets_zeros_and_is_a_guess() -> None:
+    gallery, probe = sides(recording_set(people=5, apart=2.0))
+    # A row that was never measured is no event.
+    bare = FeatureTable(
+        np.full((1, 4), np.nan), probe.fixations.columns, Keys(["p9"], ["s3"], [""], [""], [0])
+    )  # type: ignore[arg-type]
+    asked = RecordingSet(
+        None, {"fixation": FeatureTable.concat([probe.fixations, bare]), "saccade": probe.saccades}
+    )
+    scores = RBFN(prototypes=4).identify(gallery, asked, seed=1)
+    assert scores.probes[-1] == "p9"
+    assert scores.values[-1].tolist() == [0.0] * 5
+    assert scores.credit()[-1] == 0.0
+    assert scores.credit()[:-1].mean() == 1.0
+
+
+def test_a_gallery_of_nothing_is_refused_and_one_of_one_person_is_no_choice() -> None:
+    gallery, probe = sides(recording_set(people=3))
+    nobody = RecordingSet(
+        None, {name: t.where(np.zeros(len(t), dtype=bool)) for name, t in gallery.tables.items()}
+    )
+    with pytest.raises(DataError, match="nothing to learn from"):
+        RBFN().identify(nobody, probe, seed=1)
+    alone = RBFN().identify(gallery.select(people=["p1"]), probe, seed=1)
+    assert alone.known == ("p1",)
+    assert np.ptp(alone.values) == 0.0
+    empty = RBFN().identify(gallery, nobody, seed=1)
+    assert empty.probes == ()
+    assert empty.values.shape == (0, 3)
+
+
+def test_tables_without_a_common_feature_are_refused() -> None:
+    gallery, probe = sides(recording_set(people=3))
+    other = RecordingSet(
+        None,
+        {
+            "fixation": FeatureTable(
+                probe.fixations.values, ("a", "b", "c", "d"), probe.fixations.keys
+            )
+        },
+    )
+    with pytest.raises(DataError, match="share no feature"):
+        RBFN(kinds="fixation").identify(gallery, other, seed=1)
+
+
+def test_features_are_matched_by_name_not_by_place() -> None:
+    gallery, probe = sides(recording_set(people=5, apart=2.0))
+    turned = RecordingSet(
+        None, {n: t.select(columns=t.columns[::-1]) for n, t in probe.tables.items()}
+    )
+    straight, mixed = (
+        RBFN(prototypes=4).identify(gallery, p, seed=1).values for p in (probe, turned)
+    )
+    np.testing.assert_allclose(mixed, straight, atol=1e-12)
+
+
+def test_windows_are_one_table() -> None:
+    people, clips = [f"p{i}" for i in range(5)], ["s0", "s1", "s2"]
+    whole = RecordingSet(None, {"window": table(people, clips, 10, apart=2.0)})
+    windows = RBFN(prototypes=4, table="windows")
+    assert windows.needs == ("window",)
+    assert RBFN().needs == RBFN.needs == ("fixation", "saccade")
+    assert windows.can(whole)
+    assert not RBFN().can(whole)
+    assert windows.identify(*sides(whole), seed=1).credit().mean() == 1.0
+    fixations = RecordingSet(None, {"fixation": whole.windows})
+    assert RBFN().can(fixations)
+    assert not RBFN(kinds="saccade").can(fixations)
+    assert RBFN(prototypes=4).identify(*sides(fixations), seed=1).credit().mean() == 1.0
+
+
+def test_a_vote_is_a_share_of_events() -> None:
+    gallery, probe = sides(recording_set(people=4, events=12))
+    votes = (
+        RBFN(prototypes=3, kinds="fixation", vote="majority")
+        .identify(gallery, probe, seed=7)
+        .values
+    )
+    np.testing.assert_allclose(votes.sum(axis=1), 1.0)
+    np.testing.assert_allclose(votes * 12, np.round(votes * 12), atol=1e-9)
+
+
+def test_at_most_so_many_events_per_person_are_drawn() -> None:
+    people = np.array(["b"] * 5 + ["a"] * 2 + ["b"] * 20 + ["c"])
+    rows = capped(people, 3, np.random.default_rng(0))
+    assert (np.diff(rows) > 0).all()
+    assert dict(zip(*np.unique(people[rows], return_counts=True), strict=True)) == {
+        "a": 2,
+        "b": 3,
+        "c": 1,
+    }
+    assert not np.array_equal(rows, capped(people, 3, np.random.default_rng(1)))
+    assert len(capped(people, 0, np.random.default_rng(0))) == len(people)
+    drawn = np.concatenate([capped(people, 3, np.random.default_rng(s)) for s in range(200)])
+    assert set(drawn.tolist()) == set(range(len(people)))
+
+
+def test_the_caps_hold_for_the_side_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt, asked = [], []
+
+    def learn(
+        self: RBFN, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
+    ) -> tuple[NDArray[np.str_], object]:
+        learnt.append(np.unique(people, return_counts=True)[1].tolist())
+
+        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            asked.append(len(rows))
+            return np.zeros((len(rows), 3))
+
+        return np.unique(people), scores
+
+    monkeypatch.setattr(RBFN, "learn", learn)
+    gallery, probe = sides(recording_set(people=3, events=12))
+    RBFN(train_events=7, test_events=5).identify(gallery, probe, seed=1)
+    assert learnt == [[7, 7, 7]] * 2
+    assert asked == [15, 15]
+
+
+def test_unknown_scores_are_left_out_of_the_fusion() -> None:
+    nan = np.nan
+    first, second = (
+        np.array([[1.0, nan, nan], [2.0, nan, 4.0]]),
+        np.array([[3.0, 5.0, nan], [nan, nan, 8.0]]),
+    )
+    assert fused([first, second], [0.25, 0.75]).tolist() == [[2.5, 5.0, 0.0], [2.0, 0.0, 7.0]]
+    assert fused([first, second], [0.0, 1.0])[1, 0] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rbfn:weights=0.5", "weights"),
+        ("rbfn:weights=0.5/x", "weights"),
+        ("rbfn:weights=0/0", "weights"),
+        ("rbfn:weights=-1/2", "weights"),
+        ("rbfn:weights=nan/2", "weights"),
+        ("rbfn:prototypes=0", "prototypes"),
+        ("rbfn:kinds=saccades", "Did you mean 'saccade'"),
+        ("rbfn:table=windows,kinds=saccade", "kinds"),
+        ("rbfn:train_events=-1", "train_events"),
+        ("rbfn:balance=maybe", "balance"),
+        ("rbfn:prototype=3", "Did you mean 'prototypes'"),
+    ],
+)
+def test_wrong_parameters_are_refused_in_one_sentence(text: str, words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        attack(text)
+
+
+def test_weights_are_fixations_then_saccades() -> None:
+    assert parsed_weights("rbfn", "0.4/0.6") == (0.4, 0.6)
+    assert str(attack("rbfn:weights=0.4/0.6,prototypes=8")) == "rbfn:weights=0.4/0.6,prototypes=8"
+    assert attack(str(attack("rbfn:weights=0.4/0.6,prototypes=8"))) == RBFN(
+        weights="0.4/0.6", prototypes=8
+    )
+
+
+def test_the_network_scores_real_events_as_the_plain_one_does() -> None:
+    some = RecordingSet(gazeveil.read(real("gazecom")).select(stimuli=("golf", "beach")))
+    events = some.saccades
+    train = events.keys.stimulus == "golf"
+    few = np.isin(events.keys.person, np.unique(events.keys.person)[:6])
+    x, y, asked = (
+        events.values[train & few],
+        events.keys.person[train & few],
+        events.values[~train & few],
+    )
+    network = RBFNetwork(12, random_state=0).fit(x, y)
+    np.testing.assert_allclose(network.scores(asked), plain_scores(network, x, y, asked), atol=1e-6)
+
+
+def test_real_people_are_found_and_shuffled_ones_are_not() -> None:
+    cohort = gazeveil.read(real("gazecom"))
+    whole = RecordingSet(cohort.select(people=sorted({k[0] for k in cohort.keys})[:12])).prepared(
+        ("fixation", "saccade")
+    )
+    rng = np.random.default_rng(3)
+    found, null = [], []
+    for repetition in range(3):
+        test = rng.permutation(whole.stimuli)[:2]
+        train = [s for s in whole.stimuli if s not in test]
+        found.append(
+            RBFN()
+            .identify(whole.select(stimuli=train), whole.select(stimuli=test), repetition)
+            .credit()
+            .mean()
+        )
+        dealt = shuffled(whole, repetition)
+        null.append(
+            RBFN()
+            .identify(dealt.select(stimuli=train), dealt.select(stimuli=test), repetition)
+            .credit()
+            .mean()
+        )
+    assert np.mean(found) > 0.85
+    # 36 guesses at 1 in 12, three standard errors.
+    assert np.mean(null) < 0.083 + 0.14
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [("rbfn", 0.95), ("rbfn:kinds=fixation", 0.72), ("rbfn:kinds=saccade", 0.86), ("lda", 0.95)],
+)
+def test_attackers_find_real_people_as_often_as_a_reference_does(
+    text: str, reference: float
+) -> None:
+    whole = RecordingSet(gazeveil.read(real("gazecom")).load()).prepared(("fixation", "saccade"))
+    rng = np.random.default_rng(3)
+    found = []
+    for repetition in range(10):
+        test = rng.permutation(whole.stimuli)[:2]
+        gallery = whole.select(stimuli=[s for s in whole.stimuli if s not in test])
+        found.append(
+            attack(text).identify(gallery, whole.select(stimuli=test), repetition).credit().mean()
+        )
+    assert np.mean(found) > reference - 0.08

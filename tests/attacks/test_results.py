@@ -1,0 +1,217 @@
+"""Figures of attacks: rates with intervals and exact tests, error rates, and the comparison of two
+attackers.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from gazeveil.attacks.base import Scores
+from gazeveil.attacks.result import (
+    at_least,
+    beaten_by,
+    bootstrap,
+    credit_table,
+    d_prime,
+    eer,
+    f1_macro,
+    identification,
+    over_repetitions,
+    paired_interval,
+    tied_with,
+)
+from gazeveil.errors import DataError
+
+NAMES = ("a", "b", "c", "d")
+
+
+def scores(values, probes=NAMES, known=NAMES):
+    return Scores(known, probes, np.array(values, dtype=float))
+
+
+PERFECT = scores(np.eye(4))
+BLIND = scores(np.zeros((4, 4)))
+
+
+def test_a_perfect_attacker_names_everybody_and_chance_is_one_over_the_people_known():
+    result = identification([PERFECT, PERFECT])
+    assert (result.metric, result.value, result.n, result.chance) == (
+        "identification_rate",
+        1.0,
+        4,
+        0.25,
+    )
+    assert result.high == 1.0
+    assert result.low == pytest.approx(0.025 ** (1 / 4))  # Clopper-Pearson with all hits
+    assert result.p_value == pytest.approx(0.25**4)
+
+
+def test_repetitions_sharpen_the_value_but_do_not_make_people_more():
+    once, often = identification([PERFECT]), identification([PERFECT] * 50)
+    assert (once.low, once.high, once.n, once.p_value) == (
+        often.low,
+        often.high,
+        often.n,
+        often.p_value,
+    )
+
+
+def test_a_blind_attacker_is_at_chance_and_the_exact_test_says_so():
+    result = identification([BLIND])
+    assert result.value == result.chance == 0.25
+    assert result.low < 0.25 < result.high
+    assert result.p_value > 0.5
+
+
+def test_the_value_is_the_mean_over_repetitions():
+    assert identification([PERFECT, BLIND]).value == pytest.approx(0.625)
+
+
+def test_the_exact_test_is_the_binomial_tail():
+    assert at_least(7, 24, 1 / 24) == pytest.approx(
+        sum(math.comb(24, h) * (1 / 24) ** h * (23 / 24) ** (24 - h) for h in range(7, 25))
+    )
+    assert at_least(0, 24, 1 / 24) == 1.0
+    assert math.isnan(at_least(3, 24, math.nan))
+
+
+def test_random_scores_pass_the_exact_test_as_often_as_they_should():
+    rng = np.random.default_rng(1)
+    names = tuple(map(str, range(30)))
+    p = [
+        identification([Scores(names, names, rng.normal(size=(30, 30)))]).p_value
+        for _ in range(300)
+    ]
+    assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
+
+
+def test_somebody_who_is_not_in_the_gallery_cannot_be_found():
+    foreign = scores(np.ones((1, 4)), probes=("stranger",))
+    assert identification([foreign]).value == 0.0
+    assert beaten_by(foreign).tolist() == [4]
+    assert tied_with(foreign).tolist() == [0]
+
+
+def test_nothing_to_judge_is_refused():
+    with pytest.raises(DataError, match="nothing to judge"):
+        identification([])
+    with pytest.raises(DataError, match="nothing to judge"):
+        identification([Scores(NAMES, (), np.zeros((0, 4)))])
+
+
+def test_credit_is_kept_by_person_and_repetition():
+    people, table = credit_table([PERFECT, scores(np.zeros((1, 4)), probes=("b",))])
+    assert people == NAMES
+    assert table[1].tolist() == [1.0, 0.25]
+    assert np.isnan(table[0, 1])
+
+
+def test_beaten_by_counts_those_above_and_ties_apart():
+    s = scores([[3, 4, 5, 3], [0, np.nan, -1, -2], [1, 1, 1, 1], [0, 0, 0, 9]])
+    assert beaten_by(s).tolist() == [2, 3, 0, 0]
+    assert tied_with(s).tolist() == [1, 0, 3, 0]
+
+
+def test_the_equal_error_rate_is_zero_apart_one_half_alike_and_one_reversed():
+    assert eer(PERFECT) == 0.0
+    assert eer(BLIND) == 0.5
+    assert eer(scores(1 - np.eye(4))) == 1.0
+
+
+def test_the_equal_error_rate_of_two_normal_laws_is_the_known_one():
+    # Genuine N(2, 1), impostor N(0, 1): both errors are P(N > 1).
+    rng = np.random.default_rng(2)
+    n = 400
+    names = tuple(map(str, range(n)))
+    values = rng.normal(size=(n, n)) + 2 * np.eye(n)
+    s = Scores(names, names, values)
+    assert eer(s) == pytest.approx(0.5 * math.erfc(1 / math.sqrt(2)), abs=0.03)
+    assert d_prime(s) == pytest.approx(2.0, abs=0.15)
+
+
+def test_the_equal_error_rate_does_not_depend_on_the_scale_of_scores():
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(4, 4)) + np.eye(4)
+    assert eer(scores(values)) == eer(scores(np.exp(values)))
+
+
+def test_d_prime_is_zero_for_one_constant_and_infinite_for_two():
+    assert d_prime(BLIND) == 0.0
+    assert d_prime(PERFECT) == math.inf
+    assert d_prime(scores(-np.eye(4))) == -math.inf
+
+
+def test_without_impostors_there_is_no_error_rate():
+    alone = Scores(("a",), ("a",), np.ones((1, 1)))
+    assert math.isnan(eer(alone))
+    assert math.isnan(d_prime(alone))
+
+
+def test_f1_of_one_decision_each_equals_that_of_scikit_learn():
+    from sklearn.metrics import f1_score
+
+    rng = np.random.default_rng(4)
+    probes = tuple(rng.choice(NAMES, size=40))
+    s = scores(rng.normal(size=(40, 4)), probes=probes)
+    named = [NAMES[i] for i in s.values.argmax(axis=1)]
+    assert f1_macro(s) == pytest.approx(f1_score(probes, named, average="macro", labels=NAMES))
+    assert f1_macro(BLIND) == pytest.approx(0.25)
+
+
+def test_the_bootstrap_repeats_by_seed_and_holds_the_mean_nineteen_times_in_twenty():
+    rng = np.random.default_rng(5)
+    draws = rng.normal(size=(300, 30))
+    inside = [low <= 0 <= high for low, high in (bootstrap(v, seed=1, draws=500) for v in draws)]
+    assert 0.88 < np.mean(inside) < 0.99
+    assert bootstrap(draws[0], seed=7) == bootstrap(draws[0], seed=7)
+    assert bootstrap(draws[0], seed=7) != bootstrap(draws[0], seed=8)
+
+
+def test_one_repetition_has_no_interval_over_repetitions():
+    assert all(map(math.isnan, bootstrap([0.5], seed=1)))
+    result = over_repetitions("eer", [0.25, math.nan], seed=1)
+    assert result.value == 0.25
+    assert result.n == 1
+    assert "1 could not be measured" in result.protocol
+    assert math.isnan(over_repetitions("eer", [math.nan], seed=1).value)
+
+
+def test_the_paired_interval_is_students_t_over_people():
+    from scipy.stats import ttest_rel
+
+    rng = np.random.default_rng(6)
+    first, second = rng.random((24, 10)), rng.random((24, 10))
+    value, low, high = paired_interval(first, second)
+    wanted = ttest_rel(first.mean(axis=1), second.mean(axis=1)).confidence_interval(0.95)
+    assert (value, low, high) == pytest.approx(((first - second).mean(), wanted.low, wanted.high))
+
+
+def test_two_attackers_of_equal_strength_are_told_apart_one_time_in_twenty():
+    rng = np.random.default_rng(7)
+    apart = 0
+    for _ in range(400):
+        hard = rng.random((24, 1))
+        _, low, high = paired_interval(rng.random((24, 5)) < hard, rng.random((24, 5)) < hard)
+        apart += not low <= 0 <= high
+    assert apart / 400 < 0.09
+
+
+def test_a_paired_interval_leaves_out_people_nobody_asked_about_and_refuses_different_people():
+    value, low, high = paired_interval(
+        [[1.0, np.nan], [np.nan, np.nan], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0], [0.0, 0.5]]
+    )
+    assert value == pytest.approx((1.0 + 0.25) / 2)
+    assert low < value < high
+    assert paired_interval([1.0], [0.0]) == (1.0, -1.0, 1.0)
+    with pytest.raises(DataError, match="same people twice"):
+        paired_interval([1.0, 0.0], [1.0])
+    with pytest.raises(DataError, match="at least one person"):
+        paired_interval([np.nan], [0.0])
+
+
+def test_a_result_reads_as_one_would_say_it():
+    assert (
+        str(identification([PERFECT]))
+        == "identification_rate 1.000 [0.398, 1.000], chance 0.250, p 0.0039, n 4"
+    )

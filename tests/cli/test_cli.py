@@ -1,0 +1,251 @@
+"""The command line as its user meets it: what it prints, what it writes, how it fails."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gazeveil.cli.main import main
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main([str(a) for a in arguments])
+    return int(stopped.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli") / "cohort"
+    assert (
+        run(
+            "simulate",
+            folder,
+            "--people",
+            4,
+            "--stimuli",
+            2,
+            "--seconds",
+            12,
+            "--rate",
+            120,
+            "--task",
+            "reading",
+            "--seed",
+            3,
+        )
+        == 0
+    )
+    return folder
+
+
+def test_inspect_prints_writes_and_draws(
+    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("inspect", cohort, "--json", tmp_path / "o.json", "--plot", tmp_path / "o.png") == 0
+    out = capsys.readouterr().out
+    for part in ("people", "4 (age, gender known)", "120 Hz", "Picture:"):
+        assert part in out
+    figures = json.loads((tmp_path / "o.json").read_text())
+    assert len(figures["recordings"]) == 8
+    assert figures["samples"] == 8 * 12 * 120
+    assert all(r["rows"] in (0, r["samples"]) for r in figures["recordings"])
+    assert (tmp_path / "o.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_events_and_features_go_to_files(cohort: Path, tmp_path: Path) -> None:
+    assert (
+        run(
+            "events",
+            cohort,
+            "--method",
+            "ivt",
+            "--parameter",
+            "setting=ren2024",
+            "--out",
+            tmp_path / "e.parquet",
+            "--json",
+            tmp_path / "e.json",
+        )
+        == 0
+    )
+    events = pl.read_parquet(tmp_path / "e.parquet")
+    assert set(events.columns) >= {
+        "person",
+        "stimulus",
+        "kind",
+        "onset",
+        "offset",
+        "onset_ns",
+        "offset_ns",
+        "duration_s",
+    }
+    assert (
+        json.loads((tmp_path / "e.json").read_text())["events"]["fixation"]["count"]
+        == events.filter(pl.col("kind") == "fixation").height
+    )
+    assert run("features", cohort, "--kind", "saccade", "--out", tmp_path / "f.csv") == 0
+    assert pl.read_csv(tmp_path / "f.csv").height > 0
+
+
+def test_a_table_is_protected_and_its_promise_printed(
+    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    window = ("--kind", "window", "--parameter", "window_s=4", "--parameter", "step_s=1")
+    assert (
+        run(
+            "features",
+            cohort,
+            *window,
+            "--mechanism",
+            "lpa:epsilon=1",
+            "--out",
+            tmp_path / "p.parquet",
+            "--json",
+            tmp_path / "p.json",
+        )
+        == 0
+    )
+    assert (
+        "lpa (corrected) promises differential privacy with epsilon = 1"
+        in capsys.readouterr().out.replace("\n", " ")
+    )
+    assert json.loads((tmp_path / "p.json").read_text())["guarantee"]["status"] == "proved"
+
+
+def test_mechanisms_and_audits_are_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("mechanisms", "--json", tmp_path / "m.json") == 0
+    rows = json.loads((tmp_path / "m.json").read_text())
+    assert {"lpa", "fpa", "k-same-select", "demographics"} <= {r["name"] for r in rows}
+    assert all(r["status"] in {"proved", "claimed", "empirical", "refuted"} for r in rows)
+    assert run("mechanisms", "lpa") == 0
+    assert "Parameters: epsilon" in capsys.readouterr().out
+    assert run("audit", "lpa:epsilon=1", "--trials", 2000, "--json", tmp_path / "a.json") == 0
+    assert json.loads((tmp_path / "a.json").read_text())[0]["refuted"] is False
+
+
+def test_datasets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("datasets", "gazecom") == 0
+    assert "Dorr" in capsys.readouterr().out
+
+
+def test_a_path_is_checked_with_or_without_a_name_and_the_exit_code_tells(
+    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("datasets", cohort) == 0
+    assert "8 recordings, 4 people" in capsys.readouterr().out
+    assert run("datasets", "gazecom", cohort, "--json", tmp_path / "r.json") == 2
+    assert "no file here looks like gazecom" in capsys.readouterr().out.replace("\n", " ")
+    assert json.loads((tmp_path / "r.json").read_text())["ok"] is False
+    assert run("datasets", "gazecom", tmp_path / "nowhere") == 2
+
+
+def test_names_of_any_text_are_printed_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{4 * i},{(i // 50) % 7 - 3},{i % 3},[/b] x,[red]s[/red]\n" for i in range(400))
+    (tmp_path / "a.csv").write_text("t_ms,x_deg,y_deg,person,stimulus\n" + rows)
+    assert run("inspect", tmp_path / "a.csv", "--plot", tmp_path / "[/i].png") == 0
+    out = capsys.readouterr().out
+    assert "[/b] x" in out
+    assert "[red]s[/red]" in out
+    assert "[/i].png" in out
+    assert run("events", tmp_path / "a.csv", "--out", tmp_path / "[/e].csv") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("inspect", "/no/such/folder"), "/no/such/folder: there is no such file or folder."),
+        (("inspect",), "Missing argument"),
+        (("inspect", ".", "--fast"), "No such option"),
+        (("inspcet",), "No such command 'inspcet'"),
+        (
+            ("simulate", "{tmp}/x", "--people", "0"),
+            (
+                "The 'people' parameter of simulate must be a whole number of at least 1. Got 0"
+                " instead."
+            ),
+        ),
+        (
+            ("simulate", "{tmp}/x", "--task", "walking"),
+            "The 'task' parameter of simulate must be one of",
+        ),
+        (
+            ("events", "{cohort}", "--method", "magic"),
+            "The 'method' parameter of detect must be one of",
+        ),
+        (
+            ("events", "{cohort}", "--against", "nobody"),
+            "The '--against' option must name labels of the recordings (none).",
+        ),
+        (
+            ("events", "{cohort}", "--out", "{tmp}/e.txt"),
+            "The '--out' option must name a .parquet or .csv file.",
+        ),
+        (
+            ("features", "{cohort}", "--mechanism", "heatmap-laplace:epsilon=1"),
+            "a mechanism on tables",
+        ),
+        (("features", "{cohort}", "--kind", "window"), "No recording gives a row"),
+        (("inspect", "{cohort}", "--set", "nonsense"), "The '--set' option must be NAME=VALUE."),
+        (
+            ("inspect", "{cohort}", "--screen", "big"),
+            "The '--screen' option must look like 1280x720px,400x225mm,450mm.",
+        ),
+        (
+            ("inspect", "{cohort}", "--screen", "1.2.3x4px,1x1mm,1mm"),
+            "The '--screen' option must look like",
+        ),
+        (
+            ("inspect", "{cohort}", "--set", "format=csv"),
+            "'format' is not given as NAME=VALUE but by --format.",
+        ),
+        (
+            ("events", "{cohort}", "--parameter", "method=ivt"),
+            "'method' is not given as NAME=VALUE but by --method.",
+        ),
+        (
+            ("features", "{cohort}", "--parameter", "kind=saccade"),
+            "'kind' is not given as NAME=VALUE but by --kind.",
+        ),
+        (
+            ("simulate", "{tmp}/x", "--people", "1", "--stimuli", "1", "--seconds", "1e12"),
+            "more memory than there is",
+        ),
+        (("audit", "lpa:epsilon=0"), "must be an exact number above 0"),
+    ],
+)
+def test_mistakes_end_with_one_sentence_and_code_2(
+    arguments: tuple[str, ...],
+    sentence: str,
+    cohort: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(*(a.format(cohort=cohort, tmp=tmp_path) for a in arguments)) == 2
+    error = capsys.readouterr().err.replace("\n", " ")
+    assert sentence in error
+    assert "Traceback" not in error
+
+
+def test_an_existing_folder_is_not_overwritten(
+    cohort: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("simulate", cohort) == 2
+    assert "exists and is not an empty folder" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_the_installed_command_knows_its_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gazeveil.cli.main", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("gazeveil 0.")

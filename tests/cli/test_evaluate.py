@@ -1,0 +1,336 @@
+"""`gazeveil evaluate` and `gazeveil attack` as their user meets them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.cli.main import main
+from gazeveil.evaluation.results import FRAME, Results
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.io.parquet import write
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main([str(a) for a in arguments])
+    return int(stopped.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("evaluate") / "raw"
+    assert (
+        run(
+            "simulate",
+            folder,
+            "--people",
+            4,
+            "--stimuli",
+            4,
+            "--seconds",
+            8,
+            "--rate",
+            120,
+            "--seed",
+            3,
+        )
+        == 0
+    )
+    return folder
+
+
+STUDY = """
+name = "tiny"
+repetitions = 2
+mechanisms = ["gaussian:sigma_deg=2", "k-same-select:k=2"]
+attacks = ["linkage"]
+utilities = ["density"]
+[cohort]
+path = "{path}"
+"""
+
+
+def test_a_study_file_is_run_reported_and_resumed(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tiny.toml").write_text(STUDY.format(path=raw))
+    out = tmp_path / "out"
+    assert (
+        run(
+            "evaluate",
+            tmp_path / "tiny.toml",
+            "--out",
+            out,
+            "--workers",
+            1,
+            "--json",
+            tmp_path / "e.json",
+        )
+        == 0
+    )
+    said = capsys.readouterr()
+    assert "The strongest attacker of each mechanism" in said.out
+    assert "linkage" in said.out
+    assert "guessing would give" in said.out
+    assert f"Results: {out}    Report: {out / 'report.html'}" in said.out
+    assert "<html" in (out / "report.html").read_text(encoding="utf-8")
+    figures = json.loads((tmp_path / "e.json").read_text())
+    assert {r["mechanism"] for r in figures["results"]} == {"none", "gaussian", "k-same-select"}
+    assert figures["strongest"][0]["attack"] == "linkage"
+    results = Results.read(out)
+    assert results.frame.columns[: len(FRAME)] == list(FRAME)
+    written = (out / "results.parquet").read_bytes()
+    assert run("evaluate", tmp_path / "tiny.toml", "--out", out, "--workers", 1, "--no-report") == 0
+    assert (out / "results.parquet").read_bytes() == written
+    assert Results.read(out).study["times"]["computed"] == 0  # type: ignore[index]
+    # Another count of repetitions may be tried without editing the file, and keeps what is there.
+    assert (
+        run(
+            "evaluate",
+            tmp_path / "tiny.toml",
+            "--out",
+            out,
+            "--workers",
+            1,
+            "--no-report",
+            "--repetitions",
+            3,
+        )
+        == 0
+    )
+    assert set(Results.read(out).outcomes["repetition"]) == {0, 1, 2}
+    assert Results.read(out).study["times"]["found"] > 0  # type: ignore[index]
+
+
+def test_a_quick_study_needs_no_file(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = (
+        "-m",
+        "gaussian:sigma_deg=2",
+        "-a",
+        "linkage",
+        "--scenario",
+        "raw/private",
+        "-r",
+        1,
+        "--workers",
+        1,
+        "--no-report",
+    )
+    assert run("evaluate", raw, *quick, "--out", tmp_path / "o", "--train", 0.5, "--seed", 4) == 0
+    frame = Results.read(tmp_path / "o").frame
+    assert set(frame["scenario"]) == {"raw/raw", "raw/private"}
+    assert set(frame["seed"]) == {4}
+    assert "2 of 4 stimuli" in frame["note"][0]
+    assert "Report" not in capsys.readouterr().out
+
+
+def test_a_protected_copy_is_attacked_from_outside_and_against_itself(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("protect", raw, tmp_path / "copy", "-m", "temporal:K=2") == 0
+    capsys.readouterr()
+    assert (
+        run(
+            "attack",
+            raw,
+            tmp_path / "copy",
+            "-a",
+            "linkage",
+            "-a",
+            "knn",
+            "-r",
+            2,
+            "--workers",
+            1,
+            "--json",
+            tmp_path / "a.json",
+        )
+        == 0
+    )
+    out = capsys.readouterr().out
+    for part in (
+        "linkage",
+        "knn",
+        "raw, the copy",
+        "the copy, the rest of it",
+        "one release split afterwards",
+        "chance",
+    ):
+        assert part in out
+    rows = [
+        r
+        for r in json.loads((tmp_path / "a.json").read_text())["results"]
+        if r["metric"] == "identification_rate"
+    ]
+    assert {(r["scenario"], r["mechanism"]) for r in rows} == {
+        ("raw/raw", "none"),
+        ("raw/private", "copy"),
+        ("release/release", "copy"),
+    }
+    assert all(r["n"] == 4 and r["chance"] == 0.25 and r["p_value"] is not None for r in rows)
+
+
+def test_a_copy_that_is_the_raw_recordings_has_their_rates(raw: Path, tmp_path: Path) -> None:
+    assert (
+        run(
+            "attack",
+            raw,
+            raw,
+            "-a",
+            "linkage",
+            "-r",
+            3,
+            "--workers",
+            1,
+            "--json",
+            tmp_path / "a.json",
+        )
+        == 0
+    )
+    rows = [
+        r
+        for r in json.loads((tmp_path / "a.json").read_text())["results"]
+        if r["metric"] == "identification_rate"
+    ]
+    assert len({r["value"] for r in rows}) == 1
+
+
+def copied(raw: Path, folder: Path, **changes: object) -> Path:
+    cohort = gazeveil.read(raw)
+    write(
+        Cohort(
+            [
+                r.with_(**{k: v(r) if callable(v) else v for k, v in changes.items()})
+                for r in cohort
+            ],
+            None,
+        ),
+        folder,
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("evaluate", "nowhere.toml"), "there is no such file"),
+        (("evaluate", "nowhere"), "there is no such file or folder"),
+        (("evaluate", "RAW", "-m", "gausian:sigma_deg=2"), "Did you mean 'gaussian'"),
+        (("evaluate", "RAW", "-a", "linkag"), "Did you mean 'linkage'"),
+        (("evaluate", "RAW", "-u", "salency"), "Did you mean 'saliency'"),
+        (("evaluate", "RAW", "-a", "linkage:featurs=wide"), "Did you mean 'features'"),
+        (("evaluate", "RAW", "--scenario", "raw"), "must be one of"),
+        (("evaluate", "RAW", "--split", "person"), "must be one of"),
+        (("evaluate", "RAW", "--train", "2"), "above 0 and below 1"),
+        (("evaluate", "RAW", "-m", "heatmap-laplace:epsilon=1"), "releases maps"),
+        (("evaluate", "RAW", "--split", "session"), "two people with two sessions"),
+        (
+            ("evaluate", "RAW", "--workers", "2", "--cluster", "tcp://127.0.0.1:9"),
+            "exclude one another",
+        ),
+        (("evaluate", "TOML", "-a", "linkage"), "says its attacks itself"),
+        (("evaluate", "RAW", "--quick"), "--quick"),
+        (("attack", "RAW", "nowhere"), "there is no such file or folder"),
+        (("attack", "RAW", "RAW", "-a", "nonsense"), "must be one of"),
+        (
+            ("attack", "RAW", "RAW", "-a", "linkage:knowledge=white-box"),
+            "makes releases of its own",
+        ),
+        (("attack", "RAW", "RENAMED"), "no people in common"),
+        (("attack", "RAW", "OTHER"), "no stimulus in common"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(
+    raw: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "tiny.toml").write_text(STUDY.format(path=raw))
+    places = {"RAW": raw, "TOML": tmp_path / "tiny.toml"}
+    if "RENAMED" in arguments:
+        places["RENAMED"] = copied(raw, tmp_path / "r", person=lambda r: f"x{r.person}")
+    if "OTHER" in arguments:
+        places["OTHER"] = copied(raw, tmp_path / "o", stimulus=lambda r: f"x{r.stimulus}")
+    out = ("--out", tmp_path / "out") if arguments[0] == "evaluate" else ()
+    assert run(*(places.get(a, a) for a in arguments), *out) == 2
+    said = capsys.readouterr().err
+    assert sentence in said.replace("\n", " ")
+    assert "Traceback" not in said
+    assert not (tmp_path / "out" / "results.parquet").exists()
+
+
+def test_people_with_one_stimulus_and_stimuli_of_one_person_are_one_sentence(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cohort = gazeveil.read(raw)
+    first = cohort.stimuli[0]
+    write(cohort.select(stimuli=[first]), tmp_path / "one")
+    write(Cohort([r.with_(stimulus=f"{r.person} {r.stimulus}") for r in cohort]), tmp_path / "own")
+    assert run("evaluate", tmp_path / "one", "--out", tmp_path / "a", "--no-report") == 2
+    assert "none of the 4 people did" in capsys.readouterr().err
+    # Stimuli nobody shares leave people on one side only by chance; whoever stays is compared, or
+    # one sentence says that nobody does.
+    assert run(
+        "evaluate",
+        tmp_path / "own",
+        "-a",
+        "linkage",
+        "-r",
+        1,
+        "--workers",
+        1,
+        "--out",
+        tmp_path / "b",
+        "--no-report",
+    ) in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_copy_without_a_valid_sample_is_no_traceback(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = copied(
+        raw,
+        tmp_path / "lost",
+        valid=lambda r: np.zeros(len(r), dtype=bool),
+        x_deg=lambda r: np.full(len(r), np.nan),
+        y_deg=lambda r: np.full(len(r), np.nan),
+    )
+    code = run(
+        "attack", raw, lost, "-a", "linkage", "-r", 1, "--workers", 1, "--json", tmp_path / "a.json"
+    )
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    assert "bug" not in said.out + said.err
+    if code == 0:
+        rows = json.loads((tmp_path / "a.json").read_text())["results"]
+        assert all(
+            abs(r["value"] - 0.25) < 1e-9
+            for r in rows
+            if r["mechanism"] == "copy" and r["metric"] == "identification_rate"
+        )
+    else:
+        assert code == 2
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "attack"])
+def test_help_shows_an_example(verb: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gazeveil.cli.main", verb, "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "Example" in done.stdout

@@ -1,0 +1,202 @@
+"""`gazeveil protect`: a folder or a file in, a canonical folder and a sentence out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gazeveil import Cohort, read, simulate
+from gazeveil.cli.main import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main([str(a) for a in arguments])
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return simulate(2, 2, 3.0, 100.0, seed=1).write(tmp_path / "raw")
+
+
+def test_a_folder_is_protected_and_the_promise_printed(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(
+        capsys,
+        "protect",
+        raw,
+        tmp_path / "out",
+        "--mechanism",
+        "gaussian:sigma_deg=5",
+        "--json",
+        tmp_path / "f.json",
+    )
+    assert code == 0
+    assert "gaussian (corrected) promises zero-concentrated differential privacy" in out
+    assert "This is a test" not in out
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert (
+        figures["recordings"],
+        figures["guarantee"]["status"],
+        figures["provenance"]["seeded"],
+    ) == (4, "proved", False)
+    before, after = read(raw), read(tmp_path / "out")
+    assert before.keys == after.keys
+    for a, b in zip(before, after, strict=True):
+        np.testing.assert_array_equal(a.valid, b.valid)
+        assert not np.isin(b.x_deg[b.valid], a.x_deg).any()
+
+
+def test_one_file_and_a_seed(raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = raw / "recordings" / "000001.parquet"
+    for name in ("a", "b"):
+        code, out, err = run(
+            capsys, "protect", file, tmp_path / name, "-m", "gaussian:sigma_deg=5", "--seed", 3
+        )
+        assert (code, err) == (0, "")
+        assert "This is a test" in out
+        assert "is claimed but not proved" in out
+    np.testing.assert_array_equal(read(tmp_path / "a")[0].x_deg, read(tmp_path / "b")[0].x_deg)
+
+
+BAD = [
+    (["{raw}", "{out}", "-m", "gaussian:sigma_deg=0"], "sigma_deg"),
+    (["{raw}", "{out}", "-m", "lpa:epsilon=1"], "takes a feature table"),
+    (["{raw}", "{out}", "-m", "gausian:sigma_deg=1"], "Did you mean 'gaussian'"),
+    (["{raw}", "{raw}", "-m", "temporal:K=2"], "not an empty folder"),
+    (["{raw}/nothing", "{out}", "-m", "temporal:K=2"], "no such file"),
+    (["{raw}", "{out}", "-m", "temporal:K=2", "--keep", "soul"], "keep"),
+    (["{raw}", "{out}"], "--mechanism"),
+    (
+        ["{raw}", "{out}", "-m", "k-same-synth:k=3"],
+        "k-same-synth with k = 3 needs at least 3 people, and this cohort has recordings of 2",
+    ),
+    (
+        ["{raw}", "{out}", "-m", "k-same-synth:k=2", "--keep", "pupil"],
+        "nothing of the raw ones can be kept",
+    ),
+    (["{raw}", "{raw}", "-m", "dpgazesynth:epsilon=1"], "not an empty folder"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD)
+def test_bad_input_is_one_sentence_and_code_two(
+    arguments: list[str], words: str, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(
+        capsys, "protect", *(a.format(raw=raw, out=tmp_path / "out") for a in arguments)
+    )
+    assert code == 2
+    assert words in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
+#: Cohort mechanisms with few people, and a word of what they promise.
+COHORT = {
+    "k-same-synth:k=2": "promises 2-anonymity",
+    "k-same-synth:k=2,reading=published": "makes no privacy promise",
+    "dpgazesynth:epsilon=1,G=8": "(epsilon, w, r, t)-differential privacy with epsilon = 1",
+    "dpgazesynth:epsilon=1,G=8,reading=published": "makes no privacy promise",
+    "dpgazesynth-one-report:epsilon=1,G=8": (
+        "(epsilon, w, r, t)-differential privacy with epsilon = 1"
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "promise"), COHORT.items())
+def test_a_cohort_mechanism_writes_a_cohort_of_new_samples_and_prints_its_promise(
+    text: str, promise: str, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(
+        capsys, "protect", raw, tmp_path / "out", "-m", text, "--json", tmp_path / "f.json"
+    )
+    assert (code, err) == (0, "")
+    said = " ".join(out.split())
+    assert promise in said
+    assert "For you alone" not in said
+    before, after = read(raw), read(tmp_path / "out")
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert (figures["recordings"], figures["samples"]) == (4, sum(len(r) for r in after))
+    assert figures["provenance"]["mechanism"] == text.partition(":")[0]
+    assert set(before.keys) == set(after.keys)
+    own = {r.key: r for r in before}
+    for r in after:
+        assert r.valid.any()
+        assert not np.isin(r.x_deg[r.valid], own[r.key].x_deg).any()
+
+
+def test_one_file_is_enough_for_local_privacy_and_too_few_people_for_groups(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = raw / "recordings" / "000001.parquet"
+    for name in ("a", "b"):
+        assert (
+            run(
+                capsys,
+                "protect",
+                file,
+                tmp_path / name,
+                "-m",
+                "dpgazesynth-one-report:epsilon=1",
+                "--seed",
+                3,
+            )[0]
+            == 0
+        )
+    np.testing.assert_array_equal(read(tmp_path / "a")[0].x_deg, read(tmp_path / "b")[0].x_deg)
+    code, out, err = run(capsys, "protect", file, tmp_path / "c", "-m", "k-same-synth:k=2")
+    assert (code, out) == (2, "")
+    assert (
+        err.strip()
+        == "k-same-synth with k = 2 needs at least 2 people, and this cohort has recordings of 1."
+        " Choose a smaller k. Nothing was released."
+    )
+    assert not (tmp_path / "c").exists()
+
+
+def test_what_groups_leave_out_is_told_to_whoever_protects_and_to_nobody_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cohort = simulate(4, 2, 3.0, 100.0, seed=1).load()
+    alone = type(cohort)([r for r in cohort if r.stimulus == cohort.stimuli[0] or r.person == "p1"])
+    code, out, _ = run(
+        capsys,
+        "protect",
+        alone.write(tmp_path / "raw"),
+        tmp_path / "out",
+        "-m",
+        "k-same-synth:k=2",
+        "--json",
+        tmp_path / "f.json",
+    )
+    assert code == 0
+    assert "4 recordings, " in out
+    assert "never to be published: recordings left out: 1, suppressed: 1." in out
+    assert "suppressed" not in (tmp_path / "f.json").read_text()
+    assert not any(
+        "suppressed" in f.read_text(errors="replace")
+        for f in (tmp_path / "out").rglob("*")
+        if f.is_file()
+    )
+    assert read(tmp_path / "out").stimuli == (cohort.stimuli[0],)
+
+
+def test_recordings_without_any_gaze_are_written_with_a_warning(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = Cohort([r.with_(valid=np.zeros(len(r), dtype=np.bool_)) for r in read(raw)])
+    code, out, _ = run(
+        capsys, "protect", lost.write(tmp_path / "lost"), tmp_path / "out", "-m", "temporal:K=2"
+    )
+    assert code == 0
+    assert "Warning: no sample of them has any gaze" in out
+    code, out, _ = run(capsys, "protect", raw, tmp_path / "other", "-m", "temporal:K=2")
+    assert code == 0
+    assert "Warning" not in out

@@ -1,0 +1,268 @@
+"""Results: the form others build on, what they say of the strongest attacker, and that they come
+back from disk as they were.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gazeveil.attacks.result import paired_interval
+from gazeveil.errors import DataError, FormatError, ParameterError
+from gazeveil.evaluation.intervals import spread, utility_interval
+from gazeveil.evaluation.results import (
+    RATE,
+    Results,
+    canonical,
+    frame_of,
+    mechanism_text,
+    outcomes_of,
+)
+
+CELL = {
+    "mechanism": "gaussian",
+    "reading": "corrected",
+    "parameters": "sigma_deg=10",
+    "events": "redetected",
+    "scenario": "raw/private",
+}
+
+
+def row(attack: str, value: float, **more: Any) -> dict[str, Any]:
+    return {
+        "cohort": "c",
+        **CELL,
+        "attack": attack,
+        "metric": RATE,
+        "value": value,
+        "n": 10,
+        "chance": 0.1,
+        **more,
+    }
+
+
+def outcome(attack: str, person: str, repetition: int, value: float, **more: Any) -> dict[str, Any]:
+    return {
+        **CELL,
+        "attack": attack,
+        "metric": RATE,
+        "repetition": repetition,
+        "part": person,
+        "value": value,
+        **more,
+    }
+
+
+@pytest.fixture
+def results() -> Results:
+    rows = [
+        row("rbfn", 0.1),
+        row("linkage", 0.5),
+        row("forest", 0.5),
+        row("linkage", 0.9, scenario="release/release"),
+        row("rbfn", 0.3, scenario="private/private"),
+        row("linkage", float("nan"), scenario="private/private"),
+        row("linkage", 0.99, mechanism="none", reading="", parameters="", scenario="raw/raw"),
+        row("fpa-only", 1.0, mechanism="fpa", scenario="release/release"),
+        {"cohort": "c", **CELL, "utility": "saliency", "metric": "kl", "value": 3.0},
+    ]
+    outcomes = [
+        outcome(a, p, r, v)
+        for a, p, r, v in (
+            ("linkage", "x", 0, 1.0),
+            ("linkage", "x", 1, 0.0),
+            ("linkage", "y", 0, 1.0),
+            ("linkage", "y", 1, 1.0),
+        )
+    ]
+    outcomes += [
+        outcome(a, p, r, 0.0)
+        for a, p, r in (
+            ("rbfn", "x", 0),
+            ("rbfn", "x", 1),
+            ("rbfn", "y", 0),
+            ("rbfn", "y", 1),
+            ("rbfn", "z", 0),
+        )
+    ]
+    outcomes.append(
+        {
+            **CELL,
+            "utility": "saliency",
+            "metric": "kl",
+            "repetition": 0,
+            "part": "clip",
+            "value": 3.0,
+        }
+    )
+    trace = {
+        "t_s": np.arange(3.0),
+        "x_deg": np.array([1.0, np.nan, 2.0]),
+        "valid": np.array([True, False, True]),
+    }
+    examples = {
+        "traces": {"none": trace},
+        "maps": {"gaussian:sigma_deg=10,reading=corrected": np.eye(3)},
+        "title": "a, b",
+        "space": "sphere",
+        "extent": (0, 360, 0, 180),
+    }
+    promise = {
+        "mechanism": "gaussian:sigma_deg=10,reading=corrected",
+        "sentence": "It promises.",
+        "status": "proved",
+        "definition": "rho-zcdp",
+        "unit": "window",
+    }
+    study: dict[str, object] = {
+        "name": "n",
+        "seed": 1,
+        "failures": [{"cell": "c", "sentence": "It broke."}],
+        "times": {"took": "3 seconds"},
+    }
+    return Results(frame_of(rows), outcomes_of(outcomes), (promise,), examples, study)
+
+
+def test_the_strongest_attacker_is_the_one_that_finds_the_most_people_in_each_cell(
+    results: Results,
+) -> None:
+    best = {
+        (r["mechanism"], r["scenario"]): (r["attack"], r["value"])
+        for r in results.strongest().iter_rows(named=True)
+    }
+    assert best == {
+        ("gaussian", "raw/private"): ("forest", 0.5),  # of equal ones the first by name
+        ("gaussian", "release/release"): ("linkage", 0.9),
+        ("gaussian", "private/private"): ("rbfn", 0.3),
+        ("none", "raw/raw"): ("linkage", 0.99),
+        ("fpa", "release/release"): ("fpa-only", 1.0),
+    }
+
+
+def test_the_worst_case_counts_one_release_split_afterwards_only_where_there_is_nothing_else(
+    results: Results,
+) -> None:
+    worst = {
+        r["mechanism"]: (r["scenario"], r["value"])
+        for r in results.worst_case().iter_rows(named=True)
+    }
+    assert worst == {
+        "gaussian": ("raw/private", 0.5),
+        "none": ("raw/raw", 0.99),
+        "fpa": ("release/release", 1.0),
+    }
+
+
+def test_attackers_are_compared_person_by_person_on_the_people_both_were_asked_about(
+    results: Results,
+) -> None:
+    frame = results.paired("linkage", "rbfn")
+    assert frame.height == 1
+    found = frame.row(0, named=True)
+    wanted = paired_interval([0.5, 1.0], [0.0, 0.0])
+    assert (found["difference"], found["low"], found["high"]) == pytest.approx(wanted)
+    assert (found["first"], found["second"], found["n"]) == (0.75, 0.0, 2)
+    back = results.paired("rbfn", "linkage").row(0, named=True)
+    assert (back["difference"], back["low"], back["high"]) == pytest.approx(
+        (-wanted[0], -wanted[2], -wanted[1])
+    )
+    with pytest.raises(ParameterError, match="Did you mean 'linkage'"):
+        results.paired("linkag", "rbfn")
+
+
+def test_results_come_back_from_disk_as_they_were_and_are_written_in_the_same_bytes(
+    results: Results, tmp_path: Path
+) -> None:
+    first = results.write(tmp_path / "a")
+    back = Results.read(first)
+    assert back.frame.equals(results.frame)
+    assert back.outcomes.equals(results.outcomes)
+    assert back.guarantees == results.guarantees
+    assert back.study == results.study
+    assert back.failures == ({"cell": "c", "sentence": "It broke."},)
+    traces: Any = back.examples["traces"]
+    np.testing.assert_array_equal(traces["none"]["x_deg"], [1.0, np.nan, 2.0])
+    assert traces["none"]["valid"].dtype == np.bool_
+    assert back.examples["extent"] == (0.0, 360.0, 0.0, 180.0)
+    assert back.examples["title"] == "a, b"
+    second = back.write(tmp_path / "b")
+    for name in ("results.parquet", "outcomes.parquet", "study.json", "examples.npz"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    assert "3 seconds" not in (first / "study.json").read_text()
+
+
+def test_numbers_that_are_not_there_are_null_and_never_nan(results: Results) -> None:
+    assert results.frame["value"].null_count() == 1
+    assert not results.frame["value"].is_nan().any()
+
+
+def test_a_folder_that_is_not_whole_is_refused_in_one_sentence(
+    results: Results, tmp_path: Path
+) -> None:
+    with pytest.raises(FormatError, match=r"it holds no results\.parquet"):
+        Results.read(tmp_path)
+    folder = results.write(tmp_path / "a")
+    (folder / "study.json").write_text("{")
+    with pytest.raises(FormatError, match="cannot be read"):
+        Results.read(folder)
+    with pytest.raises(DataError, match="no column 'value'"):
+        Results(frame_of([]).drop("value"))
+    with pytest.raises(ParameterError, match="Did you mean 'metric'"):
+        frame_of([{"metrik": "kl"}])
+
+
+def test_texts_of_mechanisms_are_put_together() -> None:
+    assert mechanism_text("none") == "none"
+    assert mechanism_text("temporal", "corrected", "K=3") == "temporal:K=3,reading=corrected"
+    assert mechanism_text("kalman", "corrected") == "kalman:reading=corrected"
+
+
+def test_equal_values_have_equal_text_and_nan_has_none() -> None:
+    assert canonical({"b": 1, "a": [1.5, None]}) == canonical({"a": [1.5, None], "b": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        canonical({"a": float("nan")})
+
+
+def test_a_utility_has_an_interval_over_repetitions_where_they_differ_and_else_over_its_parts() -> (
+    None
+):
+    low, high = utility_interval([1.0, 2.0, 3.0], [100.0, 200.0], 1)
+    assert 1.0 <= low < 2.0 < high <= 3.0
+    low, high = utility_interval([5.0, 5.0, 5.0], [0.0, 1.0, 2.0, 1.0], 1)
+    assert 4.0 <= low < 5.0 < high <= 6.0  # about the figure, with the spread of the parts
+    assert np.isnan(utility_interval([5.0], [1.0], 1)).all()
+    assert np.isnan(utility_interval([float("nan")], [1.0, 2.0], 1)).all()
+    assert spread([1.0, 3.0]) == pytest.approx(2**0.5)
+    assert np.isnan(spread([1.0]))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import gazeveil.evaluation.results",
+        "from gazeveil.evaluation.study import Study",
+        "gazeveil.evaluate",
+        "pass",
+    ],
+)
+def test_the_function_and_the_package_of_one_name_do_not_hide_one_another(first: str) -> None:
+    after = (
+        "from gazeveil import evaluate; from gazeveil.evaluation.results import RATE;"
+        " print(callable(gazeveil.evaluate), evaluate is gazeveil.evaluate)"
+    )
+    code = f"import gazeveil; {first}; {after}"
+    assert subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split() == ["True", "True"]
+
+
+def test_tables_keep_the_order_they_were_given() -> None:
+    assert frame_of([row("b", 1.0), row("a", 0.0)])["attack"].to_list() == ["b", "a"]
+    assert frame_of([]).height == 0
+    assert outcomes_of([]).schema["repetition"] == pl.Int64

@@ -1,0 +1,687 @@
+"""Running studies: what attackers are handed, that nothing depends on the order of work, and that
+nothing that is finished is computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gazeveil
+from gazeveil.attacks.base import Attack
+from gazeveil.errors import DataError, GazeveilError
+from gazeveil.evaluation.api import evaluate
+from gazeveil.evaluation.backends import Processes
+from gazeveil.evaluation.releases import protect
+from gazeveil.evaluation.results import FRAME, OUTCOMES
+from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
+from gazeveil.gaze.cohort import Cohort
+from gazeveil.privacy.registry import mechanism
+from tests.support.places import ROOT
+from tests.support.small_attacks import (
+    SEEN,
+    Blackout,
+    Buggy,
+    Deadly,
+    Duration,
+    Learning,
+    Place,
+    Refusing,
+    Shift,
+    Spy,
+    Told,
+    Twin,
+)
+
+FILES = ("results.parquet", "outcomes.parquet", "study.json", "examples.npz")
+NOISE = "gaussian:sigma_deg=3"
+
+
+@pytest.fixture(scope="module")
+def cohort() -> Cohort:
+    return gazeveil.simulate(4, 4, 2.0, 60.0, seed=5).load()
+
+
+def small(
+    cohort: Cohort, *attacks: Attack | str, **more: Any
+) -> gazeveil.evaluation.results.Results:  # type: ignore[name-defined]
+    return evaluate(
+        cohort,
+        **{"attacks": attacks, "repetitions": 1, "executor": 1, "mechanisms": [NOISE], **more},
+    )
+
+
+def handed(
+    cohort: Cohort, attack: Attack, scenario: str, **more: Any
+) -> tuple[RecordingSet, RecordingSet]:
+    SEEN.clear()
+    small(cohort, attack, scenarios=[scenario], **more)
+    return SEEN[-1]
+
+
+def samples(recording_set: RecordingSet) -> dict[tuple[str, ...], np.ndarray]:
+    assert recording_set.cohort is not None
+    return {r.key: r.x_deg for r in recording_set.cohort}
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+# --- what attackers and analysts are handed
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_baseline_is_there_without_mechanisms_and_the_columns_are_those_of_the_design(
+    cohort: Cohort,
+) -> None:
+    results = small(cohort, Place(), mechanisms=[])
+    assert results.frame.columns == list(FRAME)
+    assert results.outcomes.columns == list(OUTCOMES)
+    row = results.frame.row(0, named=True)
+    assert (
+        row["mechanism"],
+        row["reading"],
+        row["parameters"],
+        row["scenario"],
+        row["utility"],
+    ) == ("none", "", "", "raw/raw", None)
+    assert row["attack"] == "place"
+    assert row["metric"] == "identification_rate"
+    assert row["n"] == 4
+    assert row["chance"] == 0.25
+    assert row["low"] <= row["value"] <= row["high"]
+    assert results.frame["metric"].to_list() == [
+        "identification_rate",
+        "rank1",
+        "eer",
+        "d_prime",
+        "f1_macro",
+    ]
+
+
+@pytest.mark.parametrize(
+    "scenario", ["private/raw", "raw/private", "private/private", "release/release"]
+)
+def test_each_scenario_hands_out_what_its_name_says(cohort: Cohort, scenario: str) -> None:
+    gallery, probe = (samples(m) for m in handed(cohort, Spy(), scenario))
+    raw = {r.key: r.x_deg for r in cohort}
+    for side, word in ((gallery, scenario.split("/")[0]), (probe, scenario.split("/")[1])):
+        assert all(same(x, raw[k]) == (word == "raw") for k, x in side.items())
+    assert not {k[1] for k in gallery} & {k[1] for k in probe}
+    assert len({k[1] for k in gallery}) == 3
+    assert {k[0] for k in gallery} == {k[0] for k in probe} == {"p1", "p2", "p3", "p4"}
+
+
+def test_two_private_sides_are_independent_releases_and_release_release_is_one(
+    cohort: Cohort,
+) -> None:
+    # The twin is matched on all recordings, so the same recording is on both sides and its noise
+    # can be compared.
+    first, second = (samples(m) for m in handed(cohort, Twin(), "private/private"))
+    assert set(first) == set(second) == set(cohort.keys)
+    assert all(not same(first[k], second[k]) for k in first)
+    SEEN.clear()
+    small(cohort, Spy(), scenarios=["private/private", "release/release"])
+    (_, two), (_, one) = SEEN[-2:]
+    (gallery_of_two, _), (gallery_of_one, _) = SEEN[-2:]
+    assert all(same(samples(gallery_of_two)[k], x) for k, x in samples(gallery_of_one).items())
+    assert all(not same(samples(two)[k], x) for k, x in samples(one).items())
+
+
+def test_noise_differs_from_repetition_to_repetition_and_from_seed_to_seed(cohort: Cohort) -> None:
+    drawn = []
+    for seed in (0, 1):
+        SEEN.clear()
+        small(cohort, Twin(), scenarios=["raw/private"], repetitions=2, seed=seed)
+        drawn += [
+            samples(probe)
+            for _, probe in SEEN
+            if probe.cohort is not None and not same(probe.cohort[0].x_deg, cohort[0].x_deg)
+        ]
+    assert len(drawn) == 4
+    key = cohort[0].key
+    assert len({d[key].tobytes() for d in drawn}) == 4
+
+
+def test_a_part_of_a_release_is_the_same_whether_the_whole_was_made_or_not(cohort: Cohort) -> None:
+    _, alone = handed(cohort, Spy(), "raw/private")
+    _, beside = handed(cohort, Spy(), "raw/private", utilities=[Shift()])
+    assert {k: x.tobytes() for k, x in samples(alone).items()} == {
+        k: x.tobytes() for k, x in samples(beside).items()
+    }
+
+
+def test_a_white_box_attacker_learns_from_releases_it_made_itself(cohort: Cohort) -> None:
+    gallery, probe = handed(cohort, Spy(knowledge="white-box", draws=3), "raw/private")
+    assert len(gallery.keys) == 3 * 12
+    raw = {r.key: r.x_deg for r in cohort}
+    got = samples(gallery)
+    first = [k for k in got if "~" not in k[2]]
+    for key in first:
+        draws = [got[key], *(got[key[0], key[1], f"{key[2]}~{i}", key[3]] for i in (1, 2))]
+        assert len({d.tobytes() for d in (*draws, raw[key])}) == 4
+    assert not {k[1] for k in first} & {k[1] for k in probe.keys}
+    # A small utility run shows that tables of the pile are there: one per draw, each found again on
+    # its own samples.
+    assert set(gallery.fixations.recordings()) <= set(gallery.keys)
+
+
+def test_an_attacker_with_exemplars_holds_a_quarter_of_the_gallery_in_protected_form_too(
+    cohort: Cohort,
+) -> None:
+    gallery, _ = handed(cohort, Spy(knowledge="exemplars"), "raw/private")
+    raw = {r.key: r.x_deg for r in cohort}
+    got = samples(gallery)
+    protected = [k for k in got if k[2].endswith("~1")]
+    assert len(got) == 15
+    assert len(protected) == 3
+    assert all(same(got[k], raw[k]) for k in got if k not in protected)
+    assert not any(same(got[k], raw[k[0], k[1], k[2][:-2], k[3]]) for k in protected)
+
+
+def test_views_are_averaged_and_a_front_end_filters_both_sides(cohort: Cohort) -> None:
+    raw = {r.key: r for r in cohort}
+
+    def error(recording_set: RecordingSet) -> float:
+        assert recording_set.cohort is not None
+        off = [
+            np.abs((r.y_deg - raw[r.key].y_deg)[r.valid & raw[r.key].valid])
+            for r in recording_set.cohort
+        ]
+        return float(np.mean(np.concatenate(off)))
+
+    one = error(handed(cohort, Spy(), "raw/private")[1])
+    four = error(handed(cohort, Spy(views=4), "raw/private")[1])
+    assert 0.4 < four / one < 0.6
+    filtered, alike = (error(m) for m in handed(cohort, Spy(front="median"), "private/private"))
+    assert filtered < 0.9 * one
+    assert alike < 0.9 * one
+
+
+def test_halves_of_one_recording_meet(cohort: Cohort) -> None:
+    gallery, probe = handed(cohort, Spy(), "release/release", split="halves")
+    assert set(gallery.keys) == set(probe.keys) == set(cohort.keys)
+    assert gallery.cohort is not None
+    assert probe.cohort is not None
+    for a, b in zip(gallery.cohort, probe.cohort, strict=True):
+        assert len(a) + len(b) == 120
+        assert a.t_ns[-1] < b.t_ns[0]
+
+
+def test_carried_events_are_those_of_the_raw_samples(cohort: Cohort) -> None:
+    raw, _ = handed(cohort, Spy(), "raw/private")
+    _, found_again = handed(cohort, Spy(), "raw/private")
+    _, carried = handed(cohort, Spy(), "raw/private", events=["carried"])
+    whole = RecordingSet(cohort, None, FeaturePipeline())
+    counts = {k: len(rows) for k, rows in whole.fixations.recordings().items()}
+    assert {k: len(rows) for k, rows in carried.fixations.recordings().items()} == {
+        k: n for k, n in counts.items() if k in carried.keys
+    }
+    assert {k: len(rows) for k, rows in found_again.fixations.recordings().items()} != {
+        k: n for k, n in counts.items() if k in found_again.keys
+    }
+    assert len(raw.keys) == 12
+
+
+def test_corrected_k_same_has_one_partition_for_fixations_and_saccades_and_published_has_not() -> (
+    None
+):
+    people = gazeveil.simulate(8, 3, 6.0, 120.0, seed=2).load()
+    raw = RecordingSet(people)
+
+    def groups(recording_set: RecordingSet, table: str) -> frozenset[frozenset[str]]:
+        found: dict[bytes, set[str]] = {}
+        for (person, *_), rows in recording_set.table(table).recordings().items():
+            found.setdefault(recording_set.table(table).values[rows[0]].tobytes(), set()).add(
+                person
+            )
+        return frozenset(frozenset(g) for g in found.values())
+
+    one = protect(raw, mechanism("k-same-select:k=2"), 3)
+    assert groups(one, "fixation") == groups(one, "saccade")
+    published = protect(raw, mechanism("k-same-select:k=2,reading=published"), 3)
+    assert groups(published, "fixation") != groups(published, "saccade")
+    # Noise is never shared between tables.
+    noisy = protect(raw, mechanism("lpa:epsilon=1"), 3)
+    fixations, saccades = (noisy.table(t).values[:20, 0] for t in ("fixation", "saccade"))
+    assert not np.array_equal(np.argsort(fixations), np.argsort(saccades))
+
+
+def test_tables_of_windows_are_protected_where_a_study_says_so(cohort: Cohort) -> None:
+    class Windows(Spy):
+        name = "windows"
+        needs = ("window",)
+
+    preparation = FeaturePipeline(window_s=1.0, step_s=0.25)
+    gallery, probe = handed(
+        cohort,
+        Windows(),
+        "private/private",
+        mechanisms=["lpa:epsilon=1"],
+        tables="windows",
+        preparation=preparation,
+    )
+    assert set(gallery.tables) == set(probe.tables) == {"window"}
+    assert gallery.cohort is None
+    assert len(gallery.windows)
+
+
+def test_utilities_get_whole_materials_and_the_scenario_where_they_train(cohort: Cohort) -> None:
+    results = small(
+        cohort,
+        utilities=[Shift(), Learning()],
+        attacks=[],
+        scenarios=["private/raw", "private/private"],
+        repetitions=2,
+    )
+    rows = {
+        (r["mechanism"], r["utility"], r["scenario"]): r
+        for r in results.frame.iter_rows(named=True)
+    }
+    assert rows["none", "shift", "raw/raw"]["value"] == 0.0
+    assert rows["none", "shift", "raw/raw"]["repetitions"] == 1
+    assert rows["gaussian", "shift", "raw/private"]["value"] > 0
+    assert rows["gaussian", "learning", "private/raw"]["value"] == 0.0
+    assert rows["gaussian", "learning", "private/private"]["value"] > 0
+    assert set(results.outcomes["part"]) == {"p1", "p2", "p3", "p4"}
+    assert results.outcomes["attack"].null_count() == results.outcomes.height
+
+
+def test_what_a_mechanism_promises_is_quoted_as_of_a_real_release_and_examples_are_there(
+    cohort: Cohort,
+) -> None:
+    results = small(
+        cohort,
+        Place(),
+        mechanisms=[NOISE, "k-same-select:k=2"],
+        scenarios=["private/raw"],
+        attacks=[Duration()],
+    )
+    promised = {g["mechanism"].split(":")[0]: g for g in results.guarantees}
+    assert promised["gaussian"]["status"] == promised["k-same-select"]["status"] == "proved"
+    assert "2 tables are released" in promised["k-same-select"]["sentence"]
+    traces: Any = results.examples["traces"]
+    assert list(traces) == ["none", str(mechanism(NOISE))]
+    assert all(np.shape(t["x_deg"]) == np.shape(t["t_s"]) for t in traces.values())
+    maps: Any = results.examples["maps"]
+    assert all(abs(m.sum() - 1) < 1e-3 and m.shape == (90, 180) for m in maps.values())
+    assert results.examples["extent"] == (0.0, 360.0, 0.0, 180.0)
+
+
+# --- figures
+# --------------------------------------------------------------------------------------------------
+
+
+def test_figures_are_those_of_the_outcomes(cohort: Cohort) -> None:
+    results = small(cohort, Place(), repetitions=4, scenarios=["raw/private"])
+    parts = results.outcomes.filter(mechanism="gaussian")
+    row = results.frame.filter(mechanism="gaussian", metric="identification_rate").row(
+        0, named=True
+    )
+    assert row["value"] == pytest.approx(parts["value"].mean())
+    assert row["sd"] == pytest.approx(
+        parts.group_by("repetition").agg(pl.col("value").mean())["value"].std()
+    )
+    found = parts.filter(pl.col("answer") == pl.col("part"))
+    assert found["value"].to_list() == [1.0] * found.height
+    assert set(found["beaten_by"]) == {0}
+    assert (parts.filter(value=0.0)["beaten_by"] > 0).all()
+
+
+def test_people_shuffled_within_each_stimulus_are_found_by_chance() -> None:
+    # Each person looks somewhat higher or lower than the others, which nobody can miss.
+    seen = gazeveil.simulate(10, 6, 2.0, 60.0, seed=8)
+    people = Cohort(
+        [
+            r.with_(
+                x_deg=r.x_deg / 10,
+                y_deg=np.where(r.valid, r.y_deg / 10 + 14 * int(r.person[1:]), r.y_deg),
+            )
+            for r in seen
+        ]
+    )
+    rng = np.random.default_rng(1)
+    names = sorted(people.people)
+    shuffled = {
+        s: dict(zip(names, rng.permutation(names).tolist(), strict=True)) for s in people.stimuli
+    }
+    null = Cohort([r.with_(person=shuffled[r.stimulus][r.person]) for r in people])
+    rates = [
+        small(c, Place(), mechanisms=[], repetitions=10).frame.row(0, named=True)
+        for c in (people, null)
+    ]
+    assert rates[0]["value"] > 0.8
+    assert rates[0]["p_value"] < 1e-6
+    assert rates[1]["value"] < 0.25
+    assert rates[1]["p_value"] > 0.05
+
+
+def test_a_release_without_a_valid_sample_is_a_guess_and_not_a_crash(cohort: Cohort) -> None:
+    results = small(
+        cohort,
+        Place(),
+        Duration(),
+        mechanisms=[Blackout()],
+        scenarios=["raw/private", "private/private"],
+    )
+    rows = results.frame.filter(mechanism="blackout", metric="identification_rate")
+    assert rows.height + len(results.failures) == 4
+    assert rows.filter(scenario="private/private")["value"].to_list() == [0.25, 0.25]
+
+
+# --- broken cells
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_broken_cell_is_reported_and_stops_nothing_else(cohort: Cohort) -> None:
+    results = small(
+        cohort,
+        Refusing(),
+        Place(),
+        Buggy(),
+        mechanisms=[NOISE, "k-same-select:k=9"],
+        attacks=[Refusing(), Place(), Buggy(), Duration()],
+    )
+    sentences = {f["cell"].split(",")[0]: f["sentence"] for f in results.failures}
+    assert sentences["refusing"] == "There is nothing to learn from here."
+    assert sentences["buggy"] == "This is a bug: ZeroDivisionError: by a careless author"
+    assert any("k-same-select" in f["cell"] and "9" in f["sentence"] for f in results.failures)
+    rates = results.frame.filter(metric="identification_rate")
+    assert set(zip(rates["mechanism"], rates["attack"], strict=True)) == {
+        ("none", "place"),
+        ("none", "duration"),
+        ("gaussian", "place"),
+        ("gaussian", "duration"),
+    }
+
+
+def test_a_study_without_a_single_figure_says_why(cohort: Cohort) -> None:
+    with pytest.raises(
+        DataError,
+        match=r"No cell of the study could be computed\. There is nothing to learn from here",
+    ):
+        small(cohort, Refusing())
+
+
+def test_broken_cells_are_tried_again(cohort: Cohort, tmp_path: Path) -> None:
+    attack = Deadly(file=str(tmp_path / "deaths"), lives=0)
+    first = evaluate(cohort, [], [Place(), attack], repetitions=2, executor=1, out=tmp_path / "o")
+    cells = sorted((tmp_path / "o" / "cells").glob("*.json"))
+    cells[0].write_text("{")  # a disk that failed
+    again = evaluate(cohort, [], [Place(), attack], repetitions=2, executor=1, out=tmp_path / "o")
+    assert again.study["times"]["computed"] == 1  # type: ignore[index]
+    assert again.frame.equals(first.frame)
+
+
+# --- resuming
+# --------------------------------------------------------------------------------------------------
+
+
+def study_of(cohort: Cohort, out: Path, **more: Any) -> Any:
+    settings = {
+        "mechanisms": [NOISE, "temporal:K=2"],
+        "attacks": [Place(), Duration()],
+        "utilities": [Shift()],
+        "repetitions": 2,
+        "executor": 1,
+        **more,
+    }
+    return evaluate(cohort, out=out, **settings)
+
+
+def test_a_finished_study_computes_nothing_and_gives_the_same_bytes(
+    cohort: Cohort, tmp_path: Path
+) -> None:
+    first = study_of(cohort, tmp_path / "a")
+    written = bytes_of(tmp_path / "a")
+    stamps = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "a" / "cells").iterdir()}
+    second = study_of(cohort, tmp_path / "a")
+    assert first.study["times"]["found"] == 0
+    assert second.study["times"]["computed"] == 0
+    assert bytes_of(tmp_path / "a") == written
+    assert {p.name: p.stat().st_mtime_ns for p in (tmp_path / "a" / "cells").iterdir()} == stamps
+
+
+def test_figures_do_not_depend_on_who_computes_or_on_what_else_is_computed(
+    cohort: Cohort, tmp_path: Path
+) -> None:
+    study_of(cohort, tmp_path / "a")
+    with ThreadPoolExecutor(2) as pool:
+        study_of(cohort, tmp_path / "b", executor=pool)
+    study_of(cohort, tmp_path / "c", executor=2)
+    assert bytes_of(tmp_path / "a") == bytes_of(tmp_path / "b") == bytes_of(tmp_path / "c")
+    # One mechanism alone, computed first, then the others around it.
+    study_of(cohort, tmp_path / "d", mechanisms=["temporal:K=2"], utilities=[])
+    mended = study_of(cohort, tmp_path / "d")
+    assert mended.study["times"]["found"] > 0
+    assert mended.study["times"]["computed"] > 0
+    assert bytes_of(tmp_path / "d") == bytes_of(tmp_path / "a")
+
+
+def test_another_seed_split_recording_preparation_or_code_shares_no_cell(
+    cohort: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study_of(cohort, tmp_path / "a")
+    moved = Cohort(
+        [
+            cohort[0].with_(
+                x_deg=np.where(cohort[0].valid, (cohort[0].x_deg + 1) % 360, cohort[0].x_deg)
+            ),
+            *list(cohort)[1:],
+        ],
+        cohort.people,
+    )
+    for changed in (
+        {"seed": 1},
+        {"train": 0.5},
+        {"preparation": FeaturePipeline("ivt", {"setting": "ren2024"})},
+        {"cohort": moved},
+    ):
+        again = study_of(changed.pop("cohort", cohort), tmp_path / "a", **changed)  # type: ignore[arg-type]
+        assert again.study["times"]["found"] == 0
+    monkeypatch.setattr("gazeveil.evaluation.run.code", lambda: "after an edit")
+    assert study_of(cohort, tmp_path / "a").study["times"]["found"] == 0
+
+
+def test_a_file_that_a_parameter_names_is_part_of_the_cell(cohort: Cohort, tmp_path: Path) -> None:
+    told = Told(file=str(tmp_path / "boxes"))
+    for value in (1.0, 2.0):
+        (tmp_path / "boxes").write_text(str(value))
+        assert evaluate(
+            cohort, [], [], [told], repetitions=1, executor=1, out=tmp_path / "o"
+        ).frame["value"].to_list() == [value]
+
+
+def test_a_folder_of_something_else_is_not_written_into(cohort: Cohort, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("irreplaceable")
+    with pytest.raises(DataError, match="was not written by a study"):
+        study_of(cohort, tmp_path / "mine")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="is a file"):
+        study_of(cohort, tmp_path / "file")
+
+
+SCRIPT = """
+    import sys
+    sys.path.insert(0, {root!r})
+    import gazeveil
+    import gazeveil.evaluation.run
+    from tests.support.small_attacks import Place
+    gazeveil.evaluation.run.code = lambda: "one"  # a source file saved while the test runs would make finished cells stale, as it should
+    cohort = gazeveil.simulate(4, 4, 1.0, 60.0, seed=5)
+    mechanisms = [f"gaussian:sigma_deg={{s}}" for s in range(1, 10)]
+    # Unguarded on purpose: worker processes must not run this script again.
+    print("began", flush=True)
+    gazeveil.evaluate(cohort, mechanisms, [Place(wait_s=0.01), Place()], repetitions=5, executor={executor}, out={out!r})
+"""
+
+
+def start(folder: Path, out: Path, executor: int) -> subprocess.Popen[str]:
+    script = folder / f"study{executor}.py"
+    script.write_text(
+        textwrap.dedent(SCRIPT.format(root=str(ROOT), executor=executor, out=str(out)))
+    )
+    return subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    """Wait for something, at most two minutes, or (while it runs) until a process ends."""
+    running = process.poll() is None
+    for _ in range(6000):
+        if condition() or (running and process.poll() is not None):
+            return
+        time.sleep(0.02)
+    raise AssertionError("it took two minutes")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of 200 cells that nobody stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    process = start(folder, folder / "out", 1)
+    assert process.wait() == 0, process.stderr.read() if process.stderr else ""
+    return folder / "out"
+
+
+@pytest.mark.parametrize("executor", [1, 2])
+def test_a_study_of_200_cells_killed_midway_recomputes_nothing_and_ends_with_the_same_bytes(
+    whole: Path, tmp_path: Path, executor: int
+) -> None:
+    cells = json.loads((whole / "study.json").read_text())["study"]["cells"]
+    assert cells >= 200
+    broken = tmp_path / "broken"
+    process = start(tmp_path, broken, executor)
+    until(
+        lambda: (
+            len(list((broken / "cells").glob("*.json")) if (broken / "cells").exists() else [])
+            >= 60
+        ),
+        process,
+    )
+    workers = children(process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    until(lambda: not any(alive(p) for p in workers), process)
+    assert not any(alive(p) for p in workers), "workers outlived the study"
+    finished = {
+        p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in (broken / "cells").glob("*.json")
+    }
+    assert 60 <= len(finished) < cells
+    assert not (broken / "results.parquet").exists()
+    again = start(tmp_path, broken, executor)
+    said, wrong = again.communicate()
+    assert again.returncode == 0, wrong
+    assert said.count("began") == 1
+    after = {
+        p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in (broken / "cells").glob("*.json")
+    }
+    assert len(after) == cells
+    assert {name: after[name] for name in finished} == finished
+    assert bytes_of(broken) == bytes_of(whole)
+    assert not list((broken / "cells").glob(".*.part"))
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(p) for p in listed.read_text().split()] if listed.exists() else []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# --- lost workers
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_dies_loses_nothing(cohort: Cohort, tmp_path: Path) -> None:
+    calm = evaluate(
+        cohort,
+        [NOISE],
+        [Place(), Deadly(file=str(tmp_path / "none"), lives=0)],
+        repetitions=2,
+        executor=1,
+    )
+    once = evaluate(
+        cohort,
+        [NOISE],
+        [Place(), Deadly(file=str(tmp_path / "deaths"), lives=1)],
+        repetitions=2,
+        executor=2,
+    )
+    assert (tmp_path / "deaths").read_text() == "x"
+    assert not once.failures
+    assert once.frame.drop("attack").equals(calm.frame.drop("attack"))
+
+
+def test_a_batch_that_always_kills_its_process_is_reported_and_the_others_are_not_harmed(
+    cohort: Cohort, tmp_path: Path
+) -> None:
+    deadly = Deadly(file=str(tmp_path / "deaths"), lives=99, spare=os.getpid())
+    results = evaluate(
+        cohort,
+        [NOISE],
+        [Place(), deadly],
+        scenarios=["private/raw"],
+        repetitions=1,
+        executor=2,
+        out=tmp_path / "o",
+    )
+    assert {f["sentence"][:40] for f in results.failures} == {
+        "The process that computed it ended witho"
+    }
+    # Cells that were finished before the death of their process are kept.
+    rates = results.frame.filter(metric="identification_rate")
+    assert set(zip(rates["mechanism"], rates["attack"], strict=True)) == {
+        ("none", "place"),
+        ("gaussian", "place"),
+    }
+    assert all("deadly" in f["cell"] for f in results.failures)
+
+
+def test_something_defined_in_the_users_own_script_is_computed_in_that_process(
+    cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Processes, "_start", lambda *_: pytest.fail("a process was started"))
+    monkeypatch.setattr(Place, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "Place", Place, raising=False)
+    assert evaluate(cohort, [], [Place()], repetitions=3, executor=2).frame.height == 5
+
+
+def test_an_executor_that_takes_no_work_is_reported(cohort: Cohort) -> None:
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(GazeveilError, match="The executor takes no more work"):
+        evaluate(cohort, [], [Place()], repetitions=1, executor=pool)
+
+
+def test_progress_counts_every_cell(cohort: Cohort) -> None:
+    seen: list[tuple[int, int]] = []
+    small(cohort, Place(), progress=lambda done, all_: seen.append((done, all_)))
+    assert seen[0] == (0, 5)
+    assert seen[-1] == (5, 5)
+    assert [d for d, _ in seen] == sorted(d for d, _ in seen)

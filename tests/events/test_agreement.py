@@ -1,0 +1,120 @@
+"""Agreement figures against values worked out by hand."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from gazeveil import Events
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.events.agreement import agreement, pool
+
+F, S, N = "fixation", "saccade", "noise"
+
+
+def t_ns(n: int) -> np.ndarray:
+    return np.arange(n) * 2_000_000
+
+
+def test_sample_f1_counts_every_sample() -> None:
+    truth = [F] * 6 + [S] * 2 + [N] * 2
+    found = [F] * 5 + [S] * 4 + [N]
+    a = agreement(truth, found, t_ns(10))
+    assert a[F].f1 == pytest.approx(2 * 5 / (6 + 5))
+    assert a[S].f1 == pytest.approx(2 * 2 / (2 + 4))
+    assert (a[S].precision, a[S].recall) == (0.5, 1.0)
+    assert a[N].f1 == pytest.approx(2 * 1 / (2 + 1))
+    assert a.samples == 10
+    assert a.f1 == {w: a[w].f1 for w in (F, S, N)}
+
+
+def test_kappa_is_cohens() -> None:
+    truth = [F] * 25 + [S] * 25
+    found = [F] * 20 + [S] * 5 + [F] * 10 + [S] * 15
+    # observed 35/50 = 0.7; by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5
+    a = agreement(truth, found)
+    assert a.kappa == pytest.approx(0.4)
+    assert a[F].kappa == pytest.approx(0.4)
+
+
+def test_kappa_of_one_word_throughout_is_not_a_number() -> None:
+    assert np.isnan(agreement([F] * 5, [F] * 5).kappa)
+
+
+def test_a_hit_needs_half_of_the_union_and_pairs_once() -> None:
+    truth = [S] * 4 + [F] * 8
+    half = [S] * 8 + [F] * 4  # 4 of 8: just a hit
+    less = [S] * 9 + [F] * 3  # 4 of 9
+    assert agreement(truth, half)[S].hits == 1
+    assert agreement(truth, less)[S].hits == 0
+    assert agreement(truth, less, overlap=0.4)[S].hits == 1
+    split = [S] * 2 + [F] + [S] + [F] * 8
+    a = agreement(truth, split)
+    assert (a[S].events_true, a[S].events_found, a[S].hits) == (1, 2, 1)
+    assert a[S].event_f1 == pytest.approx(2 / 3)
+
+
+def test_errors_of_onset_and_offset_are_medians_in_ms_with_their_sign() -> None:
+    truth = np.array([F] * 30)
+    found = truth.copy()
+    for k, shift in enumerate((1, 2, 3)):
+        truth[10 * k + 2 : 10 * k + 6] = S
+        found[10 * k + 2 : 10 * k + 6 + shift] = S
+    a = agreement(truth, found, t_ns(30))
+    assert (a[S].onset_error_ms, a[S].offset_error_ms) == (0.0, 4.0)
+    b = agreement(found, truth, t_ns(30))
+    assert (b[S].offset_error_ms, b[S].offset_distance_ms) == (-4.0, 4.0)
+    assert np.isnan(agreement(truth, found)[S].onset_error_ms)
+
+
+def test_pooling_adds_samples_and_not_figures() -> None:
+    one = ([S] * 2 + [F] * 8, [S] * 2 + [F] * 8, t_ns(10))
+    other = ([F] * 90 + [S] * 10, [F] * 100, t_ns(100))
+    a = pool([one, other])
+    assert a.samples == 110
+    assert a[S].f1 == pytest.approx(2 * 2 / (12 + 2))
+    assert (a[S].events_true, a[S].events_found, a[S].hits) == (2, 1, 1)
+
+
+def test_events_and_words_say_the_same() -> None:
+    truth, found = np.array([F] * 6 + [S] * 4), np.array([F] * 5 + [S] * 5)
+    by_words = agreement(truth, found, t_ns(10))
+    by_events = agreement(
+        Events.from_words(truth, t_ns(10)), Events.from_words(found, t_ns(10)), t_ns(10)
+    )
+    assert by_words == by_events
+
+
+def test_nothing_to_compare_gives_no_classes() -> None:
+    a = agreement([], [])
+    assert (a.samples, dict(a.classes)) == (0, {})
+    assert np.isnan(a.kappa)
+    assert pool([]).samples == 0
+
+
+def test_a_result_can_be_pickled_and_read() -> None:
+    a = agreement([F] * 6 + [S] * 4, [F] * 5 + [S] * 5)
+    assert pickle.loads(pickle.dumps(a)).f1 == a.f1
+    assert "fixation" in str(a)
+    assert "kappa" in str(a)
+
+
+REFUSED = [
+    (lambda: agreement([F, S], [F], t_ns(2)), DataError, "has shape"),
+    (lambda: agreement([F, "jump"], [F, S], t_ns(2)), ParameterError, "Got 'jump' instead"),
+    (lambda: agreement([F], [F], overlap=0), ParameterError, "must be a positive"),
+    (lambda: agreement([F], [F], overlap=1.1), ParameterError, "at most 1"),
+    (
+        lambda: agreement(Events.from_words([F, S], [0, 1]), [F], t_ns(1)),
+        DataError,
+        "outside the 1 samples",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
+def test_what_cannot_be_compared_is_refused(call, error, message) -> None:
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,322 @@
+"""The Python client against the real service: real sockets, the real core, a tracker whose gaze the
+test chooses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from websockets.exceptions import ConnectionClosedError
+from websockets.frames import Close
+
+from gazeveil.errors import MissingExtraError
+from gazeveil.gatekeeper.client.client import Batch, Gaze, Rect, connect
+from gazeveil.gatekeeper.client.stream import LONGEST_WAIT_S, Talk, stream_address
+from gazeveil.gatekeeper.errors import Denied
+from tests.support.gatekeeper_running import (
+    ALL,
+    KALEIDO,
+    Running,
+    TrackerTalk,
+    free_port,
+    running,
+    until,
+)
+from tests.support.places import ROOT
+
+EVERYTHING = Rect(0.0, 0.0, 360.0, 180.0)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("client") / "home") as found:
+        yield found
+
+
+@contextmanager
+def looking(tracker: TrackerTalk) -> Iterator[None]:
+    """Gaze that rests, jumps and rests without end, about as fast as a tracker sends it."""
+    stop = threading.Event()
+
+    def look() -> None:
+        number = 0
+        while not stop.is_set():
+            tracker.look((100.0, 140.0, 180.0)[number % 3], 90.0, 0.4)
+            number += 1
+            stop.wait(0.02)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def refused(call: Any) -> str:
+    with pytest.raises(Denied) as error:
+        call()
+    assert error.value.reason.endswith(".")
+    return error.value.code
+
+
+def test_questions_are_answered_as_in_the_process_of_the_gatekeeper(here: Running) -> None:
+    token = here.app("asker")
+    assert here.service is not None
+    inside = here.service.keeper.app("asker")
+    with here.tracker() as tracker, connect(here.address, token) as gaze:
+        area = gaze.register_area("poster", 172.0, 82.0, 14.0, 14.0)
+        assert (area.x_deg, area.y_deg, area.width_deg, area.height_deg) == (
+            170.0,
+            80.0,
+            20.0,
+            20.0,
+        )
+        for x in (100.0, 180.0, 100.0, 180.0, 100.0):
+            tracker.look(x, 90.0, 0.6)
+        tracker.settle(here)
+        fixations = gaze.get_fixations(area)
+        assert fixations == inside.get_fixations(area.id)
+        assert [(f.kind, f.x_deg, f.y_deg) for f in fixations] == [("fixation", 182.5, 92.5)] * 2
+        assert gaze.get_fixations(area, after=fixations[0].number) == fixations[1:]
+        assert gaze.get_fixations(area, limit=1) == fixations[:1]
+        assert (
+            gaze.get_dwell_time(fixations[0])
+            == gaze.get_dwell_time(fixations[0].number)
+            == fixations[0].duration_ms
+        )
+        assert gaze.get_saccades(area) == inside.get_saccades(area.id)
+        assert gaze.metrics(area) == inside.metrics(area.id)
+        assert gaze.metrics(area).fixations == 2
+        counted = gaze.counter(area)
+        assert counted.epsilon == Fraction(1)
+        assert counted.guarantee["status"] == "proved"
+        assert gaze.current_tile() == inside.current_tile()
+        assert gaze.get_fixations(EVERYTHING) == ()
+        assert gaze.get_saccades(EVERYTHING) == ()
+        assert len(gaze.areas()) == 2, "a bare rectangle is registered once"
+        gaze.remove_area(area)
+        assert [one.width_deg for one in gaze.areas()] == [360.0]
+        assert refused(lambda: gaze.metrics(area)) == "unknown"
+        assert refused(lambda: gaze.get_dwell_time(10**9)) == "unknown"
+        assert refused(lambda: gaze.register_area("tiny", 0, 0, 1, 1)) == "area"
+
+
+@pytest.mark.parametrize("encoding", ["binary", "json"])
+def test_samples_arrive_until_the_owner_revokes(here: Running, encoding: Any) -> None:
+    name = f"watcher-{encoding}"
+    token = here.app(name)
+    with here.tracker() as tracker, connect(here.address, token) as gaze, looking(tracker):
+        batches: list[Batch] = []
+
+        def read() -> None:
+            for batch in gaze.samples(KALEIDO, encoding=encoding, batch=10):
+                batches.append(batch)
+                if len(batches) == 4:
+                    here.owner.post(f"/v1/apps/{name}/revoke", json={})
+
+        assert refused(read) == "revoked"
+    assert 4 <= len(batches) < 500
+    first = batches[0]
+    assert first.t_ns.dtype == np.int64
+    assert len(first) >= 10
+    assert (np.diff(first.t_ns) > 0).all()
+    assert first.valid.all()
+    assert np.isfinite(first.x_deg).all()
+    assert not np.isin(np.round(first.x_deg, 3), (100.0, 140.0, 180.0)).any(), "no raw sample"
+    assert [b.sequence for b in batches[:4]] == np.cumsum(
+        [0, *(len(b) for b in batches[:3])]
+    ).tolist(), "none is missing"
+
+
+def test_a_budget_runs_out_and_the_reason_says_so(here: Running) -> None:
+    token = here.app("spender", budgets={"epsilon": "2"}, per="ever")
+    with here.tracker() as tracker, connect(here.address, token) as gaze, looking(tracker):
+        batches: list[Batch] = []
+        with pytest.raises(Denied, match="0 epsilon of 2 is left") as ended:
+            batches.extend(gaze.samples(KALEIDO, batch=1))
+        assert ended.value.code == "budget"
+        assert 0 < sum(map(len, batches)) <= 120, "two windows of 60 samples were paid for"
+        assert [b["remaining"] for b in gaze.me()["budgets"] if b["currency"] == "epsilon"] == ["0"]
+
+
+def test_an_event_loop_gets_samples_and_events_too(here: Running) -> None:
+    token = here.app("loop")
+
+    async def both(gaze: Gaze) -> tuple[int, list[Any]]:
+        events = []
+        async for event in gaze.events_async("saccade", mode="start-stop"):
+            events.append(event)
+            if len(events) == 4:
+                break
+        async for batch in gaze.samples_async(KALEIDO, batch=5):
+            return len(batch), events
+        raise AssertionError
+
+    with here.tracker() as tracker, connect(here.address, token) as gaze, looking(tracker):
+        count, events = asyncio.run(both(gaze))
+    assert count >= 5
+    assert [event["type"] for event in events if event["type"] != "event"] == ["saccade-start"] * 2
+    assert all(
+        set(event) == {"type", "t_ms"} for event in events if event["type"] == "saccade-start"
+    )
+
+
+def test_events_come_in_end_mode_with_their_landing_alone(here: Running) -> None:
+    token = here.app("listener")
+    with here.tracker() as tracker, connect(here.address, token) as gaze, looking(tracker):
+        for number, event in enumerate(gaze.events("saccade")):
+            assert set(event) == {"type", "kind", "number", "x_deg", "y_deg", "t_ms", "duration_ms"}
+            assert event["t_ms"] % 100 == 0  # type: ignore[operator]
+            if number == 2:
+                break
+        tiles = gaze.events("tile")
+        assert {next(tiles)["type"] for _ in range(2)} == {"tile"}
+        tiles.close()  # type: ignore[attr-defined]
+
+
+def test_an_app_asks_and_waits_until_it_is_granted(here: Running) -> None:
+    here.owner.post("/v1/consent", json={"on": False})
+    token = here.owner.post("/v1/apps", json={"name": "patient"}).json()["token"]
+    with connect(here.address, token) as gaze:
+        assert gaze.me()["state"] == "none"
+        gaze.ask(preset="aoi-analytics", purpose="count-looks")
+        assert [
+            (a["app"], a["preset"], a["purpose"]) for a in here.owner.get("/v1/asks").json()["asks"]
+        ] == [("patient", "aoi-analytics", "count-looks")]
+        assert refused(lambda: gaze.wait_for_grant(timeout_s=0.05, every_s=0.01)) == "no-grant"
+        here.owner.post("/v1/apps/patient/grant", json={"preset": "aoi-analytics"})
+        assert refused(lambda: gaze.wait_for_grant(timeout_s=0.05, every_s=0.01)) == "no-consent"
+        assert refused(lambda: gaze.register_area("a", 0, 0, 20, 20)) == "no-consent"
+        here.owner.post("/v1/consent", json={"on": True})
+        assert gaze.wait_for_grant(timeout_s=5)["grant"]["preset"] == "aoi-analytics"
+        assert refused(lambda: next(gaze.samples(KALEIDO))) in ("scope", "mechanism")
+
+
+def test_a_wrong_token_and_a_service_that_is_not_there_are_said_in_words(here: Running) -> None:
+    assert refused(lambda: connect(here.address, "gv_app_0123456789abcdef_wrong")) == "token"
+    with Gaze(here.address, "gv_app_0123456789abcdef_wrong") as gaze:
+        assert refused(lambda: next(gaze.samples(KALEIDO))) == "token"
+        assert "wrong" not in repr(gaze)
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    assert refused(lambda: connect(nowhere, "t", timeout_s=1)) == "network"
+    with Gaze(nowhere, "t", timeout_s=1) as gaze:
+        assert refused(lambda: next(gaze.samples(KALEIDO, patience=1))) == "network"
+
+
+def test_a_stream_comes_back_when_the_service_does(tmp_path: Path) -> None:
+    port, home = free_port(), tmp_path / "home"
+    batches: list[Batch] = []
+    ended: list[Denied] = []
+
+    def read(gaze: Gaze) -> None:
+        try:
+            batches.extend(gaze.samples(KALEIDO, batch=2))
+        except Denied as error:
+            ended.append(error)
+
+    with running(home, port=port) as first:
+        gaze = connect(first.address, first.app("stayer"))
+        thread = threading.Thread(target=read, args=(gaze,), daemon=True)
+        with first.tracker() as tracker, looking(tracker):
+            thread.start()
+            until(lambda: len(batches) > 2)
+    before = len(batches)
+    with running(home, port=port) as second, second.tracker() as tracker, looking(tracker):
+        until(lambda: len(batches) > before + 2, 20)
+        assert ended == []
+        second.owner.post("/v1/apps/stayer/revoke", json={})
+        thread.join(10)
+    assert [error.code for error in ended] == ["revoked"]
+    gaze.close()
+
+
+def test_the_lines_of_the_manual_run(here: Running) -> None:
+    manual = (ROOT / "docs" / "howto" / "gatekeeper" / "apps.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.+?)```", manual, re.DOTALL)[0].replace(
+        "http://127.0.0.1:8765", here.address
+    )
+    token = here.app("manual")
+    here.owner.post(
+        "/v1/apps/manual/grant", json={"preset": "foveated-rendering", "lasts": "for-good"}
+    )
+    drawn: list[Any] = []
+
+    class EnoughError(Exception):
+        pass
+
+    def draw(*arrays: Any) -> None:
+        drawn.append(arrays)
+        raise EnoughError
+
+    with here.tracker() as tracker, looking(tracker), pytest.raises(EnoughError):
+        exec(code, {"token": token, "draw": draw})
+    assert len(drawn[0]) == 3
+    assert len(drawn[0][0]) >= 12
+
+
+def test_waits_double_up_to_a_limit_and_what_is_final_is_not_tried_again() -> None:
+    talk = Talk("t", {"what": "tile"})
+    waits = [talk.lost(OSError()) for _ in range(12)]
+    assert 0.18 < waits[0] < 0.32
+    assert waits[3] > 2 * waits[0]
+    assert max(waits) <= 1.25 * LONGEST_WAIT_S
+    talk.heard('{"type": "subscribed", "id": 1}')
+    assert talk.lost(OSError()) < 0.32, "a connection that worked begins anew"
+    for code, final in (
+        (4001, True),
+        (4003, True),
+        (1008, True),
+        (4029, False),
+        (1012, False),
+        (1006, False),
+    ):
+        lost = ConnectionClosedError(Close(code, ""), None)
+        if final:
+            assert refused(lambda lost=lost: Talk("t", {}).lost(lost)) == "network"
+        else:
+            assert Talk("t", {}).lost(lost) > 0
+    assert (
+        Talk("t", {}).heard('{"type": "ended", "id": 1, "code": "shutdown", "reason": "later"}')
+        is None
+    )
+    assert stream_address("https://device.example") == "wss://device.example/v1/stream"
+
+
+def test_without_the_extra_the_client_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.delitem(sys.modules, "gazeveil.gatekeeper.client.client")
+    with pytest.raises(MissingExtraError, match=r"gazeveil\[service\]"):
+        importlib.import_module("gazeveil.gatekeeper.client.client")
+
+
+def test_leaving_a_loop_ends_the_subscription_at_the_service(here: Running) -> None:
+    token = here.app("leaver", streams=1)
+    with here.tracker() as tracker, connect(here.address, token) as gaze, looking(tracker):
+        for _ in range(2):
+            # The grant allows one stream, so the second begins only because the first has ended.
+            stream = gaze.samples(KALEIDO, batch=1)
+            next(stream)
+            stream.close()  # type: ignore[attr-defined]
+            end = time.monotonic() + 5
+            while any(
+                app["streams"]
+                for app in here.owner.get("/v1/apps").json()["apps"]
+                if app["app"] == "leaver"
+            ):
+                assert time.monotonic() < end
+                time.sleep(0.02)
+    assert ALL["streams"] > 1

@@ -1,0 +1,248 @@
+"""The ledger's file is removed, replaced by an older copy, locked, or its disk is full, while the
+service runs: noticed, told, and nothing leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from gazeveil.gatekeeper.errors import LedgerError
+from gazeveil.gatekeeper.ledger import database_file
+from gazeveil.gatekeeper.ledger.database_file import LostFileError
+from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
+from tests.support.gatekeeper_running import Running, running, until
+from tests.support.postgres import quick_folder  # noqa: F401
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="an open file cannot be removed there"
+)
+
+#: Ten samples for one epsilon, so that leases are paid all the time.
+TEN = "kaleido-uniform:epsilon=1,w=10,r_deg=5"
+
+
+def charge(ledger: Ledger, number: int) -> None:
+    ledger.charge(
+        f"request {number}", [Charge("shop", "epsilon", Fraction(1))], "an answer", now_ns=1
+    )
+
+
+def _fill(ledger: Ledger) -> None:
+    for number in range(2, 2000):
+        charge(ledger, number)
+
+
+@pytest.fixture
+def ledger(quick_folder: Path) -> Iterator[Ledger]:
+    with Ledger.open(f"sqlite:///{quick_folder / 'a.sqlite'}", patience_s=0.3) as found:
+        found.set_limit("shop", "epsilon", Fraction(100), per="ever")
+        charge(found, 1)
+        yield found
+
+
+def test_a_removed_file_takes_no_charge_and_may_come_back(
+    ledger: Ledger, quick_folder: Path
+) -> None:
+    path, aside = quick_folder / "a.sqlite", quick_folder / "aside"
+    path.rename(aside)
+    for call in (
+        lambda: charge(ledger, 2),
+        lambda: ledger.spent("shop", "epsilon", 1),
+        lambda: ledger.balances(1),
+    ):
+        with pytest.raises(
+            LostFileError,
+            match=r"a\.sqlite was removed while the service runs\. Put that file back",
+        ):
+            call()
+    assert ledger.database.trouble is not None
+    assert str(quick_folder) not in ledger.database.trouble
+    aside.rename(path)
+    charge(ledger, 3)
+    assert (ledger.spent("shop", "epsilon", 1), ledger.database.trouble) == (2, None)
+
+
+def test_an_older_copy_in_its_place_is_never_believed(ledger: Ledger, quick_folder: Path) -> None:
+    path = quick_folder / "a.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA wal_checkpoint(FULL)")
+    other.close()
+    shutil.copy(path, quick_folder / "older")
+    charge(ledger, 2)
+    os.replace(quick_folder / "older", path)
+    for _ in range(3):
+        with pytest.raises(LostFileError, match="was replaced by another while the service runs"):
+            charge(ledger, 3)
+        with pytest.raises(LostFileError, match="replaced"):
+            ledger.remaining("shop", "epsilon", 1)
+
+
+def test_a_write_ahead_log_that_is_gone_is_noticed(ledger: Ledger, quick_folder: Path) -> None:
+    (quick_folder / "a.sqlite-wal").unlink()
+    with pytest.raises(LostFileError, match="wal was removed"):
+        charge(ledger, 2)
+
+
+def test_a_disk_without_room_is_told_before_a_charge_fails(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.balances(1)
+    monkeypatch.setattr(database_file, "ROOM_BYTES", 2**62)
+    with pytest.raises(LedgerError, match=r"its disk is full\. Free some space"):
+        ledger.balances(1)
+    assert ledger.database.trouble == "The disk that the ledger is on is full. Free some space."
+
+
+def test_after_a_failed_write_readiness_waits_for_one_that_succeeds(ledger: Ledger) -> None:
+    """A full disk that says it has room, as a quota does: it can be read and locked, and takes no
+    page.
+    """
+    with ledger.database.engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    ledger.database.engine.dispose()
+
+    def limit(connection: Any, *_: object) -> None:
+        connection.execute(f"PRAGMA max_page_count={pages}")
+
+    sa.event.listen(ledger.database.engine, "connect", limit)
+    with pytest.raises(LedgerError, match="full"):
+        _fill(ledger)
+    assert ledger.database.trouble == "The disk that the ledger is on is full. Free some space."
+    sa.event.remove(ledger.database.engine, "connect", limit)
+    ledger.database.engine.dispose()
+    ledger.balances(1)
+    assert ledger.database.trouble is None
+
+
+# --- the running service
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(quick_folder: Path) -> Iterator[Running]:
+    with running(quick_folder / "home") as found:
+        yield found
+
+
+def _not_ready(here: Running, said: str) -> None:
+    until(lambda: httpx.get(here.address + "/health/ready").status_code == 503, 10, 0.1)
+    answer = httpx.get(here.address + "/health/ready").json()
+    assert answer["ready"] is answer["database"] is False
+    assert said in answer["reason"]
+    assert "/" not in answer["reason"], "strangers read this page"
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_file_lost_in_the_middle_of_a_stream_ends_it_and_its_spending_is_not_forgotten(
+    here: Running, how: str
+) -> None:
+    assert here.service is not None
+    path = here.service.settings.home / "gatekeeper.sqlite"
+    aside = path.with_name("aside")
+    token = here.app("shop")
+    with here.tracker() as tracker, here.talk(token) as talk:
+        assert talk.subscribe(1, what="samples", mechanism=TEN)["type"] == "subscribed"
+        assert talk.subscribe(2, what="fixation")["type"] == "subscribed"
+        tracker.send(np.full(5, 180.0), 90.0)
+        talk.until("samples")
+        path.rename(aside)
+        if how == "replaced":
+            shutil.copy(aside, path)
+        lost, got, ended = time.monotonic(), 0, set()
+        while len(ended) < 2:
+            tracker.send(np.full(5, 180.0), 90.0)
+            message = talk.hear(20)
+            got += len(message.get("x_deg", ()))
+            if message["type"] == "ended":
+                assert message["code"] == "ledger"
+                ended.add(message["id"])
+            time.sleep(0.02)
+        assert time.monotonic() - lost < 6
+        _not_ready(here, "removed" if how == "removed" else "replaced by another")
+        with here.client(token) as app:
+            assert app.get("/v1/tile").json()["error"]["code"] == "ledger"
+        assert here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar"}).status_code == 503
+        assert here.owner.post("/v1/consent", json={"on": False}).json()["on"] is False
+        aside.replace(path)
+        until(lambda: httpx.get(here.address + "/health/ready").status_code == 200, 20, 0.1)
+        spent = here.service.ledger.spent("app:shop", "epsilon", time.time_ns())
+        assert spent * 10 >= got + 5, "what was given is in the file that came back"
+        until(lambda: here.owner.post("/v1/consent", json={"on": True}).status_code == 200, 20, 0.2)
+        assert talk.subscribe(3, what="samples", mechanism=TEN)["type"] == "subscribed"
+
+
+def test_a_locked_file_makes_the_service_not_ready_with_a_sentence(here: Running) -> None:
+    assert here.service is not None
+    path = here.service.settings.home / "gatekeeper.sqlite"
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        _not_ready(here, "locked")
+        other.execute("ROLLBACK")
+    other.close()
+    until(lambda: httpx.get(here.address + "/health/ready").status_code == 200, 20, 0.1)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of twelve megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m,mode=700", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip("Only root can make a small disk here.")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_ends_streams_refuses_and_lets_the_owner_take_away(small_disk: Path) -> None:
+    with running(small_disk / "home") as here:
+        token = here.app("shop")
+        with here.tracker() as tracker, here.talk(token) as talk:
+            assert talk.subscribe(1, what="samples", mechanism=TEN)["type"] == "subscribed"
+            assert talk.subscribe(2, what="fixation")["type"] == "subscribed"
+            ballast = small_disk / "ballast"
+            with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    pass
+            ended: set[int] = set()
+            while len(ended) < 2:
+                tracker.send(np.full(5, 180.0), 90.0)
+                message = talk.hear(20)
+                if message["type"] == "ended":
+                    assert message["code"] == "ledger"
+                    ended.add(message["id"])
+                time.sleep(0.02)
+            _not_ready(here, "full")
+            assert (
+                here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar"}).status_code == 503
+            )
+            began = time.monotonic()
+            assert here.owner.post("/v1/apps/shop/revoke").json()["state"] == "revoked"
+            assert time.monotonic() - began < 1.0
+            assert b'"revoke"' in (small_disk / "home" / "taken-back").read_bytes(), (
+                "marked although the disk is full"
+            )
+            ballast.unlink()
+            until(lambda: httpx.get(here.address + "/health/ready").status_code == 200, 20, 0.1)
+            assert here.service is not None
+            service = here.service
+            until(lambda: not len(service.revocations), 20, 0.1)

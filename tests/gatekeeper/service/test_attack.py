@@ -1,0 +1,697 @@
+"""Hostile callers of the service: tokens, ids, frames, nesting, garbage, adaptive rectangles, and a
+taint that must show up nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import secrets
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import CHECKS
+from websockets.exceptions import ConnectionClosed
+
+from gazeveil.gatekeeper import DeviceLimits
+from gazeveil.gatekeeper.service.logs import JsonLines, set_up
+from gazeveil.gatekeeper.streams.billing import NOT_NOW
+from tests.support.gatekeeper_running import GAUSSIAN, KALEIDO, Running, owner_token, running, until
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    home = tmp_path_factory.mktemp("attack") / "home"
+    with running(
+        home, guesses_per_minute=100_000, requests_per_minute=1_000_000, commands_per_minute=100_000
+    ) as found:
+        yield found
+
+
+def get(here: Running, path: str, token: str) -> httpx.Response:
+    return STRANGER.get(here.address + path, headers={"Authorization": f"Bearer {token}"})
+
+
+STRANGER = httpx.Client()
+
+
+# --- budgets and shared noise
+# --------------------------------------------------------------------------------------------------
+
+
+def accounts(here: Running) -> dict[tuple[str | None, str], dict[str, str]]:
+    """Budgets as the owner sees them."""
+    return {
+        (row["app"], row["currency"]): row
+        for row in here.owner.get("/v1/budgets").json()["budgets"]
+    }
+
+
+def free(*names: str) -> list[dict[str, object]]:
+    """Gaussian noise with values that no public list has, each named by the owner."""
+    values = {
+        "sigma_deg": "|".join(["2.01", *map(str, range(1, 16))]),
+        "r_deg": "1|0.001",
+        "w": "60|1",
+    }
+    return [{"name": "gaussian", "parameters": {name: ["in", values[name]] for name in names}}]
+
+
+def test_a_tiny_r_in_the_text_of_a_mechanism_is_charged_like_any_other(here: Running) -> None:
+    plain = here.app(mechanisms=free("sigma_deg", "r_deg", "w"))
+    first = here.last
+    sly = here.app(mechanisms=free("sigma_deg", "r_deg", "w"))
+    with here.talk(plain) as one, here.talk(sly) as other:
+        assert (
+            one.subscribe(what="samples", mechanism="gaussian:sigma_deg=2")["type"] == "subscribed"
+        )
+        answer = other.subscribe(what="samples", mechanism="gaussian:sigma_deg=2,r_deg=0.001,w=1")
+        found = accounts(here)
+        assert found[here.last, "rho"]["spent"] == found[first, "rho"]["spent"]
+        assert Fraction(found[here.last, "rho"]["spent"]) > 12
+        assert (
+            answer["guarantee"]["numbers"]["r_deg"]
+            == get(here, "/v1/me", sly).json()["charged_r_deg"]
+            == "1"
+        )
+
+
+def test_requests_that_are_refused_do_not_part_the_noise_of_two_apps(here: Running) -> None:
+    tokens = [here.app(mechanisms=free("sigma_deg")) for _ in range(2)]
+    poor = here.app(mechanisms=free("sigma_deg"), budgets={"rho": "1/1000000"})
+    with (
+        here.talk(tokens[0]) as one,
+        here.talk(tokens[1]) as other,
+        here.talk(poor) as third,
+        here.tracker() as tracker,
+    ):
+        assert (
+            one.subscribe(what="samples", mechanism="gaussian:sigma_deg=2", batch=1000)["type"]
+            == "subscribed"
+        )
+        for number in range(12):
+            assert (
+                third.subscribe(
+                    number, what="samples", mechanism=f"gaussian:sigma_deg={number + 3}"
+                )["code"]
+                == "budget"
+            )
+        assert (
+            other.subscribe(what="samples", mechanism="gaussian:sigma_deg=2.01", batch=1000)["type"]
+            == "subscribed"
+        )
+        tracker.send(np.full(1000, 180.0), 90.0)
+        noise = np.array([one.until("samples")["x_deg"], other.until("samples")["x_deg"]]) - 180.0
+    assert np.std(noise.mean(axis=0)) > 1.85, "independent noise would leave 1.42"
+    assert np.corrcoef(noise)[0, 1] > 0.99
+
+
+def test_nothing_an_app_can_ask_for_changes_while_another_spends_the_devices_budget(
+    here: Running,
+) -> None:
+    assert here.service is not None
+    keeper = here.service.keeper
+    watcher, busy = here.app(), here.app()
+    before_policy = keeper.policy
+    now = time.time_ns()
+    gone = here.service.ledger.spent(keeper.device_account, "epsilon", now)
+
+    def seen() -> list[str]:
+        own = [
+            get(here, path, watcher).text
+            for path in ("/v1/me", "/v1/areas", "/v1/budgets", "/v1/certificate", "/v1/apps")
+        ]
+        page = [STRANGER.get(here.address + "/metrics").text]
+        with here.talk(watcher) as talk:
+            refused = talk.subscribe(
+                what="samples", mechanism="kaleido-uniform:epsilon=1,w=50,r_deg=5"
+            )
+        return [*own, "\n".join(page), str(refused)]
+
+    try:
+        keeper.set_policy(
+            replace(before_policy, device=DeviceLimits(epsilon=gone + Fraction(1, 2)))
+        )
+        with here.talk(busy) as talk, here.tracker() as tracker:
+            quiet = seen()
+            keeper.set_policy(
+                replace(before_policy, device=DeviceLimits(epsilon=gone + Fraction(7, 2)))
+            )
+            assert (
+                talk.subscribe(what="samples", mechanism="kaleido-uniform:epsilon=1,w=10,r_deg=5")[
+                    "type"
+                ]
+                == "subscribed"
+            )
+            tracker.send(np.full(100, 180.0), 90.0)
+            ended = talk.until("ended")
+            assert here.service.ledger.spent(keeper.device_account, "epsilon", now) == gone + 3
+            assert seen() == quiet
+            assert (ended["code"], ended["reason"]) == ("budget", NOT_NOW)
+    finally:
+        keeper.set_policy(before_policy)
+
+
+# --- tokens
+# --------------------------------------------------------------------------------------------------
+
+
+def test_forged_and_stale_tokens_are_all_the_same_answer(here: Running) -> None:
+    token = here.app()
+    name = here.last
+    tracker = here.owner.post("/v1/tracker/token").json()["token"]
+    head, secret = token[: len("gv_app_") + 17], token[len("gv_app_") + 17 :]
+    forged = [
+        head + secret[:-1] + ("A" if secret[-1] != "A" else "B"),
+        head + secrets.token_urlsafe(32),
+        "gv_owner_" + token.removeprefix("gv_app_"),
+        "gv_tracker_" + token.removeprefix("gv_app_"),
+        "gv_app_" + tracker.removeprefix("gv_tracker_"),
+        token.upper(),
+        token + "=",
+        token[:-1],
+        "gv_app_" + "0" * 16 + "_" + secret,
+        "' OR 1=1 --",
+        "null",
+        "x" * 250,
+    ]
+    answers = {get(here, "/v1/me", one).text for one in forged}
+    assert {get(here, "/v1/me", one).status_code for one in forged} == {401}
+    assert len(answers) == 1
+    assert get(here, "/v1/me", token).status_code == 200
+    assert get(here, "/v1/apps", token).status_code == 403
+    assert get(here, "/v1/me", tracker).status_code == 403
+    here.owner.delete(f"/v1/apps/{name}/token")
+    assert get(here, "/v1/me", token).text == get(here, "/v1/me", forged[0]).text
+    for one in (*forged[:4], token):
+        with here.talk(None) as talk:
+            talk.say(type="hello", token=one)
+            assert talk.hear()["code"] == "token"
+
+
+def test_guessing_is_throttled_and_honest_apps_go_on(tmp_path: Path) -> None:
+    with running(tmp_path / "home", guesses_per_minute=10) as here:
+        token = here.app()
+        with here.client(token) as app:
+            assert app.get("/v1/me").status_code == 200
+            codes = [
+                get(here, "/v1/me", f"gv_app_{n:016x}_" + "A" * 43).status_code for n in range(15)
+            ]
+            assert codes == [401] * 10 + [429] * 5
+            fresh = here.service.tokens.issue("other", "app", None) if here.service else ""
+            assert (
+                get(here, "/v1/me", fresh).status_code == 200
+            )  # an app whose token was never used is not shut out by others' guesses
+            assert app.get("/v1/me").status_code == 200
+            assert here.owner.get("/v1/apps").status_code == 200
+            assert here.service is not None
+            link = here.service.owner_link(here.address)
+            assert (
+                httpx.get(link).status_code == 200
+            )  # the owner cannot be locked out by somebody else's guesses
+            assert (
+                get(
+                    here,
+                    "/v1/me",
+                    here.owner.post("/v1/apps", json={"name": "new"}).json()["token"],
+                ).status_code
+                == 200
+            )
+            with here.talk(None) as talk:
+                talk.say(type="hello", token="gv_app_guess")
+                assert talk.hear()["code"] == "guesses"
+
+
+def test_too_many_requests_and_commands_are_refused(tmp_path: Path) -> None:
+    with running(tmp_path / "home", requests_per_minute=40, commands_per_minute=5) as here:
+        token = here.app()
+        with here.talk(token) as talk:
+            for _ in range(5):
+                talk.say(type="ping")
+            talk.say(type="ping")
+            assert talk.until("error")["code"] == "rate"
+            with pytest.raises(ConnectionClosed):
+                talk.hear()
+            assert talk.socket.close_code == 4029
+        codes = [STRANGER.get(here.address + "/health").status_code for _ in range(60)]
+        assert codes[0] == 200
+        assert codes[-1] == 429
+
+
+def test_the_rate_of_the_grant_is_429_and_says_so(here: Running) -> None:
+    token = here.app(calls_per_minute=3)
+    with here.client(token) as app:
+        answers = [app.get("/v1/tile") for _ in range(5)]
+    assert [a.status_code for a in answers] == [200, 200, 200, 429, 429]
+    assert answers[-1].json()["error"]["code"] == "rate"
+
+
+# --- other apps' things
+# --------------------------------------------------------------------------------------------------
+
+
+def test_numbers_of_another_app_are_like_numbers_that_do_not_exist(here: Running) -> None:
+    mine, other = here.app(), here.app()
+    with here.client(mine) as me, here.client(other) as they, here.tracker() as tracker:
+        area = me.post(
+            "/v1/areas",
+            json={"name": "a", "x_deg": 90, "y_deg": 80, "width_deg": 20, "height_deg": 20},
+        ).json()["id"]
+        tracker.look(200.0, 90.0)
+        tracker.look(100.0, 90.0)
+        tracker.look(200.0, 90.0, 1.0)
+        tracker.settle(here)
+        (fixation,) = me.get(f"/v1/areas/{area}/fixations").json()["fixations"]
+        number = fixation["number"]
+        for path in ("fixations", "saccades", "metrics", "counter"):
+            hidden, missing = (
+                they.get(f"/v1/areas/{area}/{path}"),
+                they.get(f"/v1/areas/987654/{path}"),
+            )
+            assert (hidden.status_code, hidden.text) == (missing.status_code, missing.text)
+            assert hidden.status_code == 404
+        hidden, missing = (
+            they.get(f"/v1/fixations/{number}/dwell"),
+            they.get("/v1/fixations/987654/dwell"),
+        )
+        assert (
+            (hidden.status_code, hidden.text)
+            == (missing.status_code, missing.text)
+            == (404, missing.text)
+        )
+        assert they.delete(f"/v1/areas/{area}").text == they.delete("/v1/areas/987654").text
+        assert me.get(f"/v1/areas/{area}/metrics").status_code == 200
+        assert me.get(f"/v1/fixations/{number}/dwell").status_code == 200
+
+
+def test_shrinking_and_shifting_rectangles_learn_no_more_than_the_cell(here: Running) -> None:
+    token = here.app(areas=1000)
+    cells = set()
+    with here.client(token) as app, here.tracker() as tracker:
+        sizes = [(w, x) for w in (10.0, 10.0001, 15.0) for x in np.arange(86.0, 101.0, 1.37)]
+        made = {}
+        for width, x in sizes:
+            answer = app.post(
+                "/v1/areas",
+                json={
+                    "name": "a",
+                    "x_deg": float(x),
+                    "y_deg": 85.0,
+                    "width_deg": width,
+                    "height_deg": 10.0,
+                },
+            )
+            assert answer.status_code == 201
+            made[answer.json()["id"]] = answer.json()
+        assert (
+            app.post(
+                "/v1/areas",
+                json={
+                    "name": "a",
+                    "x_deg": 99.0,
+                    "y_deg": 85.0,
+                    "width_deg": 9.99,
+                    "height_deg": 10.0,
+                },
+            ).json()["error"]["code"]
+            == "area"
+        )
+        for where in (97.2, 99.7):  # two places in one cell of 5 degrees
+            tracker.look(200.0, 90.0)
+            tracker.look(where, 91.0)
+            tracker.look(200.0, 90.0, 1.0)
+            tracker.settle(here)
+            seen = {i: app.get(f"/v1/areas/{i}/fixations").json()["fixations"] for i in made}
+            hits = frozenset(i for i, found in seen.items() if found)
+            cells.add(
+                (
+                    hits,
+                    frozenset((f["x_deg"], f["y_deg"]) for found in seen.values() for f in found),
+                )
+            )
+    assert len(cells) == 1, "the two places can be told apart"
+    assert next(iter(cells))[1] == {(97.5, 92.5)}
+
+
+# --- sizes and shapes
+# --------------------------------------------------------------------------------------------------
+
+
+def upgraded(here: Running, path: str) -> socket.socket:
+    """A bare socket after the handshake, for frames that no client would send."""
+    found = socket.create_connection(
+        ("127.0.0.1", int(here.address.rpartition(":")[2])), timeout=10
+    )
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13"
+    found.sendall(
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection:"
+        f" Upgrade\r\n{key}\r\n\r\n".encode()
+    )
+    assert b" 101 " in found.recv(4096)
+    return found
+
+
+#: The head of a masked binary frame of 16 MB.
+SIXTEEN_MB = b"\x82\xff" + (16 << 20).to_bytes(8, "big") + b"\x00\x00\x00\x00"
+
+
+@pytest.mark.parametrize("path", ["/v1/stream", "/v1/tracker", "/v1/live"])
+def test_a_frame_of_16_mb_closes_with_1009_before_it_has_come(here: Running, path: str) -> None:
+    with upgraded(here, path) as bare:
+        bare.sendall(SIXTEEN_MB)
+        answer = bare.recv(4096)
+    assert answer[0] == 0x88
+    assert int.from_bytes(answer[2:4], "big") == 1009
+
+
+def test_fragments_of_a_large_message_close_with_1009(here: Running) -> None:
+    part = bytes(9_000)  # two are more than a message before the hello may have, each alone is not
+    with upgraded(here, "/v1/stream") as bare:
+        bare.sendall(b"\x02\xfe" + len(part).to_bytes(2, "big") + bytes(4) + part)
+        # The head of the second is enough: more would meet a closed connection.
+        bare.sendall(b"\x00\xfe" + len(part).to_bytes(2, "big") + bytes(4))
+        answer = bare.recv(4096)
+    assert (answer[0], int.from_bytes(answer[2:4], "big")) == (0x88, 1009)
+
+
+def test_large_frames_do_not_grow_the_memory(here: Running) -> None:
+    def resident_mb() -> float:
+        return (
+            int(Path("/proc/self/statm").read_text().split()[1])
+            * os.sysconf("SC_PAGE_SIZE")
+            / 2**20
+        )
+
+    chunk = bytes(1 << 16)
+    before = resident_mb()
+    for _ in range(10):
+        with upgraded(here, "/v1/stream") as bare, contextlib.suppress(OSError):
+            bare.sendall(SIXTEEN_MB)
+            for _ in range(256):
+                bare.sendall(chunk)
+    assert resident_mb() - before < 16
+
+
+def test_large_deep_and_wrong_bodies_are_refused_in_one_shape(here: Running) -> None:
+    token = here.app()
+    deep = b'{"name":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+    bodies: list[tuple[bytes, int]] = [
+        (b"x" * 70_000, 413),
+        (deep, 400),
+        (b"{", 400),
+        (b"\xff\xfe\x00\x01", 400),
+        (b"[]", 422),
+        (b"null", 422),
+        (b'{"name":"a"}', 422),
+        (b'{"name":"a","x_deg":"90","y_deg":80,"width_deg":20,"height_deg":20}', 422),
+        (b'{"name":"a","x_deg":NaN,"y_deg":80,"width_deg":20,"height_deg":20}', 422),
+        (b'{"name":"a","x_deg":1e400,"y_deg":80,"width_deg":20,"height_deg":20}', 422),
+        (b'{"name":"a","x_deg":true,"y_deg":80,"width_deg":20,"height_deg":20}', 422),
+        (b'{"name":"a","x_deg":90,"y_deg":80,"width_deg":20,"height_deg":20,"raw":1}', 422),
+        (
+            b'{"name":"a","x_deg":' + b"9" * 6000 + b',"y_deg":80,"width_deg":20,"height_deg":20}',
+            400,
+        ),
+    ]
+    with here.client(token) as app:
+        for body, status in bodies:
+            answer = app.post(
+                "/v1/areas", content=body, headers={"Content-Type": "application/json"}
+            )
+            assert answer.status_code == status, (body[:60], answer.text)
+            assert set(answer.json()["error"]) == {"code", "reason"}
+        chunked = app.post("/v1/areas", content=(b"x" * 10_000 for _ in range(20)))
+        assert chunked.status_code == 413
+        assert app.get("/v1/areas").json() == {"areas": []}
+
+
+def test_garbage_on_a_socket_is_answered_and_then_the_line_is_closed(here: Running) -> None:
+    token = here.app()
+    garbage = [
+        b"\x00\xff" * 50,
+        struct.pack("<BBHIQQ", 1, 1, 1, 2**32 - 1, 0, 0),
+        b"[" * 10_000,
+        b'{"type":"subscribe","id":"one"}',
+        b"\xf0\x9f",
+    ]
+    with here.talk(token) as talk:
+        for one in garbage[:4]:
+            talk.socket.send(one)
+            assert talk.hear()["code"] == "message"
+        talk.socket.send(garbage[4])
+        assert talk.until("error")["code"] == "message"
+        with pytest.raises(ConnectionClosed):
+            talk.hear()
+        assert talk.socket.close_code == 1008
+    rng = np.random.default_rng(7)
+    for _ in range(30):
+        with here.talk(None) as talk:
+            talk.socket.send(rng.bytes(int(rng.integers(1, 300))))
+            assert talk.hear()["code"] == "message"
+    assert STRANGER.get(here.address + "/health").json()["live"]
+
+
+def test_a_hello_cannot_be_said_twice_and_ids_are_the_connections_own(here: Running) -> None:
+    mine, other = here.app(), here.app()
+    with here.talk(mine) as me, here.talk(other) as they:
+        assert me.subscribe(5, what="tile")["type"] == "subscribed"
+        they.say(type="unsubscribe", id=5)
+        assert they.until("refused")["code"] == "unknown"
+        they.say(type="hello", token=mine)
+        assert they.until("error")["code"] == "message"
+        assert me.subscribe(6, what="tile")["type"] == "subscribed"
+
+
+def test_what_was_sent_before_is_not_sent_again_to_who_subscribes_again(here: Running) -> None:
+    """Replay: subscribing again costs again and begins with what comes then."""
+    token = here.app(budgets={"rho": "1000000"})
+    with here.client(token) as app, here.tracker() as tracker, here.talk(token) as talk:
+        spent = []
+        for number in (1, 2):
+            talk.subscribe(number, what="samples", mechanism=GAUSSIAN)
+            tracker.send(180.0, 90.0)
+            assert talk.until("samples")["sequence"] == 0
+            talk.say(type="unsubscribe", id=number)
+            talk.until("ended")
+            spent.append(app.get("/v1/me").json()["budgets"][0]["spent"])
+    assert Fraction(spent[1]) > Fraction(spent[0])
+
+
+# --- the taint test
+# --------------------------------------------------------------------------------------------------
+
+
+class Everything(logging.Handler):
+    """Keeps every log line of every logger, as the service would write it and as any other
+    formatter would.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+        self._json, self._plain = JsonLines(), logging.Formatter("%(message)s %(exc_text)s")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self._json.format(record))
+        self.lines.append(self._plain.format(record))
+
+
+def test_recognisable_coordinates_show_up_in_no_answer_no_log_no_metric_and_no_error(
+    tmp_path: Path,
+) -> None:
+    taint = ("123.4567", "67.8912")
+    x, y = float(taint[0]), float(taint[1])
+    logs, heard = Everything(), []
+    root = logging.getLogger()
+    with running(tmp_path / "home", log_level="debug") as here:
+        set_up("debug")
+        watched = [root, logging.getLogger("gazeveil"), logging.getLogger("uvicorn")]
+        for logger in watched:
+            logger.addHandler(logs)
+        try:
+            token = here.app()
+            tracker_token = here.owner.post("/v1/tracker/token").json()["token"]
+            with (
+                here.client(token) as app,
+                here.talk(token) as talk,
+                here.talk(tracker_token, "/v1/tracker") as tracker,
+            ):
+                area = app.post(
+                    "/v1/areas",
+                    json={
+                        "name": "a",
+                        "x_deg": 110,
+                        "y_deg": 55,
+                        "width_deg": 30,
+                        "height_deg": 30,
+                    },
+                ).json()["id"]
+                wishes = (
+                    {"what": "samples", "mechanism": GAUSSIAN},
+                    {"what": "samples", "mechanism": KALEIDO, "encoding": "binary"},
+                    {"what": "fixation"},
+                )
+                for number, wish in enumerate(
+                    (*wishes, {"what": "saccade", "mode": "start-stop"}, {"what": "tile"}), 1
+                ):
+                    assert talk.subscribe(number, **wish)["type"] == "subscribed"
+                step = 8_333_333
+                for n in range(240):
+                    at = (x, y) if (n // 60) % 2 == 0 else (x + 60, y)
+                    tracker.say(
+                        type="samples", t_ns=[10**9 + n * step], x_deg=[at[0]], y_deg=[at[1]]
+                    )
+                for bad in (
+                    {"type": "samples", "t_ns": ["x"], "x_deg": [x], "y_deg": [y]},
+                    {"type": "nonsense", "x_deg": x},
+                ):
+                    tracker.socket.send(json.dumps(bad))
+                    heard.append(json.dumps(tracker.hear()))
+                heard += [
+                    app.get(f"/v1/areas/{area}/{path}").text
+                    for path in ("fixations", "saccades", "metrics", "counter")
+                ]
+                numbers = [
+                    f["number"] for f in app.get(f"/v1/areas/{area}/fixations").json()["fixations"]
+                ]
+                assert numbers, "the taint was looked at"
+                heard += [
+                    app.get(f"/v1/fixations/{numbers[0]}/dwell").text,
+                    app.get("/v1/tile").text,
+                    app.get("/v1/me").text,
+                ]
+                heard += [
+                    app.post("/v1/areas", json={"name": "a", "x_deg": "b"}).text,
+                    app.get(f"/v1/areas/{10**9}/metrics").text,
+                ]
+                talk.say(type="ping")
+                while (message := talk.hear())["type"] != "pong":
+                    block = message.pop("block", None)
+                    if block is not None:
+                        assert not (
+                            np.isclose(block.x_deg, x, atol=2e-5)
+                            & np.isclose(block.y_deg, y, atol=2e-5)
+                        ).any()
+                        message["numbers"] = [block.x_deg.tolist(), block.y_deg.tolist()]
+                    heard.append(json.dumps(message))
+                assert any('"type": "samples"' in m for m in heard)
+                assert any('"type": "event"' in m for m in heard)
+            for path in (
+                "/metrics",
+                "/health",
+                "/v1/apps",
+                "/v1/budgets",
+                "/v1/audit?last=1000",
+                "/v1/certificate",
+                "/openapi.json",
+            ):
+                heard.append(here.owner.get(path).text)
+        finally:
+            root.removeHandler(logs)
+            for name in ("gazeveil", "uvicorn"):
+                logging.getLogger(name).handlers, logging.getLogger(name).propagate = [], True
+    assert logs.lines
+    files = [
+        p.read_bytes().decode("latin-1") for p in (tmp_path / "home").rglob("*") if p.is_file()
+    ]
+    for text in (*heard, *logs.lines, *files):
+        for word in taint:
+            assert word not in text, text[:300]
+    raw = struct.pack("<d", x)
+    assert not any(raw.decode("latin-1") in text for text in files)
+
+
+# --- the whole API, by its own description
+# --------------------------------------------------------------------------------------------------
+
+
+def examine(here: Running, role: str, examples: int) -> int:
+    """Throw made-up calls at every path; how many there were."""
+    assert here.service is not None
+    here.owner.post(
+        "/v1/wearer", json={"name": "owner"}
+    )  # made-up calls in the owner's name may have handed the device on
+    token = here.app() if role == "app" else owner_token(here.service) if role == "owner" else ""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    schema = schemathesis.openapi.from_url(here.address + "/openapi.json")
+    wanted = [
+        CHECKS.get_one(n)
+        for n in (
+            "not_a_server_error",
+            "status_code_conformance",
+            "content_type_conformance",
+            "response_schema_conformance",
+        )
+    ]
+    paths = 0
+    with requests.Session() as session:
+        for found in schema.get_all_operations():
+            operation = found.ok()
+            paths += 1
+
+            @settings(
+                max_examples=examples,
+                deadline=None,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(case=operation.as_strategy())
+            def one(case: schemathesis.Case) -> None:
+                response = case.call(session=session, headers={**(case.headers or {}), **headers})
+                case.validate_response(response, checks=wanted)
+
+            one()
+    described = STRANGER.get(here.address + "/openapi.json").json()["paths"]
+    assert paths == sum(len(methods) for methods in described.values())
+    return paths
+
+
+@pytest.mark.parametrize("role", ["stranger", "app", "owner"])
+def test_made_up_calls_get_documented_answers_and_no_5xx(here: Running, role: str) -> None:
+    assert examine(here, role, 5) > 40
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("role", ["app", "owner"])
+def test_many_made_up_calls_get_documented_answers_and_no_5xx(here: Running, role: str) -> None:
+    assert examine(here, role, 300) > 40
+
+
+def test_the_description_names_every_status_that_the_handlers_give(here: Running) -> None:
+    description = STRANGER.get(here.address + "/openapi.json").json()
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            if path.startswith("/v1"):
+                assert {"401", "403", "404", "413", "422", "429", "503"} <= set(
+                    operation["responses"]
+                ), (method, path)
+                assert operation["security"], (method, path)
+            assert operation.get("description"), (method, path)
+    assert re.search(r"raw gaze", description["info"]["description"])
+
+
+def test_a_socket_that_says_nothing_more_is_closed_when_it_is_idle(tmp_path: Path) -> None:
+    with running(tmp_path / "home", idle_s=0.4) as here:
+        token = here.app()
+        with here.talk(token) as talk:
+            assert talk.hear()["code"] == "idle"
+        with here.talk(token) as talk:
+            talk.subscribe(1, what="tile")
+            with pytest.raises(TimeoutError):
+                talk.hear(1.2)
+        assert here.service is not None
+        until(lambda: not here.service.broadcaster.connections)  # type: ignore[union-attr]

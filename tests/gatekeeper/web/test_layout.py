@@ -1,0 +1,115 @@
+"""The pages at the widths of a phone, a tablet and a desk: no overlap, nothing cut off, no sideways
+scrolling, by measured boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip(
+    "playwright", reason="playwright is not installed: the pages are not looked at in a browser"
+)
+
+from playwright.sync_api import Page, expect
+
+from tests.support.gatekeeper_browser import Desk, browser, desk, process, signed_in  # noqa: F401
+from tests.support.gatekeeper_layout import measured
+
+WIDTHS = (360, 768, 1280)
+
+#: As long as a name may be: what breaks a layout first.
+LONG_NAME = "an-app-with-the-longest-name-that-is-allowed-here-0123456789.abcd"[:64]
+
+
+@pytest.fixture
+def board(desk: Desk) -> Iterator[Page]:
+    """A board with everything on it: an ask, a granted app that is in use, a long name, an empty
+    card.
+    """
+    desk.consent(True)
+    token = desk.app(LONG_NAME)
+    with desk.as_app(token) as app:
+        assert (
+            app.post("/v1/ask", json={"preset": "avatar", "purpose": "avatar"}).status_code == 202
+        )
+    desk.app("idle")
+    page = desk.owner(reduced_motion="reduce")
+    demo = desk.demo(page)
+    expect(demo.locator(".panel")).to_have_count(4)
+    page.bring_to_front()
+    desk.grant("foveated-gallery", preset="foveated-rendering", lasts="tonight")
+    expect(page.locator("#live-apps figure").first).to_be_visible()
+    expect(page.locator("#in-use")).to_be_visible()
+    expect(page.locator(".ask").nth(2)).to_be_visible()
+    yield page
+    demo.close()
+
+
+def everywhere(page: Page) -> list[str]:
+    """What is wrong at any width."""
+    return [one for width in WIDTHS for one in measured(page, width)]
+
+
+def test_the_board_its_asks_and_the_bar_of_what_is_in_use_lie_well(board: Page) -> None:
+    for unfolded in (False, True):
+        board.evaluate(
+            "(open) => document.querySelectorAll('details').forEach((d) => { d.open = open; })",
+            unfolded,
+        )
+        assert everywhere(board) == []
+
+
+def test_every_dialog_lies_well(desk: Desk, board: Page) -> None:
+    ask = board.locator(".ask", has_text=LONG_NAME)
+    ask.get_by_role("button", name="Decide").click()
+    assert everywhere(board) == []
+    left, right = board.locator(".what").bounding_box(), board.locator(".lasts").bounding_box()
+    assert left is not None
+    assert right is not None
+    assert left["x"] + left["width"] <= right["x"], "two columns at 1280 px"
+    board.locator("#grant-dialog").get_by_label("Custom").check()
+    board.locator("#grant-dialog summary").click()
+    assert everywhere(board) == []
+    board.keyboard.press("Escape")
+    board.click("#add")
+    board.fill("#add-dialog input[name=name]", "not a name")
+    board.click("#add-dialog button[type=submit]")
+    assert everywhere(board) == []
+    board.fill("#add-dialog input[name=name]", "newcomer")
+    board.click("#add-dialog button[type=submit]")
+    board.wait_for_selector("#token-dialog .secret")
+    assert everywhere(board) == []
+    board.click("#token-dialog button[type=submit]")
+    board.locator(f'.app[data-app="{LONG_NAME}"]').get_by_role("button", name="Delete").click()
+    assert everywhere(board) == []
+    board.keyboard.press("Escape")
+
+
+def test_the_demo_page_and_the_locked_page_lie_well(desk: Desk, board: Page) -> None:
+    demo = board.context.pages[-1]
+    assert demo.url.endswith("/demo/")
+    demo.bring_to_front()
+    assert everywhere(demo) == []
+    stranger = desk.context(owner=False).new_page()
+    stranger.goto(desk.process.address)
+    expect(stranger.locator("#locked")).to_be_visible()
+    assert everywhere(stranger) == []
+
+
+BAD = """() => {
+  const box = document.createElement("div");
+  box.style.cssText = "position: absolute; left: 20px; top: 120px; width: 40px; white-space: nowrap";
+  box.textContent = "text that lies on the board and leaves its box";
+  document.body.append(box);
+}"""
+
+
+def test_the_measure_sees_what_is_wrong(desk: Desk) -> None:
+    page = desk.owner()
+    assert measured(page, 1280) == []
+    page.evaluate(BAD)
+    found = "\n".join(measured(page, 1280))
+    assert "overlap" in found
+    assert "text wider than its box div" in found

@@ -1,0 +1,288 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gazeveil import Cohort, Events, Recording, Screen, Sphere
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.gaze.cohort import Handle, natural
+from gazeveil.gaze.recording import combine_eyes, estimate_rate_hz, increasing
+from tests.support.strategies import SCREEN, recordings
+
+
+def plain(n: int = 5, **changes: object) -> Recording:
+    values: dict[str, object] = {
+        "t_ns": np.arange(n) * 4_000_000,
+        "x_deg": np.zeros(n),
+        "y_deg": np.zeros(n),
+        "space": SCREEN,
+    }
+    return Recording("p", "s", **(values | changes))  # type: ignore[arg-type]
+
+
+def test_a_recording_is_frozen_with_its_arrays() -> None:
+    r = plain()
+    with pytest.raises(AttributeError):
+        r.person = "q"  # type: ignore[misc]
+    for array in (r.t_ns, r.x_deg, r.y_deg, r.valid):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    with pytest.raises(TypeError):
+        r.metadata["k"] = 1  # type: ignore[index]
+
+
+def test_the_callers_arrays_stay_writable() -> None:
+    x = np.zeros(5)
+    r = plain(x_deg=x)
+    x[0] = 0.0
+    assert not r.x_deg.flags.writeable
+    onset = np.array([0], dtype=np.int64)
+    Events(["fixation"], onset, onset, onset, onset)  # type: ignore[arg-type]
+    onset[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"t_ns": np.array([0.0, 1.0, 2.0, 3.0, 4.0])}, "whole nanoseconds"),
+        ({"t_ns": np.array([0, 1, 2, 2, 3])}, "Times of valid samples must increase"),
+        ({"t_ns": np.array([0, 1, 2, 1, 3])}, "Times of valid samples must increase"),
+        (
+            {"x_deg": np.array([0, 0, np.nan, 0, 0]), "valid": np.ones(5, bool)},
+            "marked valid but holds NaN",
+        ),
+        (
+            {"x_deg": np.array([0, 0, np.inf, 0, 0]), "valid": np.ones(5, bool)},
+            "marked valid but holds NaN or infinity",
+        ),
+        ({"x_deg": np.full(5, 640.0)}, "If these are pixels"),
+        ({"x_deg": np.zeros(4)}, "shape"),
+        ({"left_deg": np.zeros((5, 3))}, r"left_deg of .* has shape \(5, 3\)"),
+        ({"labels": {"a": np.array(["fixation"])}}, "1 words for 5 samples"),
+        ({"rate_hz": -3}, "'rate_hz' parameter of Recording must be a positive finite number"),
+        ({"space": "screen"}, "'space' parameter of Recording must be a Sphere or a Screen"),
+        ({"session": 1}, "'session' parameter of Recording must be text"),
+    ],
+)
+def test_what_a_recording_refuses_it_refuses_in_words(
+    changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises((DataError, ParameterError), match=message):
+        plain(**changes)
+
+
+def test_lost_samples_are_found_and_kept() -> None:
+    r = plain(x_deg=np.array([0, np.nan, 0, np.inf, 0]))
+    assert r.valid.tolist() == [True, False, True, False, True]
+    assert len(r) == 5
+
+
+def test_empty_and_single_sample_recordings_are_recordings() -> None:
+    assert np.isnan(plain(0).rate_hz)
+    assert plain(0).duration_s == 0
+    assert np.isnan(plain(1).rate_hz)
+    assert plain(1).resample(100).valid.tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("steps_ms", "rate"),
+    [
+        ([4] * 50, 250),
+        ([8, 8, 9] * 30, 120),
+        ([16, 17, 17] * 30, 60),
+        ([33, 33, 34] * 30, 30),
+        ([4, 4, 1, 2, 4, 14] * 40, 250),
+        ([27, 28, 28] * 30, 36.14),
+    ],
+)
+def test_rates_are_recognised_from_rounded_and_jittering_stamps(
+    steps_ms: list[int], rate: float
+) -> None:
+    t = np.concatenate(([0], np.cumsum(steps_ms))) * 1_000_000
+    assert estimate_rate_hz(t) == pytest.approx(rate, rel=1e-3)
+
+
+@given(st.lists(st.integers(0, 50), max_size=40))
+def test_as_few_samples_as_possible_lose_their_place_in_time(times: list[int]) -> None:
+    t = np.array(times, dtype=np.int64)
+    keep = increasing(t, np.ones(len(t), dtype=bool))
+    kept = t[keep]
+    assert (np.diff(kept) > 0).all()
+    best = [1] * len(times)
+    for i in range(len(times)):
+        best[i] = 1 + max((best[j] for j in range(i) if times[j] < times[i]), default=0)
+    assert len(kept) == max(best, default=0)
+
+
+def test_one_wild_stamp_costs_one_sample() -> None:
+    t = np.array([87, 70, 71, 72, 73, 99, 74, 75])
+    assert increasing(t, np.ones(8, dtype=bool)).tolist() == [
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+@given(recordings())
+@settings(max_examples=60)
+def test_resampling_to_its_own_grid_changes_nothing_and_to_another_invents_nothing(
+    r: Recording,
+) -> None:
+    other = r.resample(77.0)
+    assert (np.diff(other.t_ns) > 0).all()
+    if r.valid.any():
+        seen = other.x_deg[other.valid]
+        if isinstance(r.space, Screen) and len(seen):
+            assert seen.min() >= r.x_deg[r.valid].min() - 1e-9
+            assert seen.max() <= r.x_deg[r.valid].max() + 1e-9
+    else:
+        assert not other.valid.any()
+    assert other.rate_hz == 77.0
+    regular = np.arange(len(r)) * 4_000_000
+    grid = Recording("p", "s", regular, r.x_deg, r.y_deg, r.valid, space=r.space, rate_hz=250.0)
+    same = grid.resample(250.0)
+    assert same.t_ns.tolist() == grid.t_ns.tolist()
+    assert same.valid.tolist() == grid.valid.tolist()
+    np.testing.assert_array_equal(same.x_deg[same.valid], grid.x_deg[grid.valid])
+
+
+def test_resampling_crosses_the_seam_the_short_way_and_bridges_no_gap() -> None:
+    t = np.arange(4) * 10_000_000
+    r = Recording(
+        "p",
+        "s",
+        t,
+        np.array([359.0, 1.0, np.nan, 3.0]),
+        np.full(4, 90.0),
+        space=Sphere(),
+        rate_hz=100.0,
+    )
+    x = r.resample(200.0)
+    assert min(x.x_deg[1], 360 - x.x_deg[1]) < 1e-9
+    assert x.valid.tolist() == [True, True, True, False, False, False, True]
+
+
+def test_both_eyes_make_one_line_of_sight() -> None:
+    left = np.array([[359.0, 90.0], [10.0, 90.0], [np.nan, np.nan], [np.nan, np.nan]])
+    right = np.array([[3.0, 90.0], [np.nan, np.nan], [20.0, 80.0], [np.nan, np.nan]])
+    x, y, valid = combine_eyes(left, right, Sphere())
+    np.testing.assert_allclose(x[:3], [1, 10, 20], atol=1e-9)
+    np.testing.assert_allclose(y[:3], [90, 90, 80], atol=1e-9)
+    assert valid.tolist() == [True, True, True, False]
+
+
+def test_recordings_travel_between_processes() -> None:
+    r = plain(labels={"a": np.array(["fixation"] * 5)}, metadata={"k": 1}, counts={"rows": 5})
+    back = pickle.loads(pickle.dumps(r))
+    assert back.key == r.key
+    assert dict(back.metadata) == {"k": 1}
+    assert back.labels["a"].tolist() == ["fixation"] * 5
+
+
+# --- events
+# --------------------------------------------------------------------------------------------------
+
+
+def test_words_and_events_are_two_views_of_the_same_thing() -> None:
+    words = ["fixation", "fixation", "saccade", "undefined", "blink"]
+    events = Events.from_words(words, np.arange(5) * 10)
+    assert [(e.kind, e.onset, e.offset, e.onset_ns, e.offset_ns) for e in events] == [
+        ("fixation", 0, 1, 0, 10),
+        ("saccade", 2, 2, 20, 20),
+        ("undefined", 3, 3, 30, 30),
+        ("blink", 4, 4, 40, 40),
+    ]
+    assert events.words(5).tolist() == words
+    assert len(events.of("fixation", "blink")) == 2
+
+
+def test_picking_nothing_gives_nothing() -> None:
+    events = Events.from_words(["fixation", "saccade"], np.arange(2))
+    assert len(events.where([])) == 0
+    assert len(events.where(np.array([False, True]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "onset", "offset", "message"),
+    [
+        (["glance"], [0], [1], "must be words of"),
+        (["saccade"], [2], [1], "at or after its onset"),
+        (["saccade"], [0, 1], [1], "one length"),
+    ],
+)
+def test_events_refuse_what_cannot_be(
+    kind: list[str], onset: list[int], offset: list[int], message: str
+) -> None:
+    with pytest.raises((DataError, ParameterError), match=message):
+        Events(kind, onset, offset, onset, offset)  # type: ignore[arg-type]
+
+
+# --- cohorts
+# --------------------------------------------------------------------------------------------------
+
+
+def loaded(person: str, stimulus: str) -> Recording:
+    return plain().with_(person=person, stimulus=stimulus)
+
+
+def forbidden() -> Recording:
+    raise AssertionError("this must not be loaded")
+
+
+def test_a_lazy_cohort_knows_its_people_and_stimuli_without_loading() -> None:
+    cohort = Cohort(
+        [Handle("user10", "b", forbidden), Handle("user2", "a", forbidden)],
+        people={"user2": {"age": 30}},
+    )
+    assert list(cohort.people) == ["user2", "user10"]
+    assert cohort.people["user2"]["age"] == 30
+    assert dict(cohort.people["user10"]) == {}
+    assert cohort.stimuli == ("a", "b")
+    assert len(cohort.select(people="user2")) == 1
+    assert len(cohort.select(stimuli=["a", "b"])) == 2
+    with pytest.raises(TypeError):
+        cohort.people["new"] = {}  # type: ignore[index]
+
+
+def test_select_names_the_near_miss() -> None:
+    cohort = Cohort([loaded("anna", "x")])
+    with pytest.raises(ParameterError, match="Did you mean 'anna'"):
+        cohort.select(people="ana")
+
+
+def test_two_people_with_one_name_are_refused_with_both_files() -> None:
+    with pytest.raises(
+        DataError, match=r"person 'p', stimulus 's'.*site-a\.csv and site-b\.csv.*clash='session'"
+    ):
+        Cohort(
+            [
+                Handle("p", "s", forbidden, source="site-a.csv"),
+                Handle("p", "s", forbidden, source="site-b.csv"),
+            ]
+        )
+
+
+def test_names_sort_as_people_count() -> None:
+    assert sorted(["user10", "user2", "user1"], key=natural) == ["user1", "user2", "user10"]
+
+
+@pytest.mark.parametrize("people", [["p"], {"p": 5}, "p"])
+def test_a_cohort_asks_for_people_by_name_with_attributes(people: object) -> None:
+    with pytest.raises(ParameterError, match="a mapping of person to a mapping of attributes"):
+        Cohort([], people)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="an iterable of recordings"):
+        Cohort(None)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"'people' parameter of Cohort\.select"):
+        Cohort([]).select(people=7)  # type: ignore[arg-type]
+
+
+def test_a_cohort_takes_only_recordings() -> None:
+    with pytest.raises(ParameterError, match="'recordings' parameter of Cohort"):
+        Cohort(["file.csv"])  # type: ignore[list-item]

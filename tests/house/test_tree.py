@@ -1,0 +1,178 @@
+"""The rules of the source tree hold, and each rule notices a tree that breaks it.
+
+`known_breaks.toml` lists what still breaks a rule. An entry that no longer does fails too, so the
+list only gets shorter.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import house_rules as rules
+from tests.support.house_rules import Tree
+from tests.support.places import ROOT
+
+KNOWN: dict[str, list[str]] = tomllib.loads(
+    (Path(__file__).parent / "known_breaks.toml").read_text("utf-8")
+)
+RULES: tuple[Callable[[Tree], list[str]], ...] = (
+    rules.full_folders,
+    rules.shared_prefixes,
+    rules.classes_defined_twice,
+    rules.long_functions,
+    rules.import_circles,
+    rules.private_imports,
+    rules.callable_modules,
+)
+
+
+@pytest.fixture(scope="module")
+def tree() -> Tree:
+    return Tree(ROOT / "src" / "gazeveil")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_tree_keeps_the_rule(rule: Callable[[Tree], list[str]], tree: Tree) -> None:
+    breaks, known = set(rule(tree)), set(KNOWN.get(rule.__name__, ()))
+    assert not breaks - known, f"{rule.__doc__}"
+    assert not known - breaks, "These hold now: take them out of known_breaks.toml."
+
+
+def test_the_list_of_known_breaks_names_rules_only() -> None:
+    assert set(KNOWN) <= {"long_lines", *(rule.__name__ for rule in RULES)}
+
+
+def _paths() -> list[Path]:
+    return [
+        path
+        for folder in ("src", "tests", "benchmarks", "docs", "examples", "studies")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
+
+
+def test_no_line_is_above_100_characters() -> None:
+    assert len(_paths()) > 500
+    files = {place.split(":")[0] for place in rules.long_lines(_paths(), ROOT)}
+    known = set(KNOWN.get("long_lines", ()))
+    assert not files - known
+    assert not known - files, "These hold now: take them out of known_breaks.toml."
+
+
+def _made_up(folder: Path, files: dict[str, str]) -> Tree:
+    for name, text in files.items():
+        path = folder / "house" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return Tree(folder / "house")
+
+
+def test_a_folder_of_16_modules_is_too_full_and_a_list_of_datasets_is_not(tmp_path: Path) -> None:
+    files = {f"room/{letter}.py": "" for letter in "abcdefghijklmno"} | {"room/__init__.py": ""}
+    assert rules.full_folders(_made_up(tmp_path, files)) == []
+    files |= {"room/p.py": ""} | {f"io/datasets/d{i}.py": "" for i in range(20)}
+    assert rules.full_folders(_made_up(tmp_path, files)) == ["room: 16 modules"]
+
+
+def test_three_files_of_one_prefix_are_a_folder(tmp_path: Path) -> None:
+    files = {"room/eye_a.py": "", "room/eye_b.py": "", "room/eyes.py": "", "eye_c.py": ""}
+    assert rules.shared_prefixes(_made_up(tmp_path, files)) == []
+    files |= {"room/eye_c.py": ""}
+    assert rules.shared_prefixes(_made_up(tmp_path, files)) == ["room/eye_*.py: 3 files"]
+
+
+def test_a_class_name_in_two_modules_is_found(tmp_path: Path) -> None:
+    files = {"a.py": "class Plan: ...\nclass _State: ...", "b.py": "class _State: ..."}
+    assert rules.classes_defined_twice(_made_up(tmp_path, files)) == []
+    files["b.py"] += "\nclass Plan: ..."
+    assert rules.classes_defined_twice(_made_up(tmp_path, files)) == ["Plan: a.py, b.py"]
+
+
+def test_a_line_of_101_characters_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("#" * 100 + "\n" + "#" * 101 + "\n", "utf-8")
+    assert rules.long_lines([path], tmp_path) == ["a.py:2"]
+
+
+@pytest.mark.parametrize(
+    ("statements", "comment", "breaks"),
+    [
+        (60, "", []),
+        (61, "", ["a.py: work"]),
+        (61, "# Long, as kernels are.\n", ["a.py: work"]),
+        (61, "# Long: one loop over samples, split it would keep its state in memory.\n", []),
+    ],
+)
+def test_a_long_function_must_say_why(
+    tmp_path: Path, statements: int, comment: str, breaks: list[str]
+) -> None:
+    text = f'{comment}@kernel\ndef work(\n    a,\n    b,\n):\n    """Works.\n\n    More.\n    """\n'
+    text += "    a += b\n" * statements
+    assert rules.long_functions(_made_up(tmp_path, {"a.py": text})) == breaks
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from house.room import a",
+        "from house.room.a import x",
+        "from .a import x",
+        "from . import a",
+        "import house.room.a",
+        "def late():\n    from house.room.a import x",
+        "import importlib\nimportlib.import_module('house.room.a')",
+        "LAZY = {'x': 'house.room.a:x'}",
+        "if TYPE_CHECKING:\n    pass\nelse:\n    from .a import x",
+    ],
+)
+def test_a_circle_is_found_however_it_is_written(tmp_path: Path, line: str) -> None:
+    files = {"__init__.py": "", "room/__init__.py": "", "room/a.py": "from house.room.b import y"}
+    circle = rules.import_circles(_made_up(tmp_path, files | {"room/b.py": line}))
+    assert circle == ["house.room.a house.room.b"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "if TYPE_CHECKING:\n    from house.room.a import x",
+        "'See house.room.a for more.'",
+        "from house import __version__",
+        "from house.room import c",
+    ],
+)
+def test_what_is_no_circle_is_none(tmp_path: Path, line: str) -> None:
+    files = {
+        "__init__.py": "from house.room.a import x",
+        "room/__init__.py": "",
+        "room/a.py": "from house.room.b import y",
+        "room/b.py": line,
+        "room/c.py": "",
+    }
+    assert rules.import_circles(_made_up(tmp_path, files)) == []
+
+
+def test_a_private_name_of_another_module_is_found(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "a.py": "def _own(): ...\n_own()",
+        "b.py": "import os\nos._exit(0)\nfrom numpy import _core\nfrom house import __version__",
+        "c.py": "from house.a import _own",
+        "d.py": "from . import a as kept\nkept._own()",
+    }
+    assert rules.private_imports(_made_up(tmp_path, files)) == ["c.py: _own", "d.py: kept._own"]
+
+
+def test_a_module_called_like_a_function_is_found(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "from house.room import work\nfrom house.room.work import go",
+        "room/__init__.py": "from house.room.work import go",
+        "room/work.py": "def go(): ...",
+        "called.py": "import types\nclass Called(types.ModuleType): ...",
+    }
+    assert rules.callable_modules(_made_up(tmp_path, files)) == ["called.py: Called"]
+    files["room/__init__.py"] = "from house.room.run import work"
+    assert "room/__init__.py: work" in rules.callable_modules(_made_up(tmp_path, files))

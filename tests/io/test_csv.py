@@ -1,0 +1,281 @@
+"""The generic reader: columns by name, units that someone said, names from columns and paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.errors import FormatError, ParameterError
+from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.io.csv import FORMAT, recognise, split_unit
+from gazeveil.io.source import Head
+
+SCREEN = Screen(1000, 500, 500.0, 250.0, 500.0)
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("t_ms", ("t", "ms")),
+        ("Timestamp(ms)", ("timestamp", "ms")),
+        ("timestamp [ns]", ("timestamp", "ns")),
+        ("time(100ns)", ("time", "100ns")),
+        ("x_deg", ("x", "deg")),
+        ("Gaze X [px]", ("gazex", "px")),
+        ("left_x", ("leftx", "")),
+        ("time_s", ("time", "s")),
+        ("pos_x", ("posx", "")),
+    ],
+)
+def test_a_column_name_is_split_into_what_and_unit(name: str, expected: tuple[str, str]) -> None:
+    assert split_unit(name) == expected
+
+
+def test_common_names_are_recognised() -> None:
+    found = recognise(
+        [
+            "Timestamp",
+            "Left_X",
+            "left_y",
+            "Right X",
+            "right.y",
+            "Confidence",
+            "Participant",
+            "pupil_diameter",
+        ]
+    )
+    assert found == {
+        "t": "Timestamp",
+        "left_x": "Left_X",
+        "left_y": "left_y",
+        "right_x": "Right X",
+        "right_y": "right.y",
+        "confidence": "Confidence",
+        "person": "Participant",
+        "pupil": "pupil_diameter",
+    }
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_separator_is_found_in_the_header(tmp_path: Path, separator: str) -> None:
+    text = "t_ms,x_px,y_px\n0,500,250\n10,500,250\n".replace(",", separator)
+    (recording,) = gazeveil.read(write(tmp_path / "a.csv", text), format="csv", screen=SCREEN)
+    assert recording.t_ns.tolist() == [0, 10_000_000]
+    assert recording.x_deg.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "x", "y", "deg"),
+    [
+        ({"unit": "px", "screen": SCREEN}, 1000, 250, (26.565051, 0)),
+        ({"unit": "px", "screen": SCREEN, "y_axis": "up"}, 500, 500, (0, -14.036243)),
+        ({"unit": "px-centred", "screen": SCREEN}, 0, 250, (0, 14.036243)),
+        ({"unit": "px-centred", "screen": SCREEN, "y_axis": "up"}, 0, 250, (0, -14.036243)),
+        ({"unit": "fraction", "screen": SCREEN}, 0.5, 1, (0, 14.036243)),
+        ({"unit": "fraction", "space": "sphere"}, 0.5, 0.25, (180, 45)),
+        ({"unit": "fraction", "space": "sphere", "y_axis": "up"}, 0.5, 0.25, (180, 135)),
+        ({"unit": "equirect", "panorama": (2000, 1000)}, 1000, 250, (180, 45)),
+        ({"unit": "lonlat"}, -90, 45, (90, 45)),
+        ({"unit": "deg", "screen": SCREEN}, 3, 4, (3, 4)),
+        ({"unit": "deg", "space": "sphere"}, 3, 4, (3, 4)),
+        ({"unit": "rad", "space": "screen"}, np.pi / 6, 0, (30, 0)),
+    ],
+)
+def test_every_unit_becomes_degrees(
+    tmp_path: Path, options: dict[str, object], x: float, y: float, deg: tuple[float, float]
+) -> None:
+    path = write(tmp_path / "a.csv", f"t,x,y\n0,{x},{y}\n1,{x},{y}\n")
+    (recording,) = gazeveil.read(path, format="csv", time_unit="s", **options)
+    assert (recording.x_deg[0], recording.y_deg[0]) == pytest.approx(deg, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("unit", "ns"), [("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1), ("100ns", 100)]
+)
+def test_every_time_unit_is_exact(tmp_path: Path, unit: str, ns: int) -> None:
+    path = write(tmp_path / "a.csv", "t,x,y\n3,1,1\n7,1,1\n")
+    (recording,) = gazeveil.read(path, format="csv", time_unit=unit, unit="px", screen=SCREEN)
+    assert recording.t_ns.tolist() == [3 * ns, 7 * ns]
+
+
+def test_eyes_validity_pupil_confidence_and_labels_find_their_channels(tmp_path: Path) -> None:
+    text = "time_ms;left_x_px;left_y_px;right_x_px;right_y_px;left_valid;right_valid;pupil;confidence;label\n"
+    text += "0;500;250;500;250;1;1;3.5;0.9;Fixation\n2;500;250;700;250;1;0;3.5;0.9;Saccade\n4;-1;-1;-1;-1;0;0;;0;\n"
+    (recording,) = gazeveil.read(
+        write(tmp_path / "a.csv", text), format="csv", screen=SCREEN, missing=-1
+    )
+    assert recording.valid.tolist() == [True, True, False]
+    assert recording.x_deg[1] == 0.0  # the right eye is not valid there
+    assert recording.labels["label"].tolist() == ["fixation", "saccade", "undefined"]
+    assert recording.pupil is not None
+    assert np.isnan(recording.pupil[2])
+
+
+def test_a_column_map_goes_before_the_names(tmp_path: Path) -> None:
+    text = "frame,clock,gx,gy,x,y,who\n1,0,500,250,9,9,Ann\n2,5,500,250,9,9,Ann\n"
+    path = write(tmp_path / "a.csv", text)
+    columns = {"t": "clock", "x": "gx", "y": "gy", "person": "who"}
+    (recording,) = gazeveil.read(
+        path, format="csv", columns=columns, time_unit="ms", unit="px", screen=SCREEN
+    )
+    assert recording.person == "Ann"
+    assert recording.x_deg.tolist() == [0.0, 0.0]
+
+
+def test_rows_of_several_people_and_stimuli_are_recordings_in_order_of_appearance(
+    tmp_path: Path,
+) -> None:
+    text = "person,stimulus,t_s,x_px,y_px\nb,s1,0,1,1\na,s1,0,2,2\nb,s1,1,3,3\nb,s2,0,4,4\n"
+    cohort = gazeveil.read(write(tmp_path / "all.csv", text), format="csv", screen=SCREEN)
+    assert [(r.person, r.stimulus, len(r)) for r in cohort] == [
+        ("b", "s1", 2),
+        ("a", "s1", 1),
+        ("b", "s2", 1),
+    ]
+    assert sum(r.counts["rows"] for r in cohort) == 4
+
+
+def test_names_come_from_the_path_by_pattern(tmp_path: Path) -> None:
+    write(tmp_path / "anna" / "day1" / "forest.csv.txt", "t_s,x_px,y_px\n0,1,1\n")
+    cohort = gazeveil.read(
+        tmp_path, format="csv", screen=SCREEN, pattern="{person}/day{session}/{stimulus}.csv.txt"
+    )
+    assert cohort.keys == (("anna", "forest", "1", ""),)
+    with pytest.raises(FormatError, match="does not fit the pattern"):
+        gazeveil.read(tmp_path, format="csv", screen=SCREEN, pattern="{person}-{stimulus}.csv")
+    with pytest.raises(ParameterError, match="pattern"):
+        gazeveil.read(tmp_path, format="csv", screen=SCREEN, pattern="no fields")
+
+
+def test_without_a_pattern_the_folder_is_the_person_and_the_file_the_stimulus(
+    tmp_path: Path,
+) -> None:
+    for person in ("p1", "p2"):
+        write(tmp_path / person / "film.tsv", "t_s\tx_px\ty_px\n0\t1\t1\n")
+    cohort = gazeveil.read(tmp_path, format="csv", screen=SCREEN)
+    assert [k[:2] for k in cohort.keys] == [("p1", "film"), ("p2", "film")]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("t,x_px,y_px\n0,1,1\n", {"screen": SCREEN}, "does not say its unit.*time_unit="),
+        ("t_s,x,y\n0,1,1\n", {}, "do not say their unit.*unit="),
+        ("t_s,x_px,y_px\n0,1,1\n", {}, "screen=Screen"),
+        ("t_s,x_deg,y_deg\n0,1,1\n", {}, "space='sphere'"),
+        ("t_s,x,y\n0,1,1\n", {"unit": "fraction"}, "space='sphere'"),
+        ("t_s,x,y\n0,1,1\n", {"unit": "equirect"}, "panorama="),
+        ("t_s,a,b\n0,1,1\n", {"unit": "px", "screen": SCREEN}, "columns={'x'"),
+        ("u,x_px,y_px\n0,1,1\n", {"screen": SCREEN}, "columns={'t'"),
+        (
+            "t_s,x_px,y_px\n0,1,1\n",
+            {"screen": SCREEN, "columns": {"x": "z"}},
+            "no column 'z' for 'x'",
+        ),
+        (
+            "t_s,x,y\n0,900,800\n1,901,801\n",
+            {"unit": "deg", "space": "screen"},
+            "cannot be degrees.*unit='px'",
+        ),
+        ("t_s,x_deg,y_deg\n0,900,800\n1,901,801\n", {}, "cannot be degrees.*unit='px'"),
+        (
+            "t_s,x_px,y_px\n0,1,1\nnow,1,1\n",
+            {"screen": SCREEN},
+            "line 3: 'now' in column 't_s' is not a time",
+        ),
+        (
+            "t_s,x_px,y_px\n0,1,1\n1,one,1\n",
+            {"screen": SCREEN},
+            "line 3: 'one' in column 'x_px' is not a number",
+        ),
+        (
+            "t_s,x_px,y_px\n0,1,1\n1,2",
+            {"screen": SCREEN},
+            "line 3: the row has 2 cells, the header 3",
+        ),
+        (
+            "t,x_px,y_px\n1700000000000000000,1,1\n",
+            {"screen": SCREEN, "time_unit": "s"},
+            "no times.*time_unit",
+        ),
+        ("just some words\n", {}, "not a header"),
+    ],
+)
+def test_what_is_not_said_is_asked_for_in_one_sentence(
+    tmp_path: Path, text: str, options: dict[str, object], message: str
+) -> None:
+    path = write(tmp_path / "a.csv", text)
+    with pytest.raises(FormatError, match=message) as caught:
+        list(gazeveil.read(path, format="csv", **options))
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"colums": {}}, "Did you mean 'columns'"),
+        ({"columns": {"xx": "x"}}, "no option 'xx'"),
+        ({"unit": "pixel"}, "'unit' parameter"),
+        ({"time_unit": "min"}, "'time_unit' parameter"),
+        ({"separator": "::"}, "'separator' parameter"),
+        ({"screen": "big"}, "'screen' parameter"),
+    ],
+)
+def test_a_wrong_option_is_named(tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        gazeveil.read(write(tmp_path / "a.csv", "t_s,x_px,y_px\n0,1,1\n"), format="csv", **options)
+
+
+def test_degrees_that_only_one_space_can_hold_need_no_word(tmp_path: Path) -> None:
+    (screen,) = gazeveil.read(
+        write(tmp_path / "a.csv", "t_s,x_deg,y_deg\n0,-5,3\n1,4,-2\n"), format="csv"
+    )
+    (sphere,) = gazeveil.read(
+        write(tmp_path / "b.csv", "t_s,x_deg,y_deg\n0,185,93\n1,190,95\n"), format="csv"
+    )
+    assert isinstance(screen.space, Screen)
+    assert screen.metadata["assumed_geometry"] is True
+    assert isinstance(sphere.space, Sphere)
+
+
+def test_decimal_commas_are_found_or_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "t_s;x_px;y_px\n0,5;500,0;250\n1,0;500;250\n")
+    for options in ({}, {"decimal": ","}):
+        (recording,) = gazeveil.read(path, format="csv", screen=SCREEN, **options)
+        assert recording.t_ns.tolist() == [500_000_000, 10**9]
+
+
+def test_comments_blank_lines_crlf_and_utf16_change_nothing(tmp_path: Path) -> None:
+    text = "# made by hand\nt_s,x_px,y_px\n0,500,250\n# a comment\n\n1,500,250\n"
+    plain = gazeveil.read(write(tmp_path / "a.csv", text), format="csv", screen=SCREEN)[0]
+    crlf = gazeveil.read(
+        write(tmp_path / "b.csv", text.replace("\n", "\r\n")), format="csv", screen=SCREEN
+    )[0]
+    wide = gazeveil.read(write(tmp_path / "c.csv", text, "utf-16"), format="csv", screen=SCREEN)[0]
+    for other in (plain, crlf, wide):
+        assert other.t_ns.tolist() == [0, 10**9]
+        assert other.counts["rows"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("t,x,y\n0,1,1\n", True),
+        ("timestamp\tleft_x\tleft_y\n0\t1\t1\n", True),
+        ("name,age\nAnn,3\n", False),
+        ("time,value\n0,1\n", False),
+        ("0,1,2\n3,4,5\n", False),
+        ("plain text about t, x and more\n", False),
+    ],
+)
+def test_sniffing_says_yes_only_to_time_x_and_y(tmp_path: Path, text: str, known: bool) -> None:
+    assert FORMAT.sniff(Head.of(write(tmp_path / "a.csv", text))) is known

@@ -1,0 +1,210 @@
+"""The public datasets that are at hand, read as they were published."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gazeveil.gaze.geometry import Screen, Sphere, eye_in_head, head_axes
+from gazeveil.io import registry
+from gazeveil.io.datasets import listing
+from gazeveil.io.source import Head
+from tests.support.recordings import real
+
+COUNTS = [
+    # folder, format, recordings, people, stimuli
+    (("gazecom",), "gazecom", 235, 24, 10),
+    (("eyenavgs_nthu",), "eyenavgs", 144, 12, 12),
+    (("irf_lookatpoint",), "irf", 2, 2, 1),
+    (("hmr",), "hmr", 3, 3, 1),
+    (("osie",), "osie", 10500, 15, 700),
+    (("neuroliaa_interiors",), "neuroliaa", 1283, 10, 134),
+    (("webqamgaze",), "webqamgaze", 375, 15, 264),
+    (("vendor_samples", "cateyes"), "cateyes", 2, 2, 1),
+]
+
+
+@pytest.mark.parametrize(("folder", "name", "recordings", "people", "stimuli"), COUNTS)
+def test_a_folder_of_a_dataset_is_known_without_naming_its_format(
+    folder: tuple[str, ...], name: str, recordings: int, people: int, stimuli: int
+) -> None:
+    cohort = registry.read(real(*folder))
+    assert (len(cohort), len(cohort.people), len(cohort.stimuli)) == (recordings, people, stimuli)
+    found = registry.sniff(Path(cohort.items[0].source))
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize(("folder", "name"), [c[:2] for c in COUNTS])
+def test_rows_are_samples_plus_counted_rest_and_handles_can_be_sent_to_workers(
+    folder: tuple[str, ...], name: str
+) -> None:
+    cohort = registry.read(real(*folder), format=name)
+    for item in cohort.items[:: max(1, len(cohort) // 25)]:
+        recording = pickle.loads(pickle.dumps(item)).load()
+        assert recording.key == item.key
+        rest = sum(v for k, v in recording.counts.items() if k != "rows")
+        assert recording.counts["rows"] == len(recording) + rest
+        assert recording.counts["rows"] > 0
+
+
+def test_eyenavgs_turns_eyes_against_the_head_and_keeps_them_near_its_axis() -> None:
+    cohort = registry.read(real("eyenavgs_nthu"), format="eyenavgs")
+    near = []
+    for recording in cohort[::6]:
+        assert isinstance(recording.space, Sphere)
+        assert recording.head_deg is not None
+        assert recording.eye_in_head_deg is not None
+        assert recording.left_deg is not None
+        assert recording.right_deg is not None
+        assert 30 < recording.rate_hz < 75
+        assert 55 < recording.duration_s < 65
+        assert recording.counts["rows"] - recording.counts["second eye"] == len(recording)
+        near.append(np.hypot(*recording.eye_in_head_deg.T) < 40)
+        # The two ways to see the eye in its head agree: by quaternions, and by angles with roll.
+        again = np.stack(eye_in_head(recording.vectors, recording.head_deg), axis=1)
+        np.testing.assert_allclose(again, recording.eye_in_head_deg, atol=1e-6)
+        # The vestibulo-ocular reflex: while the head turns right, the eye turns left.
+        axes, seconds = head_axes(recording.head_deg), np.diff(recording.t_ns) / 1e9
+        head_speed = np.sum(np.diff(axes[:, 2], axis=0) * axes[:-1, 0], axis=1) / seconds
+        eye_speed = np.diff(recording.eye_in_head_deg[:, 0]) / seconds
+        slow = np.abs(eye_speed) < 100
+        assert np.corrcoef(head_speed[slow], eye_speed[slow])[0, 1] < -0.1
+    assert np.mean(np.concatenate(near)) > 0.97
+
+
+def test_eyenavgs_keeps_no_place_of_the_head() -> None:
+    recording = registry.read(real("eyenavgs_nthu", "truck"), format="eyenavgs")[0]
+    assert set(recording.metadata) == {"source"}
+    assert (recording.person, recording.stimulus, recording.task) == (
+        "user1",
+        "truck",
+        "free-viewing",
+    )
+
+
+def test_irf_has_expert_labels_and_the_screen_of_its_configuration() -> None:
+    first, second = registry.read(real("irf_lookatpoint"), format="irf")
+    assert (first.person, second.person, first.stimulus) == ("S1", "S2", "lookAtPoint")
+    assert first.space == Screen(1920, 1080, 533, 301, 565)
+    assert (len(first), len(second), first.rate_hz) == (81003, 81002, 1000)
+    words, counts = np.unique(first.labels["expert"], return_counts=True)
+    assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == {
+        "undefined": 1204,
+        "fixation": 68451,
+        "saccade": 4753,
+        "pso": 2480,
+        "blink": 4115,
+    }
+    assert np.count_nonzero(~first.valid) >= 1862
+    assert np.percentile(np.abs(first.x_deg[first.valid]), 99) < first.space.width_deg / 2
+
+
+def test_hmr_says_that_it_is_not_calibrated() -> None:
+    recording = registry.read(real("hmr"), format="hmr")[0]
+    assert (recording.person, recording.rate_hz, recording.metadata["calibrated"]) == (
+        "user_1",
+        200,
+        False,
+    )
+    words, counts = np.unique(recording.labels["pattern"], return_counts=True)
+    assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == {
+        "blink": 4030,
+        "fixation": 35803,
+        "pursuit": 14879,
+        "saccade": 3543,
+    }
+
+
+def test_osie_holds_fixations_without_samples() -> None:
+    cohort = registry.read(real("osie"), format="osie")
+    recording = cohort[0]
+    assert (recording.person, recording.stimulus, len(recording)) == ("1", "1001.jpg", 0)
+    assert recording.events is not None
+    assert set(recording.events.kind.tolist()) == {"fixation"}
+    assert (recording.events.onset == -1).all()
+    assert recording.events.duration_s[:3].tolist() == [0.246, 0.136, 0.179]
+    assert recording.events.x_deg is not None
+    assert recording.events.y_deg is not None
+    x_px, y_px = recording.space.to_px(recording.events.x_deg, recording.events.y_deg)  # type: ignore[union-attr]
+    np.testing.assert_allclose((x_px[0], y_px[0]), (395.5, 265.7))
+    assert recording.metadata["assumed_geometry"] is True
+
+
+def test_found_targets_of_interiors_end_on_the_target_box() -> None:
+    cohort = registry.read(real("neuroliaa_interiors"), format="neuroliaa")
+    hits = total = unmatched = 0
+    for recording in cohort:
+        events, meta = recording.events, recording.metadata
+        assert events is not None
+        unmatched += not meta["durations_matched"]
+        if not meta["target_found"]:
+            continue
+        total += 1
+        left, top, right, bottom = meta["target_box_px"]  # type: ignore[misc]
+        x, y = recording.space.to_px(events.x_deg[-1:], events.y_deg[-1:])  # type: ignore[union-attr, index]
+        hits += bool(left - 16 <= x[0] <= right + 16 and top - 16 <= y[0] <= bottom + 16)
+    assert (hits, total, unmatched) == (670, 670, 261)
+
+
+def test_webqamgaze_gives_people_and_conditions() -> None:
+    cohort = registry.read(real("webqamgaze"), format="webqamgaze")
+    assert dict(cohort.people["P0001"]) == {"age": 41, "language": "English", "fluency": 5}
+    tasks = {key[3] for key in cohort.keys}
+    assert tasks == {"nr", "is"}
+    recording = cohort.select(people="P0048", stimuli="meco_para_11")[0]
+    assert (len(recording), recording.task, recording.metadata["assumed_geometry"]) == (
+        3445,
+        "nr",
+        True,
+    )
+    assert 25 < recording.rate_hz < 35
+
+
+def test_cateyes_keeps_the_row_whose_clock_is_wrong_and_reads_the_messages_beside_it() -> None:
+    cohort = registry.read(real("vendor_samples", "cateyes"), format="cateyes")
+    example = cohort.select(people="example_data")[0]
+    assert (len(example), example.metadata["time_faults"], bool(example.valid[0])) == (
+        17796,
+        1,
+        False,
+    )
+    assert example.messages[0].text == "instruction"
+    full = cohort.select(people="test_data_full")[0]
+    assert len({m.text for m in full.messages}) == 16
+    assert round(full.rate_hz) == 120
+
+
+def test_the_check_of_a_good_folder_counts_what_is_there() -> None:
+    report = listing.check(real("irf_lookatpoint"), "irf")
+    assert report.ok
+    assert (report.recordings, report.people, report.samples) == (2, 2, 81003 + 81002)
+    assert [Path(s.path).name for s in report.skipped] == ["db_config.json"]
+    assert "2 recordings, 2 people" in str(report)
+    assert listing.check(real("irf_lookatpoint")).format == "irf"
+    wrong = listing.check(real("irf_lookatpoint"), "gazebase")
+    assert not wrong.ok
+    assert "Expected layout of GazeBase" in str(wrong)
+
+
+def test_no_dataset_takes_the_files_of_a_tracker_or_of_another_dataset() -> None:
+    wanted = {"/".join(folder): name for folder, name, *_ in COUNTS}
+    names = [e.format for e in listing.describe()]
+    root = real("vendor_samples").parent
+    for place in sorted(p for p in root.rglob("*") if p.is_file()):
+        folder = next(
+            (f for f in wanted if place.relative_to(root).as_posix().startswith(f + "/")), None
+        )
+        # A handful of each folder is enough.
+        if (
+            folder is not None
+            and len(list(place.parent.iterdir())) > 12
+            and not place.stem.endswith(("1", "1.csv", "1.json"))
+        ):
+            continue
+        head = Head.of(place)
+        claimed = [n for n in names if registry.get(n).sniff(head)]
+        assert claimed in ([], [wanted[folder]] if folder else []), place

@@ -1,0 +1,353 @@
+"""Files and folders that no tracker wrote: each ends in a documented result or one sentence, never
+in a hang, a loss or a traceback.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gazeveil
+from gazeveil.errors import FormatError, ParameterError
+from gazeveil.io import source
+
+CSV = "t_ms,x_deg,y_deg\n0,-1.0,2.0\n10,1.1,2.1\n20,,\n30,1.2,2.0\n"
+TWO_EYES = "t_ms,left_x_deg,left_y_deg,right_x_deg,right_y_deg\n"
+ASC = (
+    "** CONVERTED FROM x using edfapi\nSTART\t1"
+    " \tLEFT\tSAMPLES\tEVENTS\nSAMPLES\tGAZE\tLEFT\tRATE\t {rate}\tTRACKING\tCR\n{rows}"
+)
+SCREEN = gazeveil.Screen(1920, 1080, 531.0, 299.0, 650.0)
+
+
+def put(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def reasons(cohort: gazeveil.Cohort) -> dict[str, str]:
+    return {Path(s.path).name: s.reason for s in cohort.skipped}
+
+
+# --- folders
+# --------------------------------------------------------------------------------------------------
+
+
+def test_links_to_folders_are_followed_once_and_loops_end(tmp_path: Path) -> None:
+    put(tmp_path / "elsewhere" / "b.csv", CSV)
+    root = tmp_path / "root"
+    put(root / "anna" / "a.csv", CSV)
+    (root / "anna" / "up").symlink_to(root)
+    (root / "again").symlink_to(root / "anna")
+    (root / "bert").symlink_to(tmp_path / "elsewhere")
+    (root / "above").symlink_to(tmp_path)
+    (root / "gone.csv").symlink_to(tmp_path / "nothing")
+    cohort = gazeveil.read(root)
+    assert sorted(cohort.people) == ["anna", "bert"]
+    assert sum(len(r) for r in cohort) == 8
+    assert reasons(cohort)["gone.csv"] == "a link that leads nowhere"
+    assert (
+        reasons(cohort)["up"]
+        == reasons(cohort)["again"]
+        == "a link to a folder that is read in its own place"
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
+    put(tmp_path / "a.csv", CSV)
+    os.mkfifo(tmp_path / "b.csv")
+    assert reasons(gazeveil.read(tmp_path)) == {"b.csv": "not a regular file"}
+    with pytest.raises(FormatError, match=r"b\.csv: it is not a regular file\. Save its content"):
+        gazeveil.read(tmp_path / "b.csv")
+
+
+def test_files_that_lie_in_a_canonical_folder_without_being_in_its_index_are_listed(
+    tmp_path: Path,
+) -> None:
+    gazeveil.simulate(1, 2, 1.0, 60.0, seed=1).write(tmp_path / "c")
+    assert reasons(gazeveil.read(tmp_path / "c")) == {}
+    first = tmp_path / "c" / "recordings" / "000001.parquet"
+    put(first.with_name("000009.parquet"), first.read_bytes())
+    put(tmp_path / "c" / "notes.txt", "hello")
+    cohort = gazeveil.read(tmp_path / "c")
+    assert len(cohort) == 2
+    assert reasons(cohort) == dict.fromkeys(
+        ["000009.parquet", "notes.txt"], "not part of the parquet folder"
+    )
+
+
+def test_what_a_folder_leaves_out_says_why(tmp_path: Path) -> None:
+    put(tmp_path / "a.csv", CSV)
+    put(tmp_path / "b.csv", "")
+    put(tmp_path / "c.EDF", b"SR_RESEARCH_COMBINED_FILE_FORMAT\0\0\1")
+    put(tmp_path / "d.zip", b"PK\x03\x04....")
+    found = reasons(gazeveil.read(tmp_path))
+    assert found["b.csv"] == "the file is empty"
+    assert "edf2asc" in found["c.EDF"]
+    assert "Unpack it" in found["d.zip"]
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "eyelink-asc"}])
+@pytest.mark.parametrize("name", ["e.edf", "e.EDF.gz"])
+def test_edf_names_its_converter_alone_and_in_a_folder(
+    tmp_path: Path, name: str, options: dict[str, str]
+) -> None:
+    data = b"SR_RESEARCH_COMBINED_FILE_FORMAT\0\0\1\2"
+    path = put(tmp_path / name, gzip.compress(data) if name.endswith("gz") else data)
+    for place in (path, tmp_path):
+        with pytest.raises(FormatError, match="edf2asc") as caught:
+            gazeveil.read(place, **options)  # type: ignore[arg-type]
+        assert str(path) in str(caught.value)
+
+
+def test_a_file_of_webqamgaze_does_not_open_its_neighbours(tmp_path: Path) -> None:
+    one = {
+        "worker_id": "w1",
+        "screen_x": 800,
+        "screen_y": 600,
+        "age": 30,
+        "samples_x_y_ms": {"t": [[1, 2, 0], [1, 2, 33]]},
+    }
+    path = put(tmp_path / "a.json", json.dumps(one))
+    put(tmp_path / "b.json", json.dumps(one)[:-9])
+    assert len(gazeveil.read(path, format="webqamgaze")) == 1
+
+
+# --- archives
+# --------------------------------------------------------------------------------------------------
+
+
+def test_an_archive_that_unzips_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "RATIO_FROM_BYTES", 1 << 20)
+    monkeypatch.setattr(source, "_PIECE_BYTES", 1 << 16)
+    path = put(tmp_path / "a.csv.gz", gzip.compress(CSV.encode() + b"40,1.0,2.0\n" * 400_000))
+    with pytest.raises(FormatError, match=r"a\.csv\.gz: it unzips to more than 200 times its size"):
+        list(gazeveil.read(path))
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_file_beyond_the_limit_is_refused_before_it_is_parsed(
+    tmp_path: Path, zipped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (CSV + "40,1.0,2.0\n" * 50).encode()
+    path = put(
+        tmp_path / ("a.csv.gz" if zipped else "a.csv"), gzip.compress(text) if zipped else text
+    )
+    monkeypatch.setattr(source, "MOST_BYTES", len(text) - 1)
+    with pytest.raises(
+        FormatError, match=r"Split it by person or stimulus, or convert it to Parquet"
+    ):
+        list(gazeveil.read(path))
+    monkeypatch.setattr(source, "MOST_BYTES", len(text))
+    assert len(gazeveil.read(path)[0]) == 54
+
+
+# --- numbers
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", ["screen", "sphere"])
+def test_pixels_declared_as_degrees_are_refused_in_single_eyes_too(
+    tmp_path: Path, space: str
+) -> None:
+    path = put(
+        tmp_path / "a.csv",
+        TWO_EYES + "".join(f"{i},{900 + i},{500 + i},{910 + i},{500 + i}\n" for i in range(20)),
+    )
+    with pytest.raises(FormatError, match=r"gaze runs from 900 to 919 .* which cannot be degrees"):
+        list(gazeveil.read(path, space=space))
+
+
+def test_single_eyes_wrap_as_the_line_of_sight_does_and_a_stray_value_is_counted(
+    tmp_path: Path,
+) -> None:
+    rows = [f"{i},{i - 5},90,{i - 3},90" for i in range(40)]
+    rows[7] = "7,5000,90,4,90"
+    (r,) = gazeveil.read(put(tmp_path / "a.csv", TWO_EYES + "\n".join(rows) + "\n"), space="sphere")
+    assert r.valid.all()
+    assert r.left_deg is not None
+    assert r.left_deg[0, 0] == 355
+    np.testing.assert_allclose(r.x_deg[:3], [356, 357, 358])
+    assert np.isnan(r.left_deg[7]).all()
+    assert r.x_deg[7] == 4
+    assert r.metadata["impossible"] == 1
+
+
+HEADSET = (
+    "ViewIndex,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,timestep\n"
+    "0,0,0,0,1,0,0.1,0,0.99,0\n1,0,0,0,1,0,0.1,0,0.99,1\n0,0,0,0,1,0,0.1,0,0.99,{t}\n"
+)
+
+
+@pytest.mark.parametrize("t", ["1763000000000000000", "99999999999999999999999", "1e300"])
+def test_times_beyond_64_bits_are_refused_by_line(tmp_path: Path, t: str) -> None:
+    path = put(tmp_path / "room" / "u_room.csv", HEADSET.format(t=t))
+    with pytest.raises(
+        FormatError, match=r"line 4: '.*' in column 'timestep' is too large for a time in ms"
+    ):
+        list(gazeveil.read(path))
+
+
+@pytest.mark.parametrize(
+    ("rate", "rows", "message"),
+    [
+        (
+            "100.00",
+            "99999999999999999999\t960\t540\t500\n",
+            "line 4: '99999999999999999999' is too large for a time in ms",
+        ),
+        (
+            "100.00",
+            "1\t960\t540\t500\nEFIX L 1 inf 5 960 540 500\n",
+            "line 5: the EFIX line has no times",
+        ),
+        (
+            "100.00",
+            "1\t960\t540\t500\nEFIX L 1 1e300 5 960 540 500\n",
+            "line 5: the EFIX line has a time that is too large",
+        ),
+    ],
+)
+def test_eyelink_times_that_are_none(tmp_path: Path, rate: str, rows: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        list(
+            gazeveil.read(put(tmp_path / "a.asc", ASC.format(rate=rate, rows=rows)), screen=SCREEN)
+        )
+
+
+@pytest.mark.parametrize("rate", ["-100.00", "0", "fast", "inf"])
+def test_an_eyelink_rate_that_is_none_is_measured_instead(tmp_path: Path, rate: str) -> None:
+    rows = "".join(f"{i}\t960\t540\t500\n" for i in range(0, 200, 4))
+    (r,) = gazeveil.read(put(tmp_path / "a.asc", ASC.format(rate=rate, rows=rows)), screen=SCREEN)
+    assert r.rate_hz == 250
+
+
+def test_eyelink_lines_of_no_known_kind_are_counted_and_a_file_of_them_refused(
+    tmp_path: Path,
+) -> None:
+    rows = "1\t960\t540\t500\nwhat is this\n2\t960\t540\t500\n# a comment\n"
+    (r,) = gazeveil.read(
+        put(tmp_path / "a.asc", ASC.format(rate="1000.00", rows=rows)), screen=SCREEN
+    )
+    assert len(r) == 2
+    assert r.metadata["lines_not_understood"] == 2
+    with pytest.raises(FormatError, match="it holds no EyeLink lines"):
+        gazeveil.read(put(tmp_path / "b.asc", bytes(500)), format="eyelink-asc", screen=SCREEN)
+
+
+def test_a_pattern_for_trials_that_fits_nothing_is_not_ignored(tmp_path: Path) -> None:
+    path = put(
+        tmp_path / "a.asc",
+        ASC.format(rate="1000.00", rows="MSG\t1 stim_on cat\n1\t960\t540\t500\n"),
+    )
+    assert gazeveil.read(path, screen=SCREEN, trials=r"stim_on (\S+)").stimuli == ("cat",)
+    with pytest.raises(
+        FormatError,
+        match=(
+            r"no message fits trials='stimon' \(the last messages: stim_on cat\)\. Mend the pattern"
+        ),
+    ):
+        gazeveil.read(path, screen=SCREEN, trials="stimon")
+
+
+@pytest.mark.parametrize("timestamp", ["NaN", "Infinity", "1" + "0" * 400, "true and more"])
+def test_glasses_3_timestamps_that_are_none(tmp_path: Path, timestamp: str) -> None:
+    path = put(
+        tmp_path / "r" / "gazedata", '{"type":"gaze","timestamp":' + timestamp + ',"data":{}}\n'
+    )
+    with pytest.raises(FormatError, match=r"line 1: the line (has no timestamp|is not JSON)"):
+        list(gazeveil.read(path))
+
+
+def test_salient360_rows_with_and_without_a_duration_share_a_file(tmp_path: Path) -> None:
+    text = "Idx, longitude, latitude, start timestamp, duration\n0,0.5,0.5,0.1,0.2\n1,0.5,0.6,0.4\n"
+    (r,) = gazeveil.read(put(tmp_path / "a.txt", text), format="salient360")
+    assert r.events is not None
+    assert r.events.duration_s.tolist() == [0.2, 0.0]
+
+
+# --- sentences
+# --------------------------------------------------------------------------------------------------
+
+
+def test_what_a_recording_refuses_is_told_with_its_file(tmp_path: Path) -> None:
+    gazeveil.simulate(1, 1, 1.0, 60.0, seed=1).write(tmp_path / "c")
+    path = next((tmp_path / "c" / "recordings").glob("000001.parquet"))
+    import polars as pl
+
+    frame, note = pl.read_parquet(path), pl.read_parquet_metadata(path)["gazeveil"]
+    frame.with_columns(t_ns=pl.lit(5, dtype=pl.Int64)).write_parquet(
+        path, metadata={"gazeveil": note}
+    )
+    with pytest.raises(
+        FormatError,
+        match=(
+            r"000001\.parquet: Times of valid samples must increase.* Mend the file or leave it"
+            r" out\."
+        ),
+    ):
+        list(gazeveil.read(tmp_path / "c"))
+
+
+def test_a_message_shows_no_control_characters_and_is_no_page_long(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", b"a\0" * 3000 + b",b,c\n1,2,3\n")
+    with pytest.raises(FormatError) as caught:
+        gazeveil.read(path, format="csv")
+    assert len(str(caught.value).replace(str(path), "")) < 400
+    assert str(caught.value).isprintable()
+
+
+def test_people_must_have_attributes_by_name(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", CSV)
+    with pytest.raises(ParameterError, match="a mapping of person to a mapping of attributes"):
+        gazeveil.read(path, people={"a": 5})
+
+
+# --- counts in = counts out + counted losses
+# ---------------------------------------------------------------------------------------
+
+
+# Mostly gaze, so that a stray value now and then is not taken for another unit.
+CELLS = st.sampled_from([*["-1.5", "0", "7.25", "3e1"] * 5, "", "nan", "inf", "400", "-9999"])
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(-5, 60), CELLS, CELLS), max_size=60),
+    newline=st.sampled_from(["\n", "\r\n"]),
+    noise=st.booleans(),
+)
+def test_every_row_of_any_table_is_a_sample_valid_or_counted_as_lost(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[int, str, str]],
+    newline: str,
+    noise: bool,
+) -> None:
+    lines = ["t_ms,x_deg,y_deg", *(f"{t},{x},{y}" for t, x, y in rows)]
+    if noise:
+        lines = [part for line in lines for part in (line, "# a comment", "")]
+    path = put(tmp_path_factory.mktemp("any") / "a.csv", newline.join(lines) + newline)
+    there = [xy for _, *xy in rows if not {"", "nan", "inf"} & set(xy)]
+    strange = [xy for xy in there if {"400", "-9999"} & set(xy)]
+    if len(strange) > 0.05 * len(there):
+        with pytest.raises(FormatError, match="cannot be degrees"):
+            list(gazeveil.read(path, space="screen"))
+        return
+    (r,) = gazeveil.read(path, space="screen")
+    assert len(r) == r.counts["rows"] == len(rows)
+    assert r.t_ns.tolist() == [1_000_000 * t for t, _, _ in rows]
+    impossible, faults = r.metadata.get("impossible", 0), r.metadata.get("time_faults", 0)
+    assert isinstance(impossible, int)
+    assert isinstance(faults, int)
+    assert impossible == len(strange)
+    assert len(rows) == int(r.valid.sum()) + (len(rows) - len(there)) + impossible + faults

@@ -1,0 +1,258 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+import gazeveil
+from gazeveil import Cohort, Events, Recording, Sphere
+from gazeveil.errors import DataError, FormatError
+from gazeveil.gaze.recording import Message
+from gazeveil.gaze.summary import summarise
+from gazeveil.io.parquet import INDEX
+from tests.support.strategies import SCREEN, recordings
+
+
+def full() -> Recording:
+    n = 7
+    rng = np.random.default_rng(5)
+    return Recording(
+        "Zoë/../x",
+        "a b",
+        np.arange(n) * 10**7,
+        rng.normal(size=n),
+        rng.normal(size=n),
+        np.arange(n) != 3,
+        space=SCREEN,
+        rate_hz=100.0,
+        session="2",
+        task="reading",
+        left_deg=rng.normal(size=(n, 2)),
+        right_deg=rng.normal(size=(n, 2)),
+        head_deg=rng.normal(size=(n, 3)),
+        eye_in_head_deg=rng.normal(size=(n, 2)),
+        pupil=rng.normal(size=n),
+        confidence=rng.random(n),
+        labels={"me": np.array(["fixation"] * n)},
+        events=Events.from_words(["fixation"] * n, np.arange(n) * 10**7, source="me"),
+        messages=(Message(5, "TRIALID ä"),),
+        counts={"rows": 9, "gray": 2},
+        metadata={
+            "date": "x",
+            "target": np.arange(2.0 * n).reshape(n, 2),
+            "box": np.arange(4),
+            "none": None,
+        },
+    )
+
+
+def same(a: Recording, b: Recording) -> None:
+    assert a.key == b.key
+    assert a.space == b.space
+    assert a.rate_hz == b.rate_hz or (np.isnan(a.rate_hz) and np.isnan(b.rate_hz))
+    for name in (
+        "t_ns",
+        "x_deg",
+        "y_deg",
+        "valid",
+        "left_deg",
+        "right_deg",
+        "head_deg",
+        "eye_in_head_deg",
+        "pupil",
+        "confidence",
+    ):
+        one, two = getattr(a, name), getattr(b, name)
+        assert (one is None) == (two is None)
+        if one is not None:
+            assert one.tobytes() == two.tobytes(), name
+    assert dict(a.counts) == dict(b.counts)
+    assert a.messages == b.messages
+
+
+def test_every_channel_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    a = full()
+    Cohort([a], people={a.person: {"age": 41, "gender": "f"}}).write(tmp_path / "c")
+    cohort = gazeveil.read(tmp_path / "c")
+    b = cohort[0]
+    same(a, b)
+    assert b.labels["me"].tolist() == ["fixation"] * 7
+    assert b.events is not None
+    assert b.events.source == "me"
+    np.testing.assert_array_equal(b.metadata["target"], a.metadata["target"])
+    assert b.metadata["box"] == [0, 1, 2, 3]
+    assert dict(cohort.people[a.person]) == {"age": 41, "gender": "f"}
+
+
+@given(recordings())
+@settings(max_examples=30)
+def test_any_recording_survives_the_trip(
+    tmp_path_factory: pytest.TempPathFactory, r: Recording
+) -> None:
+    folder = tmp_path_factory.mktemp("c") / "cohort"
+    Cohort([r]).write(folder)
+    same(r, gazeveil.read(folder)[0])
+
+
+def test_a_recording_of_events_alone_comes_back(tmp_path: Path) -> None:
+    none = np.empty(0)
+    minus = np.array([-1])
+    events = Events(["fixation"], minus, minus, [0], [200_000_000], x_deg=[1.0], y_deg=[2.0])  # type: ignore[arg-type]
+    Cohort(
+        [Recording("p", "s", none.astype(np.int64), none, none, space=SCREEN, events=events)]
+    ).write(tmp_path / "c")
+    back = gazeveil.read(tmp_path / "c")[0]
+    assert len(back) == 0
+    assert back.events is not None
+    assert back.events.x_deg is not None
+    assert back.events.x_deg.tolist() == [1.0]
+    assert back.duration_s == pytest.approx(0.2)
+
+
+def test_pieces_add_up_to_the_whole(tmp_path: Path) -> None:
+    n = 1000
+    r = Recording(
+        "p",
+        "s",
+        np.arange(n),
+        np.linspace(0, 359, n),
+        np.full(n, 90.0),
+        space=Sphere(),
+        rate_hz=10.0,
+    )
+    Cohort([r]).write(tmp_path / "c")
+    handle = gazeveil.read(tmp_path / "c").items[0]
+    pieces = list(handle.chunks(300))  # type: ignore[union-attr, misc]
+    assert [len(p) for p in pieces] == [300, 300, 300, 100]
+    np.testing.assert_array_equal(np.concatenate([p.x_deg for p in pieces]), r.x_deg)
+
+
+def test_a_folder_that_is_not_empty_is_never_written_into(tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "mine.txt").write_text("keep")
+    with pytest.raises(DataError, match="not an empty folder"):
+        Cohort([full()]).write(tmp_path / "c")
+    assert (tmp_path / "c" / "mine.txt").read_text() == "keep"
+
+
+def test_a_crash_while_writing_leaves_nothing(tmp_path: Path) -> None:
+    def broken() -> Recording:
+        raise RuntimeError("disk gone")
+
+    from gazeveil.gaze.cohort import Handle
+
+    with pytest.raises(RuntimeError):
+        Cohort([full(), Handle("p", "s", broken)]).write(tmp_path / "c")
+    assert list(tmp_path.iterdir()) == []
+
+
+def damaged_index(folder: Path) -> None:
+    (folder / INDEX).write_text('{"format": "gaze')
+
+
+def newer_index(folder: Path) -> None:
+    index = json.loads((folder / INDEX).read_text())
+    (folder / INDEX).write_text(json.dumps(index | {"version": 99}))
+
+
+def index_that_points_outside(folder: Path) -> None:
+    index = json.loads((folder / INDEX).read_text())
+    index["recordings"][0]["file"] = "../../secret.parquet"
+    (folder / INDEX).write_text(json.dumps(index))
+
+
+def index_entry_cut(folder: Path) -> None:
+    index = json.loads((folder / INDEX).read_text())
+    del index["recordings"][0]["person"]
+    (folder / INDEX).write_text(json.dumps(index))
+
+
+def cut_file(folder: Path) -> None:
+    file = folder / "recordings" / "000001.parquet"
+    file.write_bytes(file.read_bytes()[:-50])
+
+
+def missing_file(folder: Path) -> None:
+    (folder / "recordings" / "000001.parquet").unlink()
+
+
+def missing_events(folder: Path) -> None:
+    (folder / "recordings" / "000001.events.parquet").unlink()
+
+
+def rewritten(header: str | None = None, **columns: pl.Expr) -> Callable[[Path], None]:
+    def harm(folder: Path) -> None:
+        file = folder / "recordings" / "000001.parquet"
+        frame, note = pl.read_parquet(file), pl.read_parquet_metadata(file)["gazeveil"]
+        frame.with_columns(**columns).write_parquet(
+            file, metadata={"gazeveil": note if header is None else header}
+        )
+
+    return harm
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (rewritten(header="{"), "cut or damaged"),
+        (rewritten(header="[]"), "cut or damaged"),
+        (rewritten(header='{"version": 1}'), "cut or damaged"),
+        (rewritten(x_deg=pl.lit("a")), "cut or damaged"),
+        (
+            rewritten(x_deg=pl.lit(float("inf"))),
+            "marked valid but holds NaN or infinity.* Mend the file or leave it out",
+        ),
+        (damaged_index, "index of the cohort is cut or damaged"),
+        (newer_index, "version 99 .* Upgrade Gazeveil"),
+        (index_that_points_outside, "outside the folder"),
+        (index_entry_cut, "entry of the index is not whole"),
+        (cut_file, "cut or damaged"),
+        (missing_file, "cut or damaged"),
+        (missing_events, "events of this recording are missing"),
+    ],
+)
+def test_a_damaged_folder_is_named_in_one_sentence(
+    tmp_path: Path, harm: object, message: str
+) -> None:
+    Cohort([full()]).write(tmp_path / "c")
+    harm(tmp_path / "c")  # type: ignore[operator]
+    with pytest.raises(FormatError, match=message):
+        list(gazeveil.read(tmp_path / "c"))
+
+
+def test_damage_of_any_kind_is_a_sentence_also_in_pieces(tmp_path: Path) -> None:
+    Cohort([full()]).write(tmp_path / "c")
+    file = tmp_path / "c" / "recordings" / "000001.parquet"
+    whole, rng = file.read_bytes(), np.random.default_rng(1)
+    refused = 0
+    for _ in range(60):
+        data = bytearray(whole)
+        for place in rng.integers(max(0, len(data) - 2500), len(data), 3):
+            data[place] = rng.integers(256)
+        file.write_bytes(bytes(data))
+        for read in (
+            lambda: list(gazeveil.read(tmp_path / "c")),
+            lambda: summarise(gazeveil.read(tmp_path / "c")),
+        ):
+            try:
+                read()
+            except FormatError:
+                refused += 1
+    assert refused > 20
+
+
+def test_parquet_from_elsewhere_is_read_by_its_column_names(tmp_path: Path) -> None:
+    (tmp_path / "anna").mkdir()
+    frame = pl.DataFrame(
+        {"y_deg": [90.0, None, 91.0], "t_ns": [0, 10, 20], "x_deg": [200.0, None, 201.0]}
+    )
+    frame.write_parquet(tmp_path / "anna" / "clip.parquet")
+    r = gazeveil.read(tmp_path)[0]
+    assert (r.person, r.stimulus) == ("anna", "clip")
+    assert r.valid.tolist() == [True, False, True]
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.parquet")
+    with pytest.raises(FormatError, match="no column 't_ns'"):
+        gazeveil.read(tmp_path / "other.parquet")[0]

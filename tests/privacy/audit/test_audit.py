@@ -1,0 +1,227 @@
+"""The auditor: what it must find, what it must not claim, and the verdicts of every mechanism."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil.errors import ParameterError
+from gazeveil.privacy.audit.bounds import clopper_pearson, epsilon_at, epsilon_lower
+from gazeveil.privacy.audit.games import how_many
+from gazeveil.privacy.audit.planted import PLANTED
+from gazeveil.privacy.audit.run import judge
+from gazeveil.privacy.tables.sequences.closed_forms import sum_noise
+from gazeveil.privacy.tables.sequences.dct_knorm import DCTKNorm
+from gazeveil.privacy.tables.sequences.half_spectrum import synthesis
+from gazeveil.privacy.tables.sequences.number_of_bins import difference_rows, public_difference_k
+from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum
+
+QUICK = 20_000
+
+# (mechanism, least lower bound, whether the claim must fall)
+VERDICTS = [
+    ("lpa:epsilon=1", 0.9, False),
+    ("lpa:epsilon=1,reading=published", math.inf, True),
+    ("exponential-dp:epsilon=1", 0.9, False),
+    ("exponential-dp:epsilon=1,reading=published", 3.0, True),
+    ("exponential-dp:epsilon=1,reading=intended", math.inf, True),
+    ("fpa:epsilon=1", 0.9, False),
+    ("fpa:epsilon=1,k=5", 0.75, False),
+    ("fpa:epsilon=1,reading=published", math.inf, True),
+    ("fpa:epsilon=1,reading=published-real", math.inf, True),
+    ("cfpa:epsilon=1,chunk=32", 0.9, False),
+    ("cfpa:epsilon=1/2,chunk=32,reading=published", 2.0, True),
+    ("dcfpa:epsilon=1,chunk=32", 0.0, False),
+    ("dcfpa:epsilon=1,chunk=32,reading=published", math.inf, True),
+    ("dct-knorm:epsilon=1", 0.9, False),
+    ("dct-knorm:epsilon=10", 9.0, False),
+    ("dp-k-same:k=4,epsilon=1", 0.9, False),
+    ("marginals:k=4", 0.9, False),
+    ("marginals:k=30,pd=randomised,bins=4", 0.6, False),
+    ("heatmap-laplace:epsilon=1", 0.9, False),
+    ("heatmap-gaussian:rho=1", 2.0, False),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "least", "falls"), VERDICTS)
+def test_every_mechanism_gets_the_verdict_it_deserves(
+    mechanism: str, least: float, falls: bool
+) -> None:
+    found = gazeveil.audit(mechanism, trials=QUICK)
+    assert found.epsilon_claimed is not None
+    assert found.epsilon_lower is not None
+    assert found.refuted is falls
+    assert found.epsilon_lower >= least
+    if not falls:
+        assert found.epsilon_lower <= found.epsilon_claimed * (1 + 1e-9)
+        assert found.statistical is None or found.statistical <= found.epsilon_claimed
+    json.dumps(found.to_dict())
+    assert ("REFUTED" in str(found)) is falls
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("mechanism", "least", "falls"), VERDICTS)
+def test_the_verdicts_stand_at_full_size(mechanism: str, least: float, falls: bool) -> None:
+    found = gazeveil.audit(mechanism, trials=100_000, confidence=0.999)
+    assert found.refuted is falls
+    assert found.epsilon_lower is not None
+    assert found.epsilon_lower >= least
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda p: p.name)
+def test_every_planted_mechanism_is_caught(planted: object) -> None:
+    verdict = judge(planted.name, planted.game(), QUICK, 0.999)  # type: ignore[attr-defined]
+    assert verdict.refuted, str(verdict)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "falls"),
+    [
+        ("k-same-select:k=4", False),
+        ("k-same-select:k=4,reading=published", True),
+        ("demographics:k=5", False),
+    ],
+)
+def test_claims_without_epsilon_are_counted(mechanism: str, falls: bool) -> None:
+    found = gazeveil.audit(mechanism, trials=100)
+    assert found.epsilon_claimed is None
+    assert found.epsilon_lower is None
+    assert found.refuted is falls
+
+
+def test_a_chunk_claim_is_worth_less_for_a_person() -> None:
+    chunk = gazeveil.audit("cfpa:epsilon=1/2,chunk=32,per=chunk", trials=QUICK)
+    person = gazeveil.audit("cfpa:epsilon=1/2,chunk=32,per=chunk", trials=QUICK, unit="user")
+    assert not chunk.refuted
+    assert person.refuted
+    assert person.epsilon_lower == pytest.approx(20 * 0.5, rel=0.01)
+
+
+def test_an_exact_loss_is_that_of_the_noise_as_drawn_and_not_the_claim_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    law = DCTKNorm.law
+    for text in ("dct-knorm:epsilon=1/2", "dct-knorm:epsilon=1/2,D=3"):
+        assert not gazeveil.audit(text, trials=1000).refuted
+        with monkeypatch.context() as planted:
+            planted.setattr(
+                DCTKNorm,
+                "law",
+                lambda self, n, epsilon: (law(self, n, epsilon)[0], law(self, n, epsilon)[1] / 2),
+            )
+            found = gazeveil.audit(text, trials=1000)
+        assert found.refuted
+        assert found.epsilon_lower == pytest.approx(1, rel=1e-3)
+
+
+def test_the_epsilon_of_two_known_laws_is_the_least_that_makes_them_alike() -> None:
+    assert epsilon_at([0.5, 0.5], [0.25, 0.75], 0.0) == pytest.approx(math.log(2))
+    # 0.5 - 0.25 e exceeds 0.1 below ln 1.6, and 0.75 - 0.5 e below ln 1.3.
+    assert epsilon_at([0.5, 0.5], [0.25, 0.75], 0.1) == pytest.approx(math.log(1.6))
+    assert epsilon_at([1.0, 0.0], [0.9, 0.1], 0.0) == math.inf
+
+
+# --- the bound itself
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
+def test_the_bound_is_tight_for_laplace_noise_and_silent_for_equal_inputs(epsilon: float) -> None:
+    rng = np.random.default_rng(5)
+    first, second = rng.laplace(0, 1 / epsilon, 100_000), rng.laplace(1, 1 / epsilon, 100_000)
+    bound = epsilon_lower(first, second, 0.999).epsilon
+    assert 0.9 * epsilon <= bound <= epsilon
+    assert epsilon_lower(first, rng.laplace(0, 1 / epsilon, 100_000), 0.999).epsilon < 0.05
+
+
+def test_the_bound_is_wrong_no_more_often_than_it_says() -> None:
+    # 400 audits of two equal laws at confidence 0.9: a bound above 0 is a false alarm and may come
+    # in a tenth of them.
+    rng = np.random.default_rng(1)
+    alarms = sum(
+        epsilon_lower(rng.normal(size=400), rng.normal(size=400), 0.9).epsilon > 0
+        for _ in range(400)
+    )
+    assert alarms <= 400 * 0.1 + 5 * math.sqrt(400 * 0.1 * 0.9)
+
+
+def test_clopper_pearson_agrees_with_its_definition() -> None:
+    from scipy.stats import binom
+
+    low, high = clopper_pearson([0, 3, 50, 100], 100, 0.01)
+    assert low[0] == 0
+    assert high[3] == 1
+    assert binom.sf(2, 100, low[1]) == pytest.approx(0.01)
+    assert binom.cdf(3, 100, high[1]) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("length", [1, 100, 300])
+def test_the_public_length_of_a_table_does_not_stop_its_audit(length: int) -> None:
+    assert gazeveil.audit(
+        f"exponential-dp:epsilon=1,length={length}", trials=500
+    ).epsilon_lower == pytest.approx(1)
+
+
+def test_games_that_count_people_have_fewer_cohorts_where_these_are_large() -> None:
+    assert [how_many(30, k) for k in (2, 20, 40, 200, 10**6)] == [30, 30, 15, 3, 2]
+    found = gazeveil.audit("k-same-select:k=100", trials=500)
+    assert not found.refuted
+    assert "6 random cohorts" in str(found)
+
+
+@pytest.mark.parametrize("n", [2, 3, 16, 33, 64])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0, 300.0])
+def test_the_bins_of_differences_are_those_of_the_least_error_summed_plainly(
+    n: int, epsilon: float
+) -> None:
+    public, many = PublicSpectrum(), n // 2 + 1
+    rows, sums = difference_rows(n, many), np.cumsum(synthesis(n, many), axis=0)
+    together = (rows @ public.covariance(n) @ rows.T) * (sums.T @ sums)
+    errors = []
+    for k in range(1, many + 1):
+        gone = np.concatenate((np.arange(k, many), np.arange(many + k - 1, n)))
+        errors.append(
+            together[np.ix_(gone, gone)].sum()
+            + n * (4 * n - 3) / epsilon**2 * k * sum_noise(n)[:k].sum()
+        )
+    assert public_difference_k(n, epsilon, public, False) == np.argmin(errors) + 1
+
+
+def test_delta_is_taken_off_before_the_ratio() -> None:
+    rng = np.random.default_rng(2)
+    # A mechanism that shows its input once in a hundred releases is (0, 0.01)-private and no more.
+    shown = [np.where(rng.random(50_000) < 0.01, side, -1.0) for side in (0.0, 1.0)]
+    assert epsilon_lower(*shown, 0.999).epsilon > 3
+    assert epsilon_lower(*shown, 0.999, delta=0.0115).epsilon < 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mechanism": "lpa:epsilon=1", "trials": 5}, "'trials' parameter of audit"),
+        (
+            {"mechanism": "lpa:epsilon=1", "confidence": 2},
+            "'confidence' parameter of audit must be between 0 and 1",
+        ),
+        (
+            {"mechanism": "lpa:epsilon=1", "unit": "person"},
+            "'unit' parameter of audit must be one of",
+        ),
+        (
+            {"mechanism": "lpa:epsilon=1", "unit": "chunk"},
+            "'unit' parameter of audit must be one of recording, recording-feature, user",
+        ),
+        (
+            {"mechanism": "heatmap-laplace:epsilon=1", "unit": "sample"},
+            "'unit' parameter of audit must be one of user",
+        ),
+        ({"mechanism": "marginals:k=4,pd=randomised"}, "only for k of at least 15"),
+        ({"mechanism": "lapa:epsilon=1"}, "Did you mean 'lpa'"),
+        ({"mechanism": 7}, "a mechanism or its text"),
+    ],
+)
+def test_an_audit_refuses_in_words(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        gazeveil.audit(**arguments)  # type: ignore[arg-type]

@@ -1,0 +1,175 @@
+"""The audit's front door: random cohorts and random changes never lose more than the printed
+promise, and broken promises are caught.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gazeveil
+from gazeveil import Change, Screen, Sphere
+from gazeveil.privacy.audit.bounds import epsilon_lower
+from gazeveil.privacy.audit.front_door import streams as front_streams
+from gazeveil.privacy.audit.front_door.games import front_games
+from gazeveil.privacy.audit.front_door.streams import CohortGame, Kind, changed_samples
+from gazeveil.privacy.audit.run import judge
+from gazeveil.privacy.promise.algebra import RecordingsMap
+from gazeveil.privacy.stream.session import StreamMechanism
+
+# Each case fails by chance with a probability of at most one in a million.
+SURE = 1 - 1e-6
+TRIALS = 400
+SPACES = (
+    Sphere(),
+    Screen(1920, 1080, 1600.0, 900.0, 400.0),
+    Screen(1280, 720, 300.0, 170.0, 700.0),
+)
+MECHANISMS = (
+    "gaussian:sigma_deg=4",
+    "gaussian-fixation:sigma_deg=4",
+    "kaleido:epsilon=1,w=20,r_deg=2",
+    "kaleido-reserve:epsilon=1,w=20,r_deg=2",
+    "kaleido-uniform:epsilon=1,w=20,r_deg=2",
+    "clock-render:epsilon=1,r_deg=2",
+    "clock-render:epsilon=2,r_deg=2,form=offline,slot_s=0.1",
+    "chain:stages=temporal(K=2)+gaussian(sigma_deg=4)",
+    "chain:stages=spatial(L=64)+kaleido-uniform(epsilon=1;w=20;r_deg=2)",
+)
+
+
+def random_case(mechanism: StreamMechanism, rng: np.random.Generator) -> tuple[CohortGame, Change]:
+    """A cohort of a few unequal recordings and a change of one of them, or of all of a person's."""
+    every = tuple(
+        Kind(
+            f"s{i}",
+            float(rng.choice([30.0, 59.94, 90.0, 120.0, 500.0, 1000.0])),
+            SPACES[int(rng.integers(3))],
+            int(rng.integers(20, 90)),
+        )
+        for i in range(int(rng.integers(1, 4)))
+    )
+    metric = str(rng.choice(["space", "coordinates"]))
+    move = Fraction(int(rng.integers(1, 16)), 4)
+    change = [
+        Change.sample(move, metric),
+        Change.window(int(rng.integers(2, 60)), move_deg=move, metric=metric),
+        Change.window(
+            seconds=Fraction(int(rng.integers(1, 60)), 100), move_deg=move, metric=metric
+        ),
+        Change.recording(move, metric),
+        Change.person(move, metric),
+    ][int(rng.integers(5))]
+    chosen = every if change.unit == "user" else (every[int(rng.integers(len(every)))],)
+    # Across a pole a move by the space's distance is half a turn of x, which no move of the
+    # coordinates by so little is.
+    pole = metric == "space" and bool(rng.integers(2))
+    return (
+        CohortGame(
+            mechanism,
+            every,
+            tuple((kind, changed_samples(change, kind)) for kind in chosen),
+            float(move),
+            pole,
+        ),
+        change,
+    )
+
+
+@pytest.mark.parametrize("text", MECHANISMS)
+def test_no_random_change_of_a_random_cohort_loses_more_than_is_promised(text: str) -> None:
+    mechanism: Any = gazeveil.mechanism(text)
+    for _ in range(2):
+        seed = int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
+        game, change = random_case(mechanism, np.random.default_rng(seed))
+        loss = mechanism.release(game.cohort(0, 1)).guarantee.map(change)
+        delta = Fraction(0) if loss.measure == "pure" else Fraction(1, 10**6)
+        lower = epsilon_lower(
+            game.play(0, TRIALS, None), game.play(1, TRIALS, None), SURE, float(delta)
+        ).epsilon
+        assert lower <= float(loss.epsilon_at(delta)), (text, seed, str(change))
+
+
+def test_the_evidence_tells_two_places_apart_where_there_is_no_noise_to_speak_of() -> None:
+    # A game that sees nothing proves nothing.
+    for text in (
+        "gaussian:sigma_deg=1/8",
+        "kaleido-uniform:epsilon=200,w=20,r_deg=2",
+        "clock-render:epsilon=200,r_deg=2,form=offline",
+    ):
+        mechanism: Any = gazeveil.mechanism(text)
+        for kind in (Kind("a", 60.0, SPACES[0], 60), Kind("b", 120.0, SPACES[1], 60)):
+            game = CohortGame(mechanism, (kind,), ((kind, slice(0, 60)),), 4.0)
+            first, second = game.play(0, 100, None), game.play(1, 100, None)
+            assert first[:, 0].max() < 0 < second[:, 0].min(), (text, kind)
+
+
+# --- promises that are put together wrongly
+# -------------------------------------------------------------------------------------------
+
+
+def lost(text: str, only: str) -> bool:
+    """Whether a game against the front door whose words hold a part is lost."""
+    found = [
+        judge(text, g, 1500, 0.999).refuted
+        for g in front_games(gazeveil.mechanism(text))
+        if only in g.description
+    ]
+    assert found, f"no game of {text} says '{only}'"
+    return any(found)
+
+
+def test_the_largest_window_of_unequal_rates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, only = "clock-render:epsilon=1,r_deg=2", "samples in a row"
+    assert not lost(text, "its own change")
+
+    def largest(self: RecordingsMap, change: Change) -> int | None:
+        return max(s.samples_of(change) or 0 for s in self.streams)
+
+    def of_one(self: RecordingsMap, change: Change) -> Any:
+        return (
+            min((s.loss(change) for s in self.streams), key=lambda loss: loss.amount)
+            if change.unit in ("sample", "window")
+            else old(self, change)
+        )
+
+    old = RecordingsMap.loss
+    monkeypatch.setattr(RecordingsMap, "samples_of", largest)
+    monkeypatch.setattr(RecordingsMap, "loss", of_one)
+    assert lost(text, only)
+
+
+def test_noise_that_is_too_small_is_caught_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gazeveil.privacy.stream.gaussian import GaussianLattice
+
+    old = GaussianLattice.of.__func__  # type: ignore[attr-defined]
+    text = "gaussian:sigma_deg=20,w=20"
+    assert not lost(text, "its own change")
+    told = gazeveil.mechanism(text).promise  # type: ignore[attr-defined]
+    honest = told(100.0, Sphere()).rho
+    monkeypatch.setattr(
+        GaussianLattice,
+        "of",
+        classmethod(
+            lambda cls, sigma: replace(
+                old(cls, sigma), sigma_steps=old(cls, sigma).sigma_steps // 8
+            )
+        ),
+    )
+    monkeypatch.setattr(
+        GaussianLattice, "rho", lambda self, r: honest / 20
+    )  # the account still believes in the old noise
+    assert lost(text, "its own change")
+
+
+def test_games_are_there_for_every_kind_of_promise() -> None:
+    assert {g.unit for g in front_games(gazeveil.mechanism("kaleido:epsilon=1,w=50,r_deg=2"))} >= {
+        "sample",
+        "window",
+        "recording",
+    }
+    assert list(front_streams.cohort_games(gazeveil.mechanism("temporal:K=2"))) == [], (
+        "what promises nothing has nothing to lose"
+    )

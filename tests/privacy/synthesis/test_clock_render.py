@@ -1,0 +1,775 @@
+"""`clock-render`: the clock never reads too much, the noise follows its law, and nothing but the
+readings comes out.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gazeveil
+from gazeveil import Cohort, Recording, Screen, Sphere
+from gazeveil.attacks.registry import attack
+from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.geometry import distance_deg
+from gazeveil.privacy.audit.run import judge
+from gazeveil.privacy.conformance import conform
+from gazeveil.privacy.randomness.rng import TestStream
+from gazeveil.privacy.randomness.supply import derived_seed
+from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoUniform
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.synthesis.clock.audit import clock_render as audit_game
+from gazeveil.privacy.synthesis.clock.render import ClockRender
+from gazeveil.privacy.synthesis.clock.slots import Clock, read_slots
+from gazeveil.privacy.synthesis.clock.stage import NoisySlots
+from tests.support.laws import assert_distribution, follows
+from tests.support.recordings import real
+from tests.support.strategies import SCREEN, recordings
+
+WIDE = Screen(1000, 1000, 1e6, 1e6, 1000.0)  # nothing is clamped
+
+TEXTS = [
+    "clock-render:epsilon=10,r_deg=2",
+    "clock-render:epsilon=1,r_deg=2,slot_s=0.05,window_s=0.2,fill_s=0.1",
+    "clock-render:epsilon=3,r_deg=5,slot_s=0.3,window_s=0.1,pursuit=False",
+]
+
+
+def gaze(
+    n: int, space: Any, seed: int, rate: float = 100.0, lost: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Fixations with jumps between them."""
+    rng = np.random.default_rng(seed)
+    jumps = np.cumsum(rng.random(n) < 3 / rate)
+    places = rng.normal(0, 6, (jumps[-1] + 1 if n else 1, 2))
+    path = places[jumps] + rng.normal(0, 0.05, (n, 2))
+    middle = (180.0, 90.0) if isinstance(space, Sphere) else (0.0, 0.0)
+    return (
+        (np.arange(n) * 1e9 / rate).astype(np.int64),
+        path[:, 0] + middle[0],
+        path[:, 1] + middle[1],
+        rng.random(n) >= lost,
+    )
+
+
+def recorded(
+    n: int, space: Any, seed: int = 1, rate: float = 100.0, lost: float = 0.0
+) -> Recording:
+    t, x, y, ok = gaze(n, space, seed, rate, lost)
+    return Recording(
+        "p", "s", t, np.where(ok, x, np.nan), np.where(ok, y, np.nan), ok, space=space, rate_hz=rate
+    )
+
+
+def pushed(session: Session, r: Recording, cuts: list[int]) -> list[np.ndarray]:
+    parts = []
+    for a, b in zip([0, *cuts], [*cuts, len(r)], strict=True):
+        if b - a == 1:
+            parts.append(
+                session.push(int(r.t_ns[a]), float(r.x_deg[a]), float(r.y_deg[a]), bool(r.valid[a]))
+            )
+        else:
+            parts.append(session.push(r.t_ns[a:b], r.x_deg[a:b], r.y_deg[a:b], r.valid[a:b]))
+    return [np.concatenate([p[k] for p in parts]) for k in range(4)]
+
+
+# --- the clock
+# --------------------------------------------------------------------------------------------------
+
+
+def read_at(clock: Clock, valid: np.ndarray, flush: bool = False) -> list[list[int]]:
+    """Numbers of the samples that are read, for each row of `valid`."""
+    rows, n = valid.shape
+    x = np.tile(np.arange(n, dtype=np.float64), (rows, 1))
+    slots = -(-n // clock.length) if flush else n // clock.length
+    found, other, ok = (
+        np.empty((rows, slots)),
+        np.empty((rows, slots)),
+        np.empty((rows, slots), dtype=np.bool_),
+    )
+    read_slots(
+        x,
+        x.copy(),
+        valid,
+        clock.length,
+        clock.window,
+        clock.aim,
+        flush,
+        clock.state(rows),
+        np.zeros((rows, 2)),
+        found,
+        other,
+        ok,
+    )
+    return [f[o].astype(int).tolist() for f, o in zip(found, ok, strict=True)]
+
+
+def lossy(rows: int, n: int, seed: int) -> np.ndarray:
+    """Nothing lost, random samples, long stretches, the same place of every slot, nearly
+    everything.
+    """
+    rng = np.random.default_rng(seed)
+    valid = np.ones((rows, n), dtype=np.bool_)
+    kind = np.arange(rows) % 5
+    valid[kind == 1] = rng.random(((kind == 1).sum(), n)) < 0.5
+    valid[kind == 2] = np.repeat(rng.random(((kind == 2).sum(), -(-n // 7))) < 0.6, 7, axis=1)[
+        :, :n
+    ]
+    valid[kind == 3] = (
+        np.arange(n) + rng.integers(0, 13, ((kind == 3).sum(), 1))
+    ) % 13 < rng.integers(1, 13, ((kind == 3).sum(), 1))
+    valid[kind == 4] = rng.random(((kind == 4).sum(), n)) < 0.08
+    return valid
+
+
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize(
+    ("length", "window"),
+    [(63, 125), (25, 50), (9, 18), (7, 20), (13, 13), (13, 5), (1, 4), (5, 41)],
+)
+def test_no_window_reads_more_samples_than_its_budget_is_shared_by(
+    late: bool, length: int, window: int
+) -> None:
+    clock = Clock(length, window, length - 1 if late else length // 2)
+    total = 0
+    for flush in (False, True):
+        for numbers in read_at(clock, lossy(500, 400, length), flush):
+            at = np.array(numbers)
+            assert (np.diff(at) > 0).all()
+            # the (count + 1)-th reading is w samples or more after the first, so no window of w
+            # holds both
+            assert (at[clock.count :] - at[: -clock.count] >= window).all()
+            total += len(at)
+    assert total > 1000
+
+
+def test_a_clock_without_the_rule_would_read_too_much() -> None:
+    """Losses alone bring three readings into a window of two slots, unless the rule forbids the
+    third.
+    """
+    clock = Clock(10, 20, 9)
+    valid = np.ones((1, 40), dtype=np.bool_)
+    valid[0, 10:20] = False
+    valid[0, 11] = True
+    valid[0, 29] = False
+    assert read_at(clock, valid)[0] == [9, 11, 39]
+    mutant = replace(clock, window=1)
+    assert read_at(mutant, valid)[0] == [9, 11, 28, 39]
+    assert 28 - 9 < 20
+
+
+def test_without_losses_every_slot_is_read_at_its_aim() -> None:
+    valid = np.ones((1, 1000), dtype=np.bool_)
+    assert read_at(Clock.of(Fraction(1, 4), Fraction(1, 2), 250.0, late=True), valid)[0] == list(
+        range(62, 1000, 63)
+    )
+    assert read_at(Clock.of(Fraction(1, 4), Fraction(1, 2), 250.0, late=False), valid)[0] == list(
+        range(31, 976, 63)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "length", "window", "count"),
+    [(250.0, 63, 125, 2), (100.0, 25, 50, 2), (36.0066, 10, 19, 2), (3.0, 1, 2, 2), (0.5, 1, 1, 1)],
+)
+def test_slots_and_windows_are_whole_samples_rounded_up(
+    rate: float, length: int, window: int, count: int
+) -> None:
+    clock = Clock.of(Fraction(1, 4), Fraction(1, 2), rate, late=True)
+    assert (clock.length, clock.window, clock.count) == (length, window, count)
+    assert clock.length / rate >= 0.25
+
+
+# --- nothing but the readings
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["stream", "offline"])
+@pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
+def test_samples_that_are_not_read_change_nothing_at_all(form: str, space: Any) -> None:
+    mechanism = ClockRender(10, 2, form=form)
+    one, two = recorded(600, space, 1, lost=0.1), recorded(600, space, 2)
+    clock = mechanism.clock(100.0)
+    read = read_at(clock, one.valid[None], flush=form == "offline")[0]
+    keep = np.zeros(600, dtype=np.bool_)
+    keep[read] = True
+    x, y = (
+        np.where(keep | ~one.valid, a, b)
+        for a, b in ((one.x_deg, two.x_deg), (one.y_deg, two.y_deg))
+    )
+    other = one.with_(x_deg=x, y_deg=y)
+    assert (other.x_deg[one.valid] != one.x_deg[one.valid]).mean() > 0.9
+    a, b = (mechanism.release(r, seed=3).data for r in (one, other))
+    np.testing.assert_array_equal(a.x_deg, b.x_deg)
+    np.testing.assert_array_equal(a.y_deg, b.y_deg)
+    # and what is read does change it
+    moved = one.with_(x_deg=np.where(keep, one.x_deg + 5, one.x_deg))
+    assert (mechanism.release(moved, seed=3).data.x_deg != a.x_deg).mean() > 0.5
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@settings(max_examples=40, deadline=None)
+@given(r=recordings(), data=st.data())
+def test_any_split_gives_the_same_bits_as_the_whole(
+    text: str, r: Recording, data: st.DataObject
+) -> None:
+    m = gazeveil.mechanism(text)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(r)), max_size=12)))
+    parts = pushed(m.open(r.rate_hz, r.space, seed=5), r, cuts)  # type: ignore[attr-defined]
+    out = m.release(r, seed=5).data
+    for got, wanted in zip(parts, (out.t_ns, out.x_deg, out.y_deg, out.valid), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert np.isnan(out.x_deg[~out.valid]).all()
+    assert np.isfinite(out.x_deg[out.valid]).all()
+
+
+@pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
+def test_single_samples_give_the_same_bits_as_the_whole_across_many_slots(space: Any) -> None:
+    r = recorded(1500, space, 4, lost=0.05)
+    m = ClockRender(5, 2, slot_s=0.1)
+    parts, out = (
+        pushed(m.open(100.0, space, seed=5), r, list(range(1, 1500))),
+        m.release(r, seed=5).data,
+    )
+    np.testing.assert_array_equal(parts[1], out.x_deg)
+    np.testing.assert_array_equal(parts[2], out.y_deg)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_many_streams_in_step_equal_single_sessions(text: str) -> None:
+    m: Any = gazeveil.mechanism(text)
+    rng = np.random.default_rng(1)
+    t, x, y = (
+        np.broadcast_to(np.arange(200) * 10**7, (9, 200)),
+        rng.uniform(0, 360, (9, 200)),
+        rng.uniform(0, 180, (9, 200)),
+    )
+    ok = rng.random((9, 200)) > 0.1
+    many = m.open_many(9, 100.0, seed=3)
+    ticks = [many.push(t[:, i], x[:, i], y[:, i], ok[:, i]) for i in range(100)]
+    ticks.append(many.push(t[:, 100:], x[:, 100:], y[:, 100:], ok[:, 100:]))
+    out = [np.concatenate([p[k] for p in ticks], axis=1) for k in range(4)]
+    for i in range(9):
+        single = m.open(100.0, seed=derived_seed(3, "stream", i)).push(t[i], x[i], y[i], ok[i])
+        for a, b in zip(out, single, strict=True):
+            np.testing.assert_array_equal(a[i], b)
+    assert m.open_many(9, 100.0).push(t, x, y, ok)[1].shape == out[1].shape
+
+
+# --- the noise
+# --------------------------------------------------------------------------------------------------
+
+
+def readings(
+    mechanism: ClockRender, space: Any, rows: int, slots: int
+) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
+    """Noisy readings of gaze that stays at one lattice point."""
+    place = (100.25, 60.5) if isinstance(space, Sphere) else (3.25, -2.5)
+    clock = mechanism.clock(100.0)
+    private = NoisySlots(clock, mechanism.noise(100.0, space), rows, [TestStream(11, "law")])
+    n = slots * clock.length
+    x, y, ok = private.take(
+        np.full((rows, n), place[0]),
+        np.full((rows, n), place[1]),
+        np.ones((rows, n), dtype=np.bool_),
+    )
+    assert ok.all()
+    return x.ravel(), y.ravel(), place
+
+
+def radius_cdf(b: float) -> Any:
+    """Radius of planar Laplace noise."""
+
+    def cdf(x: np.ndarray, scale: float) -> np.ndarray:
+        u = x / (b * scale)
+        return np.where(u > 0, 1 - (1 + u) * np.exp(-u), 0.0)
+
+    return cdf
+
+
+def arc_cdf(b_deg: float) -> Any:
+    """Arc length with density proportional to exp(-arc / b) sin(arc)."""
+
+    def cdf(x: np.ndarray, scale: float) -> np.ndarray:
+        b, a = np.radians(b_deg) * scale, np.radians(x)
+        return (1 - np.exp(-a / b) * (np.cos(a) + np.sin(a) / b)) / (1 + np.exp(-np.pi / b))
+
+    return cdf
+
+
+@pytest.mark.parametrize(("epsilon", "r", "slot_s"), [(10, 2, 0.25), (3, 2, 0.1)])
+def test_a_reading_has_planar_laplace_noise_of_n_r_over_epsilon(
+    epsilon: int, r: int, slot_s: float
+) -> None:
+    """False alarms: 1e-6. A law of one reading fewer in the window must be rejected, and noise of 5
+    % more or less.
+    """
+    mechanism = ClockRender(epsilon, r, slot_s=slot_s)
+    x, y, place = readings(mechanism, WIDE, 40, 3000)
+    count = mechanism.clock(100.0).count
+    radius = np.hypot(x - place[0], y - place[1])
+    b = count * r / epsilon
+    assert_distribution(radius, radius_cdf(b))
+    assert not follows(radius, radius_cdf((count - 1) * r / epsilon))
+    assert b <= mechanism.scale_deg(100.0, WIDE) <= 1.002 * b
+
+
+def test_on_a_sphere_the_noise_goes_by_arc_length_and_area() -> None:
+    """False alarms: 1e-6; the planar law, which the sphere's promise does not hold for, must be
+    rejected.
+    """
+    mechanism = ClockRender(1, 20)
+    x, y, place = readings(mechanism, Sphere(), 40, 3000)
+    arc = distance_deg(Sphere(), np.full_like(x, place[0]), np.full_like(y, place[1]), x, y)
+    assert_distribution(arc, arc_cdf(mechanism.scale_deg(100.0, Sphere())))
+    assert not follows(arc, radius_cdf(40.0))
+    east = np.sin(np.radians(x - place[0])) > 0
+    assert abs(east.mean() - 0.5) < 5 / np.sqrt(len(x))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clock-render:epsilon=10,r_deg=2",
+        "clock-render:epsilon=1,r_deg=2,form=offline",
+        "clock-render:epsilon=3,r_deg=5,slot_s=0.1,window_s=0.3",
+    ],
+)
+def test_the_audit_sees_nearly_all_of_the_budget_and_no_more(text: str) -> None:
+    result = gazeveil.audit(text, trials=5000)
+    assert not result.refuted
+    assert result.epsilon_claimed is not None
+    assert result.epsilon_lower is not None
+    assert 0.99 * result.epsilon_claimed < result.epsilon_lower <= result.epsilon_claimed
+
+
+def test_the_statistical_audit_catches_half_of_the_noise_alone() -> None:
+    class Half(ClockRender):
+        """Claims its epsilon and spends twice as much."""
+
+        def noise(self, rate_hz: float, space: Any) -> Any:
+            return ClockRender(2 * Fraction(self.epsilon), self.r_deg).noise(rate_hz, space)
+
+    honest, planted = (
+        replace(audit_game(m, None), exact=None) for m in (ClockRender(1, 2), Half(1, 2))
+    )
+    assert not judge("honest", honest, 20_000, 0.999).refuted
+    assert judge("planted", planted, 20_000, 0.999).refuted
+
+
+# --- what comes out
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
+def test_a_step_of_gaze_is_shown_in_time_offline_and_within_a_slot_as_a_stream(space: Any) -> None:
+    n, at = 1000, 612
+    t = np.arange(n) * 4 * 10**6
+    x = np.where(np.arange(n) < at, 0.0, 10.0) + (180.0 if isinstance(space, Sphere) else 0.0)
+    y = np.full(n, 90.0 if isinstance(space, Sphere) else 0.0)
+    r = Recording("p", "s", t, x, y, space=space, rate_hz=250.0)
+    length = ClockRender(1000, 1).clock(250.0).length
+    crossed = {}
+    for form in ("stream", "offline"):
+        out = ClockRender(1000, 1, form=form).release(r, seed=1).data
+        crossed[form] = int(np.flatnonzero(out.x_deg > x[0] + 5)[0]) - at
+        late = out.x_deg[at + 2 * length + 20 :] - x[-1]
+        assert np.abs(late).max() < 1.0
+    # read at the end of the slot in which it happens, shown after half a saccade
+    assert 0 <= crossed["stream"] <= length + 12
+    assert abs(crossed["offline"]) <= 0.75 * length
+    first = ClockRender(1000, 1).release(r, seed=1).data.valid
+    assert np.flatnonzero(first)[0] == length
+    assert first[length:].all()
+    assert ClockRender(1000, 1, form="offline").release(r, seed=1).data.valid.all()
+
+
+@pytest.mark.parametrize("space", [SCREEN, Sphere()], ids=["screen", "sphere"])
+@pytest.mark.parametrize("rate", [60.0, 250.0, 1000.0])
+def test_detectors_find_fixations_and_saccades_on_the_main_sequence(
+    space: Any, rate: float
+) -> None:
+    r = recorded(int(60 * rate), space, 5, rate)
+    out = ClockRender(50, 1, form="offline").release(r, seed=1).data
+    for method in ("ivt", "auto"):
+        found = gazeveil.detect(out, method)
+        fixations = found.kind == "fixation"
+        rate_s = fixations.sum() / 60
+        assert 1.0 < rate_s < 4.5
+        assert (found.kind == "saccade").sum() > 60
+    # a saccade of A degrees takes about 21 + 2.2 A ms: its largest speed is 1.875 A over that
+    # (minimum jerk)
+    if rate == 1000.0:
+        speed = (
+            distance_deg(space, out.x_deg[1:], out.y_deg[1:], out.x_deg[:-1], out.y_deg[:-1]) * rate
+        )
+        found = gazeveil.detect(out, "ivt")
+        ratio = []
+        for onset, offset in zip(
+            found.onset[found.kind == "saccade"], found.offset[found.kind == "saccade"], strict=True
+        ):
+            a, b = max(onset - 10, 0), min(offset + 10, len(out) - 1)
+            away = float(
+                distance_deg(space, out.x_deg[a], out.y_deg[a], out.x_deg[b], out.y_deg[b])
+            )
+            if away > 4:
+                ratio.append(speed[a:b].max() / (1.875 * away / (0.021 + 0.0022 * away)))
+        assert len(ratio) > 40
+        assert 0.9 < np.median(ratio) < 1.3
+
+
+@pytest.mark.parametrize("form", ["stream", "offline"])
+def test_places_stay_on_the_screen_and_wrap_on_the_sphere(form: str) -> None:
+    out = ClockRender(1, 10, form=form).release(recorded(3000, SCREEN), seed=1).data
+    assert (np.abs(out.x_deg[out.valid]) <= SCREEN.width_deg / 2).all()
+    assert (np.abs(out.y_deg[out.valid]) <= SCREEN.height_deg / 2).all()
+    t, x, y, ok = gaze(3000, Sphere(), 1)
+    around = Recording(
+        "p",
+        "s",
+        t,
+        np.mod(x + 180, 360),
+        np.clip((y - 90) * 15 + 90, 0, 179.9),
+        ok,
+        space=Sphere(),
+        rate_hz=100.0,
+    )
+    for epsilon, r in ((1, 10), (10, 2), ("1/1000", 300)):
+        got = ClockRender(epsilon, r, form=form).release(around, seed=1).data
+        assert (got.x_deg[got.valid] >= 0).all()
+        assert (got.x_deg[got.valid] < 360).all()
+        assert (got.y_deg[got.valid] < 180).all()
+
+
+def test_a_fixation_that_is_seen_longer_is_placed_better_and_pursuit_is_followed() -> None:
+    t, x = np.arange(100_000) * 10**7, np.zeros(100_000)
+    still = Recording("p", "s", t, x + 2, x - 1, space=SCREEN, rate_hz=100.0)
+    rms = {}
+    for pursuit in (True, False):
+        for form in ("stream", "offline"):
+            out = ClockRender(5, 2, form=form, pursuit=pursuit).release(still, seed=1).data
+            ok = out.valid
+            rms[pursuit, form] = float(
+                np.sqrt(np.mean((out.x_deg[ok] - 2) ** 2 + (out.y_deg[ok] + 1) ** 2))
+            )
+    noise = np.sqrt(6) * 2 * 2 / 5
+    assert rms[True, "offline"] < rms[True, "stream"] < 0.8 * noise
+    assert rms[False, "offline"] < rms[True, "offline"] < 0.6 * noise
+    moving = 8 * np.sin(np.arange(6000) / 100 * 0.8)
+    follow = Recording("p", "s", t[:6000], moving, np.zeros(6000), space=SCREEN, rate_hz=100.0)
+    out = ClockRender(20, 1, form="offline").release(follow, seed=1).data
+    assert np.median(np.abs(out.x_deg - moving)) < 0.5
+    assert np.corrcoef(out.x_deg, moving)[0, 1] > 0.98
+
+
+def test_short_losses_are_filled_and_long_ones_are_lost() -> None:
+    r = recorded(2000, SCREEN)
+    for form in ("stream", "offline"):
+        for lost_s, shown in ((0.05, True), (0.8, True), (5.0, False)):
+            valid = r.valid.copy()
+            valid[700 : 700 + int(lost_s * 100)] = False
+            out = (
+                ClockRender(10, 2, form=form).release(r.with_(valid=valid), seed=1).data.valid[25:]
+            )
+            assert out.all() == shown
+            if not shown:
+                # a second is filled, in whole slots, and the rest is lost
+                assert abs((~out).sum() - (lost_s - 1.0) * 100) <= 50
+    assert (
+        not ClockRender(10, 2, fill_s=0)
+        .release(r.with_(valid=np.arange(2000) // 25 % 2 == 0), seed=1)
+        .data.valid.all()
+    )
+
+
+# --- bad input and sessions
+# --------------------------------------------------------------------------------------------------
+
+BAD = [
+    (1.0, np.nan),
+    (np.inf, 1.0),
+    (-np.inf, 1.0),
+    (360.0, 1.0),
+    (-1e-9, 1.0),
+    (1.0, 180.0),
+    (1.0, -1.0),
+    (1e300, 1.0),
+]
+
+
+@pytest.mark.parametrize(("x", "y"), BAD)
+def test_what_is_not_gaze_is_lost(x: float, y: float) -> None:
+    whole = (
+        ClockRender(10, 2)
+        .open(100.0, seed=1)
+        .push(np.arange(60) * 10**7, np.full(60, x), np.full(60, y), np.ones(60, dtype=bool))
+    )
+    assert not whole[3].any()
+    assert np.isnan(whole[1]).all()
+    assert np.isnan(whole[2]).all()
+
+
+@pytest.mark.parametrize("form", ["stream", "offline"])
+@pytest.mark.parametrize("n", [0, 1, 10, 24, 25, 26])
+def test_recordings_of_no_sample_one_sample_and_less_than_a_slot(form: str, n: int) -> None:
+    for space in (SCREEN, Sphere()):
+        r = recorded(n, space).with_(rate_hz=100.0)
+        out = ClockRender(10, 2, form=form).release(r, seed=1).data
+        assert len(out) == n
+        # as a stream the first slot shows nothing; offline a slot that is not whole is read too
+        assert out.valid.sum() == (n if form == "offline" else max(n - 25, 0))
+        lost = (
+            ClockRender(10, 2, form=form)
+            .release(r.with_(valid=np.zeros(n, dtype=np.bool_)), seed=1)
+            .data
+        )
+        assert not lost.valid.any()
+        assert np.isnan(lost.x_deg).all()
+
+
+def test_times_that_go_back_are_lost_and_the_released_ones_never_do() -> None:
+    t, x, y, ok = gaze(500, SCREEN, 1)
+    back = t.copy()
+    back[200:400] = back[0:200]
+    session = ClockRender(10, 2).open(100.0, SCREEN, seed=1)
+    out = session.push(back, x, y, ok)
+    assert (np.diff(out[0]) > 0).all()
+    # a second of the last place, then nothing until time goes on
+    assert out[3][250:300].all()
+    assert not out[3][350:400].any()
+    assert out[3][460:].all()
+
+
+def test_a_recording_of_unknown_rate_is_refused_in_words() -> None:
+    with pytest.raises(GazeveilError, match="rate"):
+        ClockRender(10, 2).release(
+            Recording("p", "s", np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1))
+        )
+
+
+def test_a_reset_begins_a_new_slot_and_keeps_the_account_of_the_window() -> None:
+    mechanism = ClockRender(10, 2, slot_s=0.1, window_s=0.2)
+    session = mechanism.open(100.0, SCREEN, seed=1)
+    t, x, y, ok = gaze(400, SCREEN, 1)
+    shown = []
+    for i in range(0, 400, 14):
+        shown.append(session.push(t[i : i + 14], x[i : i + 14], y[i : i + 14], ok[i : i + 14])[3])
+        session.reset()
+    found = np.concatenate(shown)
+    assert found.any()
+    assert all(not s[:10].any() for s in shown)
+    state = session._stage.slots.states  # type: ignore[attr-defined]
+    assert (state[0, 4:] >= 400 - 60).all()
+
+
+def test_a_copy_never_repeats_protective_noise_and_a_test_stream_goes_on_alike() -> None:
+    late = np.arange(7, 207) * 10**7
+    for seed in (None, 4):
+        session = ClockRender(10, 2).open(100.0, seed=seed)
+        session.push(
+            np.arange(7) * 10**7, np.full(7, 90.0), np.full(7, 90.0), np.ones(7, dtype=bool)
+        )
+        copy = pickle.loads(pickle.dumps(session))
+        mine, other = (
+            s.push(late, np.full(200, 200.0), np.full(200, 90.0), np.ones(200, dtype=bool))
+            for s in (session, copy)
+        )
+        np.testing.assert_array_equal(mine[0], other[0])
+        assert (mine[1][-1] == other[1][-1]) == (seed is not None)
+        assert len(pickle.dumps(session)) < 10_000
+
+
+def test_a_cohort_is_protected_recording_by_recording() -> None:
+    cohort = Cohort([recorded(500, SCREEN, 1), recorded(500, SCREEN, 1).with_(person="q")])
+    for form in ("stream", "offline"):
+        out = ClockRender(10, 2, form=form).release(cohort, seed=7).data
+        assert [len(r) for r in out] == [500, 500]
+        assert out[0].x_deg[-1] != out[1].x_deg[-1]
+        one = (
+            ClockRender(10, 2, form=form)
+            .release(cohort[1], seed=derived_seed(7, *cohort[1].key))
+            .data
+        )
+        np.testing.assert_array_equal(out[1].x_deg, one.x_deg)
+
+
+def test_the_offline_form_has_no_session() -> None:
+    for verb in ("open", "open_many"):
+        with pytest.raises(ParameterError, match="looks at whole recordings"):
+            getattr(ClockRender(10, 2, form="offline"), verb)(
+                *([100.0] if verb == "open" else [2, 100.0])
+            )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"epsilon": 5000}, "at most 1024"),
+        ({"r_deg": 0}, "r_deg"),
+        ({"r_deg": 400}, "at most 360"),
+        ({"slot_s": 0}, "slot_s"),
+        ({"window_s": -1}, "window_s"),
+        ({"fill_s": -1}, "fill_s"),
+        ({"form": "offlin"}, "Did you mean 'offline'"),
+        ({"pursuit": "yes"}, "True or False"),
+        ({"reading": "published"}, "reading"),
+    ],
+)
+def test_bad_parameters_are_refused_in_words(parameters: dict[str, Any], words: str) -> None:
+    with pytest.raises(GazeveilError, match=words):
+        ClockRender(**{"epsilon": 1, "r_deg": 2, **parameters})
+
+
+def test_a_window_of_too_many_samples_is_refused_in_words() -> None:
+    with pytest.raises(GazeveilError, match="samples long"):
+        ClockRender(1, 2, window_s=3600).open(1000.0)
+    with pytest.raises(GazeveilError, match="rate_hz"):
+        ClockRender(1, 2).open(float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "r", "window_s"),
+    [("1/1000000", 1, 0.5), (1024, 360, 0.01), (1, "1/1024", 0.5), (1, 2, 1000)],
+)
+def test_the_limits_of_parameters_work(epsilon: Any, r: Any, window_s: Any) -> None:
+    for space in (SCREEN, Sphere()):
+        for form in ("stream", "offline"):
+            out = (
+                ClockRender(epsilon, r, window_s=window_s, form=form)
+                .release(recorded(300, space), seed=1)
+                .data
+            )
+            assert np.isfinite(out.x_deg[out.valid]).all()
+            assert out.valid[-1]
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1e-3, 1.0, 7.3, 2e6])
+def test_any_rate_works(rate: float) -> None:
+    t = np.arange(400, dtype=np.int64) * 1000
+    for space, middle in ((SCREEN, 0.0), (Sphere(), 90.0)):
+        for form in ("stream", "offline"):
+            out = (
+                ClockRender(10, 2, form=form)
+                .release(
+                    Recording(
+                        "p",
+                        "s",
+                        t,
+                        np.full(400, middle),
+                        np.full(400, middle),
+                        space=space,
+                        rate_hz=rate,
+                    ),
+                    seed=1,
+                )
+                .data
+            )
+            assert np.isfinite(out.x_deg[out.valid]).all()
+            assert out.valid[-1] == (form == "offline" or rate < 100)
+
+
+def test_the_guarantee_says_what_it_promises() -> None:
+    g = ClockRender(10, 2).open(250.0).guarantee
+    assert g.status == "proved"
+    assert dict(g.numbers) == {
+        "epsilon": Fraction(10),
+        "w_samples": Fraction(125),
+        "r_deg": Fraction(2),
+    }
+    assert "great circle" in str(g)
+    assert "in which slots nothing was seen" in str(g)
+    assert ClockRender(10, 2).open(250.0, seed=1).guarantee.status == "claimed"
+
+
+@pytest.mark.parametrize("text", [*TEXTS, "clock-render:epsilon=10,r_deg=2,form=offline"])
+def test_it_passes_the_conformance_kit(text: str) -> None:
+    assert conform(gazeveil.mechanism(text)) == []
+
+
+def test_it_is_called_by_the_name_that_stays() -> None:
+    mechanism: Any = gazeveil.mechanism("clock-render", epsilon=10, r_deg=2)
+    assert mechanism.slot_s == Fraction(1, 4)
+    assert gazeveil.mechanism(str(mechanism)) == mechanism
+    assert "clock-render" in gazeveil.mechanisms()
+
+
+# --- real recordings
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gazecom", "eyenavgs_nthu"])
+def test_offline_it_is_nearer_to_real_gaze_than_kaleido_at_the_same_promise(name: str) -> None:
+    cohort = gazeveil.read(real(name))
+    some = [cohort[i] for i in range(0, len(cohort), len(cohort) // 6)][:6]
+
+    def median(mechanism: Any) -> float:
+        errors = []
+        for i, r in enumerate(some):
+            out = mechanism.release(r, seed=i).data
+            ok = r.valid & out.valid
+            errors.append(
+                np.median(
+                    distance_deg(r.space, r.x_deg[ok], r.y_deg[ok], out.x_deg[ok], out.y_deg[ok])
+                )
+            )
+        return float(np.mean(errors))
+
+    for epsilon in (10, 5, 2):
+        ours = ClockRender(epsilon, 2, form="offline")
+        w = ours.clock(some[0].rate_hz).window
+        assert median(ours) < 0.9 * median(KaleidoUniform(epsilon, w, 2))
+        assert median(ours) < 0.5 * median(Kaleido(epsilon, w, 2))
+
+
+@pytest.mark.heavy
+def test_real_people_are_found_less_often_than_under_gaussian_noise_that_errs_more() -> None:
+    cohort = gazeveil.read(real("gazecom")).load()
+    raw = {r.key: r for r in cohort}
+    learnt = round(0.75 * len(cohort.stimuli))
+    found, error = {}, {}
+    for text in ("gaussian:sigma_deg=5", "clock-render:epsilon=1,r_deg=2,slot_s=0.5,form=offline"):
+        releases = [gazeveil.mechanism(text).release(cohort, seed=s).data for s in (1, 2)]
+        gallery, probe = (RecordingSet(d) for d in releases)
+        medians = []
+        for out in releases[0]:
+            r = raw[out.key]
+            both = r.valid & out.valid
+            medians.append(
+                np.median(
+                    distance_deg(
+                        r.space, r.x_deg[both], r.y_deg[both], out.x_deg[both], out.y_deg[both]
+                    )
+                )
+            )
+        orders = [
+            np.random.default_rng([7, n]).permutation(cohort.stimuli).tolist() for n in range(4)
+        ]
+        wide = attack("linkage:features=wide")
+        shares = [
+            wide.identify(gallery.select(stimuli=o[:learnt]), probe.select(stimuli=o[learnt:]), n)
+            .credit()
+            .mean()
+            for n, o in enumerate(orders)
+        ]
+        name = text.partition(":")[0]
+        found[name], error[name] = np.mean(shares), np.mean(medians)
+    assert error["clock-render"] < 0.8 * error["gaussian"]
+    assert found["clock-render"] < 0.6 * found["gaussian"]
+
+
+def test_the_offline_form_is_no_stage_of_a_chain() -> None:
+    gazeveil.mechanism("chain:stages=clock-render(epsilon=10;r_deg=2)+temporal(K=3)")
+    with pytest.raises(ParameterError, match="whole recordings"):
+        gazeveil.mechanism(
+            "chain:stages=clock-render(epsilon=10;r_deg=2;form=offline)+temporal(K=3)"
+        )

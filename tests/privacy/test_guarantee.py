@@ -1,0 +1,507 @@
+import json
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gazeveil
+from gazeveil.errors import GazeveilError, ParameterError
+from gazeveil.privacy.accounting import BudgetError, Filter, Odometer, compose
+from gazeveil.privacy.conformance import sample_data
+from gazeveil.privacy.guarantee import Guarantee, no_promise
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.conversions import (
+    epsilon_of_gaussian,
+    epsilon_of_rdp,
+    epsilon_of_rho,
+    rdp_of_laplace,
+    rho_of_epsilon,
+)
+from gazeveil.privacy.promise.loss import Loss, PromiseError
+from gazeveil.privacy.promise.privacy_map import UnitMap
+from gazeveil.privacy.rational import exact, format_exact, round_up
+
+
+def pure(
+    epsilon: Fraction | int,
+    unit: str = "user",
+    person: int | None = None,
+    delta_num: Fraction = Fraction(0),
+    **more: object,
+) -> Guarantee:
+    """Epsilon for one unit, of which a person has so many."""
+    losses = UnitMap.of(
+        unit, Loss.pure(Fraction(epsilon), delta_num), rows=32 if unit == "chunk" else None
+    )
+    losses = losses if person is None else losses.lift("user", person)
+    return Guarantee(
+        "epsilon-dp", losses, Change(unit, rows=losses.rows), mechanism="lpa (corrected)", **more
+    )  # type: ignore[arg-type]
+
+
+def zcdp(rho: Fraction | int) -> Guarantee:
+    return Guarantee(
+        "rho-zcdp",
+        UnitMap.of("user", Loss.concentrated(Fraction(rho))),
+        Change.person(),
+        mechanism="heatmap-gaussian (corrected)",
+    )
+
+
+def approximate(delta: Fraction, delta_num: Fraction = Fraction(0)) -> Guarantee:
+    return Guarantee(
+        "epsilon-delta-dp",
+        UnitMap.of("user", Loss.approximate(1, delta, delta_num)),
+        Change.person(),
+    )
+
+
+K4 = Guarantee("k-anonymity", counts={"k": Fraction(4)}, mechanism="k-same-select (corrected)")
+
+
+# --- exact numbers
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given_", "meant"),
+    [
+        (1, Fraction(1)),
+        (0.1, Fraction(1, 10)),
+        ("1/3", Fraction(1, 3)),
+        ("0.25", Fraction(1, 4)),
+        (Decimal("0.7"), Fraction(7, 10)),
+        (Fraction(2, 7), Fraction(2, 7)),
+        (1e-6, Fraction(1, 10**6)),
+        ("1e-6", Fraction(1, 10**6)),
+    ],
+)
+def test_a_number_is_what_was_written(given_: object, meant: Fraction) -> None:
+    assert exact("lpa", "epsilon", given_) == meant
+
+
+@pytest.mark.parametrize(
+    "bad", [0, -1, "zero", float("nan"), float("inf"), None, True, [1], "1/0", ""]
+)
+def test_a_budget_that_is_none_is_refused(bad: object) -> None:
+    with pytest.raises(
+        ParameterError, match="'epsilon' parameter of lpa must be an exact number above 0"
+    ):
+        exact("lpa", "epsilon", bad, above=0)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6), st.integers(1, 6))
+def test_numbers_are_never_rounded_in_the_promises_favour(value: Fraction, places: int) -> None:
+    assert Fraction(round_up(value, places)) >= value * (1 - Fraction(1, 10**15))
+    assert round_up(value, places) <= float(value) * (1 + 10.0 ** (1 - places)) * (1 + 1e-12)
+
+
+def test_numbers_print_as_people_read_them() -> None:
+    assert [format_exact(Fraction(n)) for n in ("48", "0.5", "1/3", "1/64")] == [
+        "48",
+        "0.5",
+        "1/3 (about 0.3334)",
+        "0.015625",
+    ]
+    # A radius that is protected is rounded the other way, and no number is too small or too large
+    # to be shown.
+    assert format_exact(Fraction(2, 3), down=True) == "2/3 (about 0.6666)"
+    assert format_exact(Fraction(1, 3 * 10**400)) == "about 3.334e-401"
+    assert format_exact(10**400 + Fraction(1, 3)).endswith("(about 1.001e+400)")
+
+
+# --- the promise
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_proved_promise_says_everything_in_words() -> None:
+    text = str(
+        pure(
+            Fraction(1, 10),
+            "recording-feature",
+            48,
+            assumptions=("bounds are public",),
+            not_covered=("lengths",),
+            reason="proofs/lpa.md",
+        )
+    )
+    for part in (
+        "promises",
+        "epsilon = 0.1",
+        "one feature of one recording",
+        "at most 1.106",
+        "epsilon = 4.8",
+        "bounds are public",
+        "lengths",
+        "proofs/lpa.md",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("status", ["claimed", "empirical", "refuted"])
+def test_what_is_not_proved_never_shows_a_number_as_its_own(status: str) -> None:
+    g = pure(1).with_status(status, "because")
+    assert g.epsilon is None
+    assert g.epsilon_claimed == 1
+    assert "promises" not in str(g)
+    assert "because" in str(g)
+    with pytest.raises(PromiseError, match="What is not proved bounds nothing"):
+        g.map(Change.person())
+
+
+def test_a_refuted_claim_says_that_nothing_is_promised() -> None:
+    assert str(pure(1).with_status("refuted", "the range came from the data")).startswith(
+        "lpa (corrected) makes no privacy promise. Its paper claims"
+    )
+
+
+def test_a_seed_turns_a_proof_into_a_claim() -> None:
+    assert pure(1).tested().status == "claimed"
+    assert "known seed" in pure(1).tested().reason
+    assert pure(1).with_status("refuted", "x").tested().status == "refuted"
+
+
+def test_no_promise_prints_no_number() -> None:
+    text = str(no_promise("temporal (published)", "it is deterministic", ("everything",)))
+    assert (
+        text
+        == "temporal (published) makes no privacy promise: it is deterministic. What it does not"
+        " protect: everything."
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Guarantee("epsilon-dp"), "given with a change for epsilon-dp"),
+        (lambda: Loss("pure", 0.5), "a Fraction: budgets are exact"),  # type: ignore[arg-type]
+        (lambda: Change("person"), "'unit' parameter of Change must be one of"),
+        (lambda: Guarantee("dp"), "'definition' parameter of Guarantee must be one of"),
+        (
+            lambda: Guarantee("rho-zcdp", UnitMap.of("user", Loss.pure(1)), Change.person()),
+            "such that it has 'rho'",
+        ),
+        (lambda: Guarantee("none"), "There is nothing to prove"),
+        (lambda: Change.window(), "given for a window, or seconds instead"),
+        (lambda: Change.window(10, seconds=1), "given for a window, or seconds instead"),
+        (lambda: Loss("pure", Fraction(1), Fraction(1, 10)), "0 where the measure is pure"),
+    ],
+)
+def test_a_guarantee_that_says_too_little_or_too_much_is_refused(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ParameterError, match=message):
+        make()
+    with pytest.raises(ParameterError, match="given where the status is not proved"):
+        pure(1).with_status("refuted", "")
+
+
+def test_guarantees_travel_and_serialise() -> None:
+    g = pure(Fraction(1, 3))
+    back = pickle.loads(pickle.dumps(g))
+    assert str(back) == str(g)
+    assert json.loads(json.dumps(g.to_dict()))["numbers"] == {"epsilon": "1/3"}
+
+
+def test_numerical_error_is_part_of_delta() -> None:
+    g = approximate(Fraction(1, 10**6), Fraction(1, 10**9))
+    assert g.delta == Fraction(1, 10**6) + Fraction(1, 10**9)
+    assert "Finite arithmetic adds at most 1e-09 to delta" in str(g)
+    # Rounded up, never down; and what is nothing to anybody is kept and not printed.
+    assert "at most 1.3e-09 to delta" in str(approximate(Fraction(1, 10**6), Fraction(121, 10**11)))
+    tiny = approximate(Fraction(1, 10**6), Fraction(1, 2**900))
+    assert "Finite" not in str(tiny)
+    assert tiny.delta == Fraction(1, 10**6) + Fraction(1, 2**900)
+
+
+def test_a_delta_is_part_of_what_a_change_may_do() -> None:
+    g = approximate(Fraction(1, 1000))
+    assert "by a factor of at most 2.719, and by at most 0.001 more." in str(g)
+    # A rho is put into the words people know.
+    assert "differential privacy with epsilon = about 7.767" in str(zcdp(1))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [{"amount": Fraction(-1)}, {"delta": Fraction(-1, 10)}, {"delta_num": Fraction(-1, 10**9)}],
+)
+def test_a_negative_budget_would_be_a_refund(numbers: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match="must be at least 0"):
+        replace(Loss.pure(1), **numbers)  # type: ignore[arg-type]
+
+
+def test_a_guarantee_cannot_be_changed_after_the_fact() -> None:
+    clauses, counts = ["bounds are public"], {"k": Fraction(4)}
+    g = Guarantee("k-anonymity", counts=counts, assumptions=clauses)  # type: ignore[arg-type]
+    clauses.clear()
+    counts["k"] = Fraction(100)
+    assert g.assumptions == ("bounds are public",)
+    assert g.k == 4
+    with pytest.raises(TypeError):
+        g.counts["k"] = Fraction(100)  # type: ignore[index]
+    dict(pure(1).numbers)["epsilon"] = Fraction(0)
+    assert pure(1).epsilon == 1
+
+
+# --- composition
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_same_people_add_up_and_disjoint_people_take_the_largest() -> None:
+    parts = [pure(Fraction(1, 3)), pure(Fraction(1, 6))]
+    assert compose(parts).epsilon == Fraction(1, 2)
+    assert compose(parts, people="disjoint", partition="data-independent").epsilon == Fraction(1, 3)
+    with pytest.raises(BudgetError, match="without looking at the data"):
+        compose(parts, people="disjoint")
+
+
+def test_units_are_lifted_to_the_person_or_refused() -> None:
+    small = pure(Fraction(1, 100), "recording-feature", 48)
+    assert compose([small, pure(1)]).epsilon == Fraction(148, 100)
+    assert compose([small, small]).unit == "recording-feature"
+    assert compose([small, small]).user["epsilon"] == Fraction(96, 100)
+    with pytest.raises(BudgetError, match="what that adds up to for a user is not known"):
+        compose([pure(1, "chunk"), pure(1)])
+
+
+def test_disjoint_people_never_take_a_maximum_below_the_person() -> None:
+    # The trap of the papers: chunks of one person are not different people.
+    chunk = pure(Fraction(1, 2), "chunk", 20)
+    assert compose([chunk, chunk], people="disjoint", partition="data-independent").epsilon == 10
+
+
+def test_pure_and_concentrated_budgets_meet_in_rho() -> None:
+    both = compose([pure(1), zcdp(Fraction(1, 4))])
+    assert both.rho == Fraction(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "message"),
+    [
+        (K4, "does not compose"),
+        (no_promise("x", "y"), "Only proved budgets can"),
+        (pure(1).with_status("claimed", "seed"), "Only proved budgets can"),
+        ("epsilon=1", "what is not known cannot be added up"),
+    ],
+)
+def test_unknown_means_refused(guarantee: object, message: str) -> None:
+    with pytest.raises(BudgetError, match=message):
+        compose([pure(1), guarantee])  # type: ignore[list-item]
+    account = Filter(100)
+    with pytest.raises(BudgetError, match=message):
+        account.ask(guarantee)  # type: ignore[arg-type]
+    assert account.spent == 0
+
+
+# --- conversions, against independent computations
+# ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sigma", "r", "epsilon"), [(10, 1, 3.66), (10, 5, 25.3), (10, 10, 66.0), (3, 1, 15.0)]
+)
+def test_gaussian_conversion_gives_the_known_values(sigma: int, r: int, epsilon: float) -> None:
+    rho = Fraction(60 * r * r, 2 * sigma * sigma)
+    assert float(epsilon_of_gaussian(rho, Fraction(1, 10**6))) == pytest.approx(epsilon, rel=3e-3)
+
+
+@given(
+    st.fractions(min_value=Fraction(1, 1000), max_value=50),
+    st.sampled_from([Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**12)]),
+)
+def test_conversions_are_ordered_and_never_too_good(rho: Fraction, delta: Fraction) -> None:
+    from scipy.stats import norm
+
+    exactly, general = float(epsilon_of_gaussian(rho, delta)), float(epsilon_of_rho(rho, delta))
+    loose = float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / float(delta)))
+    assert exactly <= general * (1 + 1e-9) <= loose * (1 + 1e-6)
+    s = math.sqrt(2 * float(rho))
+    reached = (
+        norm.cdf(s / 2 - exactly / s) - math.exp(exactly) * norm.cdf(-s / 2 - exactly / s)
+        if exactly < 500
+        else 0.0
+    )
+    assert reached <= float(delta) * (1 + 1e-6) + 1e-15
+
+
+def test_renyi_of_laplace_matches_its_integral() -> None:
+    import numpy as np
+
+    x = np.linspace(-60, 60, 400_001)
+    for epsilon, alpha in ((0.5, 2.0), (1.0, 3.5), (2.0, 8.0)):
+        p, q = np.exp(-np.abs(x)) / 2, np.exp(-np.abs(x - epsilon)) / 2
+        by_hand = math.log(np.trapezoid(p**alpha * q ** (1 - alpha), x)) / (alpha - 1)
+        assert rdp_of_laplace(epsilon, alpha) == pytest.approx(by_hand, rel=1e-5)
+
+
+def test_renyi_composition_of_many_features_beats_the_pure_sum() -> None:
+    together = epsilon_of_rdp(lambda alpha: 48 * rdp_of_laplace(0.1, alpha), Fraction(1, 10**6))
+    assert together < Fraction(48, 10)
+    assert rho_of_epsilon(Fraction(1, 2)) == Fraction(1, 8)
+
+
+# --- accounts
+# --------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.fractions(min_value=Fraction(1, 100), max_value=1), max_size=30),
+    st.fractions(min_value=Fraction(1, 10), max_value=3),
+)
+def test_a_filter_never_exceeds_its_limit_and_its_sum_is_exact(
+    costs: list[Fraction], limit: Fraction
+) -> None:
+    account, taken = Filter(limit), Fraction(0)
+    for cost in costs:
+        decision = account.ask(pure(cost))
+        assert account.spent == taken
+        assert decision.allowed == (taken + cost <= limit)
+        if decision.allowed:
+            account.commit(decision)
+            taken += cost
+        else:
+            with pytest.raises(BudgetError, match=r"Refused: .* Nothing was spent"):
+                account.commit(decision)
+        assert account.spent == taken <= limit
+
+
+def test_a_decision_is_void_once_the_account_has_changed() -> None:
+    account = Filter(1)
+    first, second = account.ask(pure(Fraction(3, 4))), account.ask(pure(Fraction(3, 4)))
+    account.commit(first)
+    with pytest.raises(BudgetError, match="The account changed"):
+        account.commit(second)
+    assert account.spent == Fraction(3, 4)
+
+
+def test_an_account_takes_no_decision_but_its_own() -> None:
+    account, other = Filter(10), Filter(10)
+    account.commit(account.ask(pure(9)))
+    other.commit(other.ask(pure(Fraction(1, 10))))
+    for forged in (
+        other.ask(pure(Fraction(1, 10))),
+        replace(account.ask(pure(1)), spent_after=Fraction(0), cost=Fraction(0)),
+    ):
+        with pytest.raises(BudgetError, match="not made by this account"):
+            account.commit(forged)
+    assert account.spent == 9
+
+
+def test_chunks_of_different_sizes_do_not_add_up_to_one_chunk() -> None:
+    # A chunk of 32 rows changes two chunks of 24: the sum at the chunk would be too small.
+    parts = [
+        gazeveil.mechanism("cfpa", epsilon=1, chunk=c, per="chunk")
+        .release(sample_data("table"))
+        .guarantee
+        for c in (8, 6)
+    ]
+    together = compose(parts)
+    assert together.unit == "user"
+    assert together.epsilon == 2 * 3 * (5 + 7)
+    for account in (Filter(100, unit="chunk"), Odometer(unit="chunk")):
+        take = account.add if isinstance(account, Odometer) else lambda g, a=account: a.spend([g])
+        take(parts[0])
+        take(parts[0])
+        take(parts[1])
+        # A chunk of 8 rows lies across two chunks of 6.
+        assert (account.reading()[0] if isinstance(account, Odometer) else account.spent) == 2 + 2
+
+
+def test_a_lift_needs_the_number_it_needs() -> None:
+    with pytest.raises(PromiseError, match="without knowing how many"):
+        UnitMap.of("chunk", Loss.pure(1), rows=32).lift("user", None)
+    with pytest.raises(PromiseError, match="not known"):
+        pure(1, "chunk").map(Change.person())
+
+
+def test_several_releases_are_taken_whole_or_not_at_all() -> None:
+    account = Filter(1)
+    with pytest.raises(BudgetError):
+        account.spend([pure(Fraction(1, 2)), pure(Fraction(1, 2)), pure(Fraction(1, 100))])
+    assert account.spent == 0
+    account.spend([pure(Fraction(1, 2)), pure(Fraction(1, 2))])
+    assert account.remaining == 0
+
+
+def test_a_filter_in_rho_charges_pure_releases_too_and_counts_numerical_error() -> None:
+    account = Filter(1, currency="rho", delta_num=Fraction(1, 10**9))
+    account.commit(account.ask(pure(1)))
+    account.commit(account.ask(zcdp(Fraction(1, 4))))
+    assert account.spent == Fraction(3, 4)
+    decision = account.ask(pure(Fraction(1, 100), delta_num=Fraction(1, 10**6)))
+    assert not decision.allowed
+    assert "numerical error" in decision.reason
+    with pytest.raises(BudgetError, match="Use an account in rho"):
+        Filter(1).ask(zcdp(1))
+    with pytest.raises(BudgetError, match="This account is about a recording"):
+        Filter(1, unit="recording").ask(pure(1))
+
+
+def test_an_odometer_may_be_read_at_any_time() -> None:
+    odometer = Odometer()
+    for _ in range(10):
+        odometer.add(pure(Fraction(1, 10)))
+    assert odometer.reading() == (1, 0)
+    odometer.add(zcdp(Fraction(1, 100)))
+    with pytest.raises(BudgetError, match="needs a delta above 0"):
+        odometer.reading()
+    epsilon, delta = odometer.reading(Fraction(1, 10**6))
+    # Never better than what a filter fixed in advance at exactly this rho would promise.
+    assert epsilon >= epsilon_of_rho(Fraction(6, 100), Fraction(1, 10**6))
+    assert delta == Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Loss.pure("abc"),
+        lambda: Loss.pure(-1),
+        lambda: Loss.approximate(1, 2),
+        lambda: Loss.pure(1).grouped(-1),
+        lambda: Loss.pure(1).repeated(-1),
+        lambda: UnitMap.of("chunk", Loss.pure(1), 4).lift("user", 0),
+        lambda: pure(1).map("user"),
+        lambda: compose(pure(1)),
+        lambda: compose([pure(1)], change="user"),
+        lambda: Filter(1).commit(None),
+        lambda: Filter(1).spend(None),
+        lambda: Odometer(start=Fraction(0)),
+        lambda: Odometer().reading(2),
+        lambda: Guarantee("epsilon-dp", UnitMap.of("user", Loss.pure(1)), "user"),
+        lambda: Change("chunk"),
+    ],
+)
+def test_odd_input_gets_a_sentence_and_never_a_wrong_number(wrong: Callable[[], object]) -> None:
+    with pytest.raises(GazeveilError):
+        wrong()
+
+
+def test_a_large_loss_of_a_group_is_still_a_number() -> None:
+    assert Loss.approximate(230, Fraction(1, 10**9)).grouped(4).delta == 1
+    assert len({pure(1), pure(1), pure(2)}) == 2
+
+
+def test_every_change_has_words_wherever_it_is_asked_about() -> None:
+    several = [
+        Change.sample(1),
+        Change.window(5, move_deg=1),
+        Change.window(seconds=1),
+        Change.window(5, start_deg=2),
+        Change.chunk(8),
+        Change.recording_feature(),
+        Change.recording(),
+        Change.person(count=2),
+        Change.event(),
+    ]
+    for change in several:
+        for table in (False, True):
+            for spaces in (frozenset(), frozenset({"sphere"}), frozenset({"sphere", "screen"})):
+                assert "one" in change.words(frozenset(spaces), table)
+    assert str(Change.person(count=2)).startswith("2 times: ")
+    assert "great circle on a sphere" in Change.sample(1).words(frozenset({"sphere", "screen"}))

@@ -1,0 +1,102 @@
+"""What a run of the tests must find on its machine, and the marks of tests that need it.
+
+`GAZEVEIL_EXPECTS="data chromium postgres torch dask"` names what must be there; `make test` sets
+it. A test that is skipped for want of something expected makes the whole run fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.support.postgres import programs
+from tests.support.recordings import data_folder
+
+#: Words in the reason of a skip that say what was missing.
+REASONS = {
+    "data": ("GAZEVEIL_DATA",),
+    "chromium": ("Chromium", "playwright"),
+    "postgres": ("PostgreSQL", "postgres"),
+    "torch": ("torch", "extra 'deep'"),
+    "dask": ("distributed", "dask"),
+}
+
+#: Names in a test, its fixtures or the functions it calls that give it a mark.
+MARKS = {
+    "data": {"real", "data_folder"},
+    "browser": {"browser", "served", "desk", "sync_playwright"},
+    "postgres": {"postgres"},
+    "stats": {"ALPHA", "follows", "fits", "assert_distribution", "assert_pmf"},
+}
+
+
+def expected(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """What the environment says must be there."""
+    words = tuple(environment.get("GAZEVEIL_EXPECTS", "").split())
+    if unknown := sorted(set(words) - set(REASONS)):
+        raise ValueError(f"GAZEVEIL_EXPECTS may name {', '.join(REASONS)}, not {unknown[0]!r}.")
+    return words
+
+
+def is_here(word: str) -> bool:
+    """Whether one of them is on this machine."""
+    if word == "data":
+        return data_folder().is_dir() and any(data_folder().iterdir())
+    if word == "chromium":
+        names = ("chromium", "chromium-browser", "google-chrome")
+        return find_spec("playwright") is not None and any(map(shutil.which, names))
+    if word == "postgres":
+        return programs() is not None
+    return find_spec({"torch": "torch", "dask": "distributed"}[word]) is not None
+
+
+def missed(reason: str, words: tuple[str, ...]) -> str | None:
+    """Which of the expected a skip's reason says is missing."""
+    for word in words:
+        if any(part in reason for part in REASONS[word]):
+            return word
+    return None
+
+
+@cache
+def _names_by_function(path: Path) -> dict[str, frozenset[str]]:
+    """All names that each top-level function or class of a file uses, its arguments too."""
+    names: dict[str, frozenset[str]] = {}
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names[node.name] = frozenset(
+                word
+                for inner in ast.walk(node)
+                for word in (
+                    getattr(inner, "id", None),
+                    getattr(inner, "attr", None),
+                    getattr(inner, "arg", None),
+                )
+                if word
+            )
+    return names
+
+
+def marks_of(path: Path, function: str) -> set[str]:
+    """The marks of a test function: what it, its fixtures and its file's functions use."""
+    by_function = _names_by_function(path)
+    seen: set[str] = set()
+    new = {function}
+    while new:
+        seen |= new
+        new = {w for name in new for w in by_function.get(name, ()) if w not in seen}
+    return {mark for mark, words in MARKS.items() if seen & words}
+
+
+def count_test_functions(folder: Path) -> int:
+    """How many test functions the files of a folder define."""
+    return sum(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        for path in folder.rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+    )

@@ -1,0 +1,209 @@
+"""A real Chromium and the owner's desk in it, for tests of the pages: the service runs as a process
+of its own with a simulated tracker.
+
+A test module imports the fixtures: `from gatekeeper_browser import browser, desk, process,
+signed_in  # noqa: F401`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip(
+    "playwright", reason="playwright is not installed: the pages are not looked at in a browser"
+)
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.support.gatekeeper_running import Process, free_port
+
+WAIT_MS = 15_000
+expect.set_options(
+    timeout=WAIT_MS
+)  # on a busy machine the first answer of a fresh process takes seconds
+
+#: Where the page keeps its session secret.
+SESSION = "gazeveil-session"
+
+#: Chromium says every refusal on the console; refusals are what is tested here, mistakes of the
+#: service are not.
+REFUSAL = re.compile(r"status of (401|403|404|409|422|429) ")
+
+#: Runs in the page: an app that connects with client.js.
+CONNECT = (
+    "const { connect } = await import('/client.js'); const gaze = await connect(location.origin, {"
+    " token });"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
+    if found is None:
+        pytest.skip("no Chromium is installed: the pages are not looked at in a browser")
+    with sync_playwright() as playwright:
+        # Any other host is unknown to this browser, so a page that needs one would fail.
+        rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+        made = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage", rules]
+        )
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    with Process(tmp_path_factory.mktemp("browser") / "home", free_port()) as started:
+        yield started
+
+
+def sign_in(browser: Browser, process: Process) -> dict[str, Any]:
+    """What the owner's browser keeps after the one-time link was opened in it: its cookies and the
+    page's own storage.
+    """
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(process.link)
+        expect(page.locator("#board")).to_be_visible(timeout=WAIT_MS)
+        assert page.url == f"{process.address}/"
+        return dict(context.storage_state())
+
+
+@pytest.fixture(scope="module")
+def signed_in(browser: Browser, process: Process) -> dict[str, Any]:
+    return sign_in(browser, process)
+
+
+class Desk:
+    """The owner's browser and a direct line to the service to set things up quickly."""
+
+    def __init__(self, browser: Browser, process: Process, signed_in: dict[str, Any]) -> None:
+        self.browser, self.process, self.signed_in = browser, process, signed_in
+        self.api = httpx.Client(
+            base_url=process.address,
+            cookies={cookie["name"]: cookie["value"] for cookie in signed_in["cookies"]},
+            headers=self._session(),
+            timeout=30,
+        )
+        self.contexts: list[BrowserContext] = []
+        self.mistakes: list[str] = []
+
+    def _session(self) -> dict[str, str]:
+        stored = {
+            item["name"]: item["value"]
+            for origin in self.signed_in["origins"]
+            for item in origin["localStorage"]
+        }
+        return {"X-Gazeveil-Session": stored[SESSION]} if SESSION in stored else {}
+
+    def context(self, owner: bool = True, **options: Any) -> BrowserContext:
+        context = self.browser.new_context(
+            **options, **({"storage_state": self.signed_in} if owner else {})
+        )
+        context.set_default_timeout(WAIT_MS)
+        self.contexts.append(context)
+        return context
+
+    def watch(self, page: Page) -> Page:
+        page.on("pageerror", lambda error: self.mistakes.append(str(error)))
+        page.on(
+            "console",
+            lambda message: (
+                self.mistakes.append(message.text)
+                if message.type == "error" and not REFUSAL.search(message.text)
+                else None
+            ),
+        )
+        return page
+
+    def owner(self, **options: Any) -> Page:
+        page = self.watch(self.context(**options).new_page())
+        page.goto(self.process.address)
+        expect(page.locator("#board")).to_be_visible(timeout=WAIT_MS)
+        return page
+
+    def app(self, name: str, **grant: Any) -> str:
+        """A new app; with a grant if one is named."""
+        answer = self.api.post("/v1/apps", json={"name": name, "origins": []})
+        assert answer.status_code == 201, answer.text
+        if grant:
+            self.grant(name, **grant)
+        return str(answer.json()["token"])
+
+    def as_app(self, token: str) -> httpx.Client:
+        """The app's own line to the service."""
+        return httpx.Client(
+            base_url=self.process.address, headers={"Authorization": f"Bearer {token}"}, timeout=30
+        )
+
+    def grant(self, name: str, **grant: Any) -> None:
+        given = self.api.post(f"/v1/apps/{name}/grant", json=grant)
+        assert given.status_code == 200, given.text
+
+    def consent(self, on: bool) -> None:
+        assert self.api.post("/v1/consent", json={"on": on}).status_code == 200
+
+    def known(self, name: str) -> dict[str, Any]:
+        """What the service says about an app."""
+        return next(
+            dict(app) for app in self.api.get("/v1/apps").json()["apps"] if app["app"] == name
+        )
+
+    def streams(self, name: str) -> list[Any]:
+        """What the service says an app has open."""
+        return list(self.known(name)["streams"])
+
+    def blank(self) -> Page:
+        """A page of the device's own origin on which an app's code can run."""
+        page = self.watch(self.context(owner=False).new_page())
+        page.goto(f"{self.process.address}/demo/")
+        return page
+
+    def demo(self, owner: Page) -> Page:
+        """The demo, opened as the owner opens it."""
+        owner.click("#demo")
+        with owner.context.expect_page() as opened:
+            owner.click("text=Open the demo")
+        page = self.watch(opened.value)
+        page.wait_for_selector(".panel")
+        return page
+
+    def clear(self) -> None:
+        """As the device came: sharing off, no app, no ask."""
+        self.consent(False)
+        for app in self.api.get("/v1/apps").json()["apps"]:
+            # Before apps could be deleted, their grants and tokens were taken one by one.
+            if self.api.delete(f"/v1/apps/{app['app']}").status_code >= 400:
+                self.api.post(f"/v1/apps/{app['app']}/revoke", json={})
+                self.api.delete(f"/v1/apps/{app['app']}/token")
+        for ask in self.api.get("/v1/asks").json()["asks"]:
+            self.api.delete(f"/v1/asks/{ask['id']}")
+
+    def close(self) -> None:
+        for context in self.contexts:
+            context.close()
+        self.api.close()
+
+
+@pytest.fixture
+def desk(browser: Browser, process: Process, signed_in: dict[str, Any]) -> Iterator[Desk]:
+    made = Desk(browser, process, signed_in)
+    made.clear()
+    yield made
+    made.close()
+    assert made.mistakes == []
+
+
+def panel(page: Page, title: str) -> Any:
+    """A demo app on the demo page."""
+    return page.locator(f'.panel[aria-label="{title}"]')

@@ -1,0 +1,148 @@
+"""The unit of systemd: what can be known of it without a system that runs systemd, and the token
+file it hands over.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gazeveil.errors import ParameterError
+from gazeveil.gatekeeper.service.service import Service
+from gazeveil.gatekeeper.service.settings import Settings, load_settings
+from tests.support.gatekeeper_running import running
+from tests.support.places import ROOT
+
+UNIT = ROOT / "packaging" / "gazeveil.service"
+ANALYZE = shutil.which("systemd-analyze")
+
+needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="needs systemd-analyze")
+
+
+def test_every_variable_of_the_unit_is_a_setting_that_does_something() -> None:
+    text = UNIT.read_text()
+    names = re.findall(r"GAZEVEIL_([A-Z_]+)=", text)
+    assert {"HOME", "UNIX_SOCKET", "OWNER_TOKEN_FILE", "DATABASE_FILE"} <= set(names)
+    assert {name.lower() for name in names} <= set(Settings.model_fields)
+    assert "password" not in text.lower()
+
+
+def test_the_command_of_the_unit_is_one_of_ours() -> None:
+    from gazeveil.cli.main import app
+
+    words = re.search(r"^ExecStart=\S+/gazeveil (.*)$", UNIT.read_text(), re.M)
+    assert words is not None
+    assert words.group(1).split()[0] in {command.name for command in app.registered_commands}
+
+
+@pytest.fixture
+def here_unit(tmp_path: Path) -> Path:
+    """The unit with a program that is there: systemd looks for it."""
+    copy = tmp_path / "gazeveil.service"
+    copy.write_text(
+        re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", UNIT.read_text(), flags=re.M)
+    )
+    return copy
+
+
+@needs_systemd
+def test_systemd_finds_no_mistake_in_the_unit(here_unit: Path) -> None:
+    done = subprocess.run(
+        [str(ANALYZE), "verify", "--man=no", str(here_unit)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    mine = [line for line in (done.stdout + done.stderr).splitlines() if "gazeveil" in line]
+    assert not mine
+
+
+@needs_systemd
+def test_the_unit_is_little_exposed_as_the_manual_says(here_unit: Path) -> None:
+    done = subprocess.run(
+        [str(ANALYZE), "security", "--offline=true", "--threshold=20", str(here_unit)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+
+
+# The token file.
+
+
+def made_token() -> str:
+    return f"gv_owner_{secrets.token_hex(8)}_{secrets.token_urlsafe(32)}"
+
+
+def asked(address: str, token: str) -> int:
+    return httpx.get(
+        f"{address}/v1/apps", headers={"Authorization": f"Bearer {token}"}, timeout=60
+    ).status_code
+
+
+def test_the_token_of_the_file_is_the_owners_and_that_of_an_earlier_file_is_not(
+    tmp_path: Path,
+) -> None:
+    home, file = tmp_path / "home", tmp_path / "owner-token"
+    first, second = made_token(), made_token()
+    for token in (first, first, second):
+        file.write_text(token + "\n")
+        file.chmod(0o600)
+        with running(home, owner_token_file=file) as here:
+            assert asked(here.address, token) == 200
+            if token == second:
+                assert asked(here.address, first) == 401
+            listed = here.owner.get("/v1/owner/tokens").json()["tokens"]
+            assert [one["name"] for one in listed].count("owner-token-file") == 1
+    with running(home) as here:
+        assert asked(here.address, second) == 401, "without the file its token is void"
+
+
+def test_a_token_that_was_ended_stays_ended(tmp_path: Path) -> None:
+    home, file = tmp_path / "home", tmp_path / "owner-token"
+    token = made_token()
+    file.write_text(token)
+    file.chmod(0o600)
+    with running(home, owner_token_file=file) as here:
+        assert here.owner.delete(f"/v1/owner/tokens/{token.split('_')[2]}").status_code == 204
+        assert asked(here.address, token) == 401
+    with pytest.raises(ParameterError, match="was ended"):
+        Service(load_settings(home=home, port=0, tracker="websocket", owner_token_file=file))
+
+
+@pytest.mark.parametrize(
+    "text", ["secret", "gv_app_0123456789abcdef_" + "x" * 43, "gv_owner_0123456789abcdef_short"]
+)
+def test_a_file_without_an_owners_token_is_refused_without_being_quoted(
+    tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "owner-token"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(ParameterError, match="holds no owner's token") as no:
+        Service(
+            load_settings(
+                home=tmp_path / "home", port=0, tracker="websocket", owner_token_file=file
+            )
+        )
+    assert text not in str(no.value)
+
+
+def test_an_apps_token_cannot_be_made_the_owners(tmp_path: Path) -> None:
+    file = tmp_path / "owner-token"
+    with running(tmp_path / "home") as here:
+        token = here.app("shop")
+        assert here.service is not None
+        assert not here.service.tokens.adopt(
+            "owner-token-file", "owner", token.replace("gv_app_", "gv_owner_")
+        )
+        file.write_text(token)
+        assert asked(here.address, token) == 403

@@ -1,0 +1,706 @@
+"""Areas of interest: boxes, what a scanpath says about them, and what a release leaves of it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gazeveil
+from gazeveil import Cohort, Recording, Screen, Sphere
+from gazeveil.errors import DataError, FormatError, ParameterError
+from gazeveil.features.recording_set import CARRIED, FeaturePipeline, RecordingSet, carry
+from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.events import Events
+from gazeveil.utility.areas.aoi import AOI, METRICS, compare, edit_distance, looks
+from gazeveil.utility.areas.boxes import Area, Atlas, grid, place, read_areas
+from gazeveil.utility.areas.scanpaths import (
+    Scanpath,
+    scanpath_as_recorded,
+    scanpath_as_released,
+    side_by_side,
+)
+from gazeveil.utility.base import UtilityResult
+from gazeveil.utility.registry import utility
+from tests.support.recordings import ROOT, real
+from tests.support.strategies import recordings
+
+SCREEN = Screen(1000, 500, 400.0, 200.0, 600.0)
+CARRYING = FeaturePipeline(events="carried")
+
+
+Saccades = tuple[tuple[float, float, float, float, float], ...]
+
+
+def path_of(
+    x: list[float],
+    y: list[float],
+    onset: list[float],
+    duration: list[float],
+    saccades: Saccades = (),
+) -> Scanpath:
+    ways = np.array(saccades, dtype=np.float64).reshape(-1, 5).T
+    return Scanpath(np.array(x), np.array(y), np.array(onset), np.array(duration), *ways)
+
+
+def stay(
+    places: list[tuple[float, float]],
+    samples: int,
+    rate_hz: float = 100.0,
+    person: str = "a",
+    stimulus: str = "s",
+    space: object = None,
+) -> Recording:
+    """Gaze that rests on each place for so many samples and jumps between two samples."""
+    x, y = (np.repeat([p[k] for p in places], samples).astype(np.float64) for k in (0, 1))
+    t = (np.arange(len(x)) * 1e9 / rate_hz).astype(np.int64)
+    return Recording(person, stimulus, t, x, y, space=space or Sphere(), rate_hz=rate_hz)  # type: ignore[arg-type]
+
+
+def figures(results: tuple[UtilityResult, ...]) -> dict[str, float]:
+    return {r.metric: r.value for r in results}
+
+
+# --- boxes
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_box_holds_its_left_and_top_edge_and_not_the_others() -> None:
+    box = place([Area("*", "a", 10, 20, 30, 40)], Sphere())
+    assert box.hold([10, 30, 29.999, 10, 10], [20, 20, 39.999, 40, np.nan])[:, 0].tolist() == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_box_over_the_seam_holds_both_sides_of_it_and_nothing_in_front() -> None:
+    box = place([Area("*", "a", 350, 80, 10, 100)], Sphere())
+    assert box.hold([350, 359.9, 0, 9.9, 10, 180, 349.9], [90] * 7)[:, 0].tolist() == [
+        True,
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_a_box_of_a_whole_turn_holds_every_longitude() -> None:
+    box = place([Area("*", "a", 0, 80, 360, 100)], Sphere())
+    assert box.hold(np.linspace(0, 359.99, 50), np.full(50, 90.0)).all()
+
+
+@pytest.mark.parametrize("space", [Sphere(), SCREEN])
+def test_a_grid_covers_every_place_once(space: Sphere | Screen) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0, space.width_deg, 2000), rng.uniform(0, space.height_deg, 2000)
+    if isinstance(space, Screen):
+        x, y = x - space.width_deg / 2, y - space.height_deg / 2
+    assert (grid(space, 3, 5).hold(x, y).sum(axis=1) == 1).all()
+
+
+def test_the_grid_of_a_sphere_has_straight_ahead_in_the_middle_of_a_tile() -> None:
+    boxes = Atlas("").of(stay([(180, 90)], 5))
+    assert boxes is not None
+    assert len(boxes) == 3 * 7
+    tile = int(np.argmax(boxes.hold([180.0], [90.0])[0]))
+    assert (boxes.left_deg[tile] + boxes.right_deg[tile]) / 2 == pytest.approx(180)
+    assert (boxes.top_deg[tile] + boxes.bottom_deg[tile]) / 2 == pytest.approx(90)
+
+
+def test_units_mean_the_same_place() -> None:
+    deg = place([Area("*", "a", 90, 45, 270, 135)], Sphere())
+    for other in (
+        Area("*", "a", 0.25, 0.25, 0.75, 0.75, "fraction"),
+        Area("*", "a", 1024, 512, 3072, 1536, "px", (4096, 2048)),
+        Area("*", "a", -90, 45, 90, -45, "lonlat"),
+    ):
+        box = place([other], Sphere())
+        for edge in ("left_deg", "top_deg", "right_deg", "bottom_deg"):
+            np.testing.assert_allclose(getattr(box, edge), getattr(deg, edge), atol=1e-12)
+
+
+def test_pixels_on_a_screen_are_the_screens_own_unless_the_picture_has_others() -> None:
+    x, y = SCREEN.from_px([250, 750], [100, 400])
+    for area in (
+        Area("*", "a", 250, 100, 750, 400, "px"),
+        Area("*", "a", 500, 400, 1500, 1600, "px", (2000, 2000)),
+    ):
+        box = place([area], SCREEN)
+        np.testing.assert_allclose([box.left_deg[0], box.right_deg[0]], x, atol=1e-12)
+        np.testing.assert_allclose([box.top_deg[0], box.bottom_deg[0]], y, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("area", "space", "words"),
+    [
+        (Area("s", "a", 10, 20, 30, 20), Sphere(), "is empty"),
+        (Area("s", "a", 10, 40, 30, 20), Sphere(), "is empty"),
+        (Area("s", "a", 10, 20, 5, 40), SCREEN, "is empty"),
+        (Area("s", "a", 1000, 200, 1400, 400), Sphere(), "say so: unit"),
+        (Area("s", "a", -10, 20, 10, 40), Sphere(), "say so: unit"),
+        (Area("s", "a", 100, 20, 300, 40), SCREEN, "say so: unit"),
+        (Area("s", "a", 10, 20, 30, 40, "px"), Sphere(), "size_px"),
+        (Area("s", "a", -10, 20, 30, 10, "lonlat"), SCREEN, "on a screen"),
+    ],
+)
+def test_a_box_that_has_no_place_is_refused_in_one_sentence(
+    area: Area, space: Sphere | Screen, words: str
+) -> None:
+    with pytest.raises(DataError, match=words):
+        place([area], space)
+
+
+# --- files
+# --------------------------------------------------------------------------------------------------
+
+TOML = """
+unit = "px"
+size_px = [4096, 2048]
+[[area]]
+stimulus = "beach"
+name = "boat"
+left = 10
+top = 20
+right = 30
+bottom = 40.5
+[[area]]
+name = "sky"
+unit = "deg"
+left = 0
+top = 0
+right = 360
+bottom = 60
+"""
+
+
+def test_toml_json_and_csv_say_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(TOML)
+    areas = [
+        {"stimulus": "beach", "name": "boat", "left": 10, "top": 20, "right": 30, "bottom": 40.5}
+    ]
+    areas.append({"name": "sky", "unit": "deg", "left": 0, "top": 0, "right": 360, "bottom": 60})  # type: ignore[dict-item]
+    (tmp_path / "a.json").write_text(
+        json.dumps({"unit": "px", "size_px": [4096, 2048], "area": areas})
+    )
+    (tmp_path / "a.csv").write_text(
+        "stimulus;name;unit;width_px;height_px;left;top;right;bottom\nbeach;boat;px;4096;2048;10;20;30;40.5\n*;sky;deg;4096;2048;0;0;360;60\n"
+    )
+    expected = (
+        Area("beach", "boat", 10, 20, 30, 40.5, "px", (4096, 2048)),
+        Area("*", "sky", 0, 0, 360, 60, "deg", (4096, 2048)),
+    )
+    for ending in ("toml", "json", "csv"):
+        assert read_areas(tmp_path / f"a.{ending}") == expected, ending
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "image,aoi,x_min,y_min,x_max,y_max\nalley.png,door,1,2,3,4\n",
+            [Area("alley.png", "door", 1, 2, 3, 4)],
+        ),
+        (
+            "IMG_INDEX,AOI,Left_px,Top_px,Right_px,Bottom_px\n7,1,1,2,3,4\n",
+            [Area("7", "1", 1, 2, 3, 4, "px")],
+        ),
+        ("img_index\tx\ty\twidth\theight\n7\t1\t2\t3\t4\n", [Area("7", "area 1", 1, 2, 4, 6)]),
+        ("x1,y1,x2,y2\n1,2,3,4\n", [Area("*", "area 1", 1, 2, 3, 4)]),
+        (
+            "image,AOI1_x1,AOI1_y1,AOI1_x2,AOI1_y2,AOI2_x1,AOI2_y1,AOI2_x2,AOI2_y2\nalley,1,2,3,4,5,6,7,8\nbeach,1,2,3,4,,,,\n",
+            [
+                Area("alley", "aoi1", 1, 2, 3, 4),
+                Area("alley", "aoi2", 5, 6, 7, 8),
+                Area("beach", "aoi1", 1, 2, 3, 4),
+            ],
+        ),
+    ],
+)
+def test_tables_of_boxes_go_by_the_names_of_their_columns(
+    tmp_path: Path, text: str, expected: list[Area]
+) -> None:
+    (tmp_path / "AOIs.csv").write_text(text)
+    assert list(read_areas(tmp_path / "AOIs.csv")) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.toml", "unit = [", "not TOML"),
+        ("a.toml", 'unit = "deg"', "no list 'area'"),
+        ("a.toml", "[[area]]\nleft = 1\ntop = 2\nright = 3\n", "'bottom' of area 1 is missing"),
+        (
+            "a.toml",
+            '[[area]]\nleft = "x"\ntop = 2\nright = 3\nbottom = 4\n',
+            "'left' of area 1 is not a number",
+        ),
+        ("a.toml", "[[area]]\nlfet = 1\n", "'lfet' of area 1 is not known"),
+        (
+            "a.toml",
+            'unt = "px"\n[[area]]\nleft = 1\ntop = 2\nright = 3\nbottom = 4\n',
+            "'unt' is not known",
+        ),
+        (
+            "a.toml",
+            'unit = "cm"\n[[area]]\nleft = 1\ntop = 2\nright = 3\nbottom = 4\n',
+            "the unit 'cm' is not known",
+        ),
+        ("a.toml", "size_px = 5\n[[area]]\nleft = 1\ntop = 2\nright = 3\nbottom = 4\n", "size_px"),
+        ("a.json", '{"area": [', "not whole JSON"),
+        ("a.json", "[1, 2]", "an object was expected"),
+        ("a.json", '{"area": []}', "holds no area"),
+        ("a.json", '{"img.jpg": {"target_bbox": [1, 2]}}', "has not 4 numbers"),
+        ("a.csv", "stimulus,up,down\nbeach,1,2\n", "do not say where the boxes are"),
+        ("a.csv", "left,top,right,bottom\n1,2,3\n", "row 2 has 3 cells"),
+        ("a.csv", "left,top,right,bottom\n1,2,3,x\n", "'bottom' of row 2 is not a number"),
+        ("a.csv", "left,top,right,bottom\n", "holds no area"),
+        ("a.csv", "# nothing\n", "do not say where the boxes are"),
+    ],
+)
+def test_a_file_that_holds_no_areas_is_refused_in_one_sentence(
+    tmp_path: Path, name: str, text: str, words: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FormatError, match=words):
+        read_areas(tmp_path / name)
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(FormatError, match=r"nowhere\.toml"):
+        read_areas("nowhere.toml")
+
+
+def test_the_example_in_the_repository_can_be_placed_on_a_sphere() -> None:
+    areas = read_areas(ROOT / "examples" / "areas.toml")
+    assert len(place(areas, Sphere())) == len(areas) == 4
+
+
+def test_stimuli_are_found_by_name_by_name_without_ending_and_by_number(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "image,name,left,top,right,bottom\nAlley.PNG,door,1,2,3,4\n12,cat,5,6,7,8\n*,sky,0,0,360,10\n"
+    )
+    atlas = Atlas(str(tmp_path / "a.csv"))
+    by_number = stay([(1, 1)], 3, stimulus="beach.jpg").with_(metadata={"image_index": 12})
+    assert [
+        b.names if b else None
+        for b in map(
+            atlas.of,
+            (stay([(1, 1)], 3, stimulus="alley"), by_number, stay([(1, 1)], 3, stimulus="harbour")),
+        )
+    ] == [("door", "sky"), ("cat", "sky"), ("sky",)]
+
+
+def test_areas_may_come_with_the_recordings(tmp_path: Path) -> None:
+    (tmp_path / "AOIs.csv").write_text("img_index,left,top,right,bottom\n3,-90,45,90,-45\n")
+    dk2 = stay([(180, 90)], 3).with_(
+        metadata={"image_index": 3, "aoi_file": str(tmp_path / "AOIs.csv")}
+    )
+    boxes = Atlas("dataset", unit="lonlat").of(dk2)
+    assert boxes is not None
+    assert (boxes.left_deg[0], boxes.right_deg[0], boxes.top_deg[0]) == (90, 270, 45)
+    with pytest.raises(DataError, match="came with no areas"):
+        Atlas("dataset").of(stay([(180, 90)], 3))
+
+
+def test_a_search_that_found_its_target_fixated_the_target_and_one_that_failed_did_not() -> None:
+    cohort = gazeveil.read(real("neuroliaa_interiors"), format="neuroliaa")
+    cohort = cohort.select(people=list(cohort.people)[:3])
+    recording_set, atlas = RecordingSet(cohort), Atlas("dataset")
+    hit: dict[bool, list[bool]] = {True: [], False: []}
+    for recording in cohort:
+        boxes = atlas.of(recording)
+        assert boxes is not None
+        seen = looks(boxes, scanpath_as_recorded(recording_set, recording))
+        hit[bool(recording.metadata["target_found"])].append(bool(seen.fixations[0] > 0))
+    assert np.mean(hit[True]) > 0.5
+    assert np.mean(hit[False]) < 0.05
+    # The same boxes from the file itself.
+    file = sorted(real("neuroliaa_interiors").glob("*.json.gz"))[0]
+    one = Atlas(str(file)).of(cohort[0])
+    same = atlas.of(cohort[0])
+    assert one is not None
+    assert same is not None
+    np.testing.assert_allclose(
+        [one.left_deg[0], one.top_deg[0], one.right_deg[0], one.bottom_deg[0]],
+        [same.left_deg[0], same.top_deg[0], same.right_deg[0], same.bottom_deg[0]],
+    )
+
+
+# --- what a scanpath says
+# --------------------------------------------------------------------------------------------------
+
+
+def test_dwell_visits_counts_order_and_first_times_are_counted_by_hand() -> None:
+    boxes = place(
+        [
+            Area("*", "left", 100, 80, 150, 100),
+            Area("*", "right", 200, 80, 250, 100),
+            Area("*", "never", 300, 0, 310, 10),
+        ],
+        Sphere(),
+    )
+    path = path_of(
+        [120, 130, 10, 220, 120, np.nan],
+        [90, 90, 90, 90, 90, np.nan],
+        [0.5, 1.0, 2.0, 3.0, 4.0, 5.0],
+        [0.2, 0.3, 1.0, 0.5, 0.25, 9.0],
+        (
+            (110, 90, 140, 90, 0.9),
+            (130, 90, 10, 90, 1.9),
+            (10, 90, 220, 90, 2.5),
+            (220, 90, 120, 90, 3.5),
+        ),
+    )
+    seen = looks(boxes, path)
+    np.testing.assert_allclose(seen.dwell_s, [0.75, 0.5, 0.0])
+    assert seen.visits.tolist() == [2, 1, 0]
+    assert seen.fixations.tolist() == [3, 1, 0]
+    np.testing.assert_array_equal(seen.first_fixation_s, [0.5, 3.0, np.nan])
+    # The first saccade of all stays inside the left box, so it does not lead into it.
+    np.testing.assert_array_equal(seen.first_saccade_s, [3.5, 2.5, np.nan])
+    assert seen.order.tolist() == [0, 1, 0]
+
+
+def test_figures_of_one_recording_are_those_computed_by_hand() -> None:
+    boxes = place(
+        [
+            Area("*", "a", 0, 0, 100, 180),
+            Area("*", "b", 100, 0, 200, 180),
+            Area("*", "c", 200, 0, 300, 180),
+        ],
+        Sphere(),
+    )
+    raw = looks(boxes, path_of([50, 150], [90, 90], [0.0, 1.0], [1.0, 2.0]))
+    released = looks(boxes, path_of([150, 50, 250], [90, 90, 90], [0.0, 1.5, 3.0], [1.0, 2.0, 4.0]))
+    got = dict(zip(METRICS, compare(raw, released, 10.0), strict=True))
+    assert got["dwell_rmse_s"] == pytest.approx(np.sqrt((1 + 1 + 16) / 3))
+    assert got["fixations_rmse"] == pytest.approx(np.sqrt(1 / 3))
+    assert got["first_fixation_rmse_s"] == pytest.approx(np.sqrt((1.5**2 + 1 + 7**2) / 3))
+    assert np.isnan(got["first_saccade_rmse_s"])
+    assert got["order_edit"] == pytest.approx(
+        2 / 3
+    )  # ab against bac: one exchange and one insertion, or the like
+    assert got["order_tau"] == -1.0
+
+
+def test_a_time_one_side_never_reached_counts_as_the_end_of_the_recording_either_way() -> None:
+    boxes = place([Area("*", "a", 0, 0, 100, 180)], Sphere())
+    once, never = (
+        looks(boxes, path_of([50], [90], [1.0], [0.5])),
+        looks(boxes, path_of([150], [90], [1.0], [0.5])),
+    )
+    place_of = list(METRICS).index("first_fixation_rmse_s")
+    assert compare(once, never, 10.0)[place_of] == 9.0
+    assert compare(never, once, 10.0)[place_of] == 9.0
+
+
+def test_a_saccade_leads_from_the_sample_before_it_to_its_last_valid_one() -> None:
+    words = np.array(["fixation"] * 3 + ["saccade"] * 3 + ["fixation"] * 2)
+    x = np.array([100.0, 100, 101, 110, 120, 130, 140, 140])
+    recording = stay([(100, 90)], 8).with_(
+        x_deg=x, valid=np.array([True] * 5 + [False] + [True] * 2), labels={CARRIED: words}
+    )
+    path = scanpath_as_recorded(RecordingSet(Cohort([recording]), preparation=CARRYING), recording)
+    assert (path.from_x_deg.tolist(), path.to_x_deg.tolist(), path.saccade_s.tolist()) == (
+        [101.0],
+        [120.0],
+        [0.03],
+    )
+    np.testing.assert_allclose(path.x_deg, [301 / 3, 140], atol=1e-3)
+    np.testing.assert_allclose(path.duration_s, [0.03, 0.02])
+
+
+@given(st.lists(st.integers(0, 3), max_size=8), st.lists(st.integers(0, 3), max_size=8))
+def test_the_edit_distance_is_that_of_the_plain_recursion(a: list[int], b: list[int]) -> None:
+    def plain(i: int, j: int) -> int:
+        if min(i, j) == 0:
+            return max(i, j)
+        return min(
+            plain(i - 1, j) + 1, plain(i, j - 1) + 1, plain(i - 1, j - 1) + (a[i - 1] != b[j - 1])
+        )
+
+    if len(a) * len(b) <= 30:
+        assert edit_distance(np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)) == plain(
+            len(a), len(b)
+        )
+
+
+def test_the_place_of_a_fixation_is_its_mean_direction_also_over_the_seam() -> None:
+    recording = stay([(359.9, 90), (0.1, 90)], 10)
+    path = scanpath_as_recorded(RecordingSet(Cohort([recording])), recording)
+    assert len(path.x_deg) == 1
+    assert min(path.x_deg[0], 360 - path.x_deg[0]) < 1e-9
+    assert path.duration_s[0] == pytest.approx(0.2)
+
+
+# --- the utility
+# --------------------------------------------------------------------------------------------------
+
+
+def jumping(person: str, stimulus: str = "s", seed: int = 0, n: int = 12) -> Recording:
+    rng = np.random.default_rng(seed)
+    places = [
+        (float(x), float(y))
+        for x, y in zip(rng.uniform(60, 300, n), rng.uniform(60, 120, n), strict=True)
+    ]
+    return stay(places, 40, person=person, stimulus=stimulus)
+
+
+COHORT = Cohort(
+    [jumping(p, s, 10 * i + j) for i, p in enumerate("abc") for j, s in enumerate(("s", "t"))]
+)
+
+
+def test_a_release_of_everything_loses_nothing() -> None:
+    recording_set = RecordingSet(COHORT)
+    results = AOI().measure(recording_set, recording_set, RecordingSet(COHORT), 0)
+    got = figures(results)
+    assert {m for m, v in got.items() if v == 0} == set(METRICS) - {"order_tau"}
+    assert got["order_tau"] == 1.0
+    assert [r.names for r in results] == [("a", "b", "c")] * len(METRICS)
+    assert all(r.of == "person" and len(r.parts) == 3 for r in results)
+
+
+def test_a_release_without_gaze_gives_what_chance_says() -> None:
+    lost = Cohort(
+        [
+            r.with_(
+                x_deg=np.full(len(r), np.nan),
+                y_deg=np.full(len(r), np.nan),
+                valid=np.zeros(len(r), dtype=np.bool_),
+            )
+            for r in COHORT
+        ]
+    )
+    recording_set = RecordingSet(COHORT)
+    for result in AOI().measure(recording_set, recording_set, RecordingSet(lost), 0):
+        if result.metric == "order_tau":
+            assert np.isnan(result.value)
+            assert "no two areas" in result.note
+        else:
+            assert result.value == pytest.approx(result.chance)
+            assert result.value > 0
+
+
+def test_the_value_is_the_mean_over_people_of_the_mean_over_their_recordings() -> None:
+    """Against a plain loop over fixations."""
+    release = gazeveil.mechanism("spatial:L=128").release(COHORT, seed=3).data.load()
+    recording_set = RecordingSet(COHORT)
+    result = AOI(rows=2, columns=2).measure(recording_set, recording_set, RecordingSet(release), 0)[
+        0
+    ]
+    edges_x, edges_y = np.linspace(0, 360, 6), np.linspace(0, 180, 3)
+
+    def dwell(recording: Recording) -> np.ndarray:
+        table = np.zeros((2, 5))
+        for event in gazeveil.detect(recording, "ivt", setting="george"):
+            if event.kind == "fixation":
+                part = slice(event.onset, event.offset + 1)
+                x, y = Sphere().degrees(
+                    Sphere().vectors(recording.x_deg[part], recording.y_deg[part]).sum(axis=0)
+                )
+                table[
+                    np.searchsorted(edges_y, y, "right") - 1,
+                    np.searchsorted(edges_x, x, "right") - 1,
+                ] += (event.offset - event.onset + 1) / recording.rate_hz
+        return table
+
+    per_person: dict[str, list[float]] = {}
+    for a, b in zip(COHORT, release, strict=True):
+        per_person.setdefault(a.person, []).append(
+            float(np.sqrt(np.mean((dwell(a) - dwell(b)) ** 2)))
+        )
+    np.testing.assert_allclose(result.parts, [np.mean(v) for v in per_person.values()], atol=1e-9)
+    assert result.value == pytest.approx(np.mean([np.mean(v) for v in per_person.values()]))
+    assert result.value > 0
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    ["gaussian:sigma_deg=5", "temporal:K=3", "temporal:K=7,reading=published", "spatial:L=64"],
+)
+def test_with_carried_labels_times_and_durations_are_the_raw_ones_and_only_places_move(
+    mechanism: str,
+) -> None:
+    cohort = carry(COHORT, FeaturePipeline())
+    release = gazeveil.mechanism(mechanism).release(cohort, seed=1, keep=("labels",)).data.load()
+    raw, test = (
+        RecordingSet(cohort, preparation=CARRYING),
+        RecordingSet(release, preparation=CARRYING),
+    )
+    moved = False
+    for recorded, released in side_by_side(raw, test):
+        assert recorded is not None
+        assert released is not None
+        before, after = (
+            scanpath_as_recorded(raw, recorded),
+            scanpath_as_released(test, released, raw, recorded),
+        )
+        np.testing.assert_array_equal(before.onset_s, after.onset_s)
+        np.testing.assert_array_equal(before.duration_s, after.duration_s)
+        moved |= bool(np.nanmax(np.abs(before.x_deg - after.x_deg)) > 1e-6)
+    assert moved == (
+        "temporal" not in mechanism
+    )  # gaze that rests is where it was, whichever samples are kept
+
+
+def test_a_release_whose_labels_are_its_own_speaks_for_itself() -> None:
+    cohort = carry(Cohort([COHORT[0]]), FeaturePipeline())
+    recorded = cohort[0]
+    words = recorded.labels[CARRIED].copy()
+    words[:200] = "noise"
+    raw, test = (
+        RecordingSet(cohort, preparation=CARRYING),
+        RecordingSet(Cohort([recorded.with_(labels={CARRIED: words})]), preparation=CARRYING),
+    )
+    after = scanpath_as_released(test, test.cohort[0], raw, recorded)  # type: ignore[index]
+    assert after.onset_s.min() >= 2.0
+    assert scanpath_as_recorded(raw, recorded).onset_s.min() == 0.0
+
+
+def test_a_release_without_labels_cannot_carry_them() -> None:
+    recording_set = RecordingSet(COHORT, preparation=CARRYING)
+    with pytest.raises(DataError, match="carries no event labels"):
+        AOI().measure(
+            recording_set,
+            recording_set,
+            RecordingSet(
+                gazeveil.mechanism("gaussian:sigma_deg=1").release(COHORT, seed=1).data,
+                preparation=CARRYING,
+            ),
+            0,
+        )
+
+
+def test_an_area_that_neither_side_reached_has_no_time_to_compare_and_one_side_counts_to_the_end(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.toml").write_text("[[area]]\nleft = 10\ntop = 10\nright = 20\nbottom = 20\n")
+    here, there = stay([(100, 90), (120, 90)], 50), stay([(15, 15), (120, 90)], 50)
+    raw = RecordingSet(Cohort([here]))
+    nothing = {r.metric: r for r in AOI(areas=str(tmp_path / "a.toml")).measure(raw, raw, raw, 0)}
+    assert np.isnan(nothing["first_fixation_rmse_s"].value)
+    assert nothing["dwell_rmse_s"].value == 0
+    assert "nobody looked" in nothing["order_edit"].note
+    some = figures(
+        AOI(areas=str(tmp_path / "a.toml")).measure(raw, raw, RecordingSet(Cohort([there])), 0)
+    )
+    assert some["first_fixation_rmse_s"] == pytest.approx(here.duration_s)
+    assert (
+        0.4 < some["dwell_rmse_s"] <= 0.5
+    )  # the detector gives the samples next to the jump to the saccade
+
+
+def test_recordings_that_were_not_released_and_stimuli_without_areas_are_counted_in_the_note(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.toml").write_text(
+        '[[area]]\nstimulus = "s"\nleft = 60\ntop = 60\nright = 200\nbottom = 120\n'
+    )
+    raw = RecordingSet(COHORT)
+    result = AOI(areas=str(tmp_path / "a.toml")).measure(
+        raw, raw, RecordingSet(COHORT.select(people=["a", "b"])), 0
+    )[0]
+    assert result.names == ("a", "b")
+    assert "2 recordings not released" in result.note
+    assert "1 stimuli without areas" in result.note
+
+
+def test_what_cannot_be_measured_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(
+        '[[area]]\nstimulus = "harbour"\nleft = 60\ntop = 60\nright = 200\nbottom = 120\n'
+    )
+    raw = RecordingSet(COHORT)
+    with pytest.raises(DataError, match=r"other stimuli \(harbour\) than the recordings \(s, t\)"):
+        AOI(areas=str(tmp_path / "a.toml")).measure(raw, raw, raw, 0)
+    stranger = RecordingSet(Cohort([jumping("z")]))
+    with pytest.raises(DataError, match="shares no recording"):
+        AOI().measure(raw, raw, stranger, 0)
+    keys = Keys.of_recordings([("a", "s", "1", "")], [np.arange(1)])
+    table = RecordingSet(None, {"fixation": FeatureTable(np.zeros((1, 1)), ("duration",), keys)})
+    with pytest.raises(DataError, match="tables only"):
+        AOI().measure(raw, raw, table, 0)
+    assert not AOI().can(table)
+    assert AOI().can(raw)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"rows": 0}, {"areas": 5}, {"unit": "cm"}, {"width_px": 100}, {"columns": 1.5}]
+)
+def test_wrong_parameters_are_refused(parameters: dict[str, object]) -> None:
+    with pytest.raises(ParameterError):
+        utility("aoi", **parameters)
+
+
+def test_a_recording_of_fixations_without_samples_has_a_scanpath() -> None:
+    events = Events(
+        ["fixation", "fixation"],
+        [-1, -1],
+        [-1, -1],
+        [0, 10**9],
+        [10**9, 3 * 10**9],
+        np.array([5.0, np.nan]),
+        np.array([0.0, 0.0]),
+    )
+    empty = np.empty(0)
+    recording = Recording(
+        "a", "s", np.empty(0, dtype=np.int64), empty, empty, space=SCREEN, events=events
+    )
+    for preparation in (FeaturePipeline(), CARRYING):
+        recording_set = RecordingSet(Cohort([recording]), preparation=preparation)
+        got = figures(AOI().measure(recording_set, recording_set, recording_set, 0))
+        assert got["dwell_rmse_s"] == 0
+        path = scanpath_as_recorded(recording_set, recording)
+        assert path.duration_s.tolist() == [1.0, 2.0]
+        assert path.x_deg[0] == 5.0
+
+
+def test_on_real_clips_temporal_loses_least_and_spatial_most_when_labels_are_carried_as_s001_found() -> (
+    None
+):
+    cohort = gazeveil.read(real("gazecom"), format="gazecom")
+    cohort = carry(
+        cohort.select(people=list(cohort.people)[:8], stimuli=cohort.stimuli[:4]).load(),
+        FeaturePipeline(),
+    )
+    raw = RecordingSet(cohort, preparation=CARRYING)
+    lost = []
+    for name in ("temporal:K=3", "gaussian:sigma_deg=10", "spatial:L=64"):
+        release = gazeveil.mechanism(name).release(cohort, seed=1, keep=("labels",)).data
+        result = AOI().measure(raw, raw, RecordingSet(release, preparation=CARRYING), 0)[0]
+        lost.append(result.value)
+        assert result.value < 0.5 * result.chance
+    assert lost[0] < 0.2 * lost[1]
+    assert lost[1] < lost[2]
+
+
+@settings(max_examples=60)
+@given(
+    recordings(max_samples=120),
+    st.sampled_from(["temporal:K=3", "spatial:L=64", "gaussian:sigma_deg=3"]),
+)
+def test_any_recording_can_be_measured_both_ways_without_a_warning(
+    recording: Recording, mechanism: str
+) -> None:
+    cohort = carry(Cohort([recording]), FeaturePipeline())
+    for preparation, keep in ((FeaturePipeline(), ()), (CARRYING, ("labels",))):
+        raw = RecordingSet(cohort, preparation=preparation)
+        release = RecordingSet(
+            gazeveil.mechanism(mechanism).release(cohort, seed=1, keep=keep).data,
+            preparation=preparation,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            same, other = (AOI().measure(raw, raw, m, 0) for m in (raw, release))
+        assert all(r.value == 0 or np.isnan(r.value) for r in same[:-1])
+        assert all(r.value >= 0 or np.isnan(r.value) for r in other[:-1])
