@@ -14,8 +14,8 @@ released gaze, and the root of the mean square, averaged over recordings, at equ
 and r.
 
 **ablation.** GazeCom, offline, two independent releases, 75/25 by clip, four splits: people found
-by linkage (summary and extended features) and the median error at several budgets, and with the mean
-place of every recording replaced by the crowd's mean at that clip, which is post-processing.
+by linkage (summary and extended features) and the median error at several budgets, and with the
+mean place of every recording replaced by the crowd's mean at that clip, which is post-processing.
 
 **table.** People found by the best of the study's attackers (mean over repetitions), median error
 in degrees, dwell times, divergence of saliency maps.

@@ -12,9 +12,9 @@ the raw recordings of the same stimuli; tables (k-same) are trained private and 
 
 Floors: what a plain reference reaches on GazeCom, less 8 points (being more is being the better
 attacker); corrected k-same may also not exceed 1/k by more than three standard errors over people;
-three times chance on EyeNavGS raw; extended features, a low-pass denoiser or trajectories must add at least 8
-points to Gaussian 10 deg and spatial 64; attackers behind a denoiser and those retrained on
-releases may be weaker than the plain frozen one in no cell beyond the paired 95 % interval over
+three times chance on EyeNavGS raw; extended features, a low-pass denoiser or trajectories must add
+at least 8 points to Gaussian 10 deg and spatial 64; attackers behind a denoiser and those retrained
+on releases may be weaker than the plain frozen one in no cell beyond the paired 95 % interval over
 people; names dealt anew within each stimulus must give chance.
 """
 

@@ -293,8 +293,8 @@ def test_cells_that_would_only_repeat_another_are_left_out_and_said() -> None:
         "white-box in private/raw is the black-box attacker again" in s for s in planned.left_out
     )
     assert any(
-        "place:denoiser=median cannot use a release of k-same-select, which holds fixation and saccade"
-        " tables" in s
+        "place:denoiser=median cannot use a release of k-same-select, which holds fixation and"
+        " saccade tables" in s
         for s in planned.left_out
     )
 
