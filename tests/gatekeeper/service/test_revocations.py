@@ -284,7 +284,7 @@ def test_a_full_disk_stops_giving_and_never_taking(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         with monkeypatch.context() as broken:
-            broken.setattr(policy_file, "put", full)
+            broken.setattr(policy_file, "write_whole", full)
             given = here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar"})
             assert (given.status_code, given.json()["error"]["code"]) == (503, "disk")
             answer, took_s = press(here, "/v1/apps/shop/revoke")

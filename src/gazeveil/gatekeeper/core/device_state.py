@@ -33,7 +33,6 @@ from gazeveil.gatekeeper.core.in_use import Indicator, InUse, scope_of
 from gazeveil.gatekeeper.core.level import Grid, Level
 from gazeveil.gatekeeper.core.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.selection import Selections
-from gazeveil.gatekeeper.core.subscription import Subscription
 from gazeveil.gatekeeper.core.tiles import Tiles
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.policy.decision import Decision, Request, decide
@@ -44,6 +43,7 @@ from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.day_keys import DayKeys
 from gazeveil.gatekeeper.streams.pool import StreamPool, mechanism_of
 from gazeveil.gatekeeper.streams.shared import PATIENCE_S, Subscriber
+from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 
 if TYPE_CHECKING:

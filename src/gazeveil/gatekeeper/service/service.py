@@ -28,24 +28,25 @@ from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.ledger.audit_log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.ledger.time_left import Prices
 from gazeveil.gatekeeper.ledger.watch import LedgerWatch
+from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.file import PolicyFile
 from gazeveil.gatekeeper.policy.identity import LocalPeer
 from gazeveil.gatekeeper.service.access_requests import AccessRequests
 from gazeveil.gatekeeper.service.decisions import Decisions
 from gazeveil.gatekeeper.service.http.limits import Guesses
 from gazeveil.gatekeeper.service.http.rate_limiter import RateLimiter
-from gazeveil.gatekeeper.service.logs import LOG
 from gazeveil.gatekeeper.service.metrics_page import EVENTS_STEP, Metrics
 from gazeveil.gatekeeper.service.revocations import Revocations
 from gazeveil.gatekeeper.service.sessions import Sessions
 from gazeveil.gatekeeper.service.settings import Settings, secret_text
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Connection
 from gazeveil.gatekeeper.service.sockets.peers import Peers
-from gazeveil.gatekeeper.service.state_dir import make_home, only_one, put
+from gazeveil.gatekeeper.service.state_dir import make_home, only_one
+from gazeveil.gatekeeper.service.time_left import Prices
 from gazeveil.gatekeeper.service.tokens import Tokens
 from gazeveil.gatekeeper.trackers import Tracker, open_tracker
+from gazeveil.gatekeeper.whole_file import write_whole
 
 __all__ = ["HOUR_NS", "Caller", "Refused", "Service"]
 
@@ -114,7 +115,7 @@ class Service(Decisions):
         self.policy_file = PolicyFile(settings.policy_path, settings.policy is not None)
         self.revocations = Revocations(settings.home / "taken-back", self.write_revocation)
         policy = self.revocations.from_policy(self.policy_file.load())
-        self.access_requests = AccessRequests(settings.home / "dismissed.json", put)
+        self.access_requests = AccessRequests(settings.home / "dismissed.json")
         self.tracker: Tracker | None = None
         rate_hz, space = settings.rate_hz, settings.space
         if settings.tracker not in OWN_CHANNEL:
@@ -505,7 +506,7 @@ class Service(Decisions):
         )
         if (path := self.tracker_token_path) is not None:
             try:
-                put(path, token + "\n")
+                write_whole(path, token + "\n")
             except OSError as error:
                 why = (error.strerror or "no reason given").lower()
                 raise Refused(

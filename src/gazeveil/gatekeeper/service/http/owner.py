@@ -16,13 +16,13 @@ from starlette.concurrency import run_in_threadpool
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.policy.certificate import certificate, certificate_text
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.grant_duration import tonight_ns
 from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.text import grant_of
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
+from gazeveil.gatekeeper.service.certificate import certificate, certificate_text
 from gazeveil.gatekeeper.service.http import schemas
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
 from gazeveil.gatekeeper.service.http.owner_session import Owner, Taker, need_both_halves
