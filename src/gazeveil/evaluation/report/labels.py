@@ -134,19 +134,19 @@ def attack_label(text: str) -> str:
 
 @cache
 def mechanism_label(mechanism: str, reading: str, parameters: str) -> str:
-    """A mechanism as a reader calls it: its name, the parameters that are not the defaults, and its
-    reading where that is not `corrected`.
+    """A mechanism as a reader calls it: its label, the parameters that are not the defaults, and
+    its reading where that is not `corrected`.
 
     Examples
     --------
     >>> mechanism_label("gaussian", "corrected", "sigma_deg=10")
-    'gaussian (10 deg)'
+    'Gaussian noise (10 deg)'
     >>> mechanism_label("k-same-select", "published", "k=4")
     'k-same-select as published (k=4)'
     """
     if mechanism == "none":
         return "no protection"
-    defaults = _defaults(mechanism)
+    label, defaults = _described(mechanism)
     pairs = [
         (k, v)
         for k, _, v in (p.partition("=") for p in parameters.split(",") if p)
@@ -154,7 +154,7 @@ def mechanism_label(mechanism: str, reading: str, parameters: str) -> str:
     ]
     shown = [_parameter(k, v, alone=len(pairs) == 1) for k, v in pairs]
     read = {"corrected": "", "": "", "published": " as published"}.get(reading, f" {reading}")
-    return mechanism + read + (f" ({', '.join(shown)})" if shown else "")
+    return label + read + (f" ({', '.join(shown)})" if shown else "")
 
 
 def _parameter(name: str, value: str, *, alone: bool) -> str:
@@ -166,14 +166,16 @@ def _parameter(name: str, value: str, *, alone: bool) -> str:
 
 
 @cache
-def _defaults(mechanism: str) -> dict[str, str]:
+def _described(mechanism: str) -> tuple[str, dict[str, str]]:
+    """The label and the default parameters of a mechanism."""
     from gazeveil.privacy.registry import get
 
     try:
         cls = get(mechanism)
     except GazeveilError:
-        return {}  # a mechanism of somebody else: all its parameters are shown
-    return {f.name: str(f.default) for f in fields(cls) if f.default is not MISSING}
+        return mechanism, {}  # a mechanism of somebody else: all its parameters are shown
+    defaults = {f.name: str(f.default) for f in fields(cls) if f.default is not MISSING}
+    return getattr(cls, "label", mechanism), defaults
 
 
 def percent(rate: float) -> str:
