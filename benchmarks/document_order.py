@@ -29,7 +29,7 @@ from gazeveil.errors import DataError
 from gazeveil.features import without_minima
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.utility.classification.classifiers import predict
+from gazeveil.models.classifiers import predict
 from gazeveil.utility.classification.rows import Halves, Key, class_of, rows_of
 from gazeveil.utility.classification.scoring import voted
 from gazeveil.utility.registry import utility

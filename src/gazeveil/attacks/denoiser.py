@@ -120,11 +120,13 @@ def identify(attack: Attack, gallery: RecordingSet, probe: RecordingSet, seed: i
     if (smooth.known, smooth.probes) != (plain.known, plain.probes):
         return plain
     return Scores(
-        plain.known, plain.probes, standardised(plain.values) + standardised(smooth.values)
+        plain.known,
+        plain.probes,
+        standardised_scores(plain.values) + standardised_scores(smooth.values),
     )
 
 
-def standardised(values: Floats) -> Floats:
+def standardised_scores(values: Floats) -> Floats:
     """Scores less their mean, over their deviation; rows of equal values become zeros (nothing to
     go by), NaN becomes the least score.
     """

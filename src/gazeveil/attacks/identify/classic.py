@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,11 @@ from gazeveil import checks
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.identify.event_attack import RowAttack, Scorer, fused, person_scores
 from gazeveil.attacks.identify.vectors import check_features, recording_vectors
-from gazeveil.attacks.scaler import Standard
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.models.classifiers import unfitted
+from gazeveil.models.scaler import Scaler
 
 #: What a row is.
 LEVELS = ("event", "recording", "window")
@@ -139,15 +140,15 @@ class Classic(RowAttack):
         """Standardise and fit the classifier."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        standard = Standard.of(values)
+        scaler = Scaler.fit(values)
         # On busy machines the threads of small fits wait for each other many times longer than they
         # work.
         with threadpool_limits(limits=1, user_api="openmp"):
-            classes, scorer = self.classifier(standard.apply(values), people, seed)
+            classes, scorer = self.classifier(scaler.apply(values), people, seed)
 
         def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
             with threadpool_limits(limits=1, user_api="openmp"):
-                return scorer(standard.apply(rows))
+                return scorer(scaler.apply(rows))
 
         return classes, scores
 
@@ -172,10 +173,17 @@ class Classic(RowAttack):
 
         return scores
 
-    @property
-    def class_weight(self) -> str | None:
-        """scikit-learn's word for balance."""
-        return "balanced" if self.balance else None
+    def fitted(
+        self,
+        classifier: str,
+        z: NDArray[np.float64],
+        people: NDArray[np.str_],
+        seed: int,
+        **options: Any,
+    ) -> Any:
+        """A classifier of :func:`gazeveil.models.classifiers.unfitted`, fitted."""
+        weight = "balanced" if self.balance else None
+        return unfitted(classifier, seed, class_weight=weight, **options).fit(z, people)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +211,7 @@ class Forest(Classic):
         self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
     ) -> tuple[NDArray[np.str_], Scorer]:
         """Fit the trees."""
-        from sklearn.ensemble import RandomForestClassifier
-
-        model = RandomForestClassifier(
-            self.trees, class_weight=self.class_weight, random_state=seed
-        ).fit(z, people)
+        model = self.fitted("forest", z, people, seed, trees=self.trees)
         return model.classes_, model.predict_proba
 
 
@@ -242,9 +246,7 @@ class SVM(Classic):
         self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
     ) -> tuple[NDArray[np.str_], Scorer]:
         """Fit the machine."""
-        from sklearn.svm import SVC
-
-        model = SVC(C=self.C, gamma=self.gamma, class_weight=self.class_weight).fit(z, people)
+        model = self.fitted("svm", z, people, seed, cost=self.C, gamma=self.gamma)
 
         def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
             values: NDArray[np.float64] = model.decision_function(rows)
@@ -278,9 +280,7 @@ class KNN(Classic):
         self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
     ) -> tuple[NDArray[np.str_], Scorer]:
         """Keep the rows."""
-        from sklearn.neighbors import KNeighborsClassifier
-
-        model = KNeighborsClassifier(min(self.k, len(z))).fit(z, people)
+        model = self.fitted("knn", z, people, seed, neighbours=min(self.k, len(z)))
         return model.classes_, self.even(model.predict_proba, people)
 
 
@@ -300,11 +300,7 @@ class Tree(Classic):
         self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
     ) -> tuple[NDArray[np.str_], Scorer]:
         """Grow the tree."""
-        from sklearn.tree import DecisionTreeClassifier
-
-        model = DecisionTreeClassifier(class_weight=self.class_weight, random_state=seed).fit(
-            z, people
-        )
+        model = self.fitted("tree", z, people, seed)
         return model.classes_, model.predict_proba
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import Denoised, before, standardised
+from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
 from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
@@ -131,7 +131,7 @@ def match(signals: list[tuple[RecordingVectors, RecordingVectors]]) -> Scores:
         weights / weights.sum() if weights.sum() > 0 else np.full(len(blocks), 1 / len(blocks))
     )
     total = sum(
-        (w * standardised(v) for w, v in zip(weights, values, strict=True)),
+        (w * standardised_scores(v) for w, v in zip(weights, values, strict=True)),
         np.zeros((len(probes), len(known))),
     )
     # People whose material is the same must tie, whatever the last digit of a product says.

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gazeveil import checks
 from gazeveil.attacks.identify.prototypes import find_prototypes, radial
-from gazeveil.attacks.scaler import Standard
+from gazeveil.models.scaler import Scaler
 
 #: How W is found.
 SOLVERS = ("pinv", "ridge")
@@ -143,9 +143,9 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         values, targets = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(targets)
         self.classes_, codes = np.unique(targets, return_inverse=True)
-        standard = Standard.of(values)
-        self.mean_, self.scale_ = standard.mean, standard.scale
-        z = standard.apply(values)
+        self._scaler = Scaler.fit(values)
+        self.mean_, self.scale_ = self._scaler.mean, self._scaler.scale
+        z = self._scaler.apply(values)
         order = np.argsort(codes, kind="stable")
         sizes = np.bincount(codes, minlength=len(self.classes_))
         most = np.minimum(sizes, prototypes)
@@ -172,10 +172,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
 
     def scores(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
         """Scores of rows against classes, shape (rows, classes), however many classes there are."""
-        check_is_fitted(self)
-        z = self._standardised(
-            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        )
+        z = self._standardised(X)
         return np.concatenate(
             [self._activations(z[a:b]) @ self.weights_ for a, b in self._blocks(len(z))]
         )
@@ -188,15 +185,13 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
 
     def activations(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
         """Activations phi of each row, shape (rows, units)."""
-        check_is_fitted(self)
-        return self._activations(
-            self._standardised(
-                validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-            )
-        )
+        return self._activations(self._standardised(X))
 
-    def _standardised(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return Standard(self.mean_, self.scale_).apply(values)
+    def _standardised(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        check_is_fitted(self)
+        return self._scaler.apply(
+            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        )
 
     def _activations(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         return radial(z, self.centres_, self.beta_)

@@ -28,8 +28,8 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Attributes
+from gazeveil.models.classifiers import CLASSIFIERS, GAMMAS
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.classifiers import CLASSIFIERS, GAMMAS
 from gazeveil.utility.classification.rows import LABELS, Halves, Key, class_of, rows_of
 from gazeveil.utility.classification.splits import Classifier, left_out, other_rows, people_apart
 

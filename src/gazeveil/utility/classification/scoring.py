@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.models.classifiers import most_votes
 from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.classification.classifiers import most_votes
 
 
 def voted(

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
+from gazeveil.models.classifiers import TREES, predict
 from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.classification.classifiers import TREES, predict
 from gazeveil.utility.classification.rows import Rows, aligned
 from gazeveil.utility.classification.scoring import score, voted
 
