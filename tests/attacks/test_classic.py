@@ -107,7 +107,8 @@ def test_balance_takes_away_the_advantage_of_who_has_most_events(text: str) -> N
     # All people are the same; one has ten times the events.
     rng = np.random.default_rng(0)
     people = ["p0"] * 200 + ["p1"] * 20 + ["p2"] * 20
-    keys = Keys(people, ["s"] * 240, [""] * 240, [""] * 240, np.arange(240))  # type: ignore[arg-type]
+    none = [""] * 240
+    keys = Keys(people, ["s"] * 240, none, none, np.arange(240))  # type: ignore[arg-type]
     whole = RecordingSet(
         None, {"fixation": FeatureTable(rng.normal(size=(240, 3)), ("a", "b", "c"), keys)}
     )

@@ -177,7 +177,7 @@ def nobody():
 
 
 @pytest.mark.parametrize("reading", ["published", "corrected"])
-def test_fpa_of_one_coefficient_names_the_release_by_its_noise_and_two_releases_have_nothing_in_common(
+def test_fpa_of_one_coefficient_names_the_release_by_its_noise_and_two_releases_share_nothing(
     nobody, reading
 ):
     fpa = mechanism("fpa", epsilon=0.48, k=1, reading=reading)

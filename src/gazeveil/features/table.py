@@ -365,7 +365,8 @@ class FeatureTable:
         from gazeveil.io.features_file import read_table_file
 
         parts = read_table_file(path)
-        return cls(parts.values, parts.columns, Keys(**parts.keys), parts.bounds, parts.counts)  # type: ignore[arg-type]
+        keys = Keys(**parts.keys)  # type: ignore[arg-type]
+        return cls(parts.values, parts.columns, keys, parts.bounds, parts.counts)
 
     def _place(self, owner: str, name: object) -> int:
         return self.columns.index(

@@ -165,7 +165,8 @@ def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
 
     Examples
     --------
-    >>> distance(np.array([1.0, 3.0]), np.array([2.0, 4.0])), distance(np.array([1.0, 3.0]), np.empty(0))
+    >>> recorded = np.array([1.0, 3.0])
+    >>> distance(recorded, np.array([2.0, 4.0])), distance(recorded, np.empty(0))
     (1.0, 2.0)
     """
     from scipy.stats import wasserstein_distance

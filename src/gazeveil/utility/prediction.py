@@ -289,7 +289,6 @@ class Prediction(Utility):
         """
         need_samples(self.name, raw, train, test)
         learners, tested = self.split(raw, train, test, seed)
-        line = line_weights(self.horizon_s, self.past_s)
         notes = [
             f"{self.horizon_s:g} s ahead from {self.past_s:g} s",
             f"{len(tested)} people tested",
@@ -302,55 +301,44 @@ class Prediction(Utility):
                 if weights is not None
                 else "nothing to train on: the training material has no gaze to learn from"
             )
-        totals, counts = {p: np.zeros(3) for p in tested}, dict.fromkeys(tested, 0)
-        for person, moments in self._moments(raw, test, tested):
-            held, lined = (
-                np.zeros((len(moments), 2)),
-                np.einsum("nlk,l->nk", moments.past_deg, line),
-            )
-            told = (
-                held
-                if self.model == "hold"
-                else (
-                    lined
-                    if self.model == "linear"
-                    else None
-                    if weights is None
-                    else _inputs(moments) @ weights
-                )
-            )
-            errors = [
-                (
-                    np.nan
-                    if one is None
-                    else float(angle_deg(from_plane(moments.now, one), moments.truth).sum())
-                )
-                for one in (told, held, lined)
-            ]
-            totals[person] += errors
-            counts[person] += len(moments)
-        parts = np.array(
-            [totals[p] / counts[p] if counts[p] else np.full(3, np.nan) for p in tested]
-        )
-        lost = sum(n == 0 for n in counts.values())
+        errors_deg = self._errors_deg(raw, test, tested, weights)
+        lost = int(np.isnan(errors_deg[:, 1]).sum())
         if lost:
             notes.append(f"{lost} people have no released gaze to go by and are left out")
+        metrics = ("error_deg", "hold_error_deg", "linear_error_deg")
         return tuple(
             UtilityResult(
-                metric,
-                _mean(parts[:, k]),
-                parts[:, k].copy(),
-                "person",
-                tested,
-                note="; ".join([model, *notes]),
+                metric, _mean(part), part.copy(), "person", tested, note="; ".join([model, *notes])
             )
-            for k, (metric, model) in enumerate(
-                (
-                    ("error_deg", self.model),
-                    ("hold_error_deg", "hold"),
-                    ("linear_error_deg", "linear"),
-                )
+            for metric, model, part in zip(
+                metrics, (self.model, "hold", "linear"), errors_deg.T, strict=True
             )
+        )
+
+    def _errors_deg(
+        self, raw: RecordingSet, test: RecordingSet, tested: tuple[str, ...], weights: Floats | None
+    ) -> Floats:
+        """Mean angular errors in degrees of the model, of `hold` and of `linear`, shape (people,
+        3); NaN for somebody without released gaze, and for a model without weights.
+        """
+        line = line_weights(self.horizon_s, self.past_s)
+        totals, counts = {p: np.zeros(3) for p in tested}, dict.fromkeys(tested, 0)
+        for person, moments in self._moments(raw, test, tested):
+            hold = np.zeros((len(moments), 2))
+            linear = np.einsum("nlk,l->nk", moments.past_deg, line)
+            if self.model == "ridge":
+                own = None if weights is None else _inputs(moments) @ weights
+            else:
+                own = hold if self.model == "hold" else linear
+            totals[person] += [
+                np.nan
+                if guess is None
+                else float(angle_deg(from_plane(moments.now, guess), moments.truth).sum())
+                for guess in (own, hold, linear)
+            ]
+            counts[person] += len(moments)
+        return np.array(
+            [totals[p] / counts[p] if counts[p] else np.full(3, np.nan) for p in tested]
         )
 
     def split(

@@ -104,6 +104,7 @@ _COLUMNS = (
 
 
 def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResult, ...]:
+    """The measures of rows that recorded and released table share."""
     columns = [name for name in raw.columns if name in test.columns]
     if not columns:
         raise DataError(
@@ -111,6 +112,28 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
             " features."
         )
     raw, test = raw.select(columns=columns), test.select(columns=columns)
+    who, signals, matched = _matched_rows(raw, test)
+    if not signals:
+        raise DataError(
+            f"No row of the released {on} table has the person, stimulus, session, task and index"
+            " of a recorded one, so there is nothing to compare. A release under fresh pseudonyms"
+            " cannot be compared row by row; use document, task or events instead."
+        )
+    by = dict(zip(_COLUMNS, np.stack(signals, axis=1), strict=True))  # recordings x features each
+    level = _mean(by["level"])
+    by["nmse_finite"] = by["square"] / np.where(level > 0, level, np.nan)
+    unit = "public range" if raw.bounds is not None else "recorded standard deviation"
+    note = (
+        f"{on} table, {len(columns)} features, {matched} of {len(raw)} recorded rows are in the"
+        " release"
+    )
+    return _table_results(by, who, note, f"in units of the {unit}")
+
+
+def _matched_rows(
+    raw: FeatureTable, test: FeatureTable
+) -> tuple[NDArray[np.str_], list[NDArray[np.float64]], int]:
+    """Person and measures of each recording of which rows were released, and how many rows."""
     size = _sizes(raw)
     released = test.recordings()
     persons: list[str] = []
@@ -127,67 +150,37 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
             persons.append(key[0])
             signals.append(measures(raw.values[rows[mine]], test.values[theirs[other]], size))
             matched += len(mine)
-    if not signals:
-        raise DataError(
-            f"No row of the released {on} table has the person, stimulus, session, task and index"
-            " of a recorded one, so there is nothing to compare. A release under fresh pseudonyms"
-            " cannot be compared row by row; use document, task or events instead."
-        )
-    one = np.stack(signals)  # recordings x measures x features
-    who = np.array(persons)
-    note = (
-        f"{on} table, {len(columns)} features, {matched} of {len(raw)} recorded rows are in the"
-        " release"
-    )
-    by = {name: one[:, i] for i, name in enumerate(_COLUMNS)}
-    level = _mean(by["level"])
-    by["nmse_finite"] = by["square"] / np.where(level > 0, level, np.nan)
-    lost = int(np.isnan(by["nmse"]).sum())
-    exact = int((by["square"] == 0).sum())
-    told = f"{lost} of {by['nmse'].size} signals have a mean of 0 and no figure"
-    unit = (
-        "in units of the public range"
-        if raw.bounds is not None
-        else "in units of the recorded standard deviation"
-    )
-    results = [
-        _result(
-            "nmse", by["nmse"], who, f"{note}; as published, its expectation is infinite; {told}"
-        ),
-        _result("nmse_finite", by["nmse_finite"], who, note),
-        _result(
-            "nmse_utility",
-            by["nmse_utility"],
-            who,
-            f"{note}; as published; {exact} signals are exact and left out",
-            "higher",
-        ),
-        _result(
-            "nmse_utility_finite",
-            by["nmse_utility_finite"],
-            who,
-            f"{note}; {exact} signals are exact and left out",
-            "higher",
-        ),
-        _result("rmse", by["rmse"], who, f"{note}; {unit}"),
-        _result(
-            "rmse_published",
-            by["rmse_published"],
-            who,
-            f"{note}; {unit}, not divided by the number of rows",
-        ),
-    ]
-    medians = np.array([_median(by["nmse"][who == name]) for name in np.unique(who).tolist()])[
-        :, None
-    ]
-    parts = _result(
+    return np.array(persons), signals, matched
+
+
+def _table_results(
+    by: dict[str, NDArray[np.float64]], who: NDArray[np.str_], note: str, unit: str
+) -> tuple[UtilityResult, ...]:
+    """One result per measure, from arrays of shape (recordings, features)."""
+    nmse = by["nmse"]
+    undefined = f"{int(np.isnan(nmse).sum())} of {nmse.size} signals have a mean of 0 and no figure"
+    exact = f"{int((by['square'] == 0).sum())} signals are exact and left out"
+    names = np.unique(who)
+    medians = np.array([_median(nmse[who == name]) for name in names.tolist()])[:, None]
+    median = _result(
         "nmse_median",
         medians,
-        np.unique(who),
+        names,
         f"{note}; median over all signals, parts over those of a person",
     )
-    results.insert(1, replace(parts, value=_median(by["nmse"])))
-    return tuple(results)
+    rest = (
+        ("nmse_finite", note, "lower"),
+        ("nmse_utility", f"{note}; as published; {exact}", "higher"),
+        ("nmse_utility_finite", f"{note}; {exact}", "higher"),
+        ("rmse", f"{note}; {unit}", "lower"),
+        ("rmse_published", f"{note}; {unit}, not divided by the number of rows", "lower"),
+    )
+    published = f"{note}; as published, its expectation is infinite; {undefined}"
+    return (
+        _result("nmse", nmse, who, published),
+        replace(median, value=_median(nmse)),
+        *(_result(metric, by[metric], who, text, better) for metric, text, better in rest),
+    )
 
 
 def measures(

@@ -314,81 +314,64 @@ def _numbers(
     n = len(values)
     others = (values.sum() - values) / (n - 1)
     scores = folds.scores(values[:, None])[:, 0]
-    bold = (
-        folds.bold(
-            values[:, None],
-            lambda guesses, truth: float(((truth - truth.mean() - guesses) ** 2).sum()),
-        )
-        * scores
+    factor = folds.bold(
+        values[:, None], lambda guesses, truth: float(((truth - truth.mean() - guesses) ** 2).sum())
     )
+    bold = factor * scores
     errors = np.abs(values - others - bold)
     upper = values > np.median(values)
-    halves = bool(upper.any())  # the median may be the largest value
     rng = np.random.default_rng(seed)
-    null_correlation, null_area = [], []
-    for _ in range(draws):
-        order = rng.permutation(n)
-        by_chance = folds.scores(values[order, None])[:, 0]
-        null_correlation.append(_correlation(by_chance, values[order]))
-        if halves:
-            null_area.append(area(by_chance[upper[order]], by_chance[~upper[order]]))
-    draw = rng.integers(n, size=(2000, n))
-    r2_edges, correlation_edges = (
-        np.nanquantile(again, [ERROR / 2, 1 - ERROR / 2]).tolist()
-        for again in (
-            [_explained((values - others)[r], bold[r]) for r in draw],
-            [_correlation(scores[r], values[r]) for r in draw],
-        )
-    )
+    null_correlation, null_area = _permuted(folds, values, upper, rng, draws)
+    r2, correlation = _bootstrapped(values, others, bold, scores, rng)
     protocol = f"{attribute} of {n} people, one person left out, {left_out} without it"
     words, tested = f"{protocol}, bootstrap over people", f"{protocol}, {draws} permutations"
     found = _correlation(scores, values)
+    p_value = _p_value(found, null_correlation)
+    explained, mean_error = _explained(values - others, bold), float(np.abs(values - others).mean())
+    mae = (float(errors.mean()), *bootstrap(errors, seed))
     results = [
+        AttackResult("r2", explained, *r2, n, 0.0, math.nan, words),
+        AttackResult("mae", *mae, n, mean_error, math.nan, words),
         AttackResult(
-            "r2",
-            _explained(values - others, bold),
-            r2_edges[0],
-            r2_edges[1],
-            n,
-            0.0,
-            math.nan,
-            words,
-        ),
-        AttackResult(
-            "mae",
-            float(errors.mean()),
-            *bootstrap(errors, seed),
-            n,
-            float(np.abs(values - others).mean()),
-            math.nan,
-            words,
-        ),
-        AttackResult(
-            "correlation",
-            found,
-            correlation_edges[0],
-            correlation_edges[1],
-            n,
-            0.0,
-            _p_value(found, null_correlation),
-            f"{tested}, bootstrap over people",
+            "correlation", found, *correlation, n, 0.0, p_value, f"{tested}, bootstrap over people"
         ),
     ]
-    if halves:
+    if upper.any():  # the median may be the largest value
         value = area(scores[upper], scores[~upper])
         edges = area_interval(value, int(upper.sum()), int((~upper).sum()))
-        results.append(
-            AttackResult(
-                "auc",
-                value,
-                *edges,
-                n,
-                0.5,
-                _p_value(value, null_area),
-                f"{tested}, above {np.median(values):g} or not",
-            )
-        )
+        p_value = _p_value(value, null_area)
+        above = f"{tested}, above {np.median(values):g} or not"
+        results.append(AttackResult("auc", value, *edges, n, 0.5, p_value, above))
     return Inferred(attribute, tuple(results), names, others + bold, left_out)
+
+
+def _permuted(
+    folds: _Folds, values: Reals, upper: NDArray[np.bool_], rng: np.random.Generator, draws: int
+) -> tuple[list[float], list[float]]:
+    """Correlations, and areas of the upper against the lower half, after permutations of the
+    attribute among people; no areas where nobody is in the upper half.
+    """
+    correlations, areas = [], []
+    for _ in range(draws):
+        order = rng.permutation(len(values))
+        scores = folds.scores(values[order, None])[:, 0]
+        correlations.append(_correlation(scores, values[order]))
+        if upper.any():
+            areas.append(area(scores[upper[order]], scores[~upper[order]]))
+    return correlations, areas
+
+
+def _bootstrapped(
+    values: Reals, others: Reals, bold: Reals, scores: Reals, rng: np.random.Generator
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """95 % intervals over people of the share explained and of the correlation."""
+    draw = rng.integers(len(values), size=(2000, len(values)))
+    r2 = [_explained((values - others)[r], bold[r]) for r in draw]
+    correlations = [_correlation(scores[r], values[r]) for r in draw]
+    (a, b), (c, d) = (
+        np.nanquantile(drawn, [ERROR / 2, 1 - ERROR / 2]).tolist() for drawn in (r2, correlations)
+    )
+    return (a, b), (c, d)
 
 
 def _correlation(first: Reals, second: Reals) -> float:

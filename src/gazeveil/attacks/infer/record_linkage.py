@@ -1,10 +1,10 @@
 """Joining what belongs together: two releases of the same people, a release with raw data, more
 tasks of one release, more views of one recording.
 
-* :func:`link_records`: people under two sets of pseudonyms. Each name on its own, and all names at once:
-  knowing that both sides hold the same people, the attacker takes the one-to-one matching with the
-  best total score (the assignment problem). That gains where scores of different people are
-  comparable, and may lose where they are not; both are reported.
+* :func:`link_records`: people under two sets of pseudonyms. Each name on its own, and all names at
+  once: knowing that both sides hold the same people, the attacker takes the one-to-one matching
+  with the best total score (the assignment problem). That gains where scores of different people
+  are comparable, and may lose where they are not; both are reported.
 * :func:`by_tasks`: how identification grows with the number of tasks published under one pseudonym.
   k-same with groups redrawn per task (David-John et al.'s (2022) pseudocode) puts a person with
   others each time; two pseudonyms stay alike over T tasks with probability ((k - 1) / (N - 1))**T,

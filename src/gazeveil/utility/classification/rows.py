@@ -36,7 +36,8 @@ def class_of(key: Key, label: str) -> str:
 
     Examples
     --------
-    >>> class_of(("p1", "comic-12", "1", "reading"), "stimulus"), class_of(("p1", "comic-12", "1", "reading"), "task")
+    >>> key = ("p1", "comic-12", "1", "reading")
+    >>> class_of(key, "stimulus"), class_of(key, "task")
     ('comic', 'reading')
     """
     if label == "task" and key[3]:
