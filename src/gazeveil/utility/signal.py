@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import TABLES, RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.geometry import distance_deg
@@ -120,7 +121,7 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
             " cannot be compared row by row; use document, task or events instead."
         )
     by = dict(zip(_COLUMNS, np.stack(signals, axis=1), strict=True))  # recordings x features each
-    level = _mean(by["level"])
+    level = column_means(by["level"])
     by["nmse_finite"] = by["square"] / np.where(level > 0, level, np.nan)
     unit = "public range" if raw.bounds is not None else "recorded standard deviation"
     note = (
@@ -238,10 +239,7 @@ def measures(
 def _sizes(raw: FeatureTable) -> NDArray[np.float64]:
     if raw.bounds is not None:
         return raw.bounds[:, 1] - raw.bounds[:, 0]
-    seen = ~np.isnan(raw.values)
-    n = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, raw.values, 0.0).sum(axis=0) / n
-    deviation = np.sqrt((np.where(seen, raw.values - mean, 0.0) ** 2).sum(axis=0) / n)
+    deviation = column_deviations(raw.values)
     return np.where(deviation > 0, deviation, np.nan)
 
 
@@ -343,13 +341,6 @@ def _nearest(t_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]) -> NDArray[np
 # --------------------------------------------------------------------------------------------------
 
 
-def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over the first axis of what is not NaN; NaN where nothing is."""
-    seen = ~np.isnan(values)
-    n = seen.sum(axis=0)
-    return np.where(n > 0, np.where(seen, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
-
-
 def _median(values: NDArray[np.float64]) -> float:
     """Median of what is not NaN; NaN where nothing is."""
     seen = values[~np.isnan(values)]
@@ -367,7 +358,7 @@ def _result(
     figure are left out of the value.
     """
     names = np.unique(who).tolist()
-    parts = np.array([float(_mean(_mean(values[who == name]))) for name in names])
+    parts = np.array([float(column_means(column_means(values[who == name]))) for name in names])
     lost = int(np.isnan(parts).sum())
     if lost:
         note += f"; {lost} of {len(parts)} people have no figure"

@@ -1,7 +1,7 @@
 """Classic classifiers as attackers: random forest, SVM, k nearest neighbours, decision tree, LDA,
 gradient boosting (Bozkir et al. 2021; Schroeder et al. 2020).
 
-At `level="event"` each event is classified and the probabilities are averaged per person, fused
+At `level="event"` each event is classified and the probabilities are averaged per person, fuse_scores
 over fixations and saccades; at `level="window"` the same is done with the 52 window features; at
 `level="recording"` whole recordings are classified by their vectors
 (:mod:`gazeveil.attacks.identify.vectors`: means and deviations of event features, rates of events;
@@ -23,7 +23,13 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.identify.event_attack import RowAttack, Scorer, fused, person_scores
+from gazeveil.attacks.identify.event_attack import (
+    EventAttack,
+    NamedRows,
+    Scorer,
+    fuse_scores,
+    person_scores,
+)
 from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
@@ -39,7 +45,7 @@ VECTORS = ("summary", "extended")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classic(RowAttack):
+class Classic(EventAttack):
     """A classifier of events, windows or recordings.
 
     Parameters
@@ -49,7 +55,7 @@ class Classic(RowAttack):
     features : {"summary", "extended"}
         Which vectors recordings have; `extended` needs samples.
     kinds, weights, vote, train_events, test_events, balance
-        As in :class:`gazeveil.attacks.identify.event_attack.RowAttack`; at level `recording` the
+        As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`; at level `recording` the
         caps and weights do nothing.
     """
 
@@ -109,30 +115,29 @@ class Classic(RowAttack):
                 " tables on both sides."
             )
 
-        def known_rows(vectors: RecordingVectors) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+        def with_events(vectors: RecordingVectors) -> NamedRows:
             values = vectors.select(both).values
             # Rates are known also of recordings without events: such a row says only that there was
             # nothing.
             some = ~np.isnan(values[:, [not name.endswith("_rate") for name in both]]).all(axis=1)
-            return values[some], vectors.persons[some]
+            return NamedRows(values, vectors.persons).where(some)
 
         rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
-        x, people = known_rows(train)
-        if len(people) == 0:
+        known = with_events(train)
+        if len(known.people) == 0:
             raise DataError(
                 f"Attack {self.name} has nothing to learn from: no recording of the gallery has"
                 " events. Use more data."
             )
         part = person_scores(
-            x,
-            people,
-            *known_rows(test),
+            known,
+            with_events(test),
             gallery.persons,
             probe.persons,
             lambda a, b: self.learn(a, b, int(rng.integers(2**31))),
             self.vote,
         )
-        return Scores(gallery.persons, probe.persons, fused([part], [1.0]))
+        return Scores(gallery.persons, probe.persons, fuse_scores([part], [1.0]))
 
     def learn(
         self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int

@@ -27,6 +27,7 @@ from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
 from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 
@@ -211,19 +212,21 @@ def _centred(
     has one person.
     """
     values, persons, stimuli = vectors.values, vectors.persons, vectors.stimuli
-    result = values[rows] - _mean(values[rows] if len(np.unique(persons)) > 1 else reference.values)
+    result = values[rows] - column_means(
+        values[rows] if len(np.unique(persons)) > 1 else reference.values
+    )
     borrowed = np.full_like(result, np.nan)
     for stimulus in np.unique(stimuli[rows]):
         here, there = rows & (stimuli == stimulus), ~rows & (stimuli == stimulus)
         place, people = stimuli[rows] == stimulus, len(np.unique(persons[here]))
         if len(np.unique(persons[there])) > 2 * people:
-            borrowed[place] = _mean(values[there])
+            borrowed[place] = column_means(values[there])
         elif people > 1:
-            result[place] = values[here] - _mean(values[here])
+            result[place] = values[here] - column_means(values[here])
     lent = np.isfinite(borrowed).any(axis=1)
     if lent.any():
         x, d = values[rows][lent], borrowed[lent]
-        x, d = x - _mean(x), np.nan_to_num(d - _mean(d))
+        x, d = x - column_means(x), np.nan_to_num(d - column_means(d))
         square = (d**2).sum(axis=0)
         slope = np.where(
             square > _TINY, (np.nan_to_num(x) * d).sum(axis=0) / np.maximum(square, _TINY), 0.0
@@ -232,17 +235,11 @@ def _centred(
     return result
 
 
-def _mean(values: Floats) -> Floats:
-    """Mean of the known values of each column; NaN where none is."""
-    n = np.isfinite(values).sum(axis=0)
-    return np.where(n > 0, np.nan_to_num(values).sum(axis=0) / np.maximum(n, 1), np.nan)
-
-
 def _unit_of(values: Floats) -> Floats:
     """Standard deviation of the known values of each column; infinite where they do not vary, so
     that a constant becomes 0.
     """
-    spread = np.sqrt(_mean((values - _mean(values)) ** 2))
+    spread = column_deviations(values)
     return np.where(spread > _TINY, spread, np.inf)
 
 

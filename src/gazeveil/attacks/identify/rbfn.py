@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.attacks.identify.event_attack import RowAttack, Scorer
+from gazeveil.attacks.identify.event_attack import EventAttack, Scorer
 
 #: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
 #: on use.
@@ -24,7 +24,7 @@ SOLVERS = ("pinv", "ridge")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RBFN(RowAttack):
+class RBFN(EventAttack):
     """RBF networks on events or windows.
 
     Parameters
@@ -37,7 +37,7 @@ class RBFN(RowAttack):
         Two networks on fixations and saccades, or one on windows; the caps of events then hold for
         windows.
     kinds, weights, vote, train_events, test_events, balance
-        As in :class:`gazeveil.attacks.identify.event_attack.RowAttack`. The papers' own least
+        As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`. The papers' own least
         squares have `balance=False`.
 
     Examples

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.attacks.identify.person_vectors import PersonVectors, centred, person_vectors
 from gazeveil.attacks.result import ERROR, AttackResult, bootstrap, rate_result
-from gazeveil.attacks.roc import area, area_interval
+from gazeveil.attacks.roc import roc_area, roc_area_interval
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
 
 Reals = NDArray[np.float64]
@@ -240,15 +241,12 @@ class _Folds:
 
 def _standard(values: Reals) -> tuple[Reals, Reals]:
     """Columns at mean 0 and variance 1, unmeasured ones at 0; with what they were divided by."""
-    known = np.isfinite(values)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, values, 0.0).sum(axis=0) / count
-    spread = np.sqrt((np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / count)
+    mean, spread = column_means(values), column_deviations(values)
     usable = spread > 1e-12 * np.maximum(np.abs(mean), 1.0)
     # A column that does not vary among the others says nothing of anybody: infinite scale makes it
     # zero.
     scale = np.where(usable, spread, np.inf)
-    return np.where(known, (values - mean) / scale, 0.0), scale
+    return np.nan_to_num((values - mean) / scale), scale
 
 
 def _classes(
@@ -282,14 +280,14 @@ def _classes(
     ]
     if len(kinds) == 2:
         positive = labels == kinds[1]
-        value = area(scores[positive, 1], scores[~positive, 1])
-        low, high = area_interval(value, int(positive.sum()), int((~positive).sum()))
+        value = roc_area(scores[positive, 1], scores[~positive, 1])
+        low, high = roc_area_interval(value, int(positive.sum()), int((~positive).sum()))
         rng = np.random.default_rng(seed)
         null = []
         for _ in range(draws):
             order = rng.permutation(len(names))
             by_chance = folds.scores(onehot[order])[:, 1]
-            null.append(area(by_chance[positive[order]], by_chance[~positive[order]]))
+            null.append(roc_area(by_chance[positive[order]], by_chance[~positive[order]]))
         words = f"{protocol}, '{kinds[1]}' against '{kinds[0]}', {draws} permutations"
         results.append(
             AttackResult("auc", value, low, high, len(names), 0.5, _p_value(value, null), words)
@@ -337,8 +335,8 @@ def _numbers(
         ),
     ]
     if upper.any():  # the median may be the largest value
-        value = area(scores[upper], scores[~upper])
-        edges = area_interval(value, int(upper.sum()), int((~upper).sum()))
+        value = roc_area(scores[upper], scores[~upper])
+        edges = roc_area_interval(value, int(upper.sum()), int((~upper).sum()))
         p_value = _p_value(value, null_area)
         above = f"{tested}, above {np.median(values):g} or not"
         results.append(AttackResult("auc", value, *edges, n, 0.5, p_value, above))
@@ -357,7 +355,7 @@ def _permuted(
         scores = folds.scores(values[order, None])[:, 0]
         correlations.append(_correlation(scores, values[order]))
         if upper.any():
-            areas.append(area(scores[upper[order]], scores[~upper[order]]))
+            areas.append(roc_area(scores[upper[order]], scores[~upper[order]]))
     return correlations, areas
 
 

@@ -26,8 +26,9 @@ from gazeveil import checks
 from gazeveil.attacks.infer.attributes import infer
 from gazeveil.attacks.infer.demographics import TRAINED, demographic_attack
 from gazeveil.attacks.infer.membership import membership
-from gazeveil.attacks.infer.reconstruction import achieved, exact_answers, rebuild, snapped_answers
+from gazeveil.attacks.infer.reconstruction import achieved, rebuild
 from gazeveil.attacks.infer.record_linkage import link_records
+from gazeveil.attacks.infer.rectangle_answers import exact_answers, snapped_answers
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.attacks.result import AttackResult, bootstrap
 from gazeveil.errors import DataError

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.attacks.identify.person_vectors import centred, person_vectors
 from gazeveil.attacks.result import AttackResult, rate_result
-from gazeveil.attacks.roc import area_interval, auc, hits_at
+from gazeveil.attacks.roc import auc, roc_area_interval, tpr_at_fpr
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 from gazeveil.gaze.cohort import Cohort
@@ -131,10 +132,7 @@ def nearness(
 
 def _spread(values: Reals) -> Reals:
     """Deviation of each column; infinite where it does not vary, so that it counts nothing."""
-    known = np.isfinite(values)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, values, 0.0).sum(axis=0) / count
-    spread = np.sqrt((np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / count)
+    spread = column_deviations(values)
     return np.where(spread > 1e-12, spread, np.inf)
 
 
@@ -175,7 +173,7 @@ def _judged(scores: Mapping[str, float], members: Collection[str], protocol: str
         )
     return Membership(
         auc(inside, outside, protocol),
-        tuple(hits_at(inside, outside, f, protocol) for f in FALSE_ALARMS),
+        tuple(tpr_at_fpr(inside, outside, f, protocol) for f in FALSE_ALARMS),
         dict(scores),
     )
 
@@ -251,10 +249,10 @@ def play(
         f"{rounds} rounds, half of {len(people)} people published, attacker holds"
         f" {'the same' if same else 'other'} stimuli"
     )
-    low, high = area_interval(value, half, len(people) - half)
+    low, high = roc_area_interval(value, half, len(people) - half)
     hits = []
     for share in FALSE_ALARMS:
-        pooled = hits_at(inside, outside, share, protocol)
+        pooled = tpr_at_fpr(inside, outside, share, protocol)
         counted = rate_result(pooled.metric, pooled.value, half)
         hits.append(
             AttackResult(

@@ -37,7 +37,8 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.recording import Recording
-from gazeveil.utility.areas.boxes import UNITS, Atlas, Boxes
+from gazeveil.utility.areas.area_file import UNITS
+from gazeveil.utility.areas.boxes import AreaLookup, Boxes
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,
     need_samples,
@@ -223,7 +224,7 @@ class AOI(Utility):
         """The figures of :data:`METRICS`, one part per person."""
         need_samples(self.name, raw, test)
         size = (self.width_px, self.height_px) if self.width_px > 0 else None
-        atlas = Atlas(self.areas, self.rows, self.columns, self.unit, size)
+        lookup = AreaLookup(self.areas, self.rows, self.columns, self.unit, size)
         people: dict[str, list[NDArray[np.float64]]] = {}
         guess: dict[str, list[NDArray[np.float64]]] = {}
         bare, missing = set(), 0
@@ -233,7 +234,7 @@ class AOI(Utility):
             if release is None:
                 missing += 1
                 continue
-            boxes = atlas.of(recorded)
+            boxes = lookup.of(recorded)
             if boxes is None:
                 bare.add(recorded.stimulus)
                 continue
@@ -241,7 +242,7 @@ class AOI(Utility):
             people.setdefault(recorded.person, []).append(figures)
             guess.setdefault(recorded.person, []).append(chance)
         if not people:
-            raise DataError(self._nothing(bare, atlas))
+            raise DataError(self._nothing(bare, lookup))
         names = tuple(sorted(people))
         parts, chances = (
             np.stack([_mean(np.stack(rows[p]), 0) for p in names]) for rows in (people, guess)
@@ -265,10 +266,10 @@ class AOI(Utility):
             for k, (metric, better) in enumerate(METRICS.items())
         )
 
-    def _nothing(self, bare: set[str], atlas: Atlas) -> str:
+    def _nothing(self, bare: set[str], lookup: AreaLookup) -> str:
         if bare:
             return (
-                f"The areas lie on other stimuli ({atlas.named()}) than the recordings"
+                f"The areas lie on other stimuli ({lookup.named()}) than the recordings"
                 f" ({', '.join(sorted(bare)[:5])}). Name the stimuli as the cohort does."
             )
         return (
