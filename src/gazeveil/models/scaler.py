@@ -40,7 +40,7 @@ class Scaler:
         scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / n)
         # Rounding leaves a constant feature with a tiny deviation, and dividing by it would blow
         # other people's values up.
-        varies = scale > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        varies = scale > 1e-12 * np.abs(mean)
         return cls(mean, np.where(varies, scale, 1.0), varies)
 
     def apply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

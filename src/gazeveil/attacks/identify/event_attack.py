@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
@@ -159,9 +159,10 @@ class NamedRows:
     values: NDArray[np.float64]
     people: NDArray[np.str_]
 
-    def where(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> NamedRows:
+    def where(self, rows: ArrayLike) -> NamedRows:
         """The rows a boolean mask or an index array picks."""
-        return NamedRows(self.values[rows], self.people[rows])
+        picked = np.asarray(rows)
+        return NamedRows(self.values[picked], self.people[picked])
 
 
 def person_scores(

@@ -44,7 +44,7 @@ class PersonVectors:
 
 
 def centred(recording_set: RecordingSet, features: str = "summary") -> RecordingVectors:
-    """RecordingVectors of recordings without what their stimulus has in common; a stimulus that one
+    """Vectors of recordings without what their stimulus has in common; a stimulus that one
     person saw alone loses the mean over everything.
     """
     if features == "summary" and not (
