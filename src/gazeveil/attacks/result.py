@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.privacy.audit.bounds import clopper_pearson
 
 #: Probability that an interval of this module misses what it is about.
@@ -127,9 +128,7 @@ def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
     )
 
 
-def credit_table(
-    scores_per_repetition: Sequence[Scores],
-) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+def credit_table(scores_per_repetition: Sequence[Scores]) -> tuple[tuple[str, ...], Floats]:
     """People (sorted) and their credit, shape (people, repetitions); NaN where a repetition did not
     ask about a person.
     """
@@ -241,21 +240,21 @@ def bootstrap(values: ArrayLike, seed: int, draws: int = 4000) -> tuple[float, f
     return float(low), float(high)
 
 
-def beaten_by(scores: Scores) -> NDArray[np.int64]:
+def beaten_by(scores: Scores) -> Ints:
     """How many others score above the true person, one number per probe; the number of people known
     for a person who is not in the gallery.
     """
     return _rivals(scores)[0]
 
 
-def tied_with(scores: Scores) -> NDArray[np.int64]:
+def tied_with(scores: Scores) -> Ints:
     """How many others score exactly as the true person, one number per probe; 0 for a person who is
     not in the gallery.
     """
     return _rivals(scores)[1]
 
 
-def _rivals(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rivals(scores: Scores) -> tuple[Ints, Ints]:
     values = np.where(np.isnan(scores.values), -np.inf, scores.values)
     at = {p: i for i, p in enumerate(scores.known)}
     above = np.full(len(scores.probes), len(scores.known), dtype=np.int64)
@@ -314,7 +313,7 @@ def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, 
     return value, value - half, value + half
 
 
-def _mean_of_person(credit: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean_of_person(credit: Floats) -> Floats:
     if credit.ndim == 1:
         return credit
     asked = np.isfinite(credit)

@@ -12,11 +12,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.attacks.result import ERROR, AttackResult, rate_result
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Floats
 
 
 def roc_area(positive: ArrayLike, negative: ArrayLike) -> float:
@@ -107,9 +108,7 @@ def tpr_at_fpr(
     return replace(result, chance=(allowed + 1) / (len(n) + 1))
 
 
-def _clean(
-    positive: ArrayLike, negative: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _clean(positive: ArrayLike, negative: ArrayLike) -> tuple[Floats, Floats]:
     parts = [np.asarray(x, dtype=np.float64) for x in (positive, negative)]
     if any(x.ndim != 1 or len(x) == 0 for x in parts):
         raise DataError(

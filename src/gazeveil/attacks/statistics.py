@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from gazeveil.gaze.arrays import Floats
 
 #: Smallest value of which a logarithm is taken, in degrees or deg/s: far below what trackers
 #: resolve.

@@ -21,7 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gazeveil.gaze.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -315,6 +316,6 @@ WINDOW: tuple[str, ...] = tuple(f.name for f in window_definitions())
 MINIMA: tuple[str, ...] = tuple(f"wb{n}_min" for n in (1, 2, 3, 4))
 
 
-def bounds_of(features: tuple[Feature, ...]) -> NDArray[np.float64]:
+def bounds_of(features: tuple[Feature, ...]) -> Floats:
     """Bounds as an array, shape (features, 2)."""
     return np.array([(f.low, f.high) for f in features], dtype=np.float64).reshape(-1, 2)

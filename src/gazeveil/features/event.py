@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.definitions import EVENT_KINDS, STATISTICS, SUBSETS, Feature, bounds_of
 from gazeveil.features.measure import LEAST_SAMPLES, SCALARS, SERIES, measure_events
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.geometry import Sphere
@@ -38,7 +38,7 @@ _PLACES = {
 } | {"path_len_2": SCALARS.index("path_len")}
 
 # Of one recording: its key, the places of its events, their measures.
-_Rows: TypeAlias = list[tuple[tuple[str, str, str, str], NDArray[np.int64], NDArray[np.float64]]]
+_Rows: TypeAlias = list[tuple[tuple[str, str, str, str], Ints, Floats]]
 
 
 def event_features(
@@ -147,9 +147,7 @@ def _collect(
     return rows, counts
 
 
-def measure(
-    recording: Recording, events: Events, with_series: bool = True
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def measure(recording: Recording, events: Events, with_series: bool = True) -> tuple[Floats, Ints]:
     """All measures of the events of a recording, and the number of valid samples of each.
 
     Returns

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
+from gazeveil.gaze.arrays import Bools, Floats, Ints
 
 #: Fewer valid samples than this give no features: an acceleration needs three, its spread four.
 LEAST_SAMPLES = 4
@@ -51,7 +51,7 @@ SERIES = ("ang_vel", "ang_acc", "vel_x", "vel_y", "acc_x", "acc_y")
 
 
 @compiled
-def _moments(v: NDArray[np.float64], n: int, flat: float) -> tuple[float, float, float, float]:
+def _moments(v: Floats, n: int, flat: float) -> tuple[float, float, float, float]:
     """Mean, standard deviation (ddof 0), skewness, excess kurtosis of v[:n]."""
     mean = 0.0
     for i in range(n):
@@ -72,7 +72,7 @@ def _moments(v: NDArray[np.float64], n: int, flat: float) -> tuple[float, float,
 
 
 @compiled
-def _select(v: NDArray[np.float64], n: int, k: int) -> float:
+def _select(v: Floats, n: int, k: int) -> float:
     """The k-th smallest of v[:n] (from 0), which is reordered so that smaller
     ones stand before it.
     """
@@ -100,14 +100,7 @@ def _select(v: NDArray[np.float64], n: int, k: int) -> float:
 
 
 @compiled
-def _statistics(
-    v: NDArray[np.float64],
-    n: int,
-    flat: float,
-    scratch: NDArray[np.float64],
-    out: NDArray[np.float64],
-    at: int,
-) -> None:
+def _statistics(v: Floats, n: int, flat: float, scratch: Floats, out: Floats, at: int) -> None:
     """Mean, median, max, standard deviation, skewness, kurtosis of v[:n] into out[at:at + 6]."""
     mean, std, skew, kurt = _moments(v, n, flat)
     top = v[0]
@@ -147,16 +140,16 @@ def _angle(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> 
 
 @compiled
 def _gather(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
     sphere: bool,
     a: int,
     b: int,
-    at: NDArray[np.int64],
-    px: NDArray[np.float64],
-    py: NDArray[np.float64],
-    u: NDArray[np.float64],
+    at: Ints,
+    px: Floats,
+    py: Floats,
+    u: Floats,
 ) -> int:
     """Valid samples a to b: their indices, places in the event's plane relative to the first, and
     unit vectors; returns how many.
@@ -198,15 +191,15 @@ def _gather(
 
 @compiled
 def _steps(
-    at: NDArray[np.int64],
-    px: NDArray[np.float64],
-    py: NDArray[np.float64],
-    u: NDArray[np.float64],
+    at: Ints,
+    px: Floats,
+    py: Floats,
+    u: Floats,
     n: int,
     rate_hz: float,
-    vel: NDArray[np.float64],
-    vx: NDArray[np.float64],
-    vy: NDArray[np.float64],
+    vel: Floats,
+    vx: Floats,
+    vy: Floats,
 ) -> tuple[float, float, float, float, float, float]:
     """Velocities between n successive samples into vel, vx and vy; returns the length of the path,
     the dispersion, the largest velocity and the centroid (a unit vector).
@@ -245,9 +238,7 @@ def _direction(dx: float, dy: float) -> float:
 
 
 @compiled
-def _distance_from(
-    last: NDArray[np.float64], first_lon: float, cx: float, cy: float, cz: float
-) -> float:
+def _distance_from(last: Floats, first_lon: float, cx: float, cy: float, cz: float) -> float:
     """Angle in degrees between two centroids, each taken with the first sample of its event at
     longitude 0: the former one is turned into the frame of the latter.
     """
@@ -259,12 +250,12 @@ def _distance_from(
 
 @compiled
 def _series_statistics(
-    velocities: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    velocities: tuple[Floats, Floats, Floats],
     n: int,
     rate_hz: float,
-    acceleration: NDArray[np.float64],
-    scratch: NDArray[np.float64],
-    out: NDArray[np.float64],
+    acceleration: Floats,
+    scratch: Floats,
+    out: Floats,
 ) -> None:
     """Statistics of :data:`SERIES` of n samples, from angular, horizontal and vertical velocity."""
     flat1, flat2 = FLAT_DEG * rate_hz, FLAT_DEG * rate_hz * rate_hz
@@ -280,16 +271,16 @@ def _series_statistics(
 
 @compiled
 def measure_events(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
     sphere: bool,
     rate_hz: float,
-    onset: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    kind: NDArray[np.int64],
+    onset: Ints,
+    offset: Ints,
+    kind: Ints,
     with_series: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Floats, Ints]:
     """Measure events; `kind` tells which of them follow each other (any small numbers from 0).
 
     Returns
@@ -349,13 +340,8 @@ def measure_events(
 
 @compiled
 def variances_in_events(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    sphere: bool,
-    onset: NDArray[np.int64],
-    offset: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    x: Floats, y: Floats, valid: Bools, sphere: bool, onset: Ints, offset: Ints
+) -> Floats:
     """Variances (ddof 0) of x and y in each event's plane, shape (events, 2); NaN where no sample
     is valid.
     """
@@ -375,13 +361,8 @@ def variances_in_events(
 
 @compiled
 def jumps_of_events(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    sphere: bool,
-    onset: NDArray[np.int64],
-    offset: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    x: Floats, y: Floats, valid: Bools, sphere: bool, onset: Ints, offset: Ints
+) -> Floats:
     """Visual angle, x and y (right and down, deg) from the sample before each event to its last
     one; NaN where no sample is valid.
 
@@ -418,9 +399,7 @@ def jumps_of_events(
 
 
 @compiled
-def pupil_in_events(
-    pupil: NDArray[np.float64], onset: NDArray[np.int64], offset: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def pupil_in_events(pupil: Floats, onset: Ints, offset: Ints) -> Floats:
     """Mean and variance (ddof 0) of the finite pupil samples of each event, shape (events, 2); NaN
     where there is none.
     """

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
@@ -21,6 +20,7 @@ from gazeveil.events import detect
 from gazeveil.features.event import fixation_and_saccade_features
 from gazeveil.features.table import KEYS, FeatureTable, Keys
 from gazeveil.features.window import window_features
+from gazeveil.gaze.arrays import Bools
 from gazeveil.gaze.cohort import Attributes, Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
@@ -325,7 +325,7 @@ def _middle(recording: Recording) -> int:
     )
 
 
-def _rows_of_half(table: FeatureTable) -> NDArray[np.bool_]:
+def _rows_of_half(table: FeatureTable) -> Bools:
     first = np.zeros(len(table), dtype=np.bool_)
     for rows in table.recordings().values():
         first[rows[: len(rows) // 2]] = True

@@ -8,13 +8,13 @@ up. Codes 0 to 15 are large, 16 to 23 small.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.features.definitions import SACCADE_CODES
+from gazeveil.gaze.arrays import Bools, Floats, Ints
 
 
-def saccade_codes(jumps: NDArray[np.float64], large_deg: float) -> NDArray[np.int64]:
+def saccade_codes(jumps: Floats, large_deg: float) -> Ints:
     """The code of each saccade.
 
     Parameters
@@ -31,7 +31,7 @@ def saccade_codes(jumps: NDArray[np.float64], large_deg: float) -> NDArray[np.in
 
 
 @compiled
-def _mean_var(v: NDArray[np.float64], a: int, b: int) -> tuple[float, float, int]:
+def _mean_var(v: Floats, a: int, b: int) -> tuple[float, float, int]:
     """Mean and variance (ddof 0) of the finite values of v[a:b], and how many they are; zeros where
     none is.
     """
@@ -52,13 +52,7 @@ def _mean_var(v: NDArray[np.float64], a: int, b: int) -> tuple[float, float, int
 
 @compiled
 def _ngram_statistics(
-    codes: NDArray[np.int64],
-    a: int,
-    b: int,
-    n: int,
-    scratch: NDArray[np.int64],
-    min_over_all: bool,
-    out: NDArray[np.float64],
+    codes: Ints, a: int, b: int, n: int, scratch: Ints, min_over_all: bool, out: Floats
 ) -> None:
     """Statistics of the counts of n-grams in codes[a:b] into out[:6]: non-zero, max, min, range,
     mean, variance.
@@ -98,20 +92,20 @@ def window_rows(
     number: int,
     window_ns: int,
     step_ns: int,
-    fix_start: NDArray[np.int64],
-    fix_end: NDArray[np.int64],
-    fix: NDArray[np.float64],
-    sac_start: NDArray[np.int64],
-    sac_end: NDArray[np.int64],
-    amplitude: NDArray[np.float64],
-    large: NDArray[np.bool_],
-    right: NDArray[np.bool_],
-    codes: NDArray[np.int64],
-    blink_start: NDArray[np.int64],
-    blink_end: NDArray[np.int64],
-    blink_s: NDArray[np.float64],
+    fix_start: Ints,
+    fix_end: Ints,
+    fix: Floats,
+    sac_start: Ints,
+    sac_end: Ints,
+    amplitude: Floats,
+    large: Bools,
+    right: Bools,
+    codes: Ints,
+    blink_start: Ints,
+    blink_end: Ints,
+    blink_s: Floats,
     min_over_all: bool,
-) -> NDArray[np.float64]:
+) -> Floats:
     """All windows of a recording, shape (number, 52), in file order.
 
     Times are nanoseconds from the first window's start, events in order of onset; an event is in a

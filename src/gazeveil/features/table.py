@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Floats, Ints, Texts
 
 #: Names of the key columns.
 KEYS = ("person", "stimulus", "session", "task", "index")
@@ -35,11 +36,11 @@ class Keys:
         Place of the event among the recording's events, or number of the window.
     """
 
-    person: NDArray[np.str_]
-    stimulus: NDArray[np.str_]
-    session: NDArray[np.str_]
-    task: NDArray[np.str_]
-    index: NDArray[np.int64]
+    person: Texts
+    stimulus: Texts
+    session: Texts
+    task: Texts
+    index: Ints
 
     def __post_init__(self) -> None:
         for name in KEYS:
@@ -74,7 +75,7 @@ class Keys:
 
     @classmethod
     def of_recordings(
-        cls, recordings: Sequence[tuple[str, str, str, str]], indices: Sequence[NDArray[np.int64]]
+        cls, recordings: Sequence[tuple[str, str, str, str]], indices: Sequence[Ints]
     ) -> Keys:
         """Keys of rows that come recording by recording.
 
@@ -119,10 +120,10 @@ class FeatureTable:
     [[0.3]]
     """
 
-    values: NDArray[np.float64] = field(repr=False)
+    values: Floats = field(repr=False)
     columns: tuple[str, ...]
     keys: Keys = field(repr=False)
-    bounds: NDArray[np.float64] | None = field(default=None, repr=False)
+    bounds: Floats | None = field(default=None, repr=False)
     counts: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -177,7 +178,7 @@ class FeatureTable:
             f" {people} people, {bounds})"
         )
 
-    def column(self, name: str) -> NDArray[np.float64]:
+    def column(self, name: str) -> Floats:
         """The values of one feature."""
         return self.values[:, self._place("FeatureTable.column", name)]
 
@@ -292,7 +293,7 @@ class FeatureTable:
             self.values[whole], self.columns, self.keys.where(whole), self.bounds, counts
         )
 
-    def recordings(self) -> dict[tuple[str, str, str, str], NDArray[np.int64]]:
+    def recordings(self) -> dict[tuple[str, str, str, str], Ints]:
         """Row numbers of each recording (person, stimulus, session, task), in order of first
         appearance.
         """
@@ -307,7 +308,7 @@ class FeatureTable:
             cut[1:] |= part[1:] != part[:-1]
         starts = np.flatnonzero(cut)
         ends = np.append(starts[1:], len(self))
-        runs: dict[tuple[str, str, str, str], list[NDArray[np.int64]]] = {}
+        runs: dict[tuple[str, str, str, str], list[Ints]] = {}
         for a, b in zip(starts.tolist(), ends.tolist(), strict=True):
             person, stimulus, session, task = (str(part[a]) for part in parts)
             runs.setdefault((person, stimulus, session, task), []).append(np.arange(a, b))
@@ -390,6 +391,6 @@ def _check_bound(name: str, pair: object) -> tuple[float, float]:
     return low, high
 
 
-def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def _frozen(array: Floats) -> Floats:
     array.setflags(write=False)
     return array

@@ -21,7 +21,6 @@ studies on them use 48 of the 52 columns (:func:`without_minima`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
@@ -30,6 +29,7 @@ from gazeveil.features.event import EventsSource, events_of, recordings_of
 from gazeveil.features.measure import jumps_of_events, pupil_in_events, variances_in_events
 from gazeveil.features.saccade_ngrams import saccade_codes, window_rows
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere
@@ -90,7 +90,7 @@ def window_features(
         checks.refuse("window_features", "pupil_unit", "text such as 'mm'", pupil_unit)
     window_ns, step_ns = round(window * 1e9), max(1, round(step * 1e9))
     keys: list[tuple[str, str, str, str]] = []
-    blocks: list[NDArray[np.float64]] = []
+    blocks: list[Floats] = []
     units: set[str] = set()
     counts = {"short_recordings": 0, "recordings_without_pupil": 0, "events_without_samples": 0}
     for recording in recordings_of("window_features", cohort):
@@ -149,7 +149,7 @@ def _recording(
     step_ns: int,
     large_deg: float,
     min_over_all: bool,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The windows of one recording, shape (number, 52)."""
     if number == 0:
         return np.empty((0, len(WINDOW)))

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.gaze.arrays import Floats, Ints, Texts
 from gazeveil.models.scaler import Scaler
 
 #: Names of the classifiers.
@@ -77,13 +77,13 @@ def unfitted(
 
 def predict(
     classifier: str,
-    train: NDArray[np.float64],
-    labels: NDArray[np.str_],
-    test: NDArray[np.float64],
+    train: Floats,
+    labels: Texts,
+    test: Floats,
     seed: int,
     gamma: str = "scale",
     trees: int = TREES,
-) -> NDArray[np.str_]:
+) -> Texts:
     """Learn classes from rows and name them for other rows.
 
     Parameters
@@ -120,7 +120,7 @@ def predict(
     model = unfitted(classifier, seed, gamma=GAMMAS[gamma], neighbours=neighbours, trees=trees)
     model.fit(known, codes)
     if classifier != "knn":
-        predicted: NDArray[np.str_] = classes[model.predict(asked)]
+        predicted: Texts = classes[model.predict(asked)]
         return predicted
     votes = np.zeros((len(asked), len(classes)))
     nearest = model.kneighbors(asked, return_distance=False)
@@ -128,9 +128,7 @@ def predict(
     return classes[most_votes(votes, np.random.default_rng(seed))]
 
 
-def standardised(
-    train: NDArray[np.float64], test: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def standardised(train: Floats, test: Floats) -> tuple[Floats, Floats]:
     """Both sides with the training side's mean taken off and divided by its deviation (ddof 0); NaN
     and constant features become 0.
     """
@@ -139,6 +137,6 @@ def standardised(
     return known, asked
 
 
-def most_votes(votes: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+def most_votes(votes: Floats, rng: np.random.Generator) -> Ints:
     """The column with the largest whole number in each row; ties are broken at random."""
     return np.argmax(votes + 0.5 * rng.random(votes.shape), axis=1)

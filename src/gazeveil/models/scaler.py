@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gazeveil.gaze.arrays import Bools, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +21,12 @@ class Scaler:
         Which features vary by more than rounding does.
     """
 
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    varies: NDArray[np.bool_]
+    mean: Floats
+    scale: Floats
+    varies: Bools
 
     @classmethod
-    def fit(cls, values: NDArray[np.float64]) -> Scaler:
+    def fit(cls, values: Floats) -> Scaler:
         """Statistics of rows, each feature over the rows where it is known (not NaN); one that is
         never known has mean 0.
         """
@@ -43,7 +44,7 @@ class Scaler:
         varies = scale > 1e-12 * np.abs(mean)
         return cls(mean, np.where(varies, scale, 1.0), varies)
 
-    def apply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply(self, values: Floats) -> Floats:
         """The rows in units of the training rows; what is missing (NaN) counts as the training
         mean.
         """

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import Utility, UtilityResult
@@ -37,7 +37,7 @@ from gazeveil.utility.saliency import cell_areas, cells
 _MOST_CELLS = 4096
 
 
-def jensen_shannon(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
+def jensen_shannon(p: Floats, q: Floats) -> float:
     """Divergence of two histograms in nats; NaN where one is empty."""
     if not (p.sum() > 0 and q.sum() > 0):
         return float("nan")
@@ -112,9 +112,9 @@ class Density(Utility):
             ),
         )
 
-    def _histograms(self, recording_set: RecordingSet) -> dict[str, NDArray[np.float64]]:
+    def _histograms(self, recording_set: RecordingSet) -> dict[str, Floats]:
         """Counts per cell of each stimulus."""
-        found: dict[str, NDArray[np.float64]] = {}
+        found: dict[str, Floats] = {}
         assert recording_set.cohort is not None
         for recording in recording_set.cohort:
             counts = np.bincount(self._cells(recording), minlength=self.bins**2).astype(np.float64)
@@ -123,7 +123,7 @@ class Density(Utility):
             )
         return found
 
-    def _cells(self, recording: Recording) -> NDArray[np.int64]:
+    def _cells(self, recording: Recording) -> Ints:
         if (
             len(recording) == 0
             and recording.events is not None
@@ -147,7 +147,7 @@ class Density(Utility):
         )
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     """Mean of what is there; NaN where nothing is."""
     there = values[~np.isnan(values)]
     return float(there.mean()) if len(there) else float("nan")
@@ -156,7 +156,7 @@ def _mean(values: NDArray[np.float64]) -> float:
 def _both(
     metric: str,
     value: float,
-    parts: NDArray[np.float64],
+    parts: Floats,
     of: str,
     names: tuple[str, ...],
     chance: float,

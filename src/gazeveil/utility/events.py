@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats
 from gazeveil.utility.base import Utility, UtilityResult
 
 #: Name of the one part where people cannot be compared one by one.
@@ -101,8 +101,8 @@ class _Movements:
     of one person.
     """
 
-    fixations: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    saccades: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
+    fixations: Floats = field(default_factory=lambda: np.empty(0))
+    saccades: Floats = field(default_factory=lambda: np.empty((0, 3)))
 
 
 def _by_person(
@@ -111,7 +111,7 @@ def _by_person(
     """The movements of each person in the common recordings; of everybody in all recordings where
     none are common.
     """
-    found: dict[str, list[list[NDArray[np.float64]]]] = {}
+    found: dict[str, list[list[Floats]]] = {}
     for place, (kind, names) in enumerate(
         (("fixation", ("duration",)), ("saccade", ("amplitude", "ang_vel_max", "duration")))
     ):
@@ -159,7 +159,7 @@ def _compare(raw: _Movements, released: _Movements) -> list[float]:
     ]
 
 
-def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def distance(first: Floats, second: Floats) -> float:
     """Wasserstein distance of two sets of values without NaN; an empty second set counts as a
     single 0, an empty first one gives NaN.
 
@@ -177,9 +177,7 @@ def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     return float(wasserstein_distance(a, b if len(b) else np.zeros(1)))
 
 
-def main_sequence(
-    amplitudes_deg: NDArray[np.float64], velocities_deg_s: NDArray[np.float64]
-) -> tuple[float, float]:
+def main_sequence(amplitudes_deg: Floats, velocities_deg_s: Floats) -> tuple[float, float]:
     """Slope and intercept of log peak velocity on log amplitude (natural logarithms), over saccades
     where both are above 0.
 

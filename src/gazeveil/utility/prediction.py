@@ -37,11 +37,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import need_samples, side_by_side
@@ -65,8 +65,6 @@ FINEST_DEG = 0.1
 
 #: Most moments that are learned from, spread evenly over recordings.
 MOST_MOMENTS = 40_000
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +120,7 @@ def moments_of(
     return Moments(to_plane(newest, u[held]), newest, truth)
 
 
-def _known(recording: Recording, t_ns: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+def _known(recording: Recording, t_ns: Ints) -> tuple[Ints, Floats]:
     """Times and unit vectors of the valid samples."""
     valid = recording.valid
     return t_ns[valid], recording.space.vectors(
@@ -130,7 +128,7 @@ def _known(recording: Recording, t_ns: NDArray[np.int64]) -> tuple[NDArray[np.in
     ).reshape(-1, 3)
 
 
-def _arrivals(recorded: Recording, release: Recording) -> NDArray[np.int64]:
+def _arrivals(recorded: Recording, release: Recording) -> Ints:
     """When each released sample is known, never decreasing."""
     stride = -(-len(recorded) // max(len(release), 1))
     if len(recorded) == 0 or -(-len(recorded) // stride) != len(release):

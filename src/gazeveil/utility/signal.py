@@ -29,13 +29,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import TABLES, RecordingSet
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Floats, Ints, Texts
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.base import Utility, UtilityResult
@@ -131,14 +131,12 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
     return _table_results(by, who, note, f"in units of the {unit}")
 
 
-def _matched_rows(
-    raw: FeatureTable, test: FeatureTable
-) -> tuple[NDArray[np.str_], list[NDArray[np.float64]], int]:
+def _matched_rows(raw: FeatureTable, test: FeatureTable) -> tuple[Texts, list[Floats], int]:
     """Person and measures of each recording of which rows were released, and how many rows."""
     size = _sizes(raw)
     released = test.recordings()
     persons: list[str] = []
-    signals: list[NDArray[np.float64]] = []
+    signals: list[Floats] = []
     matched = 0
     for key, rows in raw.recordings().items():
         theirs = released.get(key)
@@ -155,7 +153,7 @@ def _matched_rows(
 
 
 def _table_results(
-    by: dict[str, NDArray[np.float64]], who: NDArray[np.str_], note: str, unit: str
+    by: dict[str, Floats], who: Texts, note: str, unit: str
 ) -> tuple[UtilityResult, ...]:
     """One result per measure, from arrays of shape (recordings, features)."""
     nmse = by["nmse"]
@@ -184,9 +182,7 @@ def _table_results(
     )
 
 
-def measures(
-    x: NDArray[np.float64], y: NDArray[np.float64], size: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def measures(x: Floats, y: Floats, size: Floats) -> Floats:
     """The measures of one recording.
 
     Parameters
@@ -236,7 +232,7 @@ def measures(
     )
 
 
-def _sizes(raw: FeatureTable) -> NDArray[np.float64]:
+def _sizes(raw: FeatureTable) -> Floats:
     if raw.bounds is not None:
         return raw.bounds[:, 1] - raw.bounds[:, 0]
     deviation = column_deviations(raw.values)
@@ -252,7 +248,7 @@ def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]
     assert test.cohort is not None
     at = {key: i for i, key in enumerate(test.cohort.keys)}
     persons: list[str] = []
-    rows: list[NDArray[np.float64]] = []
+    rows: list[Floats] = []
     compared = 0
     for i, key in enumerate(raw.cohort.keys):
         if key in at:
@@ -286,7 +282,7 @@ def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]
     )
 
 
-def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.float64], int]:
+def position_errors(raw: Recording, released: Recording) -> tuple[Floats, int]:
     """Root mean square, root of the sum of squares, median of the visual angle in degrees, and the
     share of samples kept; and how many were compared.
 
@@ -326,7 +322,7 @@ def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.flo
     return found, len(mine)
 
 
-def _nearest(t_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+def _nearest(t_ns: Ints, clock_ns: Ints) -> Ints:
     """Place in an increasing clock of the time nearest to each of some times; the earlier of two
     that are equally near.
     """
@@ -341,18 +337,14 @@ def _nearest(t_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]) -> NDArray[np
 # --------------------------------------------------------------------------------------------------
 
 
-def _median(values: NDArray[np.float64]) -> float:
+def _median(values: Floats) -> float:
     """Median of what is not NaN; NaN where nothing is."""
     seen = values[~np.isnan(values)]
     return float(np.median(seen)) if len(seen) else float("nan")
 
 
 def _result(
-    metric: str,
-    values: NDArray[np.float64],
-    who: NDArray[np.str_],
-    note: str,
-    better: str = "lower",
+    metric: str, values: Floats, who: Texts, note: str, better: str = "lower"
 ) -> UtilityResult:
     """Average over a person's recordings, then over features, then over people; people without a
     figure are left out of the value.

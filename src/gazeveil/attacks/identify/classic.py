@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.base import Scores
@@ -34,6 +33,7 @@ from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Floats, Texts
 from gazeveil.models.classifiers import unfitted
 from gazeveil.models.scaler import Scaler
 
@@ -139,9 +139,7 @@ class Classic(EventAttack):
         )
         return Scores(gallery.persons, probe.persons, fuse_scores([part], [1.0]))
 
-    def learn(
-        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Standardise and fit the classifier."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -151,19 +149,17 @@ class Classic(EventAttack):
         with threadpool_limits(limits=1, user_api="openmp"):
             classes, scorer = self.classifier(scaler.apply(values), people, seed)
 
-        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(rows: Floats) -> Floats:
             with threadpool_limits(limits=1, user_api="openmp"):
                 return scorer(scaler.apply(rows))
 
         return classes, scores
 
     @abstractmethod
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Fit standardised rows of at least two people."""
 
-    def even(self, probabilities: Scorer, people: NDArray[np.str_]) -> Scorer:
+    def even(self, probabilities: Scorer, people: Texts) -> Scorer:
         """Probabilities as they would be had all people equally many rows,
         where there is balance.
         """
@@ -171,21 +167,14 @@ class Classic(EventAttack):
             return probabilities
         rows_of_person = np.unique(people, return_counts=True)[1]
 
-        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(rows: Floats) -> Floats:
             share = probabilities(rows) / rows_of_person
-            even: NDArray[np.float64] = share / share.sum(axis=1, keepdims=True)
+            even: Floats = share / share.sum(axis=1, keepdims=True)
             return even
 
         return scores
 
-    def fitted(
-        self,
-        classifier: str,
-        z: NDArray[np.float64],
-        people: NDArray[np.str_],
-        seed: int,
-        **options: Any,
-    ) -> Any:
+    def fitted(self, classifier: str, z: Floats, people: Texts, seed: int, **options: Any) -> Any:
         """A classifier of :func:`gazeveil.models.classifiers.unfitted`, fitted."""
         weight = "balanced" if self.balance else None
         return unfitted(classifier, seed, class_weight=weight, **options).fit(z, people)
@@ -212,9 +201,7 @@ class Forest(Classic):
         super().check()
         self.store("trees", checks.count(self.name, "trees", self.trees))
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Fit the trees."""
         model = self.fitted("forest", z, people, seed, trees=self.trees)
         return model.classes_, model.predict_proba
@@ -247,14 +234,12 @@ class SVM(Classic):
         self.store("C", checks.positive(self.name, "C", self.C))
         checks.one_of(self.name, "gamma", self.gamma, ("scale", "auto"))
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Fit the machine."""
         model = self.fitted("svm", z, people, seed, cost=self.C, gamma=self.gamma)
 
-        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-            values: NDArray[np.float64] = model.decision_function(rows)
+        def scores(rows: Floats) -> Floats:
+            values: Floats = model.decision_function(rows)
             return np.stack([-values, values], axis=1) if values.ndim == 1 else values
 
         return model.classes_, scores
@@ -281,9 +266,7 @@ class KNN(Classic):
         super().check()
         self.store("k", checks.count(self.name, "k", self.k))
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Keep the rows."""
         model = self.fitted("knn", z, people, seed, neighbours=min(self.k, len(z)))
         return model.classes_, self.even(model.predict_proba, people)
@@ -301,9 +284,7 @@ class Tree(Classic):
 
     name: ClassVar[str] = "tree"
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Grow the tree."""
         model = self.fitted("tree", z, people, seed)
         return model.classes_, model.predict_proba
@@ -330,9 +311,7 @@ class Boosting(Classic):
         super().check()
         self.store("rounds", checks.count(self.name, "rounds", self.rounds))
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Fit the trees; few rounds of small ones with large steps cost a fraction of
         scikit-learn's defaults.
         """
@@ -368,9 +347,7 @@ class LDA(Classic):
 
     level: str = "recording"
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Means of people, and one covariance within people."""
         classes, codes, counts = np.unique(people, return_inverse=True, return_counts=True)
         means = np.stack([z[codes == c].mean(axis=0) for c in range(len(classes))])
@@ -380,18 +357,16 @@ class LDA(Classic):
         if not self.balance:
             offset = offset + np.log(counts / len(z))
 
-        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(rows: Floats) -> Floats:
             values = rows @ directions + offset
             values -= values.max(axis=1, keepdims=True)
-            logarithm: NDArray[np.float64] = values - np.log(
-                np.exp(values).sum(axis=1, keepdims=True)
-            )
+            logarithm: Floats = values - np.log(np.exp(values).sum(axis=1, keepdims=True))
             return logarithm
 
         return classes, scores
 
 
-def within_covariance(residuals: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def within_covariance(residuals: Sequence[Floats]) -> Floats:
     """Mean over people of their covariance, each shrunken towards a multiple of its diagonal
     (Ledoit and Wolf 2004).
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Floats, Ints, Texts
 
 #: Which events are looked at.
 KINDS = ("both", "fixation", "saccade")
@@ -30,7 +31,7 @@ KINDS = ("both", "fixation", "saccade")
 VOTES = ("mean", "majority")
 
 #: Scores of rows against the classes, shape (rows, classes).
-Scorer: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Scorer: TypeAlias = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +85,7 @@ class EventAttack(Attack):
         return any(recording_set.has(name) for name in self.tables)
 
     @abstractmethod
-    def learn(
-        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Learn from rows with names, at least two people among them.
 
         Returns
@@ -125,7 +124,7 @@ class EventAttack(Attack):
         known: tuple[str, ...],
         probes: tuple[str, ...],
         rng: np.random.Generator,
-    ) -> NDArray[np.float64] | None:
+    ) -> Floats | None:
         """Scores of one table, shape (probes, known), NaN where there is nothing to go by; None
         where there is nothing to learn from.
         """
@@ -136,9 +135,7 @@ class EventAttack(Attack):
         if len(train.people) == 0:
             return None
 
-        def learn(
-            values: NDArray[np.float64], people: NDArray[np.str_]
-        ) -> tuple[NDArray[np.str_], Scorer]:
+        def learn(values: Floats, people: Texts) -> tuple[Texts, Scorer]:
             return self.learn(values, people, int(rng.integers(2**31)))
 
         return person_scores(train, test, known, probes, learn, self.vote)
@@ -156,8 +153,8 @@ class NamedRows:
         Whose they are.
     """
 
-    values: NDArray[np.float64]
-    people: NDArray[np.str_]
+    values: Floats
+    people: Texts
 
     def where(self, rows: ArrayLike) -> NamedRows:
         """The rows a boolean mask or an index array picks."""
@@ -170,9 +167,9 @@ def person_scores(
     test: NamedRows,
     known: Sequence[str],
     probes: Sequence[str],
-    learn: Callable[[NDArray[np.float64], NDArray[np.str_]], tuple[NDArray[np.str_], Scorer]],
+    learn: Callable[[Floats, Texts], tuple[Texts, Scorer]],
     vote: str,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Learn from training rows, score test rows, and average per person.
 
     Returns
@@ -203,9 +200,7 @@ def person_scores(
     return out
 
 
-def fuse_scores(
-    parts: Sequence[NDArray[np.float64]], weights: Sequence[float]
-) -> NDArray[np.float64]:
+def fuse_scores(parts: Sequence[Floats], weights: Sequence[float]) -> Floats:
     """Weighted mean of scores over the parts that know something; 0 where none does.
 
     Parts of weight 0 count only for those about whom no other part knows anything.
@@ -242,7 +237,7 @@ def shared_features(table: FeatureTable, other: FeatureTable) -> NamedRows:
     return NamedRows(values, table.keys.person).where(~np.isnan(values).all(axis=1))
 
 
-def subsample(people: NDArray[np.str_], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def subsample(people: Texts, most: int, rng: np.random.Generator) -> Ints:
     """Places of at most `most` rows of each person, drawn at random and in order; all of them for
     0.
     """

@@ -13,7 +13,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.attacks.identify.trajectory import slot_means
 from gazeveil.attacks.statistics import (
@@ -29,6 +28,7 @@ from gazeveil.attacks.statistics import (
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors, summary_vectors
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Sphere, mean_direction
 from gazeveil.gaze.recording import Recording
 
@@ -41,8 +41,6 @@ SCALES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _SPEED_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _DIRECTIONS = 8
-
-Floats = NDArray[np.float64]
 
 
 def vectors(recording_set: RecordingSet) -> RecordingVectors:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
@@ -30,6 +29,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Bools, Floats, Texts
 
 #: What each kind of vectors is made of.
 NEEDS = {
@@ -48,8 +48,6 @@ FOLDS = 5
 LEAST_PEOPLE = 3
 
 _TINY = 1e-9
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -201,9 +199,7 @@ def _standard(vectors: RecordingVectors, reference: RecordingVectors) -> Floats:
     return result
 
 
-def _centred(
-    vectors: RecordingVectors, rows: NDArray[np.bool_], reference: RecordingVectors
-) -> Floats:
+def _centred(vectors: RecordingVectors, rows: Bools, reference: RecordingVectors) -> Floats:
     """The rows of one source less the mean of their stimulus over the people of the source.
 
     Where another source shows a stimulus by more than twice as many people (a raw gallery with some
@@ -243,7 +239,7 @@ def _unit_of(values: Floats) -> Floats:
     return np.where(spread > _TINY, spread, np.inf)
 
 
-def _sources(vectors: RecordingVectors) -> NDArray[np.str_]:
+def _sources(vectors: RecordingVectors) -> Texts:
     """Which release each recording comes from: :meth:`RecordingSet.together` writes it behind a `~`
     into the session.
     """
@@ -252,7 +248,7 @@ def _sources(vectors: RecordingVectors) -> NDArray[np.str_]:
     )
 
 
-def _means(values: Floats, persons: NDArray[np.str_], names: tuple[str, ...]) -> Floats:
+def _means(values: Floats, persons: Texts, names: tuple[str, ...]) -> Floats:
     """Mean row of each person; zeros for somebody without rows."""
     result = np.zeros((len(names), values.shape[1]))
     for i, name in enumerate(names):
@@ -262,7 +258,7 @@ def _means(values: Floats, persons: NDArray[np.str_], names: tuple[str, ...]) ->
     return result
 
 
-def _between(people: Floats, rest: Floats, persons: NDArray[np.str_]) -> Floats:
+def _between(people: Floats, rest: Floats, persons: Texts) -> Floats:
     """Share of each column's variance of person means that is not chance: 1 - within / between mean
     squares, at least 0; ones where that is not known.
     """

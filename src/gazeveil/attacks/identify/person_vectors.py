@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.attacks.identify.vectors import recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class PersonVectors:
     """
 
     people: tuple[str, ...]
-    values: NDArray[np.float64] = field(repr=False)
+    values: Floats = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
 
     def select(self, columns: tuple[str, ...]) -> PersonVectors:

@@ -12,11 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil import checks
 from gazeveil.attacks.identify.event_attack import EventAttack, Scorer
+from gazeveil.gaze.arrays import Floats, Texts
 
 #: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
 #: on use.
@@ -73,9 +71,7 @@ class RBFN(EventAttack):
         """The tables it looks at."""
         return super().tables if self.table == "events" else ("window",)
 
-    def learn(
-        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
         """Fit one network."""
         from gazeveil.attacks.identify.rbf_network import RBFNetwork
 

@@ -11,11 +11,11 @@ with the mean over time.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.attacks.statistics import correlation, deviation, log_quantiles, quantiles
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 
@@ -28,8 +28,6 @@ _LAGS = (1, 2, 5, 10, 25)
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _DIRECTIONS = 8
-
-Floats = NDArray[np.float64]
 
 
 def vectors(recording_set: RecordingSet) -> RecordingVectors:

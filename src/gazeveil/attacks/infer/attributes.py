@@ -31,8 +31,7 @@ from gazeveil.attacks.roc import roc_area, roc_area_interval
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
-
-Reals = NDArray[np.float64]
+from gazeveil.gaze.arrays import Bools, Floats, Texts
 
 #: Shrinkages, in units of the mean square of a person vector; the middle one fits an attribute half
 #: of which shows in gaze.
@@ -181,8 +180,8 @@ class _Folds:
         Turns them into leave-one-out guesses about the others themselves.
     """
 
-    hats: Reals
-    inner: Reals
+    hats: Floats
+    inner: Floats
 
     @classmethod
     def of(cls, learned: PersonVectors, seen: PersonVectors, names: tuple[str, ...]) -> _Folds:
@@ -212,7 +211,7 @@ class _Folds:
         share = size[0] / np.where(size > 0, size, np.inf) / len(SHRINKAGES)
         return cls(np.einsum("j,jim->im", share, hats), np.einsum("j,jimk->imk", share, inner))
 
-    def scores(self, targets: Reals) -> Reals:
+    def scores(self, targets: Floats) -> Floats:
         """Guesses as deviations from the others' mean, shape (people, outputs), for targets of that
         shape.
         """
@@ -224,7 +223,7 @@ class _Folds:
             square @ targets - square.sum(axis=1, keepdims=True) * means, dtype=np.float64
         )
 
-    def bold(self, targets: Reals, loss: Callable[[Reals, Reals], float]) -> Reals:
+    def bold(self, targets: Floats, loss: Callable[[Floats, Floats], float]) -> Floats:
         """For each person the factor on guesses that would have served best among the others; the
         largest of equals.
         """
@@ -239,7 +238,7 @@ class _Folds:
         return chosen
 
 
-def _standard(values: Reals) -> tuple[Reals, Reals]:
+def _standard(values: Floats) -> tuple[Floats, Floats]:
     """Columns at mean 0 and variance 1, unmeasured ones at 0; with what they were divided by."""
     mean, spread = column_means(values), column_deviations(values)
     usable = spread > 1e-12 * np.maximum(np.abs(mean), 1.0)
@@ -252,7 +251,7 @@ def _standard(values: Reals) -> tuple[Reals, Reals]:
 def _classes(
     attribute: str,
     names: tuple[str, ...],
-    labels: NDArray[np.str_],
+    labels: Texts,
     folds: _Folds,
     seed: int,
     draws: int,
@@ -295,7 +294,7 @@ def _classes(
     return Inferred(attribute, tuple(results), names, kinds[np.argmax(weighed, axis=1)], left_out)
 
 
-def _credit(scores: Reals, onehot: Reals) -> Reals:
+def _credit(scores: Floats, onehot: Floats) -> Floats:
     best = scores >= scores.max(axis=1, keepdims=True) - 1e-12
     return np.asarray((best * onehot).sum(axis=1) / best.sum(axis=1), dtype=np.float64)
 
@@ -303,7 +302,7 @@ def _credit(scores: Reals, onehot: Reals) -> Reals:
 def _numbers(
     attribute: str,
     names: tuple[str, ...],
-    values: Reals,
+    values: Floats,
     folds: _Folds,
     seed: int,
     draws: int,
@@ -344,7 +343,7 @@ def _numbers(
 
 
 def _permuted(
-    folds: _Folds, values: Reals, upper: NDArray[np.bool_], rng: np.random.Generator, draws: int
+    folds: _Folds, values: Floats, upper: Bools, rng: np.random.Generator, draws: int
 ) -> tuple[list[float], list[float]]:
     """Correlations, and areas of the upper against the lower half, after permutations of the
     attribute among people; no areas where nobody is in the upper half.
@@ -360,7 +359,7 @@ def _permuted(
 
 
 def _bootstrapped(
-    values: Reals, others: Reals, bold: Reals, scores: Reals, rng: np.random.Generator
+    values: Floats, others: Floats, bold: Floats, scores: Floats, rng: np.random.Generator
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """95 % intervals over people of the share explained and of the correlation."""
     draw = rng.integers(len(values), size=(2000, len(values)))
@@ -372,14 +371,14 @@ def _bootstrapped(
     return (a, b), (c, d)
 
 
-def _correlation(first: Reals, second: Reals) -> float:
+def _correlation(first: Floats, second: Floats) -> float:
     """Pearson's, 0 where one of them does not vary."""
     a, b = first - first.mean(), second - second.mean()
     size = math.sqrt(float((a**2).sum()) * float((b**2).sum()))
     return float((a * b).sum()) / size if size > 0 else 0.0
 
 
-def _explained(truth: Reals, guesses: Reals) -> float:
+def _explained(truth: Floats, guesses: Floats) -> float:
     """Share of the squared deviations from the others' mean that guesses of these deviations
     explain.
     """

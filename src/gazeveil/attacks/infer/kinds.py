@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.infer.attributes import infer
@@ -33,6 +32,7 @@ from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.attacks.result import AttackResult, bootstrap
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.people.demographics import Demographics
 
@@ -267,9 +267,7 @@ class FixationReconstruction(InferenceAttack):
         details = {"queries": sum(queries for _, _, queries in pairs), "recordings": len(shared)}
         return InferenceResult(self.kind, results, details)
 
-    def _rebuilt(
-        self, released: NDArray[np.float64], true: NDArray[np.float64]
-    ) -> tuple[float, float, int]:
+    def _rebuilt(self, released: Floats, true: Floats) -> tuple[float, float, int]:
         """Median error in degrees, share of true fixations found, and number of questions."""
         low, high = released.min(axis=0) - 1.0, released.max(axis=0) + 1.0
         area = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
@@ -283,7 +281,7 @@ class FixationReconstruction(InferenceAttack):
         return match.median_deg, match.found / (match.found + match.missed), rebuilt.queries
 
 
-def _fixations(material: RecordingSet) -> dict[Key, NDArray[np.float64]]:
+def _fixations(material: RecordingSet) -> dict[Key, Floats]:
     """Mean positions in degrees of the fixations of every recording that has some."""
     if material.cohort is None:
         raise DataError("Reconstruction needs recordings of samples, not tables of features.")

@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.identify.person_vectors import centred, person_vectors
@@ -29,11 +28,10 @@ from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.maps.heatmap import HeatMap
 from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
-
-Reals = NDArray[np.float64]
 
 #: Shares of false alarms at which hits are counted.
 FALSE_ALARMS = (0.001, 0.01, 0.1)
@@ -93,7 +91,7 @@ def membership(
 
 def nearness(
     release: RecordingSet, targets: RecordingSet, features: str = "summary"
-) -> tuple[tuple[str, ...], Reals]:
+) -> tuple[tuple[str, ...], Floats]:
     """The attacker's score of every target, without knowing who took part."""
     windows = not (release.has("fixation") or release.has("saccade"))
     # Both sides are seen through the same tables, so a release of windows is compared with windows.
@@ -130,13 +128,13 @@ def nearness(
     )
 
 
-def _spread(values: Reals) -> Reals:
+def _spread(values: Floats) -> Floats:
     """Deviation of each column; infinite where it does not vary, so that it counts nothing."""
     spread = column_deviations(values)
     return np.where(spread > 1e-12, spread, np.inf)
 
 
-def _whitening(vectors: RecordingVectors, scale: Reals) -> Reals:
+def _whitening(vectors: RecordingVectors, scale: Floats) -> Floats:
     """A matrix after which recordings of one person differ alike in all directions (Ledoit and
     Wolf's covariance); the identity without repeated recordings.
     """
@@ -158,7 +156,7 @@ def _whitening(vectors: RecordingVectors, scale: Reals) -> Reals:
     )
 
 
-def _directions(values: Reals) -> Reals:
+def _directions(values: Floats) -> Floats:
     length = np.linalg.norm(values, axis=1, keepdims=True)
     return np.asarray(values / np.where(length > 0, length, 1.0), dtype=np.float64)
 
@@ -288,7 +286,7 @@ def map_membership(
     members : collection of str
         Who took part: the truth, for judging alone.
     """
-    rows: dict[str, list[tuple[str, Reals]]] = {}
+    rows: dict[str, list[tuple[str, Floats]]] = {}
     for recording in targets:
         if recording.stimulus in maps:
             shape = maps[recording.stimulus].noisy.shape

@@ -27,10 +27,11 @@ from statistics import median
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.attacks.infer.rectangle_answers import Answer, Rectangle, checked_area
+from gazeveil.gaze.arrays import Floats
 
 Interval: TypeAlias = tuple[float, float]
 
@@ -54,8 +55,8 @@ class Rebuilt:
         Whether every cell is as small as wanted; False where the questions ran out.
     """
 
-    positions_deg: NDArray[np.float64] = field(repr=False)
-    cells_deg: NDArray[np.float64] = field(repr=False)
+    positions_deg: Floats = field(repr=False)
+    cells_deg: Floats = field(repr=False)
     resolution_deg: float
     queries: int
     complete: bool
@@ -339,7 +340,7 @@ def rebuild_times(
     finest_s: float = 0.001,
     most_queries: int = 100_000,
     repeats: int = 1,
-) -> tuple[NDArray[np.float64], int]:
+) -> tuple[Floats, int]:
     """Times of events from answers about stretches of time: how many (or which) begin in [a, b).
 
     Returns
@@ -375,7 +376,7 @@ def rebuild_times(
 
 def rebuild_dwells(
     total_s: Callable[[Rectangle], float], area_deg: Rectangle, rebuilt: Rebuilt
-) -> NDArray[np.float64]:
+) -> Floats:
     """Dwell time of each rebuilt fixation from answers about the total dwell time in rectangles, by
     differences of large ones.
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Hashable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Bools
 
 #: Left, top, right, bottom, in degrees; y grows downwards.
 Rectangle: TypeAlias = tuple[float, float, float, float]
@@ -71,7 +72,7 @@ def snapped_answers(
     return answer
 
 
-def _counted(inside: NDArray[np.bool_], handles: bool) -> Answer:
+def _counted(inside: Bools, handles: bool) -> Answer:
     return np.flatnonzero(inside).tolist() if handles else int(np.count_nonzero(inside))
 
 

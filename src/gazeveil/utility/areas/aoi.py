@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Bools, Floats, Ints
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.area_file import UNITS
 from gazeveil.utility.areas.boxes import AreaLookup, Boxes
@@ -79,12 +79,12 @@ class Looks:
         them.
     """
 
-    dwell_s: NDArray[np.float64]
-    visits: NDArray[np.float64]
-    fixations: NDArray[np.float64]
-    first_fixation_s: NDArray[np.float64]
-    first_saccade_s: NDArray[np.float64]
-    order: NDArray[np.int64]
+    dwell_s: Floats
+    visits: Floats
+    fixations: Floats
+    first_fixation_s: Floats
+    first_saccade_s: Floats
+    order: Ints
 
 
 def looks(boxes: Boxes, path: Scanpath) -> Looks:
@@ -106,14 +106,14 @@ def looks(boxes: Boxes, path: Scanpath) -> Looks:
     )
 
 
-def _first(hits: NDArray[np.bool_], times_s: NDArray[np.float64]) -> NDArray[np.float64]:
+def _first(hits: Bools, times_s: Floats) -> Floats:
     """Time of the first hit in each column; NaN where there is none."""
     if len(times_s) == 0:
         return np.full(hits.shape[1], np.nan)
     return np.where(hits.any(axis=0), times_s[np.argmax(hits, axis=0)], np.nan)
 
 
-def compare(raw: Looks, released: Looks, end_s: float) -> NDArray[np.float64]:
+def compare(raw: Looks, released: Looks, end_s: float) -> Floats:
     """The figures of :data:`METRICS` for one recording; NaN where there is nothing to compare.
 
     Parameters
@@ -140,11 +140,11 @@ def compare(raw: Looks, released: Looks, end_s: float) -> NDArray[np.float64]:
     )
 
 
-def _rms(values: NDArray[np.float64]) -> float:
+def _rms(values: Floats) -> float:
     return float(np.sqrt(np.mean(values**2))) if len(values) else float("nan")
 
 
-def _tau(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def _tau(a: Floats, b: Floats) -> float:
     """Kendall's tau-a of the values that are there on both sides; NaN for fewer than two."""
     both = ~(np.isnan(a) | np.isnan(b))
     n = int(np.count_nonzero(both))
@@ -156,7 +156,7 @@ def _tau(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 @compiled
-def edit_distance(a: NDArray[np.int64], b: NDArray[np.int64]) -> int:
+def edit_distance(a: Ints, b: Ints) -> int:
     """Least number of insertions, deletions and exchanges that turn one sequence into the other
     (Levenshtein).
     """
@@ -225,8 +225,8 @@ class AOI(Utility):
         need_samples(self.name, raw, test)
         size = (self.width_px, self.height_px) if self.width_px > 0 else None
         lookup = AreaLookup(self.areas, self.rows, self.columns, self.unit, size)
-        people: dict[str, list[NDArray[np.float64]]] = {}
-        guess: dict[str, list[NDArray[np.float64]]] = {}
+        people: dict[str, list[Floats]] = {}
+        guess: dict[str, list[Floats]] = {}
         bare, missing = set(), 0
         for recorded, release in side_by_side(raw, test):
             if recorded is None:
@@ -296,7 +296,7 @@ class AOI(Utility):
 
 def _one(
     boxes: Boxes, raw: RecordingSet, recorded: Recording, test: RecordingSet, release: Recording
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """The figures of one recording, and those of a release without fixations."""
     before = looks(boxes, scanpath_as_recorded(raw, recorded))
     end_s = recorded.duration_s
@@ -304,7 +304,7 @@ def _one(
     return compare(before, after, end_s), compare(before, looks(boxes, Scanpath.empty()), end_s)
 
 
-def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+def _mean(values: Floats, axis: int) -> Floats:
     """Mean of what is there; NaN where nothing is."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as documented

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Bools, Floats
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.area_file import EVERY, UNITS, Area, read_areas
@@ -36,16 +37,16 @@ class Boxes:
     """
 
     names: tuple[str, ...]
-    left_deg: NDArray[np.float64]
-    top_deg: NDArray[np.float64]
-    right_deg: NDArray[np.float64]
-    bottom_deg: NDArray[np.float64]
+    left_deg: Floats
+    top_deg: Floats
+    right_deg: Floats
+    bottom_deg: Floats
     space: Space
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def hold(self, x_deg: ArrayLike, y_deg: ArrayLike) -> NDArray[np.bool_]:
+    def hold(self, x_deg: ArrayLike, y_deg: ArrayLike) -> Bools:
         """Which places lie in which box, shape (places, boxes); NaN lies in none."""
         x, y = (
             np.asarray(x_deg, dtype=np.float64)[:, None],
@@ -55,7 +56,7 @@ class Boxes:
             across = np.mod(x - self.left_deg, 360.0) < self.right_deg - self.left_deg
         else:
             across = (x >= self.left_deg) & (x < self.right_deg)
-        inside: NDArray[np.bool_] = across & (y >= self.top_deg) & (y < self.bottom_deg)
+        inside: Bools = across & (y >= self.top_deg) & (y < self.bottom_deg)
         return inside
 
 

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import CARRIED, FeaturePipeline, RecordingSet
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -44,15 +44,15 @@ class Scanpath:
         When it began.
     """
 
-    x_deg: NDArray[np.float64]
-    y_deg: NDArray[np.float64]
-    onset_s: NDArray[np.float64]
-    duration_s: NDArray[np.float64]
-    from_x_deg: NDArray[np.float64]
-    from_y_deg: NDArray[np.float64]
-    to_x_deg: NDArray[np.float64]
-    to_y_deg: NDArray[np.float64]
-    saccade_s: NDArray[np.float64]
+    x_deg: Floats
+    y_deg: Floats
+    onset_s: Floats
+    duration_s: Floats
+    from_x_deg: Floats
+    from_y_deg: Floats
+    to_x_deg: Floats
+    to_y_deg: Floats
+    saccade_s: Floats
 
     @classmethod
     def empty(cls) -> Scanpath:
@@ -179,9 +179,7 @@ def _measured(clock: Recording, samples: Recording, events: Events, stride: int)
     )
 
 
-def _means(
-    recording: Recording, first: NDArray[np.int64], last: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _means(recording: Recording, first: Ints, last: Ints) -> tuple[Floats, Floats]:
     """Mean places of runs of samples (inclusive); NaN where no sample is valid."""
     space: Space = recording.space
     valid = recording.valid
@@ -201,9 +199,7 @@ def _means(
     return mean[:, 0], mean[:, 1]
 
 
-def _ways(
-    recording: Recording, first: NDArray[np.int64], last: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _ways(recording: Recording, first: Ints, last: Ints) -> Floats:
     """Places (x, y) before each run of samples and at its last valid one, shape (4, runs)."""
     n = len(recording)
     x, y = (np.where(recording.valid, v, np.nan) for v in (recording.x_deg, recording.y_deg))

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Ints, Texts
 from gazeveil.gaze.cohort import Attributes
 from gazeveil.models.classifiers import CLASSIFIERS, GAMMAS
 from gazeveil.utility.base import Utility, UtilityResult
@@ -95,7 +96,7 @@ class Document(Utility):
         with `vote`; see :class:`Utility`.
         """
 
-        def label(key: Key, index: NDArray[np.int64]) -> str:
+        def label(key: Key, index: Ints) -> str:
             return class_of(key, self.label)
 
         how = Classifier(self.classifier, self.gamma, self.vote, seed)
@@ -174,10 +175,8 @@ class Gender(Utility):
             self.name, how, sides[0], sides[1], f"{self.attribute} of a person left out"
         )
 
-    def _attribute(
-        self, *tables: Mapping[str, Attributes]
-    ) -> Callable[[Key, NDArray[np.int64]], str]:
-        def label(key: Key, index: NDArray[np.int64]) -> str:
+    def _attribute(self, *tables: Mapping[str, Attributes]) -> Callable[[Key, Ints], str]:
+        def label(key: Key, index: Ints) -> str:
             for people in tables:
                 value = people.get(key[0], {}).get(self.attribute)
                 if value is not None and str(value).strip():
@@ -232,7 +231,7 @@ class PrivacySensitivity(Utility):
             for key, rows in table.recordings().items()
         }
 
-        def label(key: Key, index: NDArray[np.int64]) -> NDArray[np.str_]:
+        def label(key: Key, index: Ints) -> Texts:
             mine = known.get(key, {})
             return np.array([mine.get(i, "") for i in index.tolist()], dtype=np.str_)
 
@@ -327,7 +326,7 @@ class Activity(Utility):
         with `vote`; see :class:`Utility`.
         """
 
-        def label(key: Key, index: NDArray[np.int64]) -> str:
+        def label(key: Key, index: Ints) -> str:
             return class_of(key, self.label)
 
         how = Classifier(self.classifier, self.gamma, self.vote, seed, self.trees)
@@ -379,7 +378,7 @@ class Task(Utility):
         about too. See :class:`Utility`.
         """
 
-        def label(key: Key, index: NDArray[np.int64]) -> str:
+        def label(key: Key, index: Ints) -> str:
             return class_of(key, self.label)
 
         how = Classifier(self.classifier, self.gamma, False, seed, self.trees)

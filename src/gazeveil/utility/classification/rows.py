@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Bools, Floats, Ints, Texts
 
 #: Where the class of a recording is written.
 LABELS = ("stimulus", "task")
@@ -61,11 +62,11 @@ class Rows:
         Number of the recording.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     columns: tuple[str, ...]
-    labels: NDArray[np.str_]
-    persons: NDArray[np.str_]
-    recordings: NDArray[np.int64]
+    labels: Texts
+    persons: Texts
+    recordings: Ints
 
     def __len__(self) -> int:
         return len(self.values)
@@ -80,9 +81,9 @@ class Rows:
 
 def rows_of(
     table: FeatureTable,
-    label: Callable[[Key, NDArray[np.int64]], str | NDArray[np.str_]],
+    label: Callable[[Key, Ints], str | Texts],
     every: int = 1,
-    part: Callable[[Key, NDArray[np.int64]], NDArray[np.bool_]] | None = None,
+    part: Callable[[Key, Ints], Bools] | None = None,
 ) -> Rows:
     """The rows of a table that have a class and at least one measured feature.
 
@@ -99,10 +100,10 @@ def rows_of(
         Which rows of a recording to keep before that, from its key and the rows' indices.
     """
     empty = np.empty(0, dtype=np.int64)
-    picked: list[NDArray[np.int64]] = [empty]
+    picked: list[Ints] = [empty]
     labels: list[str] = []
     persons: list[str] = []
-    recordings: list[NDArray[np.int64]] = [empty]
+    recordings: list[Ints] = [empty]
     for number, (key, rows) in enumerate(table.recordings().items()):
         kept = rows[np.argsort(table.keys.index[rows], kind="stable")]
         if part is not None:
@@ -148,14 +149,14 @@ class Halves:
         # next ceil(window / step) - 1 starts.
         self.shared = math.ceil(p.window_s / p.step_s - 1e-9) - 1 if gap else 0
 
-    def _middle(self, key: Key, index: NDArray[np.int64]) -> int:
+    def _middle(self, key: Key, index: Ints) -> int:
         return self.lengths.get(key, int(index.max()) + 1 if len(index) else 0) // 2
 
-    def first(self, key: Key, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def first(self, key: Key, index: Ints) -> Bools:
         """Windows of the first half."""
         return index < self._middle(key, index)
 
-    def second(self, key: Key, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def second(self, key: Key, index: Ints) -> Bools:
         """Windows of the second half."""
         return index >= self._middle(key, index) + self.shared
 

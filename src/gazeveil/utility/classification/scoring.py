@@ -11,19 +11,15 @@ over people.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.gaze.arrays import Floats, Ints, Texts
 from gazeveil.models.classifiers import most_votes
 from gazeveil.utility.base import UtilityResult
 
 
 def voted(
-    predicted: NDArray[np.str_],
-    truth: NDArray[np.str_],
-    persons: NDArray[np.str_],
-    recordings: NDArray[np.int64],
-    seed: int,
-) -> tuple[NDArray[np.str_], NDArray[np.str_], NDArray[np.str_]]:
+    predicted: Texts, truth: Texts, persons: Texts, recordings: Ints, seed: int
+) -> tuple[Texts, Texts, Texts]:
     """One decision per recording: the class most of its rows got, ties broken at random.
 
     Parameters
@@ -48,7 +44,7 @@ def voted(
 
 
 def score(
-    truth: NDArray[np.str_], predicted: NDArray[np.str_], persons: NDArray[np.str_], note: str
+    truth: Texts, predicted: Texts, persons: Texts, note: str
 ) -> tuple[UtilityResult, UtilityResult]:
     """Accuracy and macro F1.
 
@@ -112,7 +108,7 @@ def score(
     )
 
 
-def _f1(tally: NDArray[np.float64]) -> float:
+def _f1(tally: Floats) -> float:
     """Macro F1 of (right, in truth, called so) by class; classes that are neither in truth nor
     named are left out.
     """

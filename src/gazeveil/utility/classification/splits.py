@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Texts
 from gazeveil.models.classifiers import TREES, predict
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.classification.rows import Rows, aligned
@@ -31,7 +31,7 @@ class Classifier:
     seed: int
     trees: int = TREES
 
-    def name_them(self, known: Rows, asked: Rows) -> NDArray[np.str_]:
+    def name_them(self, known: Rows, asked: Rows) -> Texts:
         """The classes of the rows asked about."""
         return predict(
             self.classifier,
@@ -43,9 +43,7 @@ class Classifier:
             self.trees,
         )
 
-    def results(
-        self, asked: Rows, predicted: NDArray[np.str_], note: str
-    ) -> tuple[UtilityResult, ...]:
+    def results(self, asked: Rows, predicted: Texts, note: str) -> tuple[UtilityResult, ...]:
         """Accuracy and macro F1 of rows, or of recordings by vote."""
         truth, persons = asked.labels, asked.persons
         if self.vote:
