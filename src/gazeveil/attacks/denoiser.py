@@ -7,7 +7,7 @@ has 1/sqrt(n) of it), so whoever has a release filters it first. The filters are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -38,16 +38,6 @@ class Denoised(RecordingSet):
     ) -> None:
         super().__init__(cohort, tables, before.preparation, before.people)
         self.before = before
-
-    def select(
-        self, people: Iterable[str] | None = None, stimuli: Iterable[str] | None = None
-    ) -> RecordingSet:
-        """As of any recording set; both signals are selected from."""
-        of_people = None if people is None else tuple(people)
-        of_stimuli = None if stimuli is None else tuple(stimuli)
-        return self._with(
-            super().select(of_people, of_stimuli), self.before.select(of_people, of_stimuli)
-        )
 
     def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:
         """As of any recording set; both signals are selected from."""

@@ -22,13 +22,11 @@ from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 
 #: Where events come from instead of a detector: of one recording, by recording key, or made by a
 #: function.
-EventsSource: TypeAlias = (
-    Events | Mapping[tuple[str, str, str, str], Events] | Callable[[Recording], Events]
-)
+EventsSource: TypeAlias = Events | Mapping[RecordingKey, Events] | Callable[[Recording], Events]
 
 _PLACES = {
     name: i
@@ -38,7 +36,7 @@ _PLACES = {
 } | {"path_len_2": SCALARS.index("path_len")}
 
 # Of one recording: its key, the places of its events, their measures.
-_Rows: TypeAlias = list[tuple[tuple[str, str, str, str], Ints, Floats]]
+_Rows: TypeAlias = list[tuple[RecordingKey, Ints, Floats]]
 
 
 def event_features(
@@ -84,7 +82,7 @@ def event_features(
 
     Examples
     --------
-    >>> from gazeveil.gaze.recording import Recording
+    >>> from gazeveil.gaze.recording import Recording, RecordingKey
     >>> t = np.arange(8) * 10_000_000
     >>> x_deg = 180.0 + np.array([0, 0.1, 0, 0.1, 0, 0.1, 0, 0.1])
     >>> gaze = Recording("a", "dot", t, x_deg, np.full(8, 90.0))

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze.arrays import Floats, Ints, Texts
+from gazeveil.gaze.recording import RecordingKey
 
 #: Names of the key columns.
 KEYS = ("person", "stimulus", "session", "task", "index")
@@ -74,9 +75,7 @@ class Keys:
         return Keys(**{name: self[name][picked] for name in KEYS})
 
     @classmethod
-    def of_recordings(
-        cls, recordings: Sequence[tuple[str, str, str, str]], indices: Sequence[Ints]
-    ) -> Keys:
+    def of_recordings(cls, recordings: Sequence[RecordingKey], indices: Sequence[Ints]) -> Keys:
         """Keys of rows that come recording by recording.
 
         Parameters
@@ -293,7 +292,7 @@ class FeatureTable:
             self.values[whole], self.columns, self.keys.where(whole), self.bounds, counts
         )
 
-    def recordings(self) -> dict[tuple[str, str, str, str], Ints]:
+    def recordings(self) -> dict[RecordingKey, Ints]:
         """Row numbers of each recording (person, stimulus, session, task), in order of first
         appearance.
         """
@@ -308,7 +307,7 @@ class FeatureTable:
             cut[1:] |= part[1:] != part[:-1]
         starts = np.flatnonzero(cut)
         ends = np.append(starts[1:], len(self))
-        runs: dict[tuple[str, str, str, str], list[Ints]] = {}
+        runs: dict[RecordingKey, list[Ints]] = {}
         for a, b in zip(starts.tolist(), ends.tolist(), strict=True):
             person, stimulus, session, task = (str(part[a]) for part in parts)
             runs.setdefault((person, stimulus, session, task), []).append(np.arange(a, b))

@@ -33,7 +33,7 @@ from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording, increasing
+from gazeveil.gaze.recording import Recording, RecordingKey, increasing
 
 
 def window_features(
@@ -89,7 +89,7 @@ def window_features(
     if pupil_unit is not None and not isinstance(pupil_unit, str):
         checks.refuse("window_features", "pupil_unit", "text such as 'mm'", pupil_unit)
     window_ns, step_ns = round(window * 1e9), max(1, round(step * 1e9))
-    keys: list[tuple[str, str, str, str]] = []
+    keys: list[RecordingKey] = []
     blocks: list[Floats] = []
     units: set[str] = set()
     counts = {"short_recordings": 0, "recordings_without_pupil": 0, "events_without_samples": 0}

@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.recording import Recording
@@ -100,7 +101,15 @@ class Density(Utility):
         chances = np.array([jensen_shannon(before[n], even) for n in names])
         pooled_chance = jensen_shannon(sum(before.values(), empty), even)
         return (
-            *_both("jsd", _mean(parts), parts, "stimulus", names, _mean(chances), note),
+            *_both(
+                "jsd",
+                float(column_means(parts)),
+                parts,
+                "stimulus",
+                names,
+                float(column_means(chances)),
+                note,
+            ),
             *_both(
                 "jsd_pooled",
                 float(pooled[0]),
@@ -145,12 +154,6 @@ class Density(Utility):
             recording.x_deg[recording.valid],
             recording.y_deg[recording.valid],
         )
-
-
-def _mean(values: Floats) -> float:
-    """Mean of what is there; NaN where nothing is."""
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else float("nan")
 
 
 def _both(

@@ -27,6 +27,7 @@ import numpy as np
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.arrays import Floats
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.utility.base import Utility, UtilityResult
 
 #: Name of the one part where people cannot be compared one by one.
@@ -105,9 +106,7 @@ class _Movements:
     saccades: Floats = field(default_factory=lambda: np.empty((0, 3)))
 
 
-def _by_person(
-    recording_set: RecordingSet, common: set[tuple[str, str, str, str]]
-) -> dict[str, _Movements]:
+def _by_person(recording_set: RecordingSet, common: set[RecordingKey]) -> dict[str, _Movements]:
     """The movements of each person in the common recordings; of everybody in all recordings where
     none are common.
     """

@@ -40,6 +40,7 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.geometry import angle_deg
@@ -306,7 +307,12 @@ class Prediction(Utility):
         metrics = ("error_deg", "hold_error_deg", "linear_error_deg")
         return tuple(
             UtilityResult(
-                metric, _mean(part), part.copy(), "person", tested, note="; ".join([model, *notes])
+                metric,
+                float(column_means(part)),
+                part.copy(),
+                "person",
+                tested,
+                note="; ".join([model, *notes]),
             )
             for metric, model, part in zip(
                 metrics, (self.model, "hold", "linear"), errors_deg.T, strict=True
@@ -385,9 +391,3 @@ class Prediction(Utility):
                     recorded.person,
                     moments_of(recorded, release, self.horizon_s, self.past_s, self.every_s),
                 )
-
-
-def _mean(values: Floats) -> float:
-    """Mean of what is there; NaN where nothing is."""
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else float("nan")

@@ -30,7 +30,7 @@ from gazeveil.features.recordings import RecordingVectors, summary_vectors
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Sphere, mean_direction
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 
 #: Edges of the bands of the velocity spectrum, in Hz.
 BANDS_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 125.0)
@@ -71,7 +71,7 @@ def vectors(recording_set: RecordingSet) -> RecordingVectors:
 
 
 def _event_columns(
-    fixations: FeatureTable, saccades: FeatureTable, keys: tuple[tuple[str, str, str, str], ...]
+    fixations: FeatureTable, saccades: FeatureTable, keys: tuple[RecordingKey, ...]
 ) -> dict[str, Floats]:
     """Quantiles, main sequence and directions, one array over recordings per column."""
     result: dict[str, Floats] = {}

@@ -33,10 +33,8 @@ from gazeveil.attacks.result import AttackResult, bootstrap
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.arrays import Floats
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.people.demographics import Demographics
-
-Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -250,21 +248,16 @@ class FixationReconstruction(InferenceAttack):
                 "The raw recordings and the release share no recording with fixations. Give a"
                 " release with the same names of people and stimuli."
             )
+        n = len(shared)
         pairs = [self._rebuilt(answered[key], truth[key]) for key in shared]
         errors = [error for error, _, _ in pairs]
         found = [share for _, share, _ in pairs]
         protocol = "counts of released fixations in rectangles, interval over recordings"
         results = tuple(
-            AttackResult(
-                metric,
-                float(np.mean(values)),
-                *bootstrap(values, seed),
-                len(shared),
-                protocol=protocol,
-            )
-            for metric, values in (("median_error_deg", errors), ("fixations_found", found))
+            AttackResult(metric, float(np.mean(v)), *bootstrap(v, seed), n, protocol=protocol)
+            for metric, v in (("median_error_deg", errors), ("fixations_found", found))
         )
-        details = {"queries": sum(queries for _, _, queries in pairs), "recordings": len(shared)}
+        details = {"queries": sum(queries for _, _, queries in pairs), "recordings": n}
         return InferenceResult(self.kind, results, details)
 
     def _rebuilt(self, released: Floats, true: Floats) -> tuple[float, float, int]:
@@ -281,7 +274,7 @@ class FixationReconstruction(InferenceAttack):
         return match.median_deg, match.found / (match.found + match.missed), rebuilt.queries
 
 
-def _fixations(material: RecordingSet) -> dict[Key, Floats]:
+def _fixations(material: RecordingSet) -> dict[RecordingKey, Floats]:
     """Mean positions in degrees of the fixations of every recording that has some."""
     if material.cohort is None:
         raise DataError("Reconstruction needs recordings of samples, not tables of features.")
@@ -292,8 +285,7 @@ def _fixations(material: RecordingSet) -> dict[Key, Floats]:
         means = [_mean(recording, int(events.onset[i]), int(events.offset[i])) for i in chosen]
         usable = np.array([m for m in means if np.isfinite(m).all()], dtype=np.float64)
         if len(usable):
-            key = (recording.person, recording.stimulus, recording.session, recording.task)
-            positions[key] = usable
+            positions[recording.key] = usable
     return positions
 
 

@@ -25,7 +25,6 @@ fixation over areas that both sides looked at, for at least two of them.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,6 +33,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.arrays import Bools, Floats, Ints
 from gazeveil.gaze.recording import Recording
@@ -245,17 +245,17 @@ class AOI(Utility):
             raise DataError(self._nothing(bare, lookup))
         names = tuple(sorted(people))
         parts, chances = (
-            np.stack([_mean(np.stack(rows[p]), 0) for p in names]) for rows in (people, guess)
+            np.stack([column_means(np.stack(rows[p])) for p in names]) for rows in (people, guess)
         )
         note = self._note(test, missing, len(bare))
         return tuple(
             UtilityResult(
                 metric,
-                float(_mean(parts[:, k], 0)),
+                float(column_means(parts[:, k])),
                 parts[:, k],
                 "person",
                 names,
-                float(_mean(chances[:, k], 0)) if metric != "order_tau" else 0.0,
+                float(column_means(chances[:, k])) if metric != "order_tau" else 0.0,
                 better,
                 (
                     note
@@ -302,10 +302,3 @@ def _one(
     end_s = recorded.duration_s
     after = looks(boxes, scanpath_as_released(test, release, raw, recorded))
     return compare(before, after, end_s), compare(before, looks(boxes, Scanpath.empty()), end_s)
-
-
-def _mean(values: Floats, axis: int) -> Floats:
-    """Mean of what is there; NaN where nothing is."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as documented
-        return np.asarray(np.nanmean(values, axis=axis))
