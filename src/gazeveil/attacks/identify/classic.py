@@ -24,6 +24,7 @@ from gazeveil import checks
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.identify.event_attack import (
     EventAttack,
+    Fitted,
     NamedRows,
     Scorer,
     fuse_scores,
@@ -139,7 +140,7 @@ class Classic(EventAttack):
         )
         return Scores(gallery.persons, probe.persons, fuse_scores([part], [1.0]))
 
-    def learn(self, values: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Standardise and fit the classifier."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -156,7 +157,7 @@ class Classic(EventAttack):
         return classes, scores
 
     @abstractmethod
-    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Fit standardised rows of at least two people."""
 
     def even(self, probabilities: Scorer, people: Texts) -> Scorer:
@@ -201,7 +202,7 @@ class Forest(Classic):
         super().check()
         self.store("trees", checks.count(self.name, "trees", self.trees))
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Fit the trees."""
         model = self.fitted("forest", z, people, seed, trees=self.trees)
         return model.classes_, model.predict_proba
@@ -234,7 +235,7 @@ class SVM(Classic):
         self.store("C", checks.positive(self.name, "C", self.C))
         checks.one_of(self.name, "gamma", self.gamma, ("scale", "auto"))
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Fit the machine."""
         model = self.fitted("svm", z, people, seed, cost=self.C, gamma=self.gamma)
 
@@ -266,7 +267,7 @@ class KNN(Classic):
         super().check()
         self.store("k", checks.count(self.name, "k", self.k))
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Keep the rows."""
         model = self.fitted("knn", z, people, seed, neighbours=min(self.k, len(z)))
         return model.classes_, self.even(model.predict_proba, people)
@@ -284,7 +285,7 @@ class Tree(Classic):
 
     name: ClassVar[str] = "tree"
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Grow the tree."""
         model = self.fitted("tree", z, people, seed)
         return model.classes_, model.predict_proba
@@ -311,7 +312,7 @@ class Boosting(Classic):
         super().check()
         self.store("rounds", checks.count(self.name, "rounds", self.rounds))
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Fit the trees; few rounds of small ones with large steps cost a fraction of
         scikit-learn's defaults.
         """
@@ -347,7 +348,7 @@ class LDA(Classic):
 
     level: str = "recording"
 
-    def classifier(self, z: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Means of people, and one covariance within people."""
         classes, codes, counts = np.unique(people, return_inverse=True, return_counts=True)
         means = np.stack([z[codes == c].mean(axis=0) for c in range(len(classes))])

@@ -33,6 +33,9 @@ VOTES = ("mean", "majority")
 #: Scores of rows against the classes, shape (rows, classes).
 Scorer: TypeAlias = Callable[[Floats], Floats]
 
+#: The people a classifier knows, in the order of the columns of its scores, and its scorer.
+Fitted: TypeAlias = tuple[Texts, Scorer]
+
 
 @dataclass(frozen=True, kw_only=True)
 class EventAttack(Attack):
@@ -85,7 +88,7 @@ class EventAttack(Attack):
         return any(recording_set.has(name) for name in self.tables)
 
     @abstractmethod
-    def learn(self, values: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Learn from rows with names, at least two people among them.
 
         Returns
@@ -135,7 +138,7 @@ class EventAttack(Attack):
         if len(train.people) == 0:
             return None
 
-        def learn(values: Floats, people: Texts) -> tuple[Texts, Scorer]:
+        def learn(values: Floats, people: Texts) -> Fitted:
             return self.learn(values, people, int(rng.integers(2**31)))
 
         return person_scores(train, test, known, probes, learn, self.vote)
@@ -167,7 +170,7 @@ def person_scores(
     test: NamedRows,
     known: Sequence[str],
     probes: Sequence[str],
-    learn: Callable[[Floats, Texts], tuple[Texts, Scorer]],
+    learn: Callable[[Floats, Texts], Fitted],
     vote: str,
 ) -> Floats:
     """Learn from training rows, score test rows, and average per person.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gazeveil import checks
-from gazeveil.attacks.identify.event_attack import EventAttack, Scorer
+from gazeveil.attacks.identify.event_attack import EventAttack, Fitted
 from gazeveil.gaze.arrays import Floats, Texts
 
 #: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
@@ -71,7 +71,7 @@ class RBFN(EventAttack):
         """The tables it looks at."""
         return super().tables if self.table == "events" else ("window",)
 
-    def learn(self, values: Floats, people: Texts, seed: int) -> tuple[Texts, Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Fit one network."""
         from gazeveil.attacks.identify.rbf_network import RBFNetwork
 

@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,17 +21,15 @@ from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.arrays import Bools, Floats, Ints, Texts
+from gazeveil.gaze.recording import RecordingKey
 
 #: Where the class of a recording is written.
 LABELS = ("stimulus", "task")
 
-#: (person, stimulus, session, task).
-Key: TypeAlias = tuple[str, str, str, str]
-
 _NUMBER = re.compile(r"[\s._-]*[0-9]+$")
 
 
-def class_of(key: Key, label: str) -> str:
+def class_of(key: RecordingKey, label: str) -> str:
     """The class of a recording.
 
     Examples
@@ -44,6 +41,11 @@ def class_of(key: Key, label: str) -> str:
     if label == "task" and key[3]:
         return key[3]
     return _NUMBER.sub("", key[1]) or key[1]
+
+
+def class_by(label: str) -> Callable[[RecordingKey, Ints], str]:
+    """The class of a recording (:func:`class_of`) in the form :func:`rows_of` wants."""
+    return lambda key, index: class_of(key, label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +83,9 @@ class Rows:
 
 def rows_of(
     table: FeatureTable,
-    label: Callable[[Key, Ints], str | Texts],
+    label: Callable[[RecordingKey, Ints], str | Texts],
     every: int = 1,
-    part: Callable[[Key, Ints], Bools] | None = None,
+    part: Callable[[RecordingKey, Ints], Bools] | None = None,
 ) -> Rows:
     """The rows of a table that have a class and at least one measured feature.
 
@@ -149,14 +151,14 @@ class Halves:
         # next ceil(window / step) - 1 starts.
         self.shared = math.ceil(p.window_s / p.step_s - 1e-9) - 1 if gap else 0
 
-    def _middle(self, key: Key, index: Ints) -> int:
+    def _middle(self, key: RecordingKey, index: Ints) -> int:
         return self.lengths.get(key, int(index.max()) + 1 if len(index) else 0) // 2
 
-    def first(self, key: Key, index: Ints) -> Bools:
+    def first(self, key: RecordingKey, index: Ints) -> Bools:
         """Windows of the first half."""
         return index < self._middle(key, index)
 
-    def second(self, key: Key, index: Ints) -> Bools:
+    def second(self, key: RecordingKey, index: Ints) -> Bools:
         """Windows of the second half."""
         return index >= self._middle(key, index) + self.shared
 
