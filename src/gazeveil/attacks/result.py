@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from gazeveil import checks
 from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_means
 from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.privacy.audit.bounds import clopper_pearson
 
@@ -76,17 +77,9 @@ def rate_result(
     if n == 0:
         return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
     hits = math.floor(value * n + 0.5)
-    low, high = clopper_pearson(hits, n, ERROR / 2)
-    return AttackResult(
-        metric,
-        float(value),
-        float(low),
-        float(high),
-        n,
-        chance,
-        at_least(hits, n, chance),
-        protocol,
-    )
+    low, high = (float(edge) for edge in clopper_pearson(hits, n, ERROR / 2))
+    p_value = at_least(hits, n, chance)
+    return AttackResult(metric, float(value), low, high, n, chance, p_value, protocol)
 
 
 def at_least(hits: int, n: int, chance: float) -> float:
@@ -119,13 +112,8 @@ def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
     value = float(np.mean([s.credit().mean() for s in repetitions]))
     n = round(float(np.mean([len(s.probes) for s in repetitions])))
     chance = float(np.mean([1 / len(s.known) for s in repetitions]))
-    return rate_result(
-        "identification_rate",
-        value,
-        n,
-        chance,
-        f"mean of {len(repetitions)} repetitions, interval over people",
-    )
+    protocol = f"mean of {len(repetitions)} repetitions, interval over people"
+    return rate_result("identification_rate", value, n, chance, protocol)
 
 
 def credit_table(scores_per_repetition: Sequence[Scores]) -> tuple[tuple[str, ...], Floats]:
@@ -305,23 +293,13 @@ def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, 
         return value, -1.0, 1.0
     from scipy.special import stdtrit
 
-    half = (
-        float(stdtrit(len(apart) - 1, 1 - ERROR / 2))
-        * float(apart.std(ddof=1))
-        / math.sqrt(len(apart))
-    )
+    t = float(stdtrit(len(apart) - 1, 1 - ERROR / 2))
+    half = t * float(apart.std(ddof=1)) / math.sqrt(len(apart))
     return value, value - half, value + half
 
 
 def _mean_of_person(credit: Floats) -> Floats:
-    if credit.ndim == 1:
-        return credit
-    asked = np.isfinite(credit)
-    return np.where(
-        asked.any(axis=1),
-        np.where(asked, credit, 0.0).sum(axis=1) / np.maximum(asked.sum(axis=1), 1),
-        np.nan,
-    )
+    return credit if credit.ndim == 1 else column_means(credit.T)
 
 
 def _some(scores: Sequence[Scores]) -> list[Scores]:

@@ -81,13 +81,9 @@ class Density(Utility):
         names = tuple(sorted(before))
         empty = np.zeros(self.bins**2)
         parts = np.array([jensen_shannon(before[n], after.get(n, empty)) for n in names])
-        pooled = np.array(
-            [
-                jensen_shannon(
-                    sum(before.values(), empty), sum((after[n] for n in names if n in after), empty)
-                )
-            ]
-        )
+        everything = sum(before.values(), empty)
+        released = sum((after[n] for n in names if n in after), empty)
+        pooled = jensen_shannon(everything, released)
         lost = int(np.count_nonzero(np.isnan(parts)))
         note = f"{self.bins} x {self.bins} cells"
         if lost:
@@ -99,26 +95,12 @@ class Density(Utility):
             cell_areas(raw.cohort[0].space, self.bins, self.bins).ravel() if raw.cohort else empty
         )
         chances = np.array([jensen_shannon(before[n], even) for n in names])
-        pooled_chance = jensen_shannon(sum(before.values(), empty), even)
+        mean, guess = float(column_means(parts)), float(column_means(chances))
+        chance = jensen_shannon(everything, even)
+        joined, whole = f"{note}; all stimuli in one histogram", ("all stimuli",)
         return (
-            *_both(
-                "jsd",
-                float(column_means(parts)),
-                parts,
-                "stimulus",
-                names,
-                float(column_means(chances)),
-                note,
-            ),
-            *_both(
-                "jsd_pooled",
-                float(pooled[0]),
-                pooled,
-                "cohort",
-                ("all stimuli",),
-                pooled_chance,
-                f"{note}; all stimuli in one histogram",
-            ),
+            *_both("jsd", mean, parts, "stimulus", names, guess, note),
+            *_both("jsd_pooled", pooled, np.array([pooled]), "cohort", whole, chance, joined),
         )
 
     def _histograms(self, recording_set: RecordingSet) -> dict[str, Floats]:
@@ -127,33 +109,16 @@ class Density(Utility):
         assert recording_set.cohort is not None
         for recording in recording_set.cohort:
             counts = np.bincount(self._cells(recording), minlength=self.bins**2).astype(np.float64)
-            found[recording.stimulus] = (
-                found[recording.stimulus] + counts if recording.stimulus in found else counts
-            )
+            found[recording.stimulus] = found.get(recording.stimulus, 0.0) + counts
         return found
 
     def _cells(self, recording: Recording) -> Ints:
-        if (
-            len(recording) == 0
-            and recording.events is not None
-            and recording.events.x_deg is not None
-            and recording.events.y_deg is not None
-        ):
+        x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+        e = recording.events
+        if len(recording) == 0 and e is not None and e.x_deg is not None and e.y_deg is not None:
             # A dataset of fixations has no samples: its fixations stand in, once each.
-            return cells(
-                recording.space,
-                self.bins,
-                self.bins,
-                recording.events.x_deg,
-                recording.events.y_deg,
-            )
-        return cells(
-            recording.space,
-            self.bins,
-            self.bins,
-            recording.x_deg[recording.valid],
-            recording.y_deg[recording.valid],
-        )
+            x, y = e.x_deg, e.y_deg
+        return cells(recording.space, self.bins, self.bins, x, y)
 
 
 def _both(

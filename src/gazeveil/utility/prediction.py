@@ -304,7 +304,7 @@ class Prediction(Utility):
         lost = int(np.isnan(errors_deg[:, 1]).sum())
         if lost:
             notes.append(f"{lost} people have no released gaze to go by and are left out")
-        metrics = ("error_deg", "hold_error_deg", "linear_error_deg")
+        models = {"error_deg": self.model, "hold_error_deg": "hold", "linear_error_deg": "linear"}
         return tuple(
             UtilityResult(
                 metric,
@@ -314,9 +314,7 @@ class Prediction(Utility):
                 tested,
                 note="; ".join([model, *notes]),
             )
-            for metric, model, part in zip(
-                metrics, (self.model, "hold", "linear"), errors_deg.T, strict=True
-            )
+            for (metric, model), part in zip(models.items(), errors_deg.T, strict=True)
         )
 
     def _errors_deg(

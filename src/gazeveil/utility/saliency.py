@@ -118,9 +118,8 @@ def compare(
     weights = areas if area_weighted else np.full_like(areas, 1.0 / areas.size)
     p, q = (d * weights / np.sum(d * weights) for d in (p_density, q_density))
     some = p > 0
-    kl = max(
-        0.0, float(np.sum(p[some] * np.log(p[some] / (q[some] + EPSILON))))
-    )  # the epsilon makes equal maps come out just below 0
+    # The epsilon makes equal maps come out just below 0.
+    kl = max(0.0, float(np.sum(p[some] * np.log(p[some] / (q[some] + EPSILON)))))
     a, b = (d - np.sum(d * weights) for d in (p_density, q_density))
     spread_a, spread_b = (float(np.sqrt(np.sum(weights * d**2))) for d in (a, b))
     # An even map has no spread but rounding; nothing correlates with it.
@@ -202,10 +201,8 @@ class Saliency(Utility):
         parts, chances, bare = [], [], 0
         for name in names:
             one = stimuli[name]
-            at, released = (
-                np.concatenate(one.raw),
-                np.concatenate([*one.released, np.empty(0, dtype=np.int64)]),
-            )
+            at = np.concatenate(one.raw)
+            released = np.concatenate([*one.released, np.empty(0, dtype=np.int64)])
             columns = self.columns(one.space)
             areas = cell_areas(one.space, self.rows, columns)
             before, after = (
@@ -227,17 +224,8 @@ class Saliency(Utility):
             else ""
         )
         return tuple(
-            UtilityResult(
-                metric,
-                float(table[:, k].mean()),
-                table[:, k].copy(),
-                "stimulus",
-                names,
-                float(guess[k]),
-                better,
-                note,
-            )
-            for k, (metric, better) in enumerate(METRICS.items())
+            UtilityResult(m, float(v.mean()), v.copy(), "stimulus", names, chance, better, note)
+            for (m, better), v, chance in zip(METRICS.items(), table.T, guess.tolist(), strict=True)
         )
 
     def _gather(self, raw: RecordingSet, test: RecordingSet) -> dict[str, _Stimulus]:

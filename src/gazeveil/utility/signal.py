@@ -161,12 +161,8 @@ def _table_results(
     exact = f"{int((by['square'] == 0).sum())} signals are exact and left out"
     names = np.unique(who)
     medians = np.array([_median(nmse[who == name]) for name in names.tolist()])[:, None]
-    median = _result(
-        "nmse_median",
-        medians,
-        names,
-        f"{note}; median over all signals, parts over those of a person",
-    )
+    by_person = f"{note}; median over all signals, parts over those of a person"
+    median = _result("nmse_median", medians, names, by_person)
     rest = (
         ("nmse_finite", note, "lower"),
         ("nmse_utility", f"{note}; as published; {exact}", "higher"),
@@ -263,22 +259,13 @@ def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]
         )
     values, who = np.stack(rows), np.array(persons)
     note = f"{compared} samples of {len(rows)} recordings"
+    published = f"{note}; not divided by the number of samples"
+    kept = "share of valid samples that a valid released one belongs to"
     return (
         _result("rmse_deg", values[:, :1], who, note),
-        _result(
-            "rmse_published_deg",
-            values[:, 1:2],
-            who,
-            f"{note}; not divided by the number of samples",
-        ),
+        _result("rmse_published_deg", values[:, 1:2], who, published),
         _result("median_error_deg", values[:, 2:3], who, note),
-        _result(
-            "kept_share",
-            values[:, 3:],
-            who,
-            "share of valid samples that a valid released one belongs to",
-            "higher",
-        ),
+        _result("kept_share", values[:, 3:], who, kept, "higher"),
     )
 
 
@@ -301,18 +288,12 @@ def position_errors(raw: Recording, released: Recording) -> tuple[Floats, int]:
             t, clock = raw.t_ns[mine], released.t_ns[theirs]
             there = _nearest(t, clock)
             near = np.abs(clock[there] - t) <= (0.5e9 / raw.rate_hz if raw.rate_hz > 0 else 0.0)
-            near &= _nearest(clock, t)[there] == np.arange(
-                len(t)
-            )  # both ways, so that no released sample stands for two
+            # Both ways, so that no released sample stands for two.
+            near &= _nearest(clock, t)[there] == np.arange(len(t))
             mine, theirs = mine[near], theirs[there[near]]
-    found = np.array(
-        [
-            np.nan,
-            np.nan,
-            np.nan,
-            np.nan if all_of_it == 0 else min(len(mine), len(theirs)) / all_of_it,
-        ]
-    )
+    found = np.full(4, np.nan)
+    if all_of_it:
+        found[3] = min(len(mine), len(theirs)) / all_of_it
     if not found[3] > 0:
         return found, 0
     away = distance_deg(
@@ -354,9 +335,7 @@ def _result(
     lost = int(np.isnan(parts).sum())
     if lost:
         note += f"; {lost} of {len(parts)} people have no figure"
-        parts, names = (
-            parts[~np.isnan(parts)],
-            [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)],
-        )
+        names = [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)]
+        parts = parts[~np.isnan(parts)]
     value = float(parts.mean()) if len(parts) else float("nan")
     return UtilityResult(metric, value, parts, "person", tuple(names), better=better, note=note)

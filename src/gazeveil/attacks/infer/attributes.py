@@ -118,10 +118,7 @@ def infer(
         if people is not None
         else {**dict(test.people), **{p: a for p, a in train.people.items() if a}}
     )
-    learned, seen = (
-        person_vectors(centred(train, features)),
-        person_vectors(centred(test, features)),
-    )
+    learned, seen = (person_vectors(centred(side, features)) for side in (train, test))
     shared = tuple(c for c in learned.columns if c in set(seen.columns))
     learned, seen = learned.select(shared), seen.select(shared)
     both = [p for p in seen.people if p in set(learned.people)]
@@ -142,18 +139,10 @@ def infer(
     draws = checks.count("infer", "draws", draws)
     left_out = len(both) - len(names)
     if numeric:
-        return _numbers(
-            attribute,
-            names,
-            np.array([told[p] for p in names], dtype=np.float64),
-            folds,
-            seed,
-            draws,
-            left_out,
-        )
-    return _classes(
-        attribute, names, np.array([str(told[p]) for p in names]), folds, seed, draws, left_out
-    )
+        values = np.array([told[p] for p in names], dtype=np.float64)
+        return _numbers(attribute, names, values, folds, seed, draws, left_out)
+    labels = np.array([str(told[p]) for p in names])
+    return _classes(attribute, names, labels, folds, seed, draws, left_out)
 
 
 def _value(attribute: str, person: str, value: object) -> float | str | None:
@@ -188,10 +177,8 @@ class _Folds:
         n = len(names)
         x = learned.values[[learned.people.index(p) for p in names]]
         y = seen.values[[seen.people.index(p) for p in names]]
-        hats, inner = (
-            np.empty((len(SHRINKAGES), n, n - 1)),
-            np.empty((len(SHRINKAGES), n, n - 1, n - 1)),
-        )
+        hats = np.empty((len(SHRINKAGES), n, n - 1))
+        inner = np.empty((len(SHRINKAGES), n, n - 1, n - 1))
         for i in range(n):
             z, scale = _standard(np.delete(x, i, axis=0))
             # Person vectors are centred among all people of their material. Taking the others' mean
@@ -268,15 +255,8 @@ def _classes(
     )
     weighed = prior + factor[:, None] * scores
     protocol = f"{attribute} of {len(names)} people, one person left out, {left_out} without it"
-    results = [
-        rate_result(
-            "accuracy",
-            float(_credit(weighed, onehot).mean()),
-            len(names),
-            float(prior.max()),
-            protocol,
-        )
-    ]
+    accuracy, most = float(_credit(weighed, onehot).mean()), float(prior.max())
+    results = [rate_result("accuracy", accuracy, len(names), most, protocol)]
     if len(kinds) == 2:
         positive = labels == kinds[1]
         value = roc_area(scores[positive, 1], scores[~positive, 1])

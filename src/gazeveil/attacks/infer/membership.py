@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -252,18 +252,7 @@ def play(
     for share in FALSE_ALARMS:
         pooled = tpr_at_fpr(inside, outside, share, protocol)
         counted = rate_result(pooled.metric, pooled.value, half)
-        hits.append(
-            AttackResult(
-                pooled.metric,
-                pooled.value,
-                counted.low,
-                counted.high,
-                half,
-                pooled.chance,
-                pooled.p_value,
-                pooled.protocol,
-            )
-        )
+        hits.append(replace(pooled, low=counted.low, high=counted.high, n=half))
     return Membership(
         AttackResult("auc", value, low, high, len(people), 0.5, math.nan, protocol),
         tuple(hits),

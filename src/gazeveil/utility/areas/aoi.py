@@ -248,23 +248,14 @@ class AOI(Utility):
             np.stack([column_means(np.stack(rows[p])) for p in names]) for rows in (people, guess)
         )
         note = self._note(test, missing, len(bare))
-        return tuple(
-            UtilityResult(
-                metric,
-                float(column_means(parts[:, k])),
-                parts[:, k],
-                "person",
-                names,
-                float(column_means(chances[:, k])) if metric != "order_tau" else 0.0,
-                better,
-                (
-                    note
-                    if np.isfinite(parts[:, k]).any()
-                    else f"{note}; {_LACKING.get(metric, 'nobody looked at any area')}"
-                ),
-            )
-            for k, (metric, better) in enumerate(METRICS.items())
-        )
+        results = []
+        for (metric, better), own, guesses in zip(METRICS.items(), parts.T, chances.T, strict=True):
+            value, chance = float(column_means(own)), float(column_means(guesses))
+            lacking = _LACKING.get(metric, "nobody looked at any area")
+            why = note if np.isfinite(own).any() else f"{note}; {lacking}"
+            even = 0.0 if metric == "order_tau" else chance
+            results.append(UtilityResult(metric, value, own, "person", names, even, better, why))
+        return tuple(results)
 
     def _nothing(self, bare: set[str], lookup: AreaLookup) -> str:
         if bare:

@@ -169,23 +169,11 @@ def _from_object(file: Path, found: object) -> tuple[Area, ...]:
                     f"Known are stimulus, name, {', '.join(_EDGES)}, unit and size_px.",
                 )
         where = f"area {number}"
-        unit, size = (
-            _unit(file, one.get("unit", found.get("unit", ""))),
-            _size(file, one.get("size_px", found.get("size_px"))),
-        )
+        unit = _unit(file, one.get("unit", found.get("unit", "")))
+        size = _size(file, one.get("size_px", found.get("size_px")))
         left, top, right, bottom = (_number(file, where, edge, one.get(edge)) for edge in _EDGES)
-        areas.append(
-            Area(
-                str(one.get("stimulus", EVERY)),
-                str(one.get("name", where)),
-                left,
-                top,
-                right,
-                bottom,
-                unit,
-                size,
-            )
-        )
+        stimulus, name = str(one.get("stimulus", EVERY)), str(one.get("name", where))
+        areas.append(Area(stimulus, name, left, top, right, bottom, unit, size))
     return tuple(areas)
 
 

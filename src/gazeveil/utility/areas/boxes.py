@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,17 +67,9 @@ def grid(space: Space, rows: int, columns: int) -> Boxes:
     """
     down, across = np.linspace(0.0, 1.0, rows + 1), np.linspace(0.0, 1.0, columns + 1)
     areas = [
-        Area(
-            EVERY,
-            f"row {i + 1}, column {j + 1}",
-            float(across[j]),
-            float(down[i]),
-            float(across[j + 1]),
-            float(down[i + 1]),
-            "fraction",
-        )
-        for i in range(rows)
-        for j in range(columns)
+        Area(EVERY, f"row {i}, column {j}", left, top, right, bottom, "fraction")
+        for i, (top, bottom) in enumerate(pairwise(down.tolist()), start=1)
+        for j, (left, right) in enumerate(pairwise(across.tolist()), start=1)
     ]
     return place(areas, space)
 
@@ -208,11 +201,8 @@ class AreaLookup:
         if not source:
             # An odd number of columns: straight ahead, where people look most, must not lie on an
             # edge.
-            return grid(
-                space,
-                self.rows,
-                2 * self.columns + 1 if isinstance(space, Sphere) else self.columns,
-            )
+            columns = 2 * self.columns + 1 if isinstance(space, Sphere) else self.columns
+            return grid(space, self.rows, columns)
         mine = [
             replace(a, unit=a.unit or self.unit, size_px=a.size_px or self.size_px)
             for a in _on(read_areas(source), stimulus, index)

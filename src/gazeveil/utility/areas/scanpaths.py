@@ -132,14 +132,9 @@ def scanpath_as_released(
 
 
 def _raw_events(preparation: FeaturePipeline, recording: Recording) -> Events:
-    return _events(
-        (
-            preparation
-            if CARRIED in recording.labels
-            else FeaturePipeline(preparation.method, preparation.parameters)
-        ),
-        recording,
-    )
+    if CARRIED not in recording.labels:
+        preparation = FeaturePipeline(preparation.method, preparation.parameters)
+    return _events(preparation, recording)
 
 
 def _events(preparation: FeaturePipeline, recording: Recording) -> Events:
@@ -165,18 +160,8 @@ def _measured(clock: Recording, samples: Recording, events: Events, stride: int)
         ways = _ways(samples, -(-saccades.onset // stride), saccades.offset // stride)
     assert x is not None
     assert y is not None
-    from_x, from_y, to_x, to_y = ways
-    return Scanpath(
-        x,
-        y,
-        (fixations.onset_ns - origin) / 1e9,
-        fixations.duration_s + step_s,
-        from_x,
-        from_y,
-        to_x,
-        to_y,
-        (saccades.onset_ns - origin) / 1e9,
-    )
+    onset_s, saccade_s = ((e.onset_ns - origin) / 1e9 for e in (fixations, saccades))
+    return Scanpath(x, y, onset_s, fixations.duration_s + step_s, *ways, saccade_s)
 
 
 def _means(recording: Recording, first: Ints, last: Ints) -> tuple[Floats, Floats]:
@@ -203,9 +188,8 @@ def _ways(recording: Recording, first: Ints, last: Ints) -> Floats:
     """Places (x, y) before each run of samples and at its last valid one, shape (4, runs)."""
     n = len(recording)
     x, y = (np.where(recording.valid, v, np.nan) for v in (recording.x_deg, recording.y_deg))
-    before = np.maximum.accumulate(
-        np.where(recording.valid, np.arange(n), -1)
-    )  # the last valid sample up to each one
+    # The last valid sample up to each one.
+    before = np.maximum.accumulate(np.where(recording.valid, np.arange(n), -1))
     a, b = np.clip(first, 0, n - 1), np.clip(last, 0, n - 1)
     start = np.where(a > 0, a - 1, a)
     start = np.where(recording.valid[start], start, a)

@@ -84,27 +84,11 @@ def score(
         else np.array([whole])
     )
     people = tuple(names.tolist())
+    mean, even = float(accuracy.mean()), 1 / len(classes)
+    pseudo = f"{note}; over all decisions, parts are pseudo-values"
     return (
-        UtilityResult(
-            "accuracy",
-            float(accuracy.mean()),
-            accuracy,
-            "person",
-            people,
-            max(shares),
-            "higher",
-            note,
-        ),
-        UtilityResult(
-            "f1_macro",
-            whole,
-            parts,
-            "person",
-            people,
-            1 / len(classes),
-            "higher",
-            f"{note}; over all decisions, parts are pseudo-values",
-        ),
+        UtilityResult("accuracy", mean, accuracy, "person", people, max(shares), "higher", note),
+        UtilityResult("f1_macro", whole, parts, "person", people, even, "higher", pseudo),
     )
 
 
