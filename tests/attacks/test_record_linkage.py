@@ -15,7 +15,6 @@ from gazeveil.attacks.infer.record_linkage import (
     fingerprint,
     link_records,
     one_to_one,
-    still_alike,
 )
 from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError, ParameterError
@@ -111,11 +110,6 @@ def test_k_same_leaks_with_more_tasks_where_groups_are_redrawn_and_not_with_one_
     assert (rates["corrected"] <= bound).all()
     assert rates["published"][-1] > max(0.5, bound)
     assert rates["published"][-1] > rates["published"][0] + 0.3
-
-
-def test_two_pseudonyms_soon_part_where_groups_are_redrawn():
-    assert still_alike(4, 20, 1) == pytest.approx(3 / 19)
-    assert still_alike(4, 20, 3) == pytest.approx((3 / 19) ** 3)
 
 
 def test_more_tasks_than_released_are_refused():

@@ -116,19 +116,6 @@ def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
     return rate_result("identification_rate", value, n, chance, protocol)
 
 
-def credit_table(scores_per_repetition: Sequence[Scores]) -> tuple[tuple[str, ...], Floats]:
-    """People (sorted) and their credit, shape (people, repetitions); NaN where a repetition did not
-    ask about a person.
-    """
-    repetitions = _some(scores_per_repetition)
-    people = tuple(sorted({p for s in repetitions for p in s.probes}))
-    at = {p: i for i, p in enumerate(people)}
-    table = np.full((len(people), len(repetitions)), np.nan)
-    for column, scores in enumerate(repetitions):
-        table[[at[p] for p in scores.probes], column] = scores.credit()
-    return people, table
-
-
 def eer(scores: Scores) -> float:
     """Equal error rate: where as many people are refused as themselves as are taken for another.
 
@@ -267,8 +254,8 @@ def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, 
     Parameters
     ----------
     first, second : array of float64, shape (people,) or (people, repetitions)
-        Credit of each person (:meth:`Scores.credit`, :func:`credit_table`), the same people in the
-        same order; NaN where not asked.
+        Credit of each person (:meth:`Scores.credit`), the same people in the same order; NaN where
+        not asked.
 
     Returns
     -------

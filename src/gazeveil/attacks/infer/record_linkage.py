@@ -100,13 +100,6 @@ def one_to_one(scores: Scores, seed: int) -> np.ndarray[tuple[int], np.dtype[np.
     return right
 
 
-def still_alike(k: int, people: int, tasks: int) -> float:
-    """Probability that two members of one group of k, redrawn for each task among that many people,
-    share a group in every one of `tasks` more draws.
-    """
-    return float(((k - 1) / (people - 1)) ** tasks)
-
-
 def by_tasks(
     attack: Attack,
     release: RecordingSet,
