@@ -1,7 +1,7 @@
 """Classic classifiers as attackers: random forest, SVM, k nearest neighbours, decision tree, LDA,
 gradient boosting (Bozkir et al. 2021; Schroeder et al. 2020).
 
-At `level="event"` each event is classified and the probabilities are averaged per person, fuse_scores
+At `level="event"` each event is classified and the probabilities are averaged per person, fused
 over fixations and saccades; at `level="window"` the same is done with the 52 window features; at
 `level="recording"` whole recordings are classified by their vectors
 (:mod:`gazeveil.attacks.identify.vectors`: means and deviations of event features, rates of events;
@@ -105,10 +105,7 @@ class Classic(EventAttack):
         """As :meth:`Attack.identify`."""
         if self.level != "recording":
             return super().identify(gallery, probe, seed)
-        train, test = (
-            recording_vectors(gallery, self.features),
-            recording_vectors(probe, self.features),
-        )
+        train, test = (recording_vectors(side, self.features) for side in (gallery, probe))
         both = [name for name in train.columns if name in set(test.columns)]
         if not both:
             raise DataError(

@@ -1,5 +1,5 @@
-"""What attackers share that score single events (or windows): a mean or a vote per person, fused over
-fixations and saccades.
+"""What attackers share that score single events (or windows): a mean or a vote per person, fused
+over fixations and saccades.
 
 Each table (fixations, saccades, or windows) gets a classifier of its own. A person's score in a
 table is the mean of the scores of the person's rows, or the share of rows that vote for somebody;
