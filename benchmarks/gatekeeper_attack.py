@@ -38,7 +38,7 @@ from gazeveil.gatekeeper import (
     PublicEvent,
     SaccadeStart,
 )
-from gazeveil.gatekeeper.core.level import Grid
+from gazeveil.gaze.grid import Grid
 from gazeveil.gatekeeper.core.quantise import EventQuantiser
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording

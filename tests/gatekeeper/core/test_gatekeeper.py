@@ -17,16 +17,16 @@ from gazeveil.gatekeeper import (
     Gatekeeper,
     Ledger,
     LedgerError,
-    Level,
     Policy,
+    PrecisionLevel,
     PublicEvent,
     SaccadeStart,
     Target,
 )
 from gazeveil.gatekeeper.core.event_log import EventLog
 from gazeveil.gatekeeper.core.event_numbers import first_number
-from gazeveil.gatekeeper.core.level import Grid
 from gazeveil.gaze.geometry import Screen, Sphere, haversine_deg
+from gazeveil.gaze.grid import Grid
 from gazeveil.gaze.recording import Recording
 from tests.support.wearers import ALL, grant, keeper, later, looks, policy
 
@@ -679,7 +679,7 @@ def test_levels_are_checked_and_named() -> None:
         {"tiles": 8},
     ):
         with pytest.raises(ParameterError):
-            Level(**wrong)  # type: ignore[arg-type]
+            PrecisionLevel(**wrong)  # type: ignore[arg-type]
     with pytest.raises(ParameterError):
         keeper("a", level="finer")
 

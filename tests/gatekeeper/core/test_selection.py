@@ -23,7 +23,7 @@ from gazeveil.gatekeeper import (
     Subscription,
     Target,
 )
-from gazeveil.gatekeeper.core.level import LEVELS, Grid
+from gazeveil.gatekeeper.core.level import LEVELS
 from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
 from gazeveil.gatekeeper.core.quantise import EventQuantiser
 from gazeveil.gatekeeper.core.selection import (
@@ -35,6 +35,7 @@ from gazeveil.gatekeeper.core.selection import (
     place,
 )
 from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.grid import Grid
 from tests.support.gatekeeper_running import until
 from tests.support.wearers import Trace, looks
 

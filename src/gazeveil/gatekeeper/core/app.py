@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, Watched
-from gazeveil.gatekeeper.core.areas import Area, area_of, snap
+from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
 from gazeveil.gatekeeper.core.counters import CounterAnswer
 from gazeveil.gatekeeper.core.device_state import DeviceState, Listener, SaccadeStart, TileListener
 from gazeveil.gatekeeper.core.event_log import KINDS, PublicEvent
@@ -53,7 +53,7 @@ class App:
 
     def register_area(
         self, name: str, x_deg: float, y_deg: float, width_deg: float, height_deg: float
-    ) -> Area:
+    ) -> RegisteredArea:
         """Register a rectangle; what is looked at from now on counts.
 
         Parameters
@@ -67,7 +67,7 @@ class App:
 
         Returns
         -------
-        Area
+        RegisteredArea
             With the edges moved outward to the public grid.
         """
         state = self._state
@@ -97,7 +97,7 @@ class App:
             app_state.areas[area.id] = Watched(area, rectangle)
             return area
 
-    def areas(self) -> tuple[Area, ...]:
+    def areas(self) -> tuple[RegisteredArea, ...]:
         """The app's own areas."""
         with self._state.answering(self._ask("areas", "areas")):
             return tuple(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gazeveil.gatekeeper.core.areas import Area, Rectangle
+from gazeveil.gatekeeper.core.areas import Rectangle, RegisteredArea
 from gazeveil.gatekeeper.core.event_log import LoggedEvent
 
 
@@ -45,13 +45,13 @@ class Watched:
 
     Parameters
     ----------
-    area : Area
+    area : RegisteredArea
         As the app sees it.
     rectangle : Rectangle
         Its cells.
     """
 
-    def __init__(self, area: Area, rectangle: Rectangle) -> None:
+    def __init__(self, area: RegisteredArea, rectangle: Rectangle) -> None:
         self.area = area
         self.rectangle = rectangle
         self.fixations = self.visits = self.dwell_ms = 0

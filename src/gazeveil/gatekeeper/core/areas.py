@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gazeveil.gatekeeper.core.level import Grid, Level
+from gazeveil.gatekeeper.core.level import PrecisionLevel
 from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gaze.grid import Grid
 
 
 @dataclass(frozen=True)
-class Area:
+class RegisteredArea:
     """What an app knows of an area of its own.
 
     Parameters
@@ -61,7 +62,12 @@ class Rectangle:
 
 
 def snap(
-    grid: Grid, level: Level, x_deg: float, y_deg: float, width_deg: float, height_deg: float
+    grid: Grid,
+    level: PrecisionLevel,
+    x_deg: float,
+    y_deg: float,
+    width_deg: float,
+    height_deg: float,
 ) -> Rectangle:
     """The smallest rectangle of whole cells that holds the one asked for.
 
@@ -108,9 +114,11 @@ def snap(
     return Rectangle(top, left, bottom - top, columns, grid.columns)
 
 
-def area_of(grid: Grid, rectangle: Rectangle, number: int, name: str, since_ms: int) -> Area:
+def area_of(
+    grid: Grid, rectangle: Rectangle, number: int, name: str, since_ms: int
+) -> RegisteredArea:
     """The app's view of a rectangle."""
-    return Area(
+    return RegisteredArea(
         number,
         name,
         grid.left_deg + rectangle.column * grid.column_deg,

@@ -30,12 +30,12 @@ from gazeveil.gatekeeper.core.counters import Counters
 from gazeveil.gatekeeper.core.event_log import EventLog, LoggedEvent, PublicEvent
 from gazeveil.gatekeeper.core.event_numbers import EventNumbers, first_number
 from gazeveil.gatekeeper.core.in_use import Indicator, InUse, scope_of
-from gazeveil.gatekeeper.core.level import Grid, Level
+from gazeveil.gatekeeper.core.level import PrecisionLevel
 from gazeveil.gatekeeper.core.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.selection import Selections
 from gazeveil.gatekeeper.core.tiles import Tiles
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.policy.decision import Decision, Request, decide
+from gazeveil.gatekeeper.policy.decision import AccessDecision, Request, decide
 from gazeveil.gatekeeper.policy.grant_duration import GrantUses, why_over
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.wearers import CHANGED, account_of, device_account
@@ -45,6 +45,7 @@ from gazeveil.gatekeeper.streams.pool import StreamPool, mechanism_of
 from gazeveil.gatekeeper.streams.shared import PATIENCE_S, Subscriber
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
+from gazeveil.gaze.grid import Grid
 
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.ledger.audit_log import AuditLog
@@ -140,7 +141,7 @@ class DeviceState:
         audit: AuditLog | None,
         clock_ns: Callable[[], int],
         device: str,
-        level: Level,
+        level: PrecisionLevel,
         space: Space,
         rate_hz: float,
         counters: Counters,
@@ -295,7 +296,7 @@ class DeviceState:
         self._used(request)
         return billing
 
-    def decide(self, request: Request) -> Decision:
+    def decide(self, request: Request) -> AccessDecision:
         """What the policy says, and whether the grant is not over by its use."""
         grant = self.policy.apps.get(request.app)
         if (
@@ -304,7 +305,7 @@ class DeviceState:
             and self.policy.consent
             and self.uses.over(request.app, grant, request.now_ns)
         ):
-            return Decision(False, "expired", why_over(request.app, grant))
+            return AccessDecision(False, "expired", why_over(request.app, grant))
         return decide(self.policy, request)
 
     def _used(self, request: Request) -> None:

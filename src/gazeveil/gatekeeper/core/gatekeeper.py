@@ -37,7 +37,7 @@ from gazeveil.gatekeeper.core.counters import LEVELS as COUNTER_LEVELS
 from gazeveil.gatekeeper.core.counters import Counters
 from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.core.in_use import InUse, OnUse
-from gazeveil.gatekeeper.core.level import Level, level_of
+from gazeveil.gatekeeper.core.level import PrecisionLevel, level_of
 from gazeveil.gatekeeper.core.quantise import EventQuantiser, QuantisedEvent
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.policy.presets import preset_of
@@ -107,7 +107,7 @@ class Gatekeeper:
         Nominal rate of the tracker.
     space : Sphere or Screen
         What its degrees mean.
-    level : Level or str
+    level : PrecisionLevel or str
         How coarse the events are: `coarse`, `fine`, or a level of your own.
     device : str
         Name of the device's account in the ledger; apps have accounts `app:NAME`.
@@ -137,7 +137,7 @@ class Gatekeeper:
         *,
         rate_hz: float,
         space: Space | None = None,
-        level: Level | str = "coarse",
+        level: PrecisionLevel | str = "coarse",
         device: str = "device",
         clock_ns: Callable[[], int] = time.time_ns,
         seed: int | None = None,
@@ -369,7 +369,7 @@ class Gatekeeper:
         return self._state.policy
 
     @property
-    def level(self) -> Level:
+    def level(self) -> PrecisionLevel:
         """How coarse the events are."""
         return self._state.level
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.events.trace import FIXATION
-from gazeveil.gatekeeper.core.level import Grid
+from gazeveil.gaze.grid import Grid
 
 #: Longest pause between two parts of one fixation.
 GAP_MS = 300

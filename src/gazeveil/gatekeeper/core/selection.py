@@ -31,10 +31,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from gazeveil.gatekeeper.core.areas import Rectangle
-from gazeveil.gatekeeper.core.level import Grid, Level
+from gazeveil.gatekeeper.core.level import PrecisionLevel
 from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.streams.subscription import Subscription
+from gazeveil.gaze.grid import Grid
 
 #: How a target can be chosen.
 BY = ("confirm", "dwell")
@@ -246,7 +247,7 @@ class Selections:
     ----------
     grid : Grid
         Public cells.
-    level : Level
+    level : PrecisionLevel
         Says how long a tick is.
     lock : RLock
         The Gatekeeper's own.
@@ -258,7 +259,7 @@ class Selections:
     def __init__(
         self,
         grid: Grid,
-        level: Level,
+        level: PrecisionLevel,
         lock: threading.RLock,
         record: Callable[[str, str, dict[str, object]], None] | None,
     ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from gazeveil.gatekeeper.core.level import Level
+from gazeveil.gatekeeper.core.level import PrecisionLevel
 from gazeveil.gaze.geometry import Space, Sphere
 
 #: How far beyond the edge the eye must be, in tiles.
@@ -24,17 +24,17 @@ class Tiles:
     ----------
     space : Sphere or Screen
         What the degrees mean.
-    level : Level
+    level : PrecisionLevel
         Says how many tiles there are.
 
     Examples
     --------
-    >>> tiles = Tiles(Sphere(), Level())
+    >>> tiles = Tiles(Sphere(), PrecisionLevel())
     >>> [tiles.see(x, 90.0) for x in (10.0, 44.0, 46.0, 60.0)]
     [16, 16, 16, 17]
     """
 
-    def __init__(self, space: Space, level: Level) -> None:
+    def __init__(self, space: Space, level: PrecisionLevel) -> None:
         self.columns, self.rows = level.tiles
         self._round = isinstance(space, Sphere)
         self._left, self._top = (

@@ -23,7 +23,7 @@ import numpy as np
 
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block
-from gazeveil.gatekeeper.core.areas import Area
+from gazeveil.gatekeeper.core.areas import RegisteredArea
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.ledger.audit_log import AuditLog
@@ -104,7 +104,7 @@ class Service(Decisions):
         self.tracker_connected = False
         self.tracker_taken = False
         self.end_tracker: Callable[[], object] | None = None
-        self.areas: dict[tuple[str, int], Area] = {}
+        self.areas: dict[tuple[str, int], RegisteredArea] = {}
         self._shown = (0, 0, 0)
         self._blocks: list[Block] = []
         self._pump: asyncio.Task[None] | None = None
