@@ -39,7 +39,7 @@ from gazeveil.gatekeeper import (
     SaccadeStart,
 )
 from gazeveil.gaze.grid import Grid
-from gazeveil.gatekeeper.core.quantise import EventQuantiser
+from gazeveil.gatekeeper.core.events.quantise import EventQuantiser
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
     from gazeveil.gatekeeper.core.areas import RegisteredArea
     from gazeveil.gatekeeper.core.counters import CounterAnswer
-    from gazeveil.gatekeeper.core.device_state import SaccadeStart
-    from gazeveil.gatekeeper.core.event_log import PublicEvent
+    from gazeveil.gatekeeper.core.events.listeners import SaccadeStart
+    from gazeveil.gatekeeper.core.events.log import PublicEvent
     from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
     from gazeveil.gatekeeper.core.level import LEVELS, PrecisionLevel
     from gazeveil.gatekeeper.core.selection import Target
@@ -45,9 +45,9 @@ _HOME = {
     "Policy": "policy.policy",
     "PrecisionLevel": "core.level",
     "PrivateStream": "streams.subscription",
-    "PublicEvent": "core.event_log",
+    "PublicEvent": "core.events.log",
     "RegisteredArea": "core.areas",
-    "SaccadeStart": "core.device_state",
+    "SaccadeStart": "core.events.listeners",
     "Subscription": "streams.subscription",
     "Target": "core.selection",
 }

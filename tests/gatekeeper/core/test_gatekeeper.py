@@ -23,8 +23,8 @@ from gazeveil.gatekeeper import (
     SaccadeStart,
     Target,
 )
-from gazeveil.gatekeeper.core.event_log import EventLog
-from gazeveil.gatekeeper.core.event_numbers import first_number
+from gazeveil.gatekeeper.core.events.log import EventLog
+from gazeveil.gatekeeper.core.events.numbers import first_number
 from gazeveil.gaze.geometry import Screen, Sphere, haversine_deg
 from gazeveil.gaze.grid import Grid
 from gazeveil.gaze.recording import Recording
@@ -595,7 +595,7 @@ def test_without_consent_nothing_is_looked_at() -> None:
 def test_the_owner_sees_raw_blocks_and_apps_cannot_reach_them() -> None:
     k = keeper("a")
     blocks: list[np.ndarray] = []
-    watching = k.live().watch(lambda t, x, y, v: blocks.append(x))
+    watching = k.watch(lambda t, x, y, v: blocks.append(x))
     k.push(0, 123.456789, 80.0)
     k.push(np.array([10_000_000]), np.array([123.5]), np.array([80.0]))
     assert [b.tolist() for b in blocks] == [[123.456789], [123.5]]

@@ -23,9 +23,9 @@ from gazeveil.gatekeeper import (
     Subscription,
     Target,
 )
+from gazeveil.gatekeeper.core.events.ongoing_fixation import OngoingFixation
+from gazeveil.gatekeeper.core.events.quantise import EventQuantiser
 from gazeveil.gatekeeper.core.level import LEVELS
-from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
-from gazeveil.gatekeeper.core.quantise import EventQuantiser
 from gazeveil.gatekeeper.core.selection import (
     DWELLS_PER_MINUTE,
     LEAST_DWELL_MS,

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, Watched
 from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
 from gazeveil.gatekeeper.core.counters import CounterAnswer
-from gazeveil.gatekeeper.core.device_state import DeviceState, Listener, SaccadeStart, TileListener
-from gazeveil.gatekeeper.core.event_log import KINDS, PublicEvent
+from gazeveil.gatekeeper.core.device_state import DeviceState
+from gazeveil.gatekeeper.core.events.listeners import Listener, SaccadeStart, TileListener
+from gazeveil.gatekeeper.core.events.log import KINDS, PublicEvent
 from gazeveil.gatekeeper.core.selection import DWELL_MS, Target, place
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.decision import Request
@@ -83,17 +84,14 @@ class App:
             rectangle = snap(state.grid, state.level, x_deg, y_deg, width_deg, height_deg)
             app_state = state.app_state(self.name)
             most = state.policy.apps[self.name].areas if self.name in state.policy.apps else 0
-            if (
-                len(app_state.areas) >= most
-            ):  # another thread of the app may have registered one since
+            # Another thread of the app may have registered one since.
+            if len(app_state.areas) >= most:
                 raise Denied(
                     "area",
                     f"The app '{self.name}' may have {most} areas at a time. Remove one first.",
                 )
             app_state.area_count += 1
-            area = area_of(
-                state.grid, rectangle, app_state.area_count, name, state.tick * state.level.tick_ms
-            )
+            area = area_of(state.grid, rectangle, app_state.area_count, name, state.t_ms)
             app_state.areas[area.id] = Watched(area, rectangle)
             return area
 
@@ -257,10 +255,8 @@ class App:
         """The tile that is looked at, row by row from the upper left; None while
         it is not known.
         """
-        allowed = self._ask("tile", "current_tile")
-        self._state.follow_tile(allowed)
-        with self._state.answering(allowed):
-            return self._state.tiles.tile
+        with self._state.answering(self._ask("tile", "current_tile")):
+            return self._state.tile.ask()
 
     # Subscriptions.
 
@@ -275,8 +271,8 @@ class App:
         kind : str
             `fixation`, `saccade` or `pursuit`.
         callback : callable
-            Takes a :class:`~gazeveil.gatekeeper.core.event_log.PublicEvent`; in the mode
-            `start-stop` also a :class:`~gazeveil.gatekeeper.core.device_state.SaccadeStart`, which
+            Takes a :class:`~gazeveil.gatekeeper.core.events.log.PublicEvent`; in the mode
+            `start-stop` also a :class:`~gazeveil.gatekeeper.core.events.listeners.SaccadeStart`, which
             carries the tick alone. It runs on the tracker's thread and must be quick.
         mode : str
             `end`, or `start-stop` for saccades.
@@ -304,10 +300,10 @@ class App:
         allowed = self._ask("tile", "on_tile")
         if not callable(callback):
             raise Denied("parameter", "A listener is something that can be called.")
-        self._state.follow_tile(allowed)
         with self._state.answering(allowed):
+            self._state.tile.ask()
             subscription = self._subscribe("tile")
-            self._state.tile_listeners.append(TileListener(subscription, callback))
+            self._state.tile.enter(TileListener(subscription, callback))
             return subscription
 
     def select(

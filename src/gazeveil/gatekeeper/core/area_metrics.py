@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gazeveil.gatekeeper.core.areas import Rectangle, RegisteredArea
-from gazeveil.gatekeeper.core.event_log import LoggedEvent
+from gazeveil.gatekeeper.core.events.log import LoggedEvent
 
 
 @dataclass(frozen=True)

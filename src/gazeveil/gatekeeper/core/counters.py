@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from gazeveil import checks
 from gazeveil.gatekeeper.core.areas import Rectangle
-from gazeveil.gatekeeper.core.quantise import LEAST_FIXATION_MS
+from gazeveil.gatekeeper.core.events.quantise import LEAST_FIXATION_MS
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.noise.exact import discrete_laplace, tail_delta
 from gazeveil.privacy.promise.change import Change
@@ -31,7 +31,7 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.rational import Number, exact
 
 #: Levels of the tree: a horizon of 16383 ticks, 27 minutes at 100 ms.
-LEVELS = 14
+TREE_LEVELS = 14
 
 #: Events that wait for somebody to ask before they are put together.
 MOST_WAITING = 4096

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from gazeveil.gatekeeper.core.areas import Rectangle
+from gazeveil.gatekeeper.core.events.ongoing_fixation import OngoingFixation
 from gazeveil.gatekeeper.core.level import PrecisionLevel
-from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.grid import Grid

@@ -19,8 +19,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.core.device_state import SaccadeStart
-from gazeveil.gatekeeper.core.event_log import PublicEvent
+from gazeveil.gatekeeper.core.events.listeners import SaccadeStart
+from gazeveil.gatekeeper.core.events.log import PublicEvent
 from gazeveil.gatekeeper.core.selection import Target
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.logs import LOG

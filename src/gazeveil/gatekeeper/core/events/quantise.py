@@ -23,7 +23,11 @@ from numpy.typing import NDArray
 from gazeveil.compiled import compiled
 from gazeveil.events.online.detector import OnlineDetector
 from gazeveil.events.trace import FIXATION, PURSUIT, SACCADE
-from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation, OngoingFixations, cell_of
+from gazeveil.gatekeeper.core.events.ongoing_fixation import (
+    OngoingFixation,
+    OngoingFixations,
+    cell_of,
+)
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.grid import Grid
 from gazeveil.gaze.validity import bounds_deg, is_plain, set_back_samples
