@@ -23,10 +23,11 @@ from typing import Any
 
 from gazeveil import checks
 from gazeveil.errors import FormatError, MissingExtraError, ParameterError
+from gazeveil.gatekeeper.policy.bounds import Bound
 from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
 from gazeveil.gatekeeper.policy.identity import LocalIdentity
 from gazeveil.gatekeeper.policy.presets import PRESETS
-from gazeveil.gatekeeper.policy.rules import Bound, MechanismRule
+from gazeveil.gatekeeper.policy.rules import MechanismRule
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 
 #: Longest policy that is read, in characters.
