@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gazeveil.gatekeeper.core.events.log import PublicEvent
     from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
     from gazeveil.gatekeeper.core.level import LEVELS, PrecisionLevel
-    from gazeveil.gatekeeper.core.selection import Target
+    from gazeveil.gatekeeper.core.targets import Target
     from gazeveil.gatekeeper.errors import Denied, LedgerError
     from gazeveil.gatekeeper.ledger.audit_log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
@@ -49,7 +49,7 @@ _HOME = {
     "RegisteredArea": "core.areas",
     "SaccadeStart": "core.events.listeners",
     "Subscription": "streams.subscription",
-    "Target": "core.selection",
+    "Target": "core.targets",
 }
 
 __all__ = [

@@ -110,7 +110,12 @@ def block(
     return Block(t, x, y, ok, form)
 
 
-def pack(samples: Block, id: int = 0, sequence: int = 0, dropped: int = 0) -> bytes:  # noqa: A002 - the name on the wire
+def pack(
+    samples: Block,
+    id: int = 0,  # noqa: A002 - the name on the wire
+    sequence: int = 0,
+    dropped: int = 0,
+) -> bytes:
     """The binary batch of a block.
 
     Examples

@@ -176,7 +176,7 @@ def test_fixations_have_the_cell_of_their_mean_and_whole_ticks(
     k.push(*looks(places, rate_hz=250.0))
     k.lost()
     grid, tick = Grid(space, LEVELS[level].resolution_deg), LEVELS[level].tick_ms
-    assert [(e.x_deg, e.y_deg) for e in seen] == [grid.centre(*grid.cell(*p)) for p in places]  # type: ignore[misc]
+    assert [(e.x_deg, e.y_deg) for e in seen] == [grid.centre(*grid.cell(*p)) for p in places]
     assert all(e.t_ms % tick == 0 and e.duration_ms % tick == 0 for e in seen)
     assert all(abs(e.duration_ms - 400) <= 2 * tick + 20 for e in seen)
     assert [e.t_ms for e in seen] == pytest.approx([440 * i for i in range(4)], abs=tick + 20)

@@ -30,7 +30,8 @@ from gazeveil.errors import MissingExtraError
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
 from gazeveil.gatekeeper.core.areas import RegisteredArea
 from gazeveil.gatekeeper.core.events.log import PublicEvent
-from gazeveil.gatekeeper.core.selection import DWELL_MS, Target
+from gazeveil.gatekeeper.core.selection import DWELL_MS
+from gazeveil.gatekeeper.core.targets import Target
 from gazeveil.gatekeeper.errors import Denied
 
 try:

@@ -11,7 +11,8 @@ from gazeveil.gatekeeper.core.counters import CounterAnswer
 from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.core.events.listeners import Listener, SaccadeStart, TileListener
 from gazeveil.gatekeeper.core.events.log import KINDS, PublicEvent
-from gazeveil.gatekeeper.core.selection import DWELL_MS, Target, place
+from gazeveil.gatekeeper.core.selection import DWELL_MS
+from gazeveil.gatekeeper.core.targets import Target, place
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.decision import Request
 from gazeveil.gatekeeper.policy.rules import judge
@@ -271,9 +272,9 @@ class App:
         kind : str
             `fixation`, `saccade` or `pursuit`.
         callback : callable
-            Takes a :class:`~gazeveil.gatekeeper.core.events.log.PublicEvent`; in the mode
-            `start-stop` also a :class:`~gazeveil.gatekeeper.core.events.listeners.SaccadeStart`, which
-            carries the tick alone. It runs on the tracker's thread and must be quick.
+            Takes a :class:`~gazeveil.gatekeeper.PublicEvent`; in the mode `start-stop` also a
+            :class:`~gazeveil.gatekeeper.SaccadeStart`, which carries the tick alone. It runs on
+            the tracker's thread and must be quick.
         mode : str
             `end`, or `start-stop` for saccades.
         """

@@ -1,4 +1,4 @@
-"""What the device remembers of an app while it runs: areas, calls of the last minute, event numbers."""
+"""What the device remembers of an app while it runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECOND_NS = 1_000_000_000
 
 @dataclass
 class AppState:
-    """What the device remembers of an app while it runs."""
+    """Areas, numbers of events, calls of the last minute and counters of one app."""
 
     events: EventNumbers
     areas: dict[int, Watched] = field(default_factory=dict)

@@ -32,7 +32,7 @@ from gazeveil.gatekeeper.core.in_use import InUse, OnUse
 from gazeveil.gatekeeper.core.intake import GazeIntake
 from gazeveil.gatekeeper.core.level import PrecisionLevel, level_of
 from gazeveil.gatekeeper.core.policy_changes import PolicyChanges
-from gazeveil.gatekeeper.policy.wearers import CHANGED, account_of, wearer_name
+from gazeveil.gatekeeper.policy.wearers import CHANGED, account_of, checked_name
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.rational import Number
 
@@ -227,7 +227,7 @@ class Gatekeeper(GazeIntake, PolicyChanges):
         """
         state = self._state
         if name is not None:
-            wearer_name("Gatekeeper.switch_wearer", name)
+            checked_name("Gatekeeper.switch_wearer", "wearer", name)
         with self._owner:
             if name is not None and name == state.wearer and state.policy.wearer == name:
                 return

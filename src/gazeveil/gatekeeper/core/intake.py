@@ -1,4 +1,4 @@
-"""The tracker's side of a Gatekeeper: samples come in, events are published when their tick is over."""
+"""The tracker's side of a Gatekeeper: samples come in, events of past ticks are published."""
 
 from __future__ import annotations
 

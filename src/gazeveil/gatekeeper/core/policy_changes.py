@@ -1,4 +1,4 @@
-"""The owner's side of a Gatekeeper: what is given is written first, what is taken away holds at once."""
+"""The owner's side of a Gatekeeper: what is given is written first, what is taken holds at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of a mechanism's parameters: a sign and an exact value, compared with what an app writes."""
+"""Bounds of a mechanism's parameters: a sign, and an exact value to compare with."""
 
 from __future__ import annotations
 

@@ -66,7 +66,6 @@ PERIODS = ("day", "session", "ever")
 #: until midnight, or until it is taken back.
 LASTS = ("once", "in-use", "tonight", "for-good")
 
-_APP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _ORIGIN = re.compile(
     r"(https?|moz-extension|chrome-extension)://[A-Za-z0-9.\-\[\]:]{1,255}", re.ASCII
 )
@@ -245,16 +244,3 @@ class DeviceLimits:
     def limits(self) -> dict[str, Fraction]:
         """The limit in every currency."""
         return {currency: getattr(self, currency) for currency in CURRENCIES}
-
-
-def app_name(owner: str, app: object) -> str:
-    """The name of an app, or a ParameterError that says how names look."""
-    if not isinstance(app, str) or not _APP.fullmatch(app):
-        checks.refuse(
-            owner,
-            "app",
-            "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or"
-            " digit",
-            app,
-        )
-    return app

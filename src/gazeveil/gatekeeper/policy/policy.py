@@ -14,9 +14,9 @@ from types import MappingProxyType
 from gazeveil import checks
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gatekeeper.policy import text as policy_text
-from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant, app_name
+from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
 from gazeveil.gatekeeper.policy.identity import LocalIdentity
-from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer, wearer_name
+from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer, checked_name
 
 #: The one version of policies there is.
 VERSION = 1
@@ -76,7 +76,7 @@ class Policy:
         if not isinstance(self.others, Mapping):
             checks.refuse("Policy", "others", "a table of wearers", self.others)
         for name, one in self.others.items():
-            wearer_name("Policy", name)
+            checked_name("Policy", "wearer", name)
             if not isinstance(one, Wearer) or name == self.wearer:
                 checks.refuse(
                     "Policy", f"others.{name}", "a Wearer other than the one the policy is for", one
@@ -85,7 +85,7 @@ class Policy:
         object.__setattr__(self, "others", MappingProxyType(dict(self.others)))
         self._check_identities()
         if self.wearer is not None:
-            wearer_name("Policy", self.wearer)
+            checked_name("Policy", "wearer", self.wearer)
         elif self.apps or self.consent:
             checks.refuse(
                 "Policy",
@@ -200,6 +200,6 @@ def load_text(path: Path) -> tuple[str, Policy]:
 
 def _check_grants(where: str, apps: Mapping[str, Grant]) -> None:
     for app, grant in apps.items():
-        app_name("Policy", app)
+        checked_name("Policy", "app", app)
         if not isinstance(grant, Grant):
             checks.refuse("Policy", f"{where}.{app}", "a Grant", grant)

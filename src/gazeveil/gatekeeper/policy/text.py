@@ -59,8 +59,8 @@ _RULE = ("name", "parameters", "unproved")
 
 def read(path: Path) -> tuple[str, str]:
     """The text of a policy file, and its format."""
-    format = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix.lower())  # noqa: A001
-    if format is None:
+    syntax = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix.lower())
+    if syntax is None:
         raise FormatError(
             path,
             "a policy is a file that ends in .toml, .yaml or .yml",
@@ -74,7 +74,7 @@ def read(path: Path) -> tuple[str, str]:
         ) from None
     except UnicodeDecodeError:
         raise FormatError(path, "the policy is not UTF-8 text", "Save it as UTF-8.") from None
-    return text, format
+    return text, syntax
 
 
 def tree_of(text: str, format: str) -> object:  # noqa: A002

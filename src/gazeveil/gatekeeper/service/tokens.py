@@ -33,7 +33,7 @@ from gazeveil.gatekeeper.errors import LedgerError
 from gazeveil.gatekeeper.ledger.database import Database, Ready
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.ledger.tables import TOKENS
-from gazeveil.gatekeeper.policy.grant import app_name
+from gazeveil.gatekeeper.policy.wearers import checked_name
 
 #: Who a token can stand for.
 ROLES = ("app", "tracker", "owner")
@@ -186,13 +186,13 @@ class Tokens:
 
     def issue(self, app: str, role: str = "app", expires_ns: int | None = None) -> str:
         """A new token, shown this once; those it had stay valid."""
-        name = app_name("Tokens.issue", app)
+        name = checked_name("Tokens.issue", "app", app)
         checks.one_of("Tokens.issue", "role", role, ROLES)
         return self._issue(name, role, expires_ns, end=False)
 
     def rotate(self, app: str, role: str = "app", expires_ns: int | None = None) -> str:
         """A new token in the place of all the app had in that role, in one step."""
-        name = app_name("Tokens.rotate", app)
+        name = checked_name("Tokens.rotate", "app", app)
         checks.one_of("Tokens.rotate", "role", role, ROLES)
         return self._issue(name, role, expires_ns, end=True)
 
@@ -238,7 +238,7 @@ class Tokens:
             False where it is no token of that role, is another's, or was ended here before: what
             was ended stays so.
         """
-        name = app_name("Tokens.adopt", app)
+        name = checked_name("Tokens.adopt", "app", app)
         checks.one_of("Tokens.adopt", "role", role, ROLES)
         kind, number, secret = _parts(token)
         if kind != role:

@@ -67,7 +67,8 @@ def cost_of(promise: Guarantee, samples: int, r_deg: Fraction) -> Cost:
     --------
     >>> from gazeveil.gaze.geometry import Sphere
     >>> from gazeveil.privacy.registry import mechanism
-    >>> cost_of(mechanism("kaleido:epsilon=1/2,w=60,r_deg=2").promise(120.0, Sphere()), 90, Fraction(1))
+    >>> promise = mechanism("kaleido:epsilon=1/2,w=60,r_deg=2").promise(120.0, Sphere())
+    >>> cost_of(promise, 90, Fraction(1))
     ('epsilon', Fraction(1, 1))
     """
     if promise.definition == "none" or promise.status != "proved":

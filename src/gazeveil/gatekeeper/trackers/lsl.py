@@ -50,7 +50,7 @@ class MissingLSLError(MissingExtraError):
         self.extra = "lsl"
         self.what = what
 
-    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, ...]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[MissingExtraError], Any]:
         return MissingLSLError, (self.what,)
 
 

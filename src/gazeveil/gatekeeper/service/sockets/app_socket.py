@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.core.events.listeners import SaccadeStart
 from gazeveil.gatekeeper.core.events.log import PublicEvent
-from gazeveil.gatekeeper.core.selection import Target
+from gazeveil.gatekeeper.core.targets import Target
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.http.limits import Buckets
