@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, Watched
 from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
@@ -99,9 +100,8 @@ class App:
     def areas(self) -> tuple[RegisteredArea, ...]:
         """The app's own areas."""
         with self._state.answering(self._ask("areas", "areas")):
-            return tuple(
-                watched.area for watched in self._state.app_state(self.name).areas.values()
-            )
+            areas = self._state.app_state(self.name).areas
+            return tuple(watched.area for watched in areas.values())
 
     def remove_area(self, area_id: int) -> None:
         """Forget an area and its sums; its id is not used again."""
@@ -139,15 +139,8 @@ class App:
         limit : int
             At most so many, up to 1000.
         """
-        return self._events(
-            self._ask("fixations", "get_fixations"),
-            "fixation",
-            area_id,
-            since_ms,
-            until_ms,
-            after,
-            limit,
-        )
+        allowed = self._ask("fixations", "get_fixations")
+        return self._events(allowed, "fixation", area_id, since_ms, until_ms, after, limit)
 
     def get_saccades(
         self,
@@ -160,15 +153,8 @@ class App:
         """Saccades that landed in an area, oldest first; their landing cell and tick alone.
         Parameters as for fixations.
         """
-        return self._events(
-            self._ask("saccades", "get_saccades"),
-            "saccade",
-            area_id,
-            since_ms,
-            until_ms,
-            after,
-            limit,
-        )
+        allowed = self._ask("saccades", "get_saccades")
+        return self._events(allowed, "saccade", area_id, since_ms, until_ms, after, limit)
 
     def _events(
         self,
@@ -180,32 +166,24 @@ class App:
         after: int | None,
         limit: int,
     ) -> tuple[PublicEvent, ...]:
-        for value, what in (
-            (since_ms, "since_ms"),
-            (until_ms, "until_ms"),
-            (after, "after"),
-            (limit, "limit"),
-        ):
+        limits = {"since_ms": since_ms, "until_ms": until_ms, "after": after, "limit": limit}
+        for what, value in limits.items():
             if value is not None and type(value) is not int:
                 raise Denied("parameter", f"The parameter '{what}' must be a whole number.")
         most = min(max(limit, 0), MOST_EVENTS)
         state = self._state
         with state.answering(allowed):
             watched, events = self._area(area_id), state.app_state(self.name).events
-            found: list[PublicEvent] = []
-            if most:
-                for entry in state.event_log.after(events.device_number(after) or 0):
-                    event = entry.event
-                    wanted = (
-                        event.kind == kind
-                        and (since_ms is None or event.t_ms >= since_ms)
-                        and (until_ms is None or event.t_ms < until_ms)
-                    )
-                    if wanted and watched.has(entry):
-                        found.append(events.told(entry, state.event_log.oldest))
-                        if len(found) == most:
-                            break
-            return tuple(found)
+            wanted = (
+                entry
+                for entry in state.event_log.after(events.device_number(after) or 0)
+                if entry.event.kind == kind
+                and (since_ms is None or entry.event.t_ms >= since_ms)
+                and (until_ms is None or entry.event.t_ms < until_ms)
+                and watched.has(entry)
+            )
+            oldest = state.event_log.oldest
+            return tuple(events.told(entry, oldest) for entry in islice(wanted, most))
 
     def get_dwell_time(self, number: int) -> int:
         """How long a fixation lasted, in milliseconds; only of those the app was told of."""
@@ -377,17 +355,11 @@ class App:
         state = self._state
         with state.lock:
             grant = state.policy.apps.get(self.name)
-            # Judged before it is made: a text of an app may be hostile.
-            verdict = (
-                judge(grant.mechanisms, mechanism)
-                if grant is not None and isinstance(mechanism, str)
-                else None
-            )
-            every = (
-                1
-                if grant is None or verdict is None
-                else every_of(state.rate_hz, verdict.stride, grant.most_hz)
-            )
+            every = 1
+            if grant is not None and isinstance(mechanism, str):
+                # Judged before it is made: a text of an app may be hostile.
+                stride = judge(grant.mechanisms, mechanism).stride
+                every = every_of(state.rate_hz, stride, grant.most_hz)
             request = state.request(
                 self.name, "stream", self._origin, mechanism, state.rate_hz / every
             )

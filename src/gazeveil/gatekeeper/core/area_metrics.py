@@ -62,9 +62,8 @@ class Watched:
 
     def has(self, entry: LoggedEvent) -> bool:
         """Whether an event belongs to the area: inside, and not before it was registered."""
-        return entry.event.t_ms >= self.area.since_ms and self.rectangle.has(
-            entry.row, entry.column
-        )
+        inside = self.rectangle.has(entry.row, entry.column)
+        return inside and entry.event.t_ms >= self.area.since_ms
 
     def take(self, entry: LoggedEvent, visited: int) -> int:
         """Add an event of the event log.

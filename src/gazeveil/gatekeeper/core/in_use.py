@@ -68,8 +68,6 @@ class Indicator:
             for callback in tuple(self._callbacks):
                 try:
                     callback(now)
-                except (
-                    Exception
-                ):  # the indicator's own fault must not reach the tracker or the apps
+                except Exception:  # a platform's own fault must not reach the tracker or the apps
                     self._callbacks.remove(callback)
         return now

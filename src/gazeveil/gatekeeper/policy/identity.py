@@ -75,13 +75,8 @@ class LocalIdentity:
             if type(self.uid) is not int or not 0 <= self.uid <= _LAST_UID:
                 checks.refuse("LocalIdentity", "uid", "the number of a user", self.uid)
             if self.uid == NOBODY_UID:
-                checks.refuse(
-                    "LocalIdentity",
-                    "uid",
-                    "the number of one user; in a container every user it does not know has"
-                    " this one",
-                    self.uid,
-                )
+                allowed = "the number of one user; in a container every user it does not know has this one"
+                checks.refuse("LocalIdentity", "uid", allowed, self.uid)
         if self.executable is not None:
             path = self.executable
             if (
@@ -91,12 +86,8 @@ class LocalIdentity:
                 or len(path) > 4000
                 or os.path.normpath(path) != path
             ):
-                checks.refuse(
-                    "LocalIdentity",
-                    "executable",
-                    "the whole path of a program, as /usr/bin/game, without links in it",
-                    path,
-                )
+                allowed = "the whole path of a program, as /usr/bin/game, without links in it"
+                checks.refuse("LocalIdentity", "executable", allowed, path)
 
     def fits(self, peer: LocalPeer) -> bool:
         """Whether a program is this one."""

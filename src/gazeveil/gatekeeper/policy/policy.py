@@ -110,14 +110,8 @@ class Policy:
                     )
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return Policy, (
-            dict(self.apps),
-            self.device,
-            self.consent,
-            self.version,
-            self.wearer,
-            dict(self.others),
-        )
+        before = dict(self.apps), self.device, self.consent, self.version, self.wearer
+        return Policy, (*before, dict(self.others))
 
     @property
     def wearers(self) -> Mapping[str, Wearer]:
@@ -191,9 +185,9 @@ def policy_of(tree: object) -> Policy:
 
 def load_text(path: Path) -> tuple[str, Policy]:
     """The text of a policy file, and what it says."""
-    text, format = policy_text.read(path)  # noqa: A001
+    text, syntax = policy_text.read(path)
     try:
-        return text, Policy.parse(text, format)
+        return text, Policy.parse(text, syntax)
     except ParameterError as error:
         raise FormatError(path, str(error).rstrip(".")) from None
 

@@ -31,7 +31,7 @@ class Steady:
     error, in degrees of visual angle.
 
     Measured at the coarse level by `benchmarks/gatekeeper_averaging.py`, and attacked again by
-    `tests/test_gatekeeper_averaging.py`.
+    `tests/gatekeeper/streams/test_averaging.py`.
 
     Parameters
     ----------

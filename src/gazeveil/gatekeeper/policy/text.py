@@ -37,24 +37,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOP = ("version", "consent", "device", "apps", "wearers")
 _WEARER = ("consent", "apps")
 _DEVICE = ("epsilon", "rho", "samples", "place", "per", "r_deg")
-_GRANT = (
-    "preset",
-    "scopes",
-    "mechanisms",
-    "areas",
-    "calls_per_minute",
-    "streams",
-    "most_hz",
-    "budgets",
-    "per",
-    "expires",
-    "expires_ns",
-    "origins",
-    "revoked",
-    "lasts",
-    "identity",
-)
-_RULE = ("name", "parameters", "unproved")
+_GRANT = ("preset", *(f.name for f in fields(Grant)), "expires")
+_RULE = tuple(f.name for f in fields(MechanismRule))
 
 
 def read(path: Path) -> tuple[str, str]:
@@ -187,12 +171,8 @@ def grant_of(tree: object, where: str = "grant") -> Grant:
         values = {f.name: getattr(preset, f.name) for f in fields(Grant)}
     if "expires" in given:
         if "expires_ns" in given:
-            checks.refuse(
-                f"policy key {where}",
-                "expires",
-                "left out where 'expires_ns' is given",
-                given["expires"],
-            )
+            allowed = "left out where 'expires_ns' is given"
+            checks.refuse(f"policy key {where}", "expires", allowed, given["expires"])
         given["expires_ns"] = _moment(where, given.pop("expires"))
     for name in ("scopes", "origins", "mechanisms"):
         if name in given and not isinstance(given[name], list | tuple):
@@ -240,12 +220,8 @@ def bound_of(value: object) -> Bound:
     if isinstance(value, list | tuple):
         return "in", tuple(value)
     if isinstance(value, Mapping):
-        checks.refuse(
-            "MechanismRule",
-            "parameters",
-            "a bound such as '<= 1', '60..240', 2, [2, 3] or 'any'",
-            dict(value),
-        )
+        allowed = "a bound such as '<= 1', '60..240', 2, [2, 3] or 'any'"
+        checks.refuse("MechanismRule", "parameters", allowed, dict(value))
     if not isinstance(value, str):
         return "=", value
     text = value.strip()
@@ -284,12 +260,8 @@ def _moment(where: str, value: object) -> int:
         with suppress(ValueError):
             value = datetime.fromisoformat(value)
     if not isinstance(value, datetime) or value.tzinfo is None:
-        checks.refuse(
-            f"policy key {where}",
-            "expires",
-            "a date and time with its zone, as 2030-01-31T12:00:00Z",
-            value,
-        )
+        allowed = "a date and time with its zone, as 2030-01-31T12:00:00Z"
+        checks.refuse(f"policy key {where}", "expires", allowed, value)
     return (value - _EPOCH) // timedelta(microseconds=1) * 1000
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
@@ -27,6 +28,14 @@ from gazeveil.gaze.geometry import Space
 PORT = 8767
 
 _HELLO_S = 5.0
+
+#: Of both sides of a connection.
+_OPTIONS: dict[str, Any] = {
+    "max_size": MOST_BYTES,
+    "compression": None,
+    "open_timeout": _HELLO_S,
+    "logger": QUIET,
+}
 
 
 class ListeningTracker(MessageTracker):
@@ -75,16 +84,7 @@ class ListeningTracker(MessageTracker):
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Blocks of whichever tracker is connected; None when it goes."""
-        async with serve(
-            self._serve,
-            self.host,
-            self.port,
-            max_size=MOST_BYTES,
-            compression=None,
-            origins=[None],
-            open_timeout=_HELLO_S,
-            logger=QUIET,
-        ) as server:
+        async with serve(self._serve, self.host, self.port, origins=[None], **_OPTIONS) as server:
             self.port = next(iter(server.sockets)).getsockname()[1]
             self.listening.set()
             try:
@@ -184,13 +184,7 @@ class ConnectingTracker(MessageTracker):
         while not self._closing.is_set():
             live = False
             try:
-                async with connect(
-                    self.url,
-                    max_size=MOST_BYTES,
-                    compression=None,
-                    open_timeout=_HELLO_S,
-                    logger=QUIET,
-                ) as connection:
+                async with connect(self.url, **_OPTIONS) as connection:
                     if self._token is not None:
                         await connection.send(json.dumps({"type": "hello", "token": self._token}))
                     while not self._closing.is_set():

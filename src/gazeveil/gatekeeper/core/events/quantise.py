@@ -103,12 +103,8 @@ class EventQuantiser:
         self._detector = OnlineDetector(self.rate_hz, self.space, pursuit=True)
         # As far back as an edge can lie, and a chunk more because a whole chunk is summed before
         # its edges are looked at. The place of an ongoing fixation reaches back too.
-        size = (
-            CHUNK
-            + math.ceil(self._detector.latency_s * self.rate_hz)
-            + self._ongoing_fixations.back
-            + 64
-        )
+        reach = math.ceil(self._detector.latency_s * self.rate_hz)
+        size = CHUNK + reach + self._ongoing_fixations.back + 64
         self._sums = np.zeros((size, 4))
         self._times = np.zeros(size, dtype=np.int64)
         self._state[_NEXT] = 0
@@ -151,12 +147,9 @@ class EventQuantiser:
             i = self._waiting
             n = min(CHUNK - i, len(t_ns) - done)
             part = slice(done, done + n)
-            self._t[i : i + n], self._x[i : i + n], self._y[i : i + n], self._ok[i : i + n] = (
-                t_ns[part],
-                x_deg[part],
-                y_deg[part],
-                valid[part],
-            )
+            to = slice(i, i + n)
+            self._t[to], self._x[to] = t_ns[part], x_deg[part]
+            self._y[to], self._ok[to] = y_deg[part], valid[part]
             self._waiting = i + n
             done += n
             told += self.look()
