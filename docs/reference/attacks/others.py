@@ -1,9 +1,10 @@
 """Fill in docs/reference/attacks/others.md: what the attacks beyond identification find.
 
 The prose of that page is written by hand; what stands between its `<!-- NAME -->` and `<!-- end
--->` lines comes from here. Run as `python docs/reference/attacks/others.py [NAME ...]`; without names all
-parts are made. GazeCom and WebQAmGaze are looked for under GAZEVEIL_DATA (default ../shared/data);
-a part whose recordings are missing keeps its old figures. A few minutes on one core.
+-->` lines comes from here. Run as `python docs/reference/attacks/others.py [NAME ...]`; without
+names all parts are made. GazeCom and WebQAmGaze are looked for under GAZEVEIL_DATA (default
+../shared/data); a part whose recordings are missing keeps its old figures. A few minutes on one
+core.
 """
 
 from __future__ import annotations
