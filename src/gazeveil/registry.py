@@ -198,7 +198,10 @@ def build(kind: str, cls: type[Named], parameters: Mapping[str, object]) -> Name
     """
     name, owner = cls.name, kind.capitalize()
     known = [f.name for f in fields(cls)]
+    former: Mapping[str, str] = getattr(cls, "former", {})
     for parameter in parameters:
+        if parameter in former:
+            checks.renamed(f"{kind} {name}", "parameter", parameter, former[parameter])
         if parameter not in known:
             near = get_close_matches(parameter, known, n=1)
             hint = (

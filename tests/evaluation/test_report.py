@@ -158,12 +158,14 @@ def test_the_headline_is_the_strongest_attacker_over_attackers_and_scenarios(
     worst = releases["Gaussian noise (10 deg)"].worst
     assert worst is not None
     assert (worst.attack, worst.scenario, worst.found) == (
-        "linkage:features=wide",
+        "linkage:features=extended",
         "private/private",
         7,
     )
     said = next(s for s in headline(study) if s.startswith("With Gaussian noise (10 deg)"))
-    assert "the strongest attacker (linkage (wide features), who learned from one release" in said
+    assert (
+        "the strongest attacker (linkage (extended features), who learned from one release" in said
+    )
     assert "still recognises 7 of 24 (29 %, 95 % interval 13 to 51 %)" in said
 
 
@@ -279,7 +281,10 @@ def test_adaptive_attackers_stand_beside_their_frozen_selves_with_paired_interva
     study: Results, page: Page
 ) -> None:
     found = {d.attack: d for d in Digest(study).differences}
-    assert set(found) == {"linkage:knowledge=white-box", "linkage:features=wide,front=lowpass"}
+    assert set(found) == {
+        "linkage:knowledge=white-box",
+        "linkage:features=extended,denoiser=lowpass",
+    }
     retrained = found["linkage:knowledge=white-box"]
     # 6 of 24 against 2 of 24 on the same people: four differences of 1, twenty of 0.
     assert retrained.difference == pytest.approx(4 / 24)
@@ -296,7 +301,10 @@ def test_adaptive_attackers_stand_beside_their_frozen_selves_with_paired_interva
 def test_a_weaker_adaptive_attacker_is_called_weaker() -> None:
     cells = {
         ("none", "", "", "raw/raw"): {"linkage": 20},
-        ("temporal", "corrected", "K=3", "raw/private"): {"linkage": 20, "linkage:front=median": 8},
+        ("temporal", "corrected", "K=3", "raw/private"): {
+            "linkage": 20,
+            "linkage:denoiser=median": 8,
+        },
     }
     page = Page(write_report_text(made_results.results(cells)))
     assert "weaker" in page.words

@@ -59,9 +59,9 @@ _MECHANISMS = (
 _ATTACKS = (
     "rbfn",
     "linkage",
-    "linkage:features=wide",
+    "linkage:features=extended",
     "linkage:knowledge=white-box",
-    "linkage:front=lowpass",
+    "linkage:denoiser=lowpass",
 )
 _UTILITIES = ("document:split=people", "saliency", "events")
 _SCENARIOS = ("raw/private", "private/private")
