@@ -251,12 +251,16 @@ class DeviceState:
             self.in_use()
 
     def in_use(self) -> InUse:
-        """Which apps use which scopes now."""
-        with self.lock:
-            return self.indicator.look(
-                ((s.app, scope_of(r.action)) for s, r in self.subscriptions.items()),
-                self.clock_ns(),
-            )
+        """Which apps use which scopes now. It never waits: while another thread holds the lock,
+        as samples that wait for the ledger do, a change is told a moment later.
+        """
+        free = self.lock.acquire(blocking=False)
+        try:
+            uses = ((s.app, scope_of(r.action)) for s, r in self.subscriptions.copy().items())
+            return self.indicator.look(uses, self.clock_ns(), tell=free)
+        finally:
+            if free:
+                self.lock.release()
 
     def record(
         self, kind: str, app: str, detail: dict[str, object], at_ns: int | None = None

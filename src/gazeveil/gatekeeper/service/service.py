@@ -165,8 +165,10 @@ class Service(Decisions):
         self.revocations.start()
         self.ledger_watch.start()
         self.pusher = ThreadPoolExecutor(1, thread_name_prefix="tracker")
-        # Threads of their own: those of the other calls may all wait for a database that hangs.
+        # Threads of their own: those of the other calls may all wait for a database that hangs, and
+        # those that show the device for samples that wait for it.
         self._at_once = ThreadPoolExecutor(4, thread_name_prefix="at-once")
+        self._from_memory = ThreadPoolExecutor(4, thread_name_prefix="from-memory")
 
     # --- who is there
     # ----------------------------------------------------------------------------------------------
@@ -448,10 +450,14 @@ class Service(Decisions):
         return self.ledger_watch.up
 
     async def at_once(self, work: Callable[..., _Made], *arguments: object) -> _Made:
-        """Run what waits for no database, on threads that nothing else holds up."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._at_once, partial(work, *arguments)
-        )
+        """Take something away, on threads that nothing else holds up."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._at_once, partial(work, *arguments))
+
+    async def from_memory(self, work: Callable[..., _Made], *arguments: object) -> _Made:
+        """Show what is known without the database; at most it waits for samples that do."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._from_memory, partial(work, *arguments))
 
     def take_owner_token(self) -> None:
         """Let the token of `owner_token_file` work, and no other that such a file held."""
@@ -580,6 +586,7 @@ class Service(Decisions):
         await self.settled()
         await asyncio.to_thread(self.pusher.shutdown, True)
         self._at_once.shutdown(wait=False)
+        self._from_memory.shutdown(wait=False)
         await asyncio.to_thread(self.ledger_watch.close)
         await asyncio.to_thread(self.revocations.close)
         await asyncio.to_thread(self.keeper.close)

@@ -37,6 +37,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.algebra import TogetherMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
@@ -124,7 +125,9 @@ class Marginals(Mechanism[FeatureTable]):
     delta: Number = Fraction(1, 10**6)
 
     name: ClassVar[str] = "marginals"
+    label: ClassVar[str] = "marginals"
     summary: ClassVar[str] = "Draws synthetic features from noisy histograms."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = (
         "David-John et al., For Your Eyes Only (ETRA 2022), after Bindschaedler, Shokri and Gunter"

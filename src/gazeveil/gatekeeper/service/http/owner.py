@@ -40,7 +40,7 @@ async def apps(request: Request, owner: Owner) -> dict[str, Any]:
     ledger does not answer.
     """
     service = service_of(request)
-    return await service.at_once(_device, service)
+    return await service.from_memory(_device, service)
 
 
 def _device(service: Service) -> dict[str, Any]:
