@@ -86,7 +86,7 @@ class DeviceState:
         self.selections = Selections(
             self.grid, level, self.lock, None if audit is None else self.record
         )
-        self._tile_mechanism = None if tile_stream is None else mechanism_of(tile_stream)
+        self.tile_stream = None if tile_stream is None else mechanism_of(tile_stream)
         self.numbers = itertools.count(1)
         self.closed = False
         self.opening: Counter[str] = Counter()  # streams of each app that are being paid for
@@ -113,7 +113,7 @@ class DeviceState:
         )
         self.tile = TilePublisher(
             Tiles(self.space, self.level),
-            self._tile_mechanism,
+            self.tile_stream,
             self.pool,
             lambda: Subscription(next(self.numbers), "", self.leave),
             lambda: self.t_ms,
