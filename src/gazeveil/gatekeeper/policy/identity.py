@@ -111,8 +111,8 @@ def file_of(path: str) -> tuple[int, int]:
     """Device and inode of the file at a path, which two paths share only where
     they are one file.
     """
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def peer_of(handle: int) -> LocalPeer | None:
@@ -126,9 +126,9 @@ def peer_of(handle: int) -> LocalPeer | None:
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     try:
-        with socket.socket(fileno=os.dup(handle)) as one:
+        with socket.socket(fileno=os.dup(handle)) as peer:
             pid, uid, gid = _CREDENTIALS.unpack(
-                one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+                peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             )
     except OSError:
         return None

@@ -6,7 +6,7 @@ Nothing is allowed that no grant names. Without the wearer's consent nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -75,13 +75,12 @@ class Policy:
     def _check_wearers(self) -> None:
         if not isinstance(self.others, Mapping):
             checks.refuse("Policy", "others", "a table of wearers", self.others)
-        for name, one in self.others.items():
+        for name, wearer in self.others.items():
             checked_name("Policy", "wearer", name)
-            if not isinstance(one, Wearer) or name == self.wearer:
-                checks.refuse(
-                    "Policy", f"others.{name}", "a Wearer other than the one the policy is for", one
-                )
-            _check_grants(f"wearers.{name}.apps", one.apps)
+            if not isinstance(wearer, Wearer) or name == self.wearer:
+                allowed = "a Wearer other than the one the policy is for"
+                checks.refuse("Policy", f"others.{name}", allowed, wearer)
+            _check_grants(f"wearers.{name}.apps", wearer.apps)
         object.__setattr__(self, "others", MappingProxyType(dict(self.others)))
         self._check_identities()
         if self.wearer is not None:
@@ -99,7 +98,7 @@ class Policy:
     def _check_identities(self) -> None:
         """Two apps that are known by the same thing would be one."""
         owners: dict[LocalIdentity, str] = {}
-        for apps in (self.apps, *(one.apps for one in self.others.values())):
+        for apps in (self.apps, *(wearer.apps for wearer in self.others.values())):
             for app, grant in apps.items():
                 if grant.identity is not None and owners.setdefault(grant.identity, app) != app:
                     checks.refuse(
@@ -131,10 +130,10 @@ class Policy:
         (False, None, True)
         """
         everyone = dict(self.wearers)
-        one = None if name is None else everyone.pop(name, None)
-        if one is None:
+        wearer = None if name is None else everyone.pop(name, None)
+        if wearer is None:
             return replace(self, apps={}, consent=False, wearer=None, others=everyone)
-        return replace(self, apps=one.apps, consent=one.consent, wearer=name, others=everyone)
+        return replace(self, apps=wearer.apps, consent=wearer.consent, wearer=name, others=everyone)
 
     @classmethod
     def load(cls, path: Path | str) -> Policy:
@@ -167,15 +166,14 @@ class Policy:
 
     def without(self, app: str) -> Policy:
         """The policy with the grants of an app left out, those of all wearers."""
-
-        def rest(apps: Mapping[str, Grant]) -> dict[str, Grant]:
-            return {name: grant for name, grant in apps.items() if name != app}
-
-        return replace(
-            self,
-            apps=rest(self.apps),
-            others={name: replace(one, apps=rest(one.apps)) for name, one in self.others.items()},
+        return self.with_apps(
+            lambda apps: {name: grant for name, grant in apps.items() if name != app}
         )
+
+    def with_apps(self, change: Callable[[Mapping[str, Grant]], dict[str, Grant]]) -> Policy:
+        """The policy with the grants of every wearer changed by a function."""
+        others = {n: replace(wearer, apps=change(wearer.apps)) for n, wearer in self.others.items()}
+        return replace(self, apps=change(self.apps), others=others)
 
 
 def policy_of(tree: object) -> Policy:

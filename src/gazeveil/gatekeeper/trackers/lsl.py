@@ -75,12 +75,12 @@ def labels_of(info: Any) -> list[str]:
     """Labels of a stream's channels, as its description has them; channels
     without one are empty.
     """
-    found: list[str] = []
+    labels: list[str] = []
     channel = info.desc().child("channels").child("channel")
     for _ in range(info.channel_count()):
-        found.append(str(channel.child_value("label")))
+        labels.append(str(channel.child_value("label")))
         channel = channel.next_sibling()
-    return found
+    return labels
 
 
 class LSLTracker(Tracker):
@@ -145,12 +145,12 @@ class LSLTracker(Tracker):
                             inlet.pull_chunk, _PULL_S, _MOST_AT_ONCE
                         )
                         silent_s = 0.0 if times else silent_s + _PULL_S
-                        found = self._block(rows, times) if times else None
-                        if found is not None:
+                        pulled = self._block(rows, times) if times else None
+                        if pulled is not None:
                             if not live:
                                 live, pauses = True, back_off()
                                 self.counts["connected"] += 1
-                            yield found
+                            yield pulled
                 except RuntimeError:
                     LOG.info("lsl: the stream is lost")
                 finally:

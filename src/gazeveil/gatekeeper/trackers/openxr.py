@@ -128,8 +128,8 @@ class LinesTracker(_Poses):
             self.port = server.sockets[0].getsockname()[1]
         self.listening.set()
         try:
-            async for found in self._waiting.take():
-                yield found
+            async for block in self._waiting.take():
+                yield block
         finally:
             self._waiting.end()
             if task is not None:
@@ -158,11 +158,11 @@ class LinesTracker(_Poses):
         self.counts["connected"] += 1
         try:
             while line := await reader.readline():
-                found = self.read(line.strip(), line=True)
-                if found == "lost":
+                received = self.read(line.strip(), line=True)
+                if received == "lost":
                     await self._waiting.put(None)
-                elif isinstance(found, Block):
-                    await self._waiting.put(found)
+                elif isinstance(received, Block):
+                    await self._waiting.put(received)
         except ValueError:
             # a line longer than the limit: where the next one begins is not known
             self.malformed("a line is longer than a message may be")

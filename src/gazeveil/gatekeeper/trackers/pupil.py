@@ -192,7 +192,7 @@ class PupilTracker(Tracker):
         while not self._closing and time.monotonic() - last < self._silence_s:
             if not await socket.poll(_SLICE_MS):
                 continue
-            found: list[tuple[int, float, float, float]] = []
+            decoded: list[tuple[int, float, float, float]] = []
             for _ in range(_MOST_AT_ONCE):
                 if not await socket.poll(0):
                     break
@@ -205,14 +205,14 @@ class PupilTracker(Tracker):
                         raise DataError(
                             "a gaze message has two frames; this one has another number of them"
                         )
-                    found.append(decode(frames[1]))
+                    decoded.append(decode(frames[1]))
                 except DataError as error:
                     self.malformed(str(error))
-            if found:
+            if decoded:
                 last = time.monotonic()
-                self.counts["samples"] += len(found)
+                self.counts["samples"] += len(decoded)
                 t, norm_x, norm_y, confidence = (
-                    np.array(column) for column in zip(*found, strict=True)
+                    np.array(column) for column in zip(*decoded, strict=True)
                 )
                 x, y = self.picture.degrees(norm_x, norm_y)
                 yield block(t.astype(np.int64), x, y, confidence >= self._least)

@@ -149,18 +149,18 @@ def decode(payload: bytes) -> tuple[int, float, float, float]:
     try:
         # The C decoder has a stack of its own and refuses deep nesting; the one in Python turns its
         # RecursionError into the same.
-        found = msgpack.unpackb(payload, raw=False, strict_map_key=False)
+        message = msgpack.unpackb(payload, raw=False, strict_map_key=False)
     except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException):
         raise DataError("A gaze message is a msgpack map; this one is not.") from None
-    if not isinstance(found, dict):
+    if not isinstance(message, dict):
         raise DataError("A gaze message is a msgpack map; this one is not.")
-    t = _number(found.get("timestamp"))
+    t = _number(message.get("timestamp"))
     if not abs(t) < _MOST_S:
         raise DataError("A gaze message has a 'timestamp' in seconds; this one has none.")
-    place = found.get("norm_pos")
+    place = message.get("norm_pos")
     if not isinstance(place, list) or len(place) != 2:
         raise DataError("A gaze message has a 'norm_pos' of two numbers; this one has none.")
-    return round(t * 1e9), _number(place[0]), _number(place[1]), _number(found.get("confidence"))
+    return round(t * 1e9), _number(place[0]), _number(place[1]), _number(message.get("confidence"))
 
 
 def encode(topic: str, t_ns: int, norm_x: float, norm_y: float, valid: bool) -> bytes:

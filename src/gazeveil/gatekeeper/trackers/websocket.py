@@ -88,8 +88,8 @@ class ListeningTracker(MessageTracker):
             self.port = next(iter(server.sockets)).getsockname()[1]
             self.listening.set()
             try:
-                async for found in self._waiting.take():
-                    yield found
+                async for block in self._waiting.take():
+                    yield block
             finally:
                 # before the port waits for its connections to end, which may wait for room
                 self._waiting.end()
@@ -111,13 +111,13 @@ class ListeningTracker(MessageTracker):
             live = True
             self.counts["connected"] += 1
             async for message in connection:
-                found = self.read(message)
-                if found == "ping":
+                received = self.read(message)
+                if received == "ping":
                     await connection.send('{"type":"pong"}')
-                elif found == "lost":
+                elif received == "lost":
                     await self._waiting.put(None)
-                elif isinstance(found, Block):
-                    await self._waiting.put(found)
+                elif isinstance(received, Block):
+                    await self._waiting.put(received)
         except (ConnectionClosed, OSError):
             LOG.info("websocket: the connection broke")
         finally:
@@ -188,16 +188,16 @@ class ConnectingTracker(MessageTracker):
                     if self._token is not None:
                         await connection.send(json.dumps({"type": "hello", "token": self._token}))
                     while not self._closing.is_set():
-                        found = self.read(
+                        received = self.read(
                             await asyncio.wait_for(connection.recv(), self._silence_s)
                         )
-                        if found == "lost":
+                        if received == "lost":
                             yield None
-                        elif isinstance(found, Block):
+                        elif isinstance(received, Block):
                             if not live:
                                 live, pauses = True, back_off()
                                 self.counts["connected"] += 1
-                            yield found
+                            yield received
             except (OSError, TimeoutError, ConnectionClosed, InvalidHandshake, InvalidURI) as error:
                 LOG.info("%s: not connected (%s)", self.scheme, type(error).__name__)
             if live:
