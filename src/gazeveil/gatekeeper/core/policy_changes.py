@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gazeveil.gatekeeper.core.device_state import DeviceState
@@ -80,11 +80,7 @@ class PolicyChanges(ABC):
                 self._give(lambda _: after, "policy", "device", taken)
             except LedgerError:
                 unlike = {app for app, grant in before.apps.items() if after.apps.get(app) != grant}
-                self._unrecorded |= {
-                    (before.wearer or "", app)
-                    for app in unlike
-                    if _allows_anything(before.apps[app])
-                }
+                self._remember_loss(before, unlike)
                 self.take(lambda now: _reduced(now, replace(after, apps={}), unlike))
                 raise
 
@@ -101,11 +97,13 @@ class PolicyChanges(ABC):
         gone |= {app for app in before.apps if app not in after.apps}
         if not gone and (after.consent or not before.consent):
             return False
-        self._unrecorded |= {
-            (before.wearer or "", app) for app in gone if _allows_anything(before.apps[app])
-        }
+        self._remember_loss(before, gone)
         self.take(lambda now: _reduced(now, after, gone))
         return True
+
+    def _remember_loss(self, before: Policy, apps: Iterable[str]) -> None:
+        lost = (app for app in apps if _allows_anything(before.apps[app]))
+        self._unrecorded |= {(before.wearer or "", app) for app in lost}
 
     def _record_grant_changes(self, before: Policy, after: Policy) -> None:
         """Write a row for every app whose grant another policy changes, of any wearer, as if the
@@ -116,13 +114,9 @@ class PolicyChanges(ABC):
         for key in sorted({*old, *new, *gone}):
             name, app = key
             grant = new.get(key)
-            if _allows_anything(grant) and grant == old.get(key):
-                continue
-            if (
-                not _allows_anything(grant)
-                and not _allows_anything(old.get(key))
-                and key not in gone
-            ):
+            allows, allowed = _allows_anything(grant), _allows_anything(old.get(key))
+            unchanged = grant == old.get(key) if allows else not allowed and key not in gone
+            if unchanged:
                 continue
             theirs = after.wearers.get(name)
             detail: dict[str, object] = {
@@ -132,11 +126,8 @@ class PolicyChanges(ABC):
             if name != state.wearer and state.audit is not None:
                 # Names of people are not in the log.
                 detail["wearer"] = state.audit.pseudonym(f"wearer:{name}")
-            state.record(
-                "grant" if _allows_anything(grant) else "revoke",
-                app,
-                {**detail, **(_audit_detail(grant) if _allows_anything(grant) else {})},
-            )
+            detail |= _audit_detail(grant) if allows else {}
+            state.record("grant" if allows else "revoke", app, detail)
         self._unrecorded -= gone
 
     def _give(
@@ -153,15 +144,9 @@ class PolicyChanges(ABC):
         state = self._state
         taken = state.taken if taken is None else taken
         policy = change(state.policy).worn_by(state.wearer)
-        state.record(
-            kind,
-            app,
-            {
-                "apps": len(policy.apps),
-                "consent": policy.consent,
-                **(_audit_detail(policy.apps.get(app)) if kind == "grant" else {}),
-            },
-        )
+        detail: dict[str, object] = {"apps": len(policy.apps), "consent": policy.consent}
+        detail |= _audit_detail(policy.apps.get(app)) if kind == "grant" else {}
+        state.record(kind, app, detail)
         state.limits(policy)
         self._apply(policy, taken)
 
