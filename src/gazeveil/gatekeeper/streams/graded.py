@@ -82,11 +82,9 @@ class GradedStream(SharedStream):
         promise = replace(
             self._graded.guarantee(scale), change=Change.sample(self._tariff[0], "coordinates")
         )
-        return (
-            StreamView(promise, scale, every, asked.K)
-            if asked.hold
-            else StreamView(promise, scale, every * asked.K)
-        )
+        if asked.hold:
+            return StreamView(promise, scale, every, asked.K)
+        return StreamView(promise, scale, every * asked.K)
 
     def _used_with(self, scale_deg: Fraction) -> set[Fraction]:
         """The levels in use, this one among them."""

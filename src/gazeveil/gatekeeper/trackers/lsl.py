@@ -20,13 +20,7 @@ from gazeveil import checks
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.address import screen_of
-from gazeveil.gatekeeper.trackers.pupil_format import (
-    MIN_CONFIDENCE,
-    ImagePlane,
-    ScenePicture,
-    ScreenPicture,
-    pinhole,
-)
+from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, picture_for
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
 
 #: How the source ids of our own relays begin.
@@ -118,9 +112,7 @@ class LSLTracker(Tracker):
         self.stream = place
         self.rate_hz = checks.positive("lsl tracker", "rate_hz", rate_hz)
         known = screen_of("lsl tracker", screen)
-        self.picture: ImagePlane = (
-            ScenePicture() if sphere and known is None else ScreenPicture(known or pinhole())
-        )
+        self.picture = picture_for(known, sphere)
         self.space = self.picture.space
         self._least = checks.not_negative("lsl tracker", "min_confidence", min_confidence)
         self._silence_s = checks.positive("lsl tracker", "silence_s", silence_s)

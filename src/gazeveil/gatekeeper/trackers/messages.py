@@ -49,13 +49,12 @@ class MessageTracker(Tracker):
         self, rate_hz: float, space: Space | None, token: str | None, identity: str
     ) -> None:
         super().__init__()
-        self.rate_hz = checks.positive(f"{type(self).__name__}", "rate_hz", rate_hz)
+        owner = type(self).__name__
+        self.rate_hz = checks.positive(owner, "rate_hz", rate_hz)
         self.space = Sphere() if space is None else space
         self._token = None if token is None else str(token)
-        self._identity_is_lost = (
-            checks.one_of(f"{type(self).__name__}", "identity", identity, ("lost", "ahead"))
-            == "lost"
-        )
+        checks.one_of(owner, "identity", identity, ("lost", "ahead"))
+        self._identity_is_lost = identity == "lost"
 
     def read(self, message: str | bytes, *, line: bool = False) -> Block | str | None:
         """One message: a block, `"lost"`, `"ping"`, or None for what says nothing about gaze; a

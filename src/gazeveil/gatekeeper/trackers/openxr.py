@@ -94,11 +94,9 @@ class LinesTracker(_Poses):
         super().__init__(rate_hz, Sphere(), None, identity)
         self.name = "openxr"
         self._stdin = place == "-"
-        self.host, self.port = (
-            ("", 0)
-            if self._stdin
-            else host_and_port("openxr+tcp", place or f"127.0.0.1:{PORT}", PORT)
-        )
+        self.host, self.port = "", 0
+        if not self._stdin:
+            self.host, self.port = host_and_port("openxr+tcp", place or f"127.0.0.1:{PORT}", PORT)
         if not self._stdin and not is_local(self.host):
             raise ParameterError(
                 f"Others reach {self.host}, and lines carry no token. Use"
@@ -176,8 +174,6 @@ def open_poses(
     place: str = "", rate_hz: float = 90.0, token: str | None = None, identity: str = "lost"
 ) -> Tracker:
     """`openxr:-` reads lines on standard input, `openxr://host:port` listens for a WebSocket."""
-    return (
-        LinesTracker("-", rate_hz, identity)
-        if place == "-"
-        else OpenXRTracker(place, rate_hz, token, identity)
-    )
+    if place == "-":
+        return LinesTracker("-", rate_hz, identity)
+    return OpenXRTracker(place, rate_hz, token, identity)

@@ -23,14 +23,7 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, screen_of
-from gazeveil.gatekeeper.trackers.pupil_format import (
-    MIN_CONFIDENCE,
-    ImagePlane,
-    ScenePicture,
-    ScreenPicture,
-    decode,
-    pinhole,
-)
+from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, decode, picture_for
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
 
 #: Port of Pupil Remote.
@@ -93,11 +86,7 @@ class PupilTracker(Tracker):
             checks.positive("pupil tracker", n, v)
             for n, v in (("width_px", width_px), ("height_px", height_px), ("focal_px", focal_px))
         ]
-        self.picture: ImagePlane = (
-            ScenePicture(*camera)
-            if sphere and known is None
-            else ScreenPicture(known or pinhole(*camera))
-        )
+        self.picture = picture_for(known, sphere, *camera)
         self.space = self.picture.space
         self._least = checks.not_negative("pupil tracker", "min_confidence", min_confidence)
         if not isinstance(topic, str) or not topic.startswith("gaze"):

@@ -76,24 +76,15 @@ class ScenePicture:
     def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
         """Degrees of fractions of the picture."""
         x, y = np.asarray(norm_x, dtype=np.float64), np.asarray(norm_y, dtype=np.float64)
-        return Sphere().degrees(
-            np.stack(
-                (
-                    (x - 0.5) * self.width_px,
-                    (y - 0.5) * self.height_px,
-                    np.full(x.shape, self.focal_px),
-                ),
-                axis=-1,
-            )
-        )
+        right, down = (x - 0.5) * self.width_px, (y - 0.5) * self.height_px
+        return Sphere().degrees(np.stack((right, down, np.full(x.shape, self.focal_px)), axis=-1))
 
     def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
         """Fractions of the picture of degrees; NaN behind the camera."""
         v = Sphere().vectors(x_deg, y_deg)
         ahead = np.where(v[..., 2] > 1e-9, v[..., 2], np.nan)
-        return 0.5 + v[..., 0] / ahead * (self.focal_px / self.width_px), 0.5 + v[
-            ..., 1
-        ] / ahead * (self.focal_px / self.height_px)
+        x = 0.5 + v[..., 0] / ahead * (self.focal_px / self.width_px)
+        return x, 0.5 + v[..., 1] / ahead * (self.focal_px / self.height_px)
 
 
 @dataclass(frozen=True)
@@ -133,6 +124,13 @@ def pinhole(width_px: float = 1280.0, height_px: float = 720.0, focal_px: float 
 def picture_of(space: Space) -> ImagePlane:
     """The picture that belongs to a space: the screen itself, or the nominal scene camera."""
     return ScreenPicture(space) if isinstance(space, Screen) else ScenePicture()
+
+
+def picture_for(screen: Screen | None, sphere: bool, *camera: float) -> ImagePlane:
+    """The picture of a tracker: a known screen, or that of a camera, on a sphere or as a screen."""
+    if screen is None and sphere:
+        return ScenePicture(*camera)
+    return ScreenPicture(screen or pinhole(*camera))
 
 
 def decode(payload: bytes) -> tuple[int, float, float, float]:
