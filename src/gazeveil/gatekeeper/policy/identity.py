@@ -75,7 +75,7 @@ class LocalIdentity:
             if type(self.uid) is not int or not 0 <= self.uid <= _LAST_UID:
                 checks.refuse("LocalIdentity", "uid", "the number of a user", self.uid)
             if self.uid == NOBODY_UID:
-                allowed = "the number of one user; in a container every user it does not know has this one"
+                allowed = "the number of one user; in a container all unknown users have this one"
                 checks.refuse("LocalIdentity", "uid", allowed, self.uid)
         if self.executable is not None:
             path = self.executable
