@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from gazeveil.cli.arguments import (
     FormatOption,
@@ -16,6 +15,7 @@ from gazeveil.cli.arguments import (
     SetOption,
     WorkersOption,
     options,
+    say,
     write_json,
 )
 from gazeveil.cli.parts import is_of_parts, run_parts
@@ -40,10 +40,7 @@ Examples: `gazeveil evaluate study.toml --out results/`
 
 def command(
     path: Annotated[
-        Path,
-        typer.Argument(
-            help="A study (.toml), or a file or folder of recordings.", show_default=False
-        ),
+        Path, typer.Argument(help="A study (.toml), or a file or folder of recordings.")
     ],
     out: Annotated[
         Path,
@@ -58,75 +55,43 @@ def command(
             "-m",
             metavar="NAME:PARAMETER=VALUE,...",
             help="See `gazeveil mechanisms`.",
-            show_default=False,
         ),
     ] = None,
     attacks: Annotated[
         list[str] | None,
-        typer.Option(
-            "--attack",
-            "-a",
-            metavar="NAME:...",
-            help="linkage and rbfn by default.",
-            show_default=False,
-        ),
+        typer.Option("--attack", "-a", metavar="NAME:...", help="linkage and rbfn by default."),
     ] = None,
     utilities: Annotated[
         list[str] | None,
-        typer.Option(
-            "--utility",
-            "-u",
-            metavar="NAME:...",
-            help="E.g. saliency, aoi, signal.",
-            show_default=False,
-        ),
+        typer.Option("--utility", "-u", metavar="NAME:...", help="E.g. saliency, aoi, signal."),
     ] = None,
     scenarios: Annotated[
         list[str] | None,
         typer.Option(
-            "--scenario",
-            metavar="TRAIN/TEST",
-            help="raw/private and private/private by default.",
-            show_default=False,
+            "--scenario", metavar="TRAIN/TEST", help="raw/private and private/private by default."
         ),
     ] = None,
     repetitions: Annotated[
         int | None,
-        typer.Option(
-            "--repetitions",
-            "-r",
-            help="Draws of split and noise; 10 by default.",
-            show_default=False,
-        ),
+        typer.Option("--repetitions", "-r", help="Draws of split and noise; 10 by default."),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", help="Everything random follows from it; 0 by default.", show_default=False
-        ),
+        int | None, typer.Option("--seed", help="Everything random follows from it; 0 by default.")
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option("--split", help="stimulus (default), halves or session.", show_default=False),
+        str | None, typer.Option("--split", help="stimulus (default), halves or session.")
     ] = None,
     train: Annotated[
         float | None,
-        typer.Option(
-            "--train", help="Share of stimuli to learn from; 0.75 by default.", show_default=False
-        ),
+        typer.Option("--train", help="Share of stimuli to learn from; 0.75 by default."),
     ] = None,
     events: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--events", help="redetected (default), carried, or both.", show_default=False
-        ),
+        list[str] | None, typer.Option("--events", help="redetected (default), carried, or both.")
     ] = None,
     tables: Annotated[
         str | None,
         typer.Option(
-            "--tables",
-            help="What table mechanisms protect: events (default) or windows.",
-            show_default=False,
+            "--tables", help="What table mechanisms protect: events (default) or windows."
         ),
     ] = None,
     format_name: FormatOption = None,
@@ -136,10 +101,7 @@ def command(
     cluster: Annotated[
         str | None,
         typer.Option(
-            "--cluster",
-            metavar="ADDRESS",
-            help="A Dask scheduler, e.g. tcp://10.0.0.1:8786.",
-            show_default=False,
+            "--cluster", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://10.0.0.1:8786."
         ),
     ] = None,
     report: Annotated[
@@ -186,9 +148,7 @@ def command(
     else:
         results = _plain(path, out, quick, said, counts, executor)
         where = results.report(out) if report else None
-    Console(highlight=False, soft_wrap=True).print(
-        f"Results: {out}" + (f"    Report: {where}" if where is not None else ""), markup=False
-    )
+    say(f"Results: {out}" + (f"    Report: {where}" if where is not None else ""))
     write_json(json_file, figures(results))
 
 

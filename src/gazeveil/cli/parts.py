@@ -7,8 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from gazeveil.cli.arguments import say
 from gazeveil.cli.printing import show
 from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
@@ -52,19 +51,18 @@ def run_parts(
     plan = shorter(read(path, quick), **counts)
     with bar("Computing cells") as progress:
         results = run(plan, out, executor, progress)
-    plain = Console(highlight=False, soft_wrap=True)
     for line in lines(results):
-        plain.print(line, markup=False)
+        say(line)
     if not plan.paper:
         for part in plan.parts:
             one = of_part(results, part.label)
             if one.frame.height:
-                plain.print(part.label, markup=False)
+                say(part.label)
                 show(one)
     reasons: dict[str, list[str]] = {}
     for failure in results.failures:
         reasons.setdefault(failure["sentence"], []).append(failure["cell"])
     for sentence, cells in reasons.items():
         more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
-        plain.print(f"Not computed: {cells[0]}{more}: {sentence}", markup=False)
+        say(f"Not computed: {cells[0]}{more}: {sentence}")
     return results
