@@ -11,15 +11,22 @@ import pytest
 
 from gazeveil import simulate
 from gazeveil.errors import FormatError, GazeveilError
-from gazeveil.evaluation import published
-from gazeveil.evaluation.published import paper_module
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.papers import page, protocols, series
+from gazeveil.papers import page, protocols, published, series
 from gazeveil.papers import parts as plan
 from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.figure import RESERVED, Cell, Lookup, figures, pairs, same, same_text
+from gazeveil.papers.figure import (
+    RESERVED,
+    CellQuery,
+    Lookup,
+    pairs,
+    published_figures,
+    same,
+    same_text,
+)
+from gazeveil.papers.published import paper_module
 from gazeveil.privacy.registry import mechanism, mechanisms
 from tests.support.recordings import ROOT, real
 
@@ -70,7 +77,7 @@ def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -
         assert all(m.partition(":")[0] in RESERVED for m in part.missing)
 
 
-def answers(part: plan.Part, cell: Cell) -> bool:
+def answers(part: plan.Part, cell: CellQuery) -> bool:
     """Whether a part computes a cell."""
     if part.label != cell.cohort:
         return False
@@ -102,7 +109,7 @@ def answers(part: plan.Part, cell: Cell) -> bool:
     )
 
 
-def _same_mechanism(text: str, cell: Cell) -> bool:
+def _same_mechanism(text: str, cell: CellQuery) -> bool:
     name, given = pairs(text)
     return (
         name == cell.mechanism
@@ -125,8 +132,8 @@ def test_the_studies_of_a_paper_compute_every_cell_its_figures_ask_for(paper: st
             },
         )
     )
-    asked = {f.about: module.ask(f, lookup) for f in figures(paper)}
-    wanted = [(what, cell) for what, cell in asked.items() if isinstance(cell, Cell)]
+    asked = {f.about: module.ask(f, lookup) for f in published_figures(paper)}
+    wanted = [(what, cell) for what, cell in asked.items() if isinstance(cell, CellQuery)]
     assert len(wanted) > 20
     lost = [what for what, cell in wanted if not any(answers(p, cell) for p in parts)]
     assert lost == []

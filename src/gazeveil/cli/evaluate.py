@@ -212,6 +212,10 @@ def _plain(
 
     with bar("Computing cells") as progress:
         results = run(study, out, executor, progress)
+    if study.paper:
+        from gazeveil.papers.published import compare
+
+        results.study["published"] = compare(results)
     show(results)
     return results
 

@@ -36,8 +36,8 @@ def run_parts(
     executor: str | int | None,
 ) -> Results:
     """Run a study of parts, part by part, and print what it found beside the published figures."""
-    from gazeveil.evaluation.published import lines
     from gazeveil.papers.parts import read
+    from gazeveil.papers.published import lines
     from gazeveil.papers.series import of_part, run, shorter
 
     if said:

@@ -23,14 +23,14 @@ from gazeveil.features.definitions import WINDOW
 from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Found,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    published_figures,
 )
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
@@ -76,7 +76,7 @@ TABLES = {
     9: ("MPIIPrivacEye", "person", False),
 }
 
-#: Figure of the paper -> (dataset, methods drawn).
+#: PublishedFigure of the paper -> (dataset, methods drawn).
 UTILITY_FIGURES = {
     7: ("MPIIDPEye", ("LPA", "FPA")),
     8: ("MPIIDPEye", ("CFPA-32", "CFPA-64", "CFPA-128")),
@@ -100,7 +100,7 @@ def accuracy(
     total: str = "",
     reading: str = "",
     scenario: str = "",
-) -> Cell:
+) -> CellQuery:
     """The cell of an accuracy; without a method the baseline."""
     names = {
         "document": f"document:classifier={classifier},split=people,vote={vote}",
@@ -111,7 +111,7 @@ def accuracy(
     name, parameters = METHODS[method] if method else ("none", {})
     budget = {"epsilon": BUDGETS[total]} if method else {}
     when = scenario or ("release/release" if method else "raw/raw")
-    return Cell(
+    return CellQuery(
         dataset,
         "accuracy",
         name,
@@ -123,12 +123,12 @@ def accuracy(
     )
 
 
-def nmse(dataset: str, method: str, total: str, reading: str = "published") -> Cell:
+def nmse(dataset: str, method: str, total: str, reading: str = "published") -> CellQuery:
     """The cell of |NMSE|, the median over signals: the printed mean has no expectation, because the
     released mean it divides by may be near 0.
     """
     name, parameters = ("lpa", {}) if method == "LPA" else METHODS[method]
-    return Cell(
+    return CellQuery(
         dataset,
         "nmse_median",
         name,
@@ -138,7 +138,7 @@ def nmse(dataset: str, method: str, total: str, reading: str = "published") -> C
     )
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.model == "chance":
         return Formula(
@@ -358,7 +358,7 @@ def _table(
 ) -> list[Path]:
     theirs = {
         (f.mechanism, f.parameters["epsilon"], f.model.partition(";")[0]): f.number
-        for f in figures("bozkir2021")
+        for f in published_figures("bozkir2021")
         if f.location == f"Table {number}"
     }
     rows, some = [], False

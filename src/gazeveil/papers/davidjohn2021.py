@@ -14,18 +14,19 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from gazeveil.evaluation.results import RATE, Results
+from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Found,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    published_figures,
     shape,
 )
 from gazeveil.privacy.registry import mechanism
@@ -60,10 +61,10 @@ def cohort(dataset: str, split: str = "75/25") -> str:
     return dataset if dataset == "DGaze" else dataset + SPLITS[split]
 
 
-def rate(label: str, name: str = "none", value: str = "", attack: str = ATTACK) -> Cell:
+def rate(label: str, name: str = "none", value: str = "", attack: str = ATTACK) -> CellQuery:
     """The cell of an identification rate in percent."""
     parameter = next((p for m, p, _ in MECHANISMS.values() if m == name), "")
-    return Cell(
+    return CellQuery(
         label,
         RATE,
         name,
@@ -75,7 +76,7 @@ def rate(label: str, name: str = "none", value: str = "", attack: str = ATTACK) 
     )
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "Table 1" or figure.dataset == "MIT300":
         return Impossible("cited from other work on other recordings")
@@ -94,7 +95,7 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     if figure.metric == "AOI dwell-time RMSE":
         # The paper's error of 36 ms under 10 degrees of noise is only possible with event labels of
         # the raw stream.
-        return Cell(
+        return CellQuery(
             figure.dataset,
             "dwell_rmse_s",
             *_mechanism(figure),
@@ -105,7 +106,7 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     if figure.metric == "saliency KL divergence":
         # Under 10 degrees of noise no fixation is found again: as for dwell times, the labels must
         # have come along.
-        return Cell(
+        return CellQuery(
             figure.dataset,
             "kl",
             *_mechanism(figure),
@@ -116,17 +117,17 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     return Impossible("no such measure here")
 
 
-def _prediction(figure: Figure) -> Asked:
+def _prediction(figure: PublishedFigure) -> Asked:
     if figure.mechanism == "all three":
         return Impossible("a bound on several figures, which stand in their own rows")
     if figure.mechanism == "none":
-        return Cell(
+        return CellQuery(
             "DGaze", "error_deg", scenario="raw/raw", utility="prediction", other_model=_OTHER_MODEL
         )
     trained = (
         "re-trained" in figure.metric + figure.parameter and "not re-trained" not in figure.metric
     )
-    return Cell(
+    return CellQuery(
         "DGaze",
         "error_deg",
         *_mechanism(figure),
@@ -137,7 +138,7 @@ def _prediction(figure: Figure) -> Asked:
     )
 
 
-def _ours(figure: Figure) -> tuple[str, str]:
+def _ours(figure: PublishedFigure) -> tuple[str, str]:
     """Our name of a mechanism and the value of its parameter."""
     if figure.mechanism == "none":
         return "none", ""
@@ -145,7 +146,7 @@ def _ours(figure: Figure) -> tuple[str, str]:
     return name, next(iter(figure.parameters.values())).removesuffix(" deg")
 
 
-def _mechanism(figure: Figure) -> tuple[str, dict[str, str]]:
+def _mechanism(figure: PublishedFigure) -> tuple[str, dict[str, str]]:
     name, value = _ours(figure)
     return name, {MECHANISMS[figure.mechanism][1]: value}
 
@@ -154,7 +155,7 @@ def _people(dataset: str) -> int:
     return int(
         next(
             f.number
-            for f in figures("davidjohn2021")
+            for f in published_figures("davidjohn2021")
             if f.dataset == dataset and f.metric == "participants"
         )
     )
@@ -214,7 +215,7 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
         # datasets.
         costs = (("temporal", "K", "3"), ("gaussian", "sigma_deg", "10"), ("spatial", "L", "64"))
         cells = [
-            Cell("ET-DK2", "dwell_rmse_s", m, {p: v}, events="carried", utility="aoi")
+            CellQuery("ET-DK2", "dwell_rmse_s", m, {p: v}, events="carried", utility="aoi")
             for m, p, v in costs
         ]
         found.append(
@@ -227,7 +228,8 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
         )
         for d in ("VR-EyeTracking", "VR-Saliency", "360_em"):
             cells = [
-                Cell(d, "kl", m, {p: v}, events="carried", utility="saliency") for m, p, v in costs
+                CellQuery(d, "kl", m, {p: v}, events="carried", utility="saliency")
+                for m, p, v in costs
             ]
             said = "0.0019 < 0.0367 < 0.1293, each on another dataset"
             found.append(
@@ -240,8 +242,8 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
                 )
             )
         cells = [
-            Cell("DGaze", "error_deg", scenario="raw/raw", utility="prediction"),
-            Cell(
+            CellQuery("DGaze", "error_deg", scenario="raw/raw", utility="prediction"),
+            CellQuery(
                 "DGaze",
                 "error_deg",
                 "gaussian",
@@ -249,7 +251,7 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
                 "private/private",
                 utility="prediction",
             ),
-            Cell(
+            CellQuery(
                 "DGaze",
                 "error_deg",
                 "gaussian",
@@ -344,10 +346,10 @@ def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
     return [drawing.save(drawn, folder, "davidjohn2021-fig3")]
 
 
-def _raw_rates() -> list[Figure]:
+def _raw_rates() -> list[PublishedFigure]:
     return [
         f
-        for f in figures("davidjohn2021")
+        for f in published_figures("davidjohn2021")
         if f.location == "6.1" and f.metric == "identification rate" and f.model != "chance"
     ]
 
@@ -394,7 +396,7 @@ def _table_rates(dataset: str, name: str) -> dict[str, float]:
     }[name]
     rows = [
         f
-        for f in figures("davidjohn2021")
+        for f in published_figures("davidjohn2021")
         if f.location == table and f.dataset == dataset and f.metric == "identification rate"
     ]
     return {_ours(f)[1] or "raw": f.number for f in rows}
@@ -414,7 +416,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
     for number, name in zip((4, 5, 6), MECHANISMS, strict=True):
         rows = []
         own, parameter, grid = MECHANISMS[name]
-        for f in figures("davidjohn2021"):
+        for f in published_figures("davidjohn2021"):
             if f.location != f"Table {number}" or f.metric == "identification rate":
                 continue
             cells = [
@@ -425,7 +427,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
                 for a in (ATTACK, "linkage")
             ]
             asked = ask(f, lookup)
-            utility = lookup.find(asked) if isinstance(asked, Cell) else None
+            utility = lookup.find(asked) if isinstance(asked, CellQuery) else None
             pairs = [
                 " -> ".join(drawing.number(None if c is None else c.value) for c in pair)
                 for pair in cells
@@ -459,11 +461,13 @@ def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
         ("trained on protected gaze", "private/private"),
     ):
         ours = {
-            "raw": lookup.find(Cell("DGaze", "error_deg", scenario="raw/raw", utility="prediction"))
+            "raw": lookup.find(
+                CellQuery("DGaze", "error_deg", scenario="raw/raw", utility="prediction")
+            )
         }
         for name, parameter, grid in MECHANISMS.values():
             ours[f"{name}, {grid[-1]}"] = lookup.find(
-                Cell(
+                CellQuery(
                     "DGaze",
                     "error_deg",
                     name,
@@ -473,7 +477,7 @@ def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
                 )
             )
         theirs = {"raw": 4.3}
-        for f in figures("davidjohn2021"):
+        for f in published_figures("davidjohn2021"):
             if (
                 f.location == "6.2"
                 and f.dataset == "DGaze"

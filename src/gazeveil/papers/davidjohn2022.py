@@ -13,18 +13,19 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gazeveil.evaluation.results import RATE, Results
+from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Found,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    published_figures,
     shape,
 )
 
@@ -58,10 +59,10 @@ def attack_on(dataset: str) -> str:
 
 def rate(
     dataset: str, name: str = "none", value: str = "", attack: str = "", reading: str = ""
-) -> Cell:
+) -> CellQuery:
     """The cell of an identification rate in percent."""
     scenario = "raw/raw" if name == "none" else "private/raw"
-    return Cell(
+    return CellQuery(
         dataset,
         RATE,
         name,
@@ -74,10 +75,10 @@ def rate(
     )
 
 
-def document(name: str = "none", value: str = "", reading: str = "") -> Cell:
+def document(name: str = "none", value: str = "", reading: str = "") -> CellQuery:
     """The cell of an accuracy of document types in percent."""
     scenario = "raw/raw" if name == "none" else "private/raw"
-    return Cell(
+    return CellQuery(
         "MPIIDPEye",
         "accuracy",
         name,
@@ -95,7 +96,7 @@ def _parameter(name: str, value: str) -> dict[str, str]:
     return {parameter: value} if parameter and value else {}
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.metric == "runtime":
         return Impossible("time on the authors' machine")
@@ -124,7 +125,7 @@ def _people(dataset: str) -> int:
     return int(
         next(
             f.number
-            for f in figures("davidjohn2022")
+            for f in published_figures("davidjohn2022")
             if f.dataset == dataset and f.metric == "participants"
         )
     )
@@ -218,7 +219,7 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
 def _said(dataset: str, name: str, parameters: Sequence[str]) -> str:
     rows = {
         (f.mechanism, f.parameter): f.value
-        for f in figures("davidjohn2022")
+        for f in published_figures("davidjohn2022")
         if f.location == "Fig 1" and f.dataset == dataset
     }
     return " < ".join(rows[("none", "") if not p else (name, p)] for p in parameters)
@@ -227,7 +228,7 @@ def _said(dataset: str, name: str, parameters: Sequence[str]) -> str:
 def _said_documents(*wanted: tuple[str, str]) -> str:
     rows = {
         (f.mechanism, f.parameter): f.value
-        for f in figures("davidjohn2022")
+        for f in published_figures("davidjohn2022")
         if f.location == "Fig 2"
     }
     return " < ".join(rows[w] for w in wanted)
@@ -246,7 +247,11 @@ def draw(results: Results, folder: str | Path) -> list[Path]:
 
 
 def _published(location: str, dataset: str, name: str) -> tuple[dict[str, float], float]:
-    rows = [f for f in figures("davidjohn2022") if f.location == location and f.dataset == dataset]
+    rows = [
+        f
+        for f in published_figures("davidjohn2022")
+        if f.location == location and f.dataset == dataset
+    ]
     raw = next((f.number for f in rows if f.mechanism == "none"), math.nan)
     return {next(iter(f.parameters.values())): f.number for f in rows if f.mechanism == name}, raw
 

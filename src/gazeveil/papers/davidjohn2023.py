@@ -15,18 +15,19 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from gazeveil.evaluation.results import RATE, Results
+from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     BESIDE,
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    published_figures,
 )
 from gazeveil.papers.protocols import RBFN_ATTACK
 from gazeveil.privacy.people.demographics import PUBLISHED, Demographics
@@ -116,11 +117,11 @@ def rate(
     parameters: Mapping[str, str] | None = None,
     attack: str = ATTACK,
     reading: str = "",
-) -> Cell:
+) -> CellQuery:
     """The cell of an identification rate in percent."""
     scenario = "raw/raw" if mechanism == "none" else "private/raw"
     reading = reading or BESIDE.get(mechanism, "")
-    return Cell(
+    return CellQuery(
         dataset,
         RATE,
         mechanism,
@@ -138,14 +139,14 @@ def utility(
     mechanism: str = "none",
     parameters: Mapping[str, str] | None = None,
     reading: str = "",
-) -> Cell:
+) -> CellQuery:
     """The cell of the dataset's utility: activity accuracy in percent for EHTask, prediction error
     in degrees for DGaze.
     """
     scenario = "raw/raw" if mechanism == "none" else "private/raw"
     given, reading = dict(parameters or {}), reading or BESIDE.get(mechanism, "")
     if dataset == "EHTask":
-        return Cell(
+        return CellQuery(
             dataset,
             "accuracy",
             mechanism,
@@ -156,7 +157,7 @@ def utility(
             scale=100,
             other_model=_OTHER_MODEL,
         )
-    return Cell(
+    return CellQuery(
         dataset,
         "error_deg",
         mechanism,
@@ -168,12 +169,12 @@ def utility(
     )
 
 
-def success(k: int, private: bool, base: str = "rbfn") -> Cell:
+def success(k: int, private: bool, base: str = "rbfn") -> CellQuery:
     """The cell of the demographic attack's success in percent."""
     label = f"{TOGETHER}, k = {k}"
     parameters = {"k": str(k)} if private else {}
     name, scenario = ("k-same-select", "private/raw") if private else ("none", "raw/raw")
-    return Cell(
+    return CellQuery(
         label,
         RATE,
         name,
@@ -185,7 +186,7 @@ def success(k: int, private: bool, base: str = "rbfn") -> Cell:
     )
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.metric == "runtime":
         return Impossible("time on the authors' machine")
@@ -209,7 +210,7 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     )
 
 
-def ours(figure: Figure) -> tuple[str, dict[str, str]]:
+def ours(figure: PublishedFigure) -> tuple[str, dict[str, str]]:
     """Our name of a mechanism and its parameters."""
     said = figure.parameters
     if figure.mechanism == "none":
@@ -230,7 +231,7 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
         for k in KS:
             said = {
                 ("k-same" in f.mechanism): f.value
-                for f in figures("davidjohn2023")
+                for f in published_figures("davidjohn2023")
                 if f.metric == "attack success" and f.parameters["k"] == str(k)
             }
             cells = [success(k, True), success(k, False)]
@@ -370,7 +371,7 @@ def _demographic(lookup: Lookup, folder: str | Path) -> Path:
         ):
             theirs = {
                 f"k = {f.parameters['k']}": f.number
-                for f in figures("davidjohn2023")
+                for f in published_figures("davidjohn2023")
                 if f.metric == "attack success"
                 and ("k-same" in f.mechanism) == private
                 and base == "rbfn"
@@ -408,14 +409,16 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
     table = {"EHTask": "Table 3", "DGaze": "Table 4"}[dataset]
     settings = [
         f
-        for f in figures("davidjohn2023")
+        for f in published_figures("davidjohn2023")
         if f.location == table and f.metric == "identification rate"
     ]
     metric = {"EHTask": "activity accuracy", "DGaze": "gaze prediction error"}[dataset]
     # The text's values go before those read from bars.
     theirs = {
         (f.mechanism, "" if f.mechanism == "none" else f.parameter): f.number
-        for f in sorted(figures("davidjohn2023"), key=lambda f: f.origin != "figure-pixel")
+        for f in sorted(
+            published_figures("davidjohn2023"), key=lambda f: f.origin != "figure-pixel"
+        )
         if (f.dataset, f.metric) == (dataset, metric)
     }
     drawn, panels = drawing.picture(

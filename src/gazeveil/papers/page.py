@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from gazeveil.evaluation.published import Row, row_texts, summary
 from gazeveil.evaluation.report.theme import STYLE
 from gazeveil.evaluation.results import Results
+from gazeveil.papers.published import Row, row_texts, summary
 from gazeveil.papers.series import PARTS, draw, folder_name, of_part
 
 

@@ -204,7 +204,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MultiPartStudy:
     """A file of parts."""
 
     name: str
@@ -229,7 +229,7 @@ def has_parts(path: str | Path) -> bool:
         return False
 
 
-def read(path: str | Path, quick: bool = False) -> Plan:
+def read(path: str | Path, quick: bool = False) -> MultiPartStudy:
     """Read a file of parts.
 
     Parameters
@@ -269,7 +269,7 @@ def _where_now(place: Path) -> str:
     return f"The folder '{place.parent.name}' is called '{key}' now."
 
 
-def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> Plan:
+def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
     listed = said.get("part", [])
     if (
         not isinstance(listed, list)
@@ -297,7 +297,7 @@ def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> Plan:
             f"The label '{twice}' names two parts. Give each its own.", name="label", got=twice
         )
     paper = check_key("study", said["paper"]) if said.get("paper") else ""
-    return Plan(
+    return MultiPartStudy(
         str(said.get("name", place.stem)), paper, str(said.get("figure", "")), quick, tuple(parts)
     )
 

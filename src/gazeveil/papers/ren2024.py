@@ -16,7 +16,16 @@ from pathlib import Path
 
 from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
-from gazeveil.papers.figure import BESIDE, Asked, Cell, Figure, Impossible, Lookup, Order, figures
+from gazeveil.papers.figure import (
+    BESIDE,
+    Asked,
+    CellQuery,
+    Impossible,
+    Lookup,
+    Order,
+    PublishedFigure,
+    published_figures,
+)
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "fig2": ("5.2",),
@@ -62,11 +71,11 @@ def f1(
     radius: str = "",
     attack: str = "rbfn",
     reading: str = "",
-) -> Cell:
+) -> CellQuery:
     """The cell of a macro F1."""
     parameters = protected(mechanism, epsilon, radius) if epsilon else {}
     scenario = "raw/raw" if mechanism == "none" else "raw/private"
-    return Cell(
+    return CellQuery(
         "360_em",
         "f1_macro",
         mechanism,
@@ -77,12 +86,14 @@ def f1(
     )
 
 
-def task(mechanism: str = "none", epsilon: str = "", radius: str = "", reading: str = "") -> Cell:
+def task(
+    mechanism: str = "none", epsilon: str = "", radius: str = "", reading: str = ""
+) -> CellQuery:
     """The cell of a task accuracy in percent."""
     parameters = protected(mechanism, epsilon, radius) if epsilon else {}
     scenario = "raw/raw" if mechanism == "none" else "raw/private"
     reading = reading or BESIDE.get(mechanism, "")
-    return Cell(
+    return CellQuery(
         "GazeBaseVR",
         "accuracy",
         mechanism,
@@ -97,12 +108,12 @@ def task(mechanism: str = "none", epsilon: str = "", radius: str = "", reading: 
 
 def distance(
     dataset: str, metric: str, mechanism: str, epsilon: str, radius: str, reading: str = ""
-) -> Cell:
+) -> CellQuery:
     """The cell of a distance between raw and protected gaze."""
     utility, name = METRICS[metric]
     other = _OTHER_UNIT if utility == "signal" else "the base of the paper's logarithm is not known"
     reading = reading or BESIDE.get(mechanism, "")
-    return Cell(
+    return CellQuery(
         dataset,
         name,
         mechanism,
@@ -113,7 +124,7 @@ def distance(
     )
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "5.3":
         return Impossible("the text contradicts Table 2, which stands in its own rows")
@@ -155,7 +166,7 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
             for epsilon in EPSILONS:
                 said = {
                     f.mechanism: f.value
-                    for f in figures("ren2024")
+                    for f in published_figures("ren2024")
                     if f.location == "Table 2" and f.parameter and _is(f, epsilon, radius)
                 }
                 cells = [task(m, epsilon, radius) for m in ("kaleido", "dpgazesynth")]
@@ -189,7 +200,7 @@ def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
     return found
 
 
-def _is(figure: Figure, epsilon: str, radius: str) -> bool:
+def _is(figure: PublishedFigure, epsilon: str, radius: str) -> bool:
     return figure.parameters.get("epsilon") == epsilon and radius in figure.parameter.replace(
         "r=", ""
     )
@@ -255,7 +266,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
             for radius in RADII:
                 said = [
                     f.number
-                    for f in figures("ren2024")
+                    for f in published_figures("ren2024")
                     if f.location == "Table 2"
                     and f.mechanism == mechanism
                     and _is(f, epsilon, radius)
@@ -293,7 +304,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
                     for mechanism, reading in COMPARED.values():
                         said = [
                             f.number
-                            for f in figures("ren2024")
+                            for f in published_figures("ren2024")
                             if (f.metric, f.dataset, f.mechanism) == (metric, dataset, mechanism)
                             and _is(f, epsilon, radius)
                         ]
@@ -324,7 +335,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
 _NOTE = "missing: not in this run. Corrected and one report: not in the paper"
 
 
-def _beside(lookup: Lookup, cell: Cell, said: Sequence[float], digits: str) -> str:
+def _beside(lookup: Lookup, cell: CellQuery, said: Sequence[float], digits: str) -> str:
     """Our figure, and the published one in brackets where there is one."""
     found = lookup.find(cell)
     ours = "missing" if found is None else f"{found.value:{digits}}"

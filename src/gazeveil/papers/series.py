@@ -15,13 +15,13 @@ import numpy as np
 import polars as pl
 
 from gazeveil.errors import GazeveilError, ParameterError
-from gazeveil.evaluation.published import compare
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run as run_one
 from gazeveil.evaluation.sources import opened
 from gazeveil.evaluation.study import Study
 from gazeveil.papers.citations import check_key
-from gazeveil.papers.parts import TEXTS, Part, Plan, read
+from gazeveil.papers.parts import TEXTS, MultiPartStudy, Part, read
+from gazeveil.papers.published import compare
 
 #: Called with the number of cells that are done and the number of all, of the part at work.
 Progress = Callable[[int, int], None]
@@ -31,7 +31,7 @@ PARTS = "parts"
 
 
 def run(
-    plan: Plan | str | Path,
+    plan: MultiPartStudy | str | Path,
     out: str | Path | None = None,
     executor: Executor | str | int | None = None,
     progress: Progress | None = None,
@@ -41,7 +41,7 @@ def run(
 
     Parameters
     ----------
-    plan : Plan or path
+    plan : MultiPartStudy or path
         What :func:`gazeveil.papers.parts.read` gives, or the file.
     out : path, optional
         Folder: each part has its own below `parts`, where a run that was stopped goes on; the whole
@@ -55,7 +55,7 @@ def run(
     -------
     Results
         `cohort` is the part's label in both tables; the study says `parts`, `missing`, the paper
-        and figure it mirrors, and `published`: what :func:`gazeveil.evaluation.published.compare`
+        and figure it mirrors, and `published`: what :func:`gazeveil.papers.published.compare`
         finds. A part that cannot be computed is a failure and stops no other.
 
     Raises
@@ -63,7 +63,7 @@ def run(
     ParameterError
         If no part could be computed.
     """
-    held = plan if isinstance(plan, Plan) else read(plan, quick)
+    held = plan if isinstance(plan, MultiPartStudy) else read(plan, quick)
     done: list[tuple[Part, Results]] = []
     curves: dict[str, object] = {}
     failures: list[dict[str, str]] = []
@@ -164,7 +164,7 @@ def folder_name(label: str) -> str:
 
 
 def together(
-    plan: Plan,
+    plan: MultiPartStudy,
     done: Sequence[tuple[Part, Results]],
     failures: Sequence[dict[str, str]],
     curves: Mapping[str, object],
@@ -269,6 +269,6 @@ def _curves(study: Study, feature: str) -> dict[str, object]:
     return kept
 
 
-def shorter(plan: Plan, **keys: object) -> Plan:
+def shorter(plan: MultiPartStudy, **keys: object) -> MultiPartStudy:
     """The plan with other values of some keys in every part, for instance `repetitions=1`."""
     return replace(plan, parts=tuple(replace(p, said={**p.said, **keys}) for p in plan.parts))

@@ -26,14 +26,14 @@ from gazeveil.papers.citations import CITATIONS, check_key
 from gazeveil.papers.figure import (
     RESERVED,
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Found,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    published_figures,
 )
 from gazeveil.privacy.registry import mechanisms
 
@@ -53,7 +53,7 @@ class Paper(Protocol):
     #: Which locations of the paper a study's `figure` covers.
     LOCATIONS: Mapping[str, Sequence[str]]
 
-    def ask(self, figure: Figure, lookup: Lookup) -> Asked:
+    def ask(self, figure: PublishedFigure, lookup: Lookup) -> Asked:
         """Where the answer to a figure stands."""
 
     def orders(self, lookup: Lookup, figure: str) -> Sequence[Order | Row]:
@@ -117,13 +117,13 @@ def compare(results: Results, paper: str | None = None) -> list[Row]:
     )
     rows = [
         _row(f, module.ask(f, lookup), lookup)
-        for f in figures(str(name))
+        for f in published_figures(str(name))
         if covered is None or f.location in covered
     ]
     claims = [
         _order(o, lookup) if isinstance(o, Order) else o for o in module.orders(lookup, which)
     ]
-    return rows + _ranks(rows, {f.id: f for f in figures(str(name))}) + claims
+    return rows + _ranks(rows, {f.id: f for f in published_figures(str(name))}) + claims
 
 
 def lines(results: Results) -> list[str]:
@@ -152,7 +152,7 @@ def row_texts(rows: Sequence[Row]) -> list[tuple[str, str, str, str, str, str]]:
     """Rows as texts: what, published, ours, interval, comparison, verdict; rows that differ in the
     model alone are one.
     """
-    by_id = {f.id: f for paper in CITATIONS for f in figures(paper)}
+    by_id = {f.id: f for paper in CITATIONS for f in published_figures(paper)}
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         f = by_id.get(str(row["id"]))
@@ -219,7 +219,7 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-def _row(figure: Figure, asked: Asked, lookup: Lookup) -> Row:
+def _row(figure: PublishedFigure, asked: Asked, lookup: Lookup) -> Row:
     published: object = figure.value if math.isnan(figure.number) else figure.number
     row: Row = {
         "id": figure.id,
@@ -257,7 +257,7 @@ def _row(figure: Figure, asked: Asked, lookup: Lookup) -> Row:
     return {**row, "kind": "order-only", "verdict": _direction(figure, asked, found, lookup)}
 
 
-def _equal(asked: Formula, figure: Figure) -> str:
+def _equal(asked: Formula, figure: PublishedFigure) -> str:
     if str(asked.ours) == figure.value:
         return "equal"
     if not isinstance(asked.ours, int | float):
@@ -272,7 +272,7 @@ def _equal(asked: Formula, figure: Figure) -> str:
     )
 
 
-def _direction(figure: Figure, cell: Cell, found: Found, lookup: Lookup) -> str:
+def _direction(figure: PublishedFigure, cell: CellQuery, found: Found, lookup: Lookup) -> str:
     """Whether ours and theirs stand on the same side of the baseline, or of chance."""
     if math.isnan(figure.number):
         return "shown beside"
@@ -305,10 +305,10 @@ def _direction(figure: Figure, cell: Cell, found: Found, lookup: Lookup) -> str:
 
 
 @cache
-def _baselines(paper: str) -> dict[tuple[str, str], Figure]:
+def _baselines(paper: str) -> dict[tuple[str, str], PublishedFigure]:
     """The unprotected figures of a paper by dataset and metric, the first of each."""
-    found: dict[tuple[str, str], Figure] = {}
-    for f in figures(paper):
+    found: dict[tuple[str, str], PublishedFigure] = {}
+    for f in published_figures(paper):
         if f.mechanism == "none" and f.model != "chance":
             found.setdefault((f.dataset, f.metric), f)
     return found
@@ -354,7 +354,7 @@ def _order(order: Order, lookup: Lookup) -> Row:
     }
 
 
-def _ranks(rows: Sequence[Row], by_id: Mapping[str, Figure]) -> list[Row]:
+def _ranks(rows: Sequence[Row], by_id: Mapping[str, PublishedFigure]) -> list[Row]:
     """Whether the settings of a table stand in the published order, by Spearman's rank correlation
     over all that are here.
     """
@@ -405,7 +405,7 @@ def _ranks(rows: Sequence[Row], by_id: Mapping[str, Figure]) -> list[Row]:
     return found
 
 
-def _missing(cells: Sequence[Cell]) -> str:
+def _missing(cells: Sequence[CellQuery]) -> str:
     absent = sorted(
         {c.mechanism for c in cells if c.mechanism in RESERVED and c.mechanism not in mechanisms()}
     )
