@@ -48,6 +48,7 @@ from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.papers import protocols
+from gazeveil.papers.catalogue import name_of
 from gazeveil.papers.citations import FORMER, check_key
 from gazeveil.papers.figure import RESERVED
 from gazeveil.privacy.registry import mechanisms as known_mechanisms
@@ -217,11 +218,11 @@ class MultiPartStudy:
 def has_parts(path: str | Path) -> bool:
     """Whether a study file has parts; False for what is no TOML.
 
-    A file that is missing from a folder with a paper's old code counts as one: :func:`read` says
-    what the folder is called now.
+    A file that is missing and bears the name of a study of the package counts as one: :func:`read`
+    says how to run that.
     """
     place = Path(path)
-    if not place.exists() and place.parent.name.upper() in FORMER:
+    if not place.exists() and name_of(place):
         return True
     try:
         return "part" in tomllib.loads(place.read_text(encoding="utf-8"))
@@ -262,11 +263,13 @@ def read(path: str | Path, quick: bool = False) -> MultiPartStudy:
 
 
 def _where_now(place: Path) -> str:
-    """The next step where a study is missing: folders had the papers' codes once."""
-    key = FORMER.get(place.parent.name.upper())
-    if key is None:
+    """The next step where a study is missing: those of the package lay in a folder once."""
+    name = name_of(place)
+    if not name:
         return "Check the path."
-    return f"The folder '{place.parent.name}' is called '{key}' now."
+    folder, key = place.parent.name, name.rpartition("/")[0]
+    former = f" The folder '{folder}' is called '{key}' now." if folder.upper() in FORMER else ""
+    return f"The package brings this study: run `gazeveil reproduce {name}`.{former}"
 
 
 def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
