@@ -189,6 +189,9 @@ class Impossible:
 
 Asked = CellQuery | Formula | Impossible
 
+#: One row of a comparison: id, what, published, ours, low, high, kind, verdict.
+Row = dict[str, object]
+
 
 @dataclass(frozen=True)
 class Order:
@@ -225,6 +228,19 @@ class Found:
         """In another unit, and above another value."""
         value, low, high = ((v - minus) * by for v in (self.value, self.low, self.high))
         return Found(value, low, high, self.n, self.chance * by, self.sd * by)
+
+
+def row_of(name: str, what: str, published: object, kind: str, verdict: str) -> Row:
+    """A row of a comparison without a figure of ours."""
+    nothing = dict.fromkeys(("ours", "low", "high"))
+    row: Row = {"id": name, "what": what, "published": published}
+    return {**row, **nothing, "kind": kind, "verdict": verdict}
+
+
+def exact_row(name: str, what: str, published: object, ours: object, equal: bool) -> Row:
+    """A comparison that needs no recordings."""
+    verdict = "equal" if equal else "not equal"
+    return row_of(name, what, published, "exact", verdict) | {"ours": ours}
 
 
 class Lookup:
@@ -337,6 +353,12 @@ def written(text: str, what: str) -> dict[str, str]:
     except GazeveilError:
         return pairs(text)[1]
     return {f.name: str(getattr(made, f.name)) for f in fields(made)}  # type: ignore[arg-type]
+
+
+def people_in(paper: str, dataset: str) -> int:
+    """How many people a paper says that a dataset has."""
+    found = (f for f in published_figures(paper) if f.dataset == dataset)
+    return int(next(f.number for f in found if f.metric == "participants"))
 
 
 def shape(figure: PublishedFigure, label: str, lookup: Lookup) -> Formula | Impossible:
