@@ -15,10 +15,10 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.conformance import conform
+from gazeveil.privacy.plausible_deniability import cell, cell_width
 from gazeveil.privacy.randomness.rng import TestStream, Words
 from gazeveil.privacy.synthesis.events_pd.audit import exchanged, found_share, same, sessions
 from gazeveil.privacy.synthesis.events_pd.mechanism import EventSynthPD
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import cell, width
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     CLIP,
     amplitudes_deg,
@@ -166,7 +166,7 @@ def test_fast_densities_count_the_people_that_exact_ones_do(gamma: int, kappa: f
         y, where, at = (
             values[spans[seed, 0]] + rng.normal(0, 1, 4),
             place[spans[seed, 0]],
-            width(gamma),
+            cell_width(gamma),
         )
         cells = [
             cell(density(values, place, kappa, lo, hi, y, where), at) if hi > lo else math.nan

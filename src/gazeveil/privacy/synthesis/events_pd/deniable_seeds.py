@@ -19,7 +19,7 @@ recording is made, so all names get recordings of one law: proofs/event-synth-pd
 
 :func:`draw` can also take all records from one person, without the test of single events; it then
 adds up the logarithm of the density of everything it drew under each person of the pool, for a test
-of the whole (:func:`gazeveil.privacy.synthesis.events_pd.plausible_deniability.joint_counts`).
+of the whole.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Sphere, wrap_x
+from gazeveil.privacy.plausible_deniability import plausible_counts
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import plausible_people
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     Generator,
     conditions,
@@ -197,7 +197,7 @@ def _by_histograms(
     time.
     """
     z, passed, tried = own.mean.copy(), np.zeros(len(own.mean), dtype=np.bool_), 0
-    words, starts = Words(bits), np.arange(len(histograms) + 1)
+    words = Words(bits)
     for _ in range(how.attempts):
         left = np.flatnonzero(~passed)
         if len(left) == 0:
@@ -209,10 +209,8 @@ def _by_histograms(
         made = generator.decode(z[left], *(a[left] for a in about))
         with np.errstate(divide="ignore"):
             log_p = np.log(summed_probability(histograms, made))
-        count = plausible_people(
-            log_p, log_p[:, person], np.full(len(left), person), starts, how.width
-        )
-        passed[left] = count >= how.k - 1
+        counts = plausible_counts(log_p, np.full(len(left), person), how.width)
+        passed[left] = counts >= how.k
     return z, passed, tried
 
 

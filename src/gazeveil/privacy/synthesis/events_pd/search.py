@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.privacy.plausible_deniability import cell
 from gazeveil.privacy.randomness.rng import Source, WordArray
 from gazeveil.privacy.synthesis.events_pd.deniable_seeds import unit_uniform
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import cell
 from gazeveil.privacy.synthesis.motion import Motion
 
 #: Records are looked up in this many classes of spread: the narrower a record, the nearer it must

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled, fused
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import cell
+from gazeveil.privacy.plausible_deniability import cell
 
 # Densities below exp(-this) count as 0; the law of the noise reaches them with a probability below
 # 1e-20.

@@ -233,7 +233,7 @@ class KSameSynth(Mechanism[Cohort]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.groups.audit import k_same_synth
+        from gazeveil.privacy.synthesis.ksame.audit import k_same_synth
 
         return k_same_synth(self, unit)
 

@@ -37,6 +37,13 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.plausible_deniability import (
+    cell_width,
+    charge_candidates,
+    deterministic_pass,
+    plausible_counts,
+    randomised_pass,
+)
 from gazeveil.privacy.promise.algebra import TogetherMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
@@ -45,15 +52,9 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.randomness.uniform import generator, uniform_below
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential import complete_values
+from gazeveil.privacy.tables.exponential.mechanism import complete_values
 from gazeveil.privacy.tables.groups.partition import need
-from gazeveil.privacy.tables.histograms import PARTS, BinnedRows, bin_codes
-from gazeveil.privacy.tables.plausible_deniability import (
-    charge,
-    deterministic_pass,
-    plausible_counts,
-    randomised_pass,
-)
+from gazeveil.privacy.tables.marginals.histograms import PARTS, BinnedRows, bin_codes
 from gazeveil.privacy.tables.sequences.recordings import (
     TABLE_NOT_COVERED,
     WHOLE,
@@ -351,7 +352,7 @@ class Marginals(Mechanism[FeatureTable]):
             return Guarantee(
                 "epsilon-dp", histograms, Change(self.per), reason="proofs/marginals.md", **common
             )
-        tests, delta = charge(
+        tests, delta = charge_candidates(
             self.k,
             self._exact("gamma"),
             self._exact("epsilon0"),
@@ -412,7 +413,7 @@ class Marginals(Mechanism[FeatureTable]):
             part = slice(start, start + (1 << 14))
             log_p = log_share[:, chosen[part]].T + rest[part, None]
             passed[part] = randomised_pass(
-                plausible_counts(log_p, seed[part], self._exact("gamma")),
+                plausible_counts(log_p, seed[part], cell_width(self._exact("gamma"))),
                 self.k,
                 self._exact("epsilon0"),
                 words,
@@ -422,7 +423,7 @@ class Marginals(Mechanism[FeatureTable]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.groups.audit import marginals
+        from gazeveil.privacy.tables.marginals.audit import marginals
 
         return marginals(self, unit)
 
