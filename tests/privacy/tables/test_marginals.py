@@ -28,8 +28,15 @@ from gazeveil.privacy.plausible_deniability import (
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.tables.marginals import mechanism as module
-from gazeveil.privacy.tables.marginals.histograms import PARTS, BinnedRows, bin_codes
-from gazeveil.privacy.tables.marginals.mechanism import Marginals, on_simplex, sample_bins
+from gazeveil.privacy.tables.marginals.histograms import (
+    PARTS,
+    BinnedRows,
+    bin_codes,
+    inside,
+    on_simplex,
+    sample_bins,
+)
+from gazeveil.privacy.tables.marginals.mechanism import Marginals
 from gazeveil.privacy.tables.sequences.recordings import sequences
 from tests.support.laws import ALPHA, assert_distribution, discrete_laplace_cdf
 
@@ -163,7 +170,7 @@ def test_every_value_lies_in_its_bin_and_bins_follow_the_printed_rule():
         -1,
     ]
     codes = np.arange(30)[:, None] % 7
-    inner = module.inside(
+    inner = inside(
         np.repeat(codes, 1000, axis=0),
         np.array([-2.0]),
         np.array([5.0]),
@@ -400,7 +407,7 @@ def test_the_code_releases_vectors_with_the_probabilities_of_the_formula():
     m = Marginals(3, pd="randomised", bins=2, delta=1)
     pmf = np.array([[0.9, 0.1]])
     drawn = sample_bins(pmf, 200_000, np.random.default_rng(0))
-    m._seeded(drawn, rows_, 0, 5, pmf, Words(source(5, "seeded")))
+    m._seeded(drawn, rows_, 0, pmf, Words(source(5, "seeded")))
     shares = np.array([[0.0, 1.0], [0.75, 0.25], [0.75, 0.25], [0.75, 0.25], [1.0, 0.0]])
     p = released(shares, pmf[0], 3, 2, 1)[1]
     assert abs(drawn.mean() - p) < 5 * math.sqrt(p * (1 - p) / 200_000)

@@ -31,13 +31,8 @@ from gazeveil.privacy.synthesis.events_pd.deniable_seeds import (
     SeedRecords,
 )
 from gazeveil.privacy.synthesis.events_pd.saccade_models import LEAST_DEG, Generator, conditions
-from gazeveil.privacy.synthesis.motion import (
-    LEAST_SPREAD_DEG,
-    SCREEN_LAST_DEG,
-    Motion,
-    normals,
-    render_motion,
-)
+from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion
+from gazeveil.privacy.synthesis.rendering import SCREEN_LAST_DEG, normals, render_with
 
 #: Share of an event's own deviation from the middle that is kept; 1 - keep**2 of the variance is
 #: noise.
@@ -100,19 +95,7 @@ class SyntheticRecording:
         if self.drift_s > 0 and m.rate_hz > 0:
             _drifting(drawn, counts, math.exp(-1.0 / (self.drift_s * m.rate_hz)))
         _standardised(drawn, counts)
-        x, y = np.full(m.samples, np.nan), np.full(m.samples, np.nan)
-        render_motion(
-            isinstance(m.space, Sphere),
-            m.fixations,
-            m.saccades,
-            m.is_fixation,
-            m.onset,
-            np.ascontiguousarray(self.profiles),
-            drawn,
-            x,
-            y,
-        )
-        return x, y
+        return render_with(m, drawn, self.profiles)
 
 
 @compiled

@@ -36,7 +36,8 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import (
 )
 from gazeveil.privacy.synthesis.events_pd.search import Latents, fixation_means, latent_draws, pool
 from gazeveil.privacy.synthesis.ksame.groups import Key
-from gazeveil.privacy.synthesis.motion import Motion, normals
+from gazeveil.privacy.synthesis.motion import Motion
+from gazeveil.privacy.synthesis.rendering import normals
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

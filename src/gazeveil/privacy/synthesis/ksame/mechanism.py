@@ -62,7 +62,8 @@ from gazeveil.privacy.synthesis.ksame.groups import (
 )
 from gazeveil.privacy.synthesis.ksame.pairs import average, average_in_time, laid_out, pairs
 from gazeveil.privacy.synthesis.ksame.published import published_motions
-from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
+from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
 
 #: How pairs of different people are matched.
 MATCHES = ("index", "crowd")

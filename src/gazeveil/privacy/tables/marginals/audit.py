@@ -94,7 +94,7 @@ def _randomised(mechanism: Marginals, unit: str | None) -> Game:
     def play(side: int, trials: int, seed: int | None) -> Reals:
         words = Words(source(seed, "audit"))
         drawn = uniform_below(np.full(trials, bins), words)[:, None]
-        mechanism._seeded(drawn, sides[side], 0, people, pmf, words)
+        mechanism._seeded(drawn, sides[side], 0, pmf, words)
         return drawn.astype(np.float64)
 
     description = (
