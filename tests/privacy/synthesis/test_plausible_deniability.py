@@ -18,15 +18,17 @@ from gazeveil.privacy.plausible_deniability import (
     plausible_counts,
 )
 from gazeveil.privacy.randomness.rng import TestStream, Words
-from gazeveil.privacy.synthesis.events_pd.deniable_seeds import EventTiming, Rule, SeedRecords, draw
+from gazeveil.privacy.synthesis.events_pd.deniable_seeds import draw
 from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording
-from gazeveil.privacy.synthesis.events_pd.search import (
-    Latents,
-    _people_near,
+from gazeveil.privacy.synthesis.events_pd.published_fixations import (
+    SampleMoments,
     fixation_means,
-    latent_draws,
+    people_near,
     pool,
 )
+from gazeveil.privacy.synthesis.events_pd.published_saccades import Latents, latent_draws
+from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords
+from gazeveil.privacy.synthesis.events_pd.seeded_events import EventTiming, Rule
 from gazeveil.privacy.synthesis.motion import Motion
 from tests.support.laws import assert_distribution, follows
 
@@ -276,24 +278,8 @@ def test_looking_only_nearby_gives_the_answer_of_asking_everybody() -> None:
             if i != person:
                 others.append(mine)
         _, count, _ = brute_test(seed_log_p, others, 2, wide)
-        got = _people_near(
-            n,
-            x,
-            y,
-            v[0],
-            v[1],
-            seed_log_p,
-            stretch,
-            person,
-            records.fixations,
-            records.person,
-            records.starts,
-            records.widest,
-            people,
-            wide,
-            np.full(people, -1),
-            1,
-        )
+        made = SampleMoments(n, x, y, v[0], v[1], seed_log_p, stretch)
+        got = people_near(made, person, records, people, wide, np.full(people, -1), 1)
         assert got == count
         met += count > 0
     assert met > 100, "cases that never find anybody show nothing"
@@ -532,7 +518,7 @@ def crowd_records(
     place = rng.normal((0, 0, 3), 1, (n, 3))
     onset = np.concatenate([np.sort(rng.uniform(0, 20, s)) for s in sizes])
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return SeedRecords(
+    return SeedRecords.of(
         apart * rng.normal(size=(n, 3)),
         place / np.linalg.norm(place, axis=1, keepdims=True),
         kappa,
@@ -571,7 +557,7 @@ def test_every_event_of_the_crowd_has_k_plausible_people(kappa: float) -> None:
     rng = np.random.default_rng(9)
     fixations, saccades = crowd_records(rng, 12, kappa), crowd_records(rng, 12, 0.0)
     rule, clock = (
-        Rule(4, cell_width(2), Fraction(1), 0, 100, 6.0, False),
+        Rule.of(4, cell_width(2), Fraction(1), 0, 100, 6.0, False),
         EventTiming(2, 0.2, -1.0, 0.2, 0.05),
     )
     drawn = draw(fixations, saccades, rule, clock, 18.0, TestStream(1))
@@ -599,7 +585,7 @@ def test_events_of_one_person_carry_the_density_of_everything_under_everybody() 
     rng = np.random.default_rng(10)
     fixations, saccades = crowd_records(rng, 5, 40.0), crowd_records(rng, 5, 0.0)
     rule, clock = (
-        Rule(4, cell_width(2), Fraction(1), 0, 100, 30.0, False),
+        Rule.of(4, cell_width(2), Fraction(1), 0, 100, 30.0, False),
         EventTiming(2, 0.2, -1.0, 0.2, 0.05),
     )
     drawn = draw(fixations, saccades, rule, clock, 3.0, TestStream(1), own=1)
@@ -617,12 +603,12 @@ def test_how_often_an_event_passes_follows_the_noise_of_the_threshold() -> None:
     # everybody alike: all people are always plausible, so the share of attempts that pass is the
     # law of the noise alone
     people, k = 9, 4
-    same = SeedRecords(
+    same = SeedRecords.of(
         np.zeros((people, 1)), np.zeros((people, 3)), 0.0, np.zeros(people), np.arange(people + 1)
     )
     clock = EventTiming(0, 0.0, -3.0, 0.05, 0.02)
     for margin, epsilon0 in ((0, Fraction(1)), (6, Fraction(1, 2))):
-        rule = Rule(k, cell_width(2), epsilon0, margin, 1, 1e9, False)
+        rule = Rule.of(k, cell_width(2), epsilon0, margin, 1, 1e9, False)
         drawn = draw(same, same, rule, clock, 3000.0, TestStream(3, margin))
         n = 2 * len(drawn.fixations)
         passed = int(np.isfinite(drawn.fixations).sum() + np.isfinite(drawn.saccades).sum())
@@ -636,11 +622,13 @@ def test_the_noise_of_an_event_is_normal_and_its_place_follows_von_mises_and_fis
 
     people, kappa = 3, 25.0
     place = np.tile([[0.48, 0.6, 0.64]], (people, 1))
-    same = SeedRecords(np.zeros((people, 2)), place, kappa, np.zeros(people), np.arange(people + 1))
+    same = SeedRecords.of(
+        np.zeros((people, 2)), place, kappa, np.zeros(people), np.arange(people + 1)
+    )
     drawn = draw(
         same,
         same,
-        Rule(2, 1e6, Fraction(1), 0, 50, 1e9, False),
+        Rule.of(2, 1e6, Fraction(1), 0, 50, 1e9, False),
         EventTiming(0, 0.0, -3.0, 0.05, 0.02),
         8000.0,
         TestStream(4),
@@ -658,12 +646,17 @@ def test_the_nearest_record_in_time_seeds_alone_where_only_the_same_index_is_ask
     people = 4
     onset = np.tile([0.0, 10.0], people)
     values = np.tile([[-50.0], [50.0]], (people, 1))
-    records = SeedRecords(
+    records = SeedRecords.of(
         values, np.zeros((2 * people, 3)), 0.0, onset, np.arange(0, 2 * people + 1, 2)
     )
     clock = EventTiming(0, 0.0, math.log(0.5), 0.5, 0.5)
     drawn = draw(
-        records, records, Rule(2, 1e6, Fraction(1), 0, 100, 60.0, True), clock, 20.0, TestStream(5)
+        records,
+        records,
+        Rule.of(2, 1e6, Fraction(1), 0, 100, 60.0, True),
+        clock,
+        20.0,
+        TestStream(5),
     )
     signs = np.sign(drawn.fixations[:, 0])
     # at time 0 the first, afterwards the next one to come, and at the end the last one there is

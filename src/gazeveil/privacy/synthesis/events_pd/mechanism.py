@@ -52,10 +52,11 @@ from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn, Rule, draw, most_events
+from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn, draw, most_events
 from gazeveil.privacy.synthesis.events_pd.plans import PLACE_SHARE, Coding, SyntheticRecording
 from gazeveil.privacy.synthesis.events_pd.published import PublishedSynthesis, published_plans
 from gazeveil.privacy.synthesis.events_pd.saccade_models import Generator
+from gazeveil.privacy.synthesis.events_pd.seeded_events import Rule
 from gazeveil.privacy.synthesis.events_pd.training import by_content, closed_form, coding, network
 from gazeveil.privacy.synthesis.ksame.groups import (
     Cell,
@@ -357,7 +358,7 @@ class EventSynthPD(Mechanism[Cohort]):
         people = by_content(motions)
         generator, delta_num = self._generator(motions, people, None, seed)
         code = coding(generator, motions, people, public=self.rho is not None)
-        rule = Rule(
+        rule = Rule.of(
             self.k,
             cell_width(self.gamma),
             Fraction(self.epsilon0),

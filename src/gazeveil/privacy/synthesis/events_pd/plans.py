@@ -24,13 +24,10 @@ from numpy.typing import NDArray
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere, angle_deg
 from gazeveil.privacy.randomness.rng import Words
-from gazeveil.privacy.synthesis.events_pd.deniable_seeds import (
-    LEAST_FIXATION_S,
-    Drawn,
-    EventTiming,
-    SeedRecords,
-)
+from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn
 from gazeveil.privacy.synthesis.events_pd.saccade_models import LEAST_DEG, Generator, conditions
+from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords
+from gazeveil.privacy.synthesis.events_pd.seeded_events import LEAST_FIXATION_S, EventTiming
 from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion
 from gazeveil.privacy.synthesis.rendering import SCREEN_LAST_DEG, normals, render_with
 
@@ -276,7 +273,7 @@ def _records(
     values: Sequence[Floats], places: Sequence[Floats], kappa: float, onsets: Sequence[Floats]
 ) -> SeedRecords:
     starts = np.concatenate(([0], np.cumsum([len(v) for v in values]))).astype(np.int64)
-    return SeedRecords(
+    return SeedRecords.of(
         np.ascontiguousarray(np.concatenate(values)),
         np.ascontiguousarray(np.concatenate(places)),
         kappa,

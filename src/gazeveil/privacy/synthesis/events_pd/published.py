@@ -28,13 +28,14 @@ from gazeveil.gaze.geometry import Sphere, wrap_x
 from gazeveil.privacy.plausible_deniability import plausible_counts
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording
+from gazeveil.privacy.synthesis.events_pd.published_fixations import fixation_means, pool
+from gazeveil.privacy.synthesis.events_pd.published_saccades import Latents, latent_draws
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     Generator,
     conditions,
     speed_histograms,
     summed_probability,
 )
-from gazeveil.privacy.synthesis.events_pd.search import Latents, fixation_means, latent_draws, pool
 from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
 from gazeveil.privacy.synthesis.rendering import normals
