@@ -19,7 +19,8 @@ from gazeveil.cli.arguments import (
     write_json,
 )
 from gazeveil.cli.parts import is_of_parts, run_parts
-from gazeveil.cli.printing import bar, figures, show
+from gazeveil.cli.printing import figures, show
+from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from gazeveil.cli.printing import bar, show
+from gazeveil.cli.printing import show
+from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:

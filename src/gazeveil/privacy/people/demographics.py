@@ -23,6 +23,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.people.attribute_groups import best_groups, mondrian
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.release import Release
 
 #: Person to attributes, as `cohort.people` has it.
@@ -56,7 +57,9 @@ class Demographics(Mechanism[People]):
     """
 
     name: ClassVar[str] = "demographics"
+    label: ClassVar[str] = "k-anonymous demographics"
     summary: ClassVar[str] = "Coarsens age and gender until k people share them."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "people"
     paper: ClassVar[str] = "David-John et al. 2023, supplement"
     claims: ClassVar[Mapping[str, Claim]] = {

@@ -48,6 +48,7 @@ from gazeveil.privacy.guarantee import Guarantee, Loss
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace
 from gazeveil.privacy.plausible_deniability import cell_width, charge_attempts, plausible_counts
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.rational import Number, exact
@@ -175,7 +176,9 @@ class EventSynthPD(Mechanism[Cohort]):
     detector: str = "ivt"
 
     name: ClassVar[str] = "event-synth-pd"
+    label: ClassVar[str] = "event-synth-PD"
     summary: ClassVar[str] = "Releases synthetic events that k people could have made."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = (
         "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023)"

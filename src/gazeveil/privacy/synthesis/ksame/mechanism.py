@@ -48,6 +48,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
@@ -115,7 +116,9 @@ class KSameSynth(Mechanism[Cohort]):
     detector: str = "ivt"
 
     name: ClassVar[str] = "k-same-synth"
+    label: ClassVar[str] = "k-same-synth"
     summary: ClassVar[str] = "Draws gaze for k people from one model of all of them."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = (
         "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023)"

@@ -35,6 +35,7 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.tables.exponential.mechanism import complete_values
@@ -88,7 +89,9 @@ class KSameSelect(Mechanism[FeatureTable]):
     groups: str = "random"
 
     name: ClassVar[str] = "k-same-select"
+    label: ClassVar[str] = "k-same-select"
     summary: ClassVar[str] = "Gives k people the same features, taken from one of them."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = (
         "David-John et al., For Your Eyes Only (ETRA 2022), after Gross et al. 2005"

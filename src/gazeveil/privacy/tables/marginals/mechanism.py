@@ -45,6 +45,7 @@ from gazeveil.privacy.plausible_deniability import (
     plausible_counts,
     randomised_pass,
 )
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.algebra import TogetherMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
@@ -135,7 +136,9 @@ class Marginals(Mechanism[FeatureTable]):
     delta: Number = Fraction(1, 10**6)
 
     name: ClassVar[str] = "marginals"
+    label: ClassVar[str] = "marginals"
     summary: ClassVar[str] = "Draws synthetic features from noisy histograms."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = (
         "David-John et al., For Your Eyes Only (ETRA 2022), after Bindschaedler, Shokri and Gunter"

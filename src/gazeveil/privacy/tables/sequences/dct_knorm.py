@@ -55,6 +55,7 @@ from gazeveil.privacy.noise.shells import (
     shell_noise,
     shells,
 )
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.tables.sequences.integer_transform import (
@@ -123,8 +124,22 @@ class DCTKNorm(NoisyTable):
     """
 
     name: ClassVar[str] = "dct-knorm"
+    label: ClassVar[str] = "DCT K-norm"
     summary: ClassVar[str] = (
         "Adds noise of a chosen norm to the cosine coefficients of a feature sequence."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (
+            ("fpa, epsilon = 20", "fpa:epsilon=20,shrink=wiener", "C1"),
+            ("dct-knorm, epsilon = 20", ":epsilon=20", "C0"),
+            ("dct-knorm, epsilon = 100", ":epsilon=100", "C2"),
+        ),
+        (
+            ("fpa", "fpa:shrink=wiener", "C1"),
+            ("dct-knorm, exponential", ":profile=exponential", "C4"),
+            ("dct-knorm", ":", "C0"),
+        ),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "an improvement on fpa; Hardt and Talwar 2010, Geng et al. 2015"
