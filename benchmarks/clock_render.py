@@ -14,8 +14,8 @@ released gaze, and the root of the mean square, averaged over recordings, at equ
 and r.
 
 **ablation.** GazeCom, offline, two independent releases, 75/25 by clip, four splits: people found
-by linkage (narrow and wide features) and the median error at several budgets, and with the mean
-place of every recording replaced by the crowd's mean at that clip, which is post-processing.
+by linkage (summary and extended features) and the median error at several budgets, and with the
+mean place of every recording replaced by the crowd's mean at that clip, which is post-processing.
 
 **table.** People found by the best of the study's attackers (mean over repetitions), median error
 in degrees, dwell times, divergence of saliency maps.
@@ -201,7 +201,7 @@ def bench_ablation(lines: Lines) -> None:
                 )
             )
         shares = {}
-        for name in ("linkage", "linkage:features=wide"):
+        for name in ("linkage", "linkage:features=extended"):
             orders = [
                 np.random.default_rng([7, n]).permutation(cohort.stimuli).tolist() for n in range(4)
             ]

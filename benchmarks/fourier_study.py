@@ -132,7 +132,8 @@ def verdict(result: dict[str, dict[str, tuple[float, float]]]) -> list[str]:
             )
         else:
             lines.append(
-                f"- epsilon {e}: `dct-knorm` has {ours / middle:.3f} of the midpoint's error, the best other one, `{name}`, {best / middle:.3f};"
+                f"- epsilon {e}: `dct-knorm` has {ours / middle:.3f} of the midpoint's error, the"
+                f" best other one, `{name}`, {best / middle:.3f};"
                 f" {'lower' if ours < best else 'not lower'} by a factor of {best / ours:.3f}."
             )
     return lines

@@ -79,9 +79,9 @@ def test_the_demo_shows_one_mechanism_of_each_kind_and_all_its_attackers(folder:
     assert {a for a in results.frame["attack"].to_list() if a} == {
         "rbfn",
         "linkage",
-        "linkage:features=wide",
+        "linkage:features=extended",
         "linkage:knowledge=white-box",
-        "linkage:front=lowpass",
+        "linkage:denoiser=lowpass",
     }
     assert {u for u in results.frame["utility"].to_list() if u} == {
         "document:split=people",

@@ -155,15 +155,17 @@ def test_the_headline_is_the_strongest_attacker_over_attackers_and_scenarios(
     study: Results,
 ) -> None:
     releases = {r.label: r for r in Findings(study).releases}
-    worst = releases["gaussian (10 deg)"].worst
+    worst = releases["Gaussian noise (10 deg)"].worst
     assert worst is not None
     assert (worst.attack, worst.scenario, worst.found) == (
-        "linkage:features=wide",
+        "linkage:features=extended",
         "private/private",
         7,
     )
-    said = next(s for s in headline(study) if s.startswith("With gaussian (10 deg)"))
-    assert "the strongest attacker (linkage (wide features), who learned from one release" in said
+    said = next(s for s in headline(study) if s.startswith("With Gaussian noise (10 deg)"))
+    assert (
+        "the strongest attacker (linkage (extended features), who learned from one release" in said
+    )
     assert "still recognises 7 of 24 (29 %, 95 % interval 13 to 51 %)" in said
 
 
@@ -172,13 +174,13 @@ def test_the_page_says_where_the_rbf_network_alone_would_have_called_a_release_s
 ) -> None:
     trapped = {r.label for r in Findings(study).releases if r.missed_by_rbfn}
     # Temporal: the network itself is far above guessing. Corrected k-same and Kaleido: nobody is.
-    assert trapped == {"gaussian (10 deg)", "k-same-select as published (k=4)"}
+    assert trapped == {"Gaussian noise (10 deg)", "k-same-select as published (k=4)"}
     assert (
         page.words.count("The RBF network alone would have called this safe: it recognises 1 of 24")
         >= 2
     )
     assert (
-        "would have called 2 of them safe: gaussian (10 deg); k-same-select as published (k=4)"
+        "would have called 2 of them safe: Gaussian noise (10 deg); k-same-select as published (k=4)"
         in page.words
     )
 
@@ -217,10 +219,10 @@ def test_a_retrained_network_is_not_the_papers_own() -> None:
 def test_releases_no_attacker_beats_are_said_to_be_no_better_than_guessing(study: Results) -> None:
     said = " ".join(headline(study))
     assert (
-        "With kaleido (epsilon=1, w=50, r=2 deg) no attacker tried does better than guessing"
+        "With Kaleido (epsilon=1, w=50, r=2 deg) no attacker tried does better than guessing"
         in said
     )
-    assert "With temporal (K=3) no attacker" not in said
+    assert "With temporal downsampling (K=3) no attacker" not in said
 
 
 def test_a_promise_of_k_anonymity_stands_beside_what_was_found() -> None:
@@ -279,7 +281,10 @@ def test_adaptive_attackers_stand_beside_their_frozen_selves_with_paired_interva
     study: Results, page: Page
 ) -> None:
     found = {d.attack: d for d in Findings(study).differences}
-    assert set(found) == {"linkage:knowledge=white-box", "linkage:features=wide,front=lowpass"}
+    assert set(found) == {
+        "linkage:knowledge=white-box",
+        "linkage:features=extended,denoiser=lowpass",
+    }
     retrained = found["linkage:knowledge=white-box"]
     # 6 of 24 against 2 of 24 on the same people: four differences of 1, twenty of 0.
     assert retrained.difference == pytest.approx(4 / 24)
@@ -296,7 +301,10 @@ def test_adaptive_attackers_stand_beside_their_frozen_selves_with_paired_interva
 def test_a_weaker_adaptive_attacker_is_called_weaker() -> None:
     cells = {
         ("none", "", "", "raw/raw"): {"linkage": 20},
-        ("temporal", "corrected", "K=3", "raw/private"): {"linkage": 20, "linkage:front=median": 8},
+        ("temporal", "corrected", "K=3", "raw/private"): {
+            "linkage": 20,
+            "linkage:denoiser=median": 8,
+        },
     }
     page = Page(write_report_text(made_results.results(cells)))
     assert "weaker" in page.words

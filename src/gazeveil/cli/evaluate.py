@@ -30,7 +30,8 @@ from gazeveil.cli.parts import (
     run_parts,
     write_parts,
 )
-from gazeveil.cli.printing import bar, show
+from gazeveil.cli.printing import show
+from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 
 from gazeveil.cli.arguments import write_json
-from gazeveil.cli.printing import bar, figures, show
+from gazeveil.cli.printing import figures, show
+from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:

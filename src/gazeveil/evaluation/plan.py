@@ -219,7 +219,7 @@ def _lacks(
     # Of a release that is not made yet only its kind is known: samples as the raw ones are, or
     # tables without rows.
     kind = _tables_alone(held) if in_tables else raw
-    blind = isinstance(who, Attack) and who.front != "none" and kind.cohort is None
+    blind = isinstance(who, Attack) and who.denoiser != "none" and kind.cohort is None
     if who.can(kind) and not blind:
         return ""
     if mechanism is None:

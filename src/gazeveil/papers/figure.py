@@ -330,9 +330,9 @@ def same_text(wanted: str, got: str, what: str = "attack") -> bool:
 
     Examples
     --------
-    >>> same_text("linkage", "linkage:features=wide"), same_text("linkage", "rbfn")
+    >>> same_text("linkage", "linkage:features=extended"), same_text("linkage", "rbfn")
     (True, False)
-    >>> same_text("linkage:features=narrow", "linkage")
+    >>> same_text("linkage:features=summary", "linkage")
     True
     """
     name, parameters = pairs(wanted)

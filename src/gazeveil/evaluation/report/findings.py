@@ -137,7 +137,7 @@ class ReleaseFindings:
     @cached_property
     def rbfn(self) -> Rate | None:
         """The papers' own attacker at its best: the RBF network as it is, without retraining and
-        without a front end.
+        without a denoiser.
         """
         return min(
             self.counted(
@@ -183,7 +183,7 @@ class ReleaseFindings:
 
 @dataclass(frozen=True)
 class Difference:
-    """An attacker with a front end or with knowledge of the mechanism, against the same one
+    """An attacker with a denoiser or with knowledge of the mechanism, against the same one
     without, in one cell; people are the unit.
     """
 
@@ -302,7 +302,9 @@ class Findings:
             for row in self.results.paired(attack, parts.frozen).iter_rows(named=True):
                 release = by_key.get(tuple(row[c] or "" for c in CELL[:4]))  # type: ignore[arg-type]
                 # On raw recordings there is no mechanism to know and nothing to average.
-                if release is not None and not (release.baseline and "front" not in parts.stronger):
+                if release is not None and not (
+                    release.baseline and "denoiser" not in parts.stronger
+                ):
                     figures = (
                         row["first"],
                         row["second"],

@@ -39,11 +39,11 @@ from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.core.in_use import InUse, OnUse
 from gazeveil.gatekeeper.core.level import Level, level_of
 from gazeveil.gatekeeper.core.quantise import EventQuantiser, QuantisedEvent
-from gazeveil.gatekeeper.core.subscription import Subscription
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.policy.presets import preset_of
 from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.wearers import CHANGED, OWNER, account_of, wearer_name
+from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.stream.session import Samples, as_samples

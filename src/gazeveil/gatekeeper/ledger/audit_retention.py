@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.ledger.tables import AUDIT
-from gazeveil.gatekeeper.service.logs import LOG
+from gazeveil.gatekeeper.logs import LOG
 
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.ledger.audit_log import AuditLog

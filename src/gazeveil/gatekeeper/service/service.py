@@ -28,24 +28,25 @@ from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.ledger.audit_log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.ledger.time_left import Prices
 from gazeveil.gatekeeper.ledger.watch import LedgerWatch
+from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.file import PolicyFile
 from gazeveil.gatekeeper.policy.identity import LocalPeer
 from gazeveil.gatekeeper.service.access_requests import AccessRequests
 from gazeveil.gatekeeper.service.decisions import Decisions
 from gazeveil.gatekeeper.service.http.limits import Guesses
 from gazeveil.gatekeeper.service.http.rate_limiter import RateLimiter
-from gazeveil.gatekeeper.service.logs import LOG
 from gazeveil.gatekeeper.service.metrics_page import EVENTS_STEP, Metrics
 from gazeveil.gatekeeper.service.revocations import Revocations
 from gazeveil.gatekeeper.service.sessions import Sessions
 from gazeveil.gatekeeper.service.settings import Settings, secret_text
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Connection
 from gazeveil.gatekeeper.service.sockets.peers import Peers
-from gazeveil.gatekeeper.service.state_dir import make_home, only_one, put
+from gazeveil.gatekeeper.service.state_dir import make_home, only_one
+from gazeveil.gatekeeper.service.time_left import Prices
 from gazeveil.gatekeeper.service.tokens import Tokens
 from gazeveil.gatekeeper.trackers import Tracker, open_tracker
+from gazeveil.gatekeeper.whole_file import write_whole
 
 __all__ = ["HOUR_NS", "Caller", "Refused", "Service"]
 
@@ -114,7 +115,7 @@ class Service(Decisions):
         self.policy_file = PolicyFile(settings.policy_path, settings.policy is not None)
         self.revocations = Revocations(settings.home / "taken-back", self.write_revocation)
         policy = self.revocations.from_policy(self.policy_file.load())
-        self.access_requests = AccessRequests(settings.home / "dismissed.json", put)
+        self.access_requests = AccessRequests(settings.home / "dismissed.json")
         self.tracker: Tracker | None = None
         rate_hz, space = settings.rate_hz, settings.space
         if settings.tracker not in OWN_CHANNEL:
@@ -164,8 +165,10 @@ class Service(Decisions):
         self.revocations.start()
         self.ledger_watch.start()
         self.pusher = ThreadPoolExecutor(1, thread_name_prefix="tracker")
-        # Threads of their own: those of the other calls may all wait for a database that hangs.
+        # Threads of their own: those of the other calls may all wait for a database that hangs, and
+        # those that show the device for samples that wait for it.
         self._at_once = ThreadPoolExecutor(4, thread_name_prefix="at-once")
+        self._from_memory = ThreadPoolExecutor(4, thread_name_prefix="from-memory")
 
     # --- who is there
     # ----------------------------------------------------------------------------------------------
@@ -447,10 +450,14 @@ class Service(Decisions):
         return self.ledger_watch.up
 
     async def at_once(self, work: Callable[..., _Made], *arguments: object) -> _Made:
-        """Run what waits for no database, on threads that nothing else holds up."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._at_once, partial(work, *arguments)
-        )
+        """Take something away, on threads that nothing else holds up."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._at_once, partial(work, *arguments))
+
+    async def from_memory(self, work: Callable[..., _Made], *arguments: object) -> _Made:
+        """Show what is known without the database; at most it waits for samples that do."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._from_memory, partial(work, *arguments))
 
     def take_owner_token(self) -> None:
         """Let the token of `owner_token_file` work, and no other that such a file held."""
@@ -505,7 +512,7 @@ class Service(Decisions):
         )
         if (path := self.tracker_token_path) is not None:
             try:
-                put(path, token + "\n")
+                write_whole(path, token + "\n")
             except OSError as error:
                 why = (error.strerror or "no reason given").lower()
                 raise Refused(
@@ -579,6 +586,7 @@ class Service(Decisions):
         await self.settled()
         await asyncio.to_thread(self.pusher.shutdown, True)
         self._at_once.shutdown(wait=False)
+        self._from_memory.shutdown(wait=False)
         await asyncio.to_thread(self.ledger_watch.close)
         await asyncio.to_thread(self.revocations.close)
         await asyncio.to_thread(self.keeper.close)

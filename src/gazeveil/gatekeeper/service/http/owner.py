@@ -16,13 +16,13 @@ from starlette.concurrency import run_in_threadpool
 
 from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.policy.certificate import certificate, certificate_text
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.grant_duration import tonight_ns
 from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.text import grant_of
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
+from gazeveil.gatekeeper.service.certificate import certificate, certificate_text
 from gazeveil.gatekeeper.service.http import schemas
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
 from gazeveil.gatekeeper.service.http.owner_session import Owner, Taker, need_both_halves
@@ -40,7 +40,7 @@ async def apps(request: Request, owner: Owner) -> dict[str, Any]:
     ledger does not answer.
     """
     service = service_of(request)
-    return await service.at_once(_device, service)
+    return await service.from_memory(_device, service)
 
 
 def _device(service: Service) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.ledger.audit_retention import retain
 from gazeveil.gatekeeper.ledger.ledger import Ledger
+from gazeveil.gatekeeper.logs import LOG, set_up
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.presets import PRESETS
@@ -46,7 +47,6 @@ from gazeveil.gatekeeper.service.http import api, device_api, owner, owner_sessi
 from gazeveil.gatekeeper.service.http.middleware import RequestMiddleware, problem
 from gazeveil.gatekeeper.service.http.pages import WEB, Pages
 from gazeveil.gatekeeper.service.http.tls import tls_protocol
-from gazeveil.gatekeeper.service.logs import LOG, set_up
 from gazeveil.gatekeeper.service.metrics_page import CONTENT_TYPE
 from gazeveil.gatekeeper.service.service import Refused, Service
 from gazeveil.gatekeeper.service.settings import Settings

@@ -23,9 +23,9 @@ from gazeveil.gatekeeper.core.device_state import SaccadeStart
 from gazeveil.gatekeeper.core.event_log import PublicEvent
 from gazeveil.gatekeeper.core.selection import Target
 from gazeveil.gatekeeper.errors import Denied, LedgerError
+from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.http.limits import Buckets
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
-from gazeveil.gatekeeper.service.logs import LOG
 from gazeveil.gatekeeper.service.service import Caller, Refused, Service
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.connections import Channel, Connection, resume

@@ -20,9 +20,9 @@ from starlette.websockets import WebSocket
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper import blocks
 from gazeveil.gatekeeper.errors import LedgerError
+from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.http.limits import depth
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
-from gazeveil.gatekeeper.service.logs import LOG
 from gazeveil.gatekeeper.service.service import OWN_CHANNEL, Refused, Service
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.app_socket import (

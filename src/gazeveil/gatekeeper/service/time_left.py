@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.rules import weakest
 from gazeveil.gatekeeper.streams.place import PlaceStream
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
-
-if TYPE_CHECKING:
-    from gazeveil.gatekeeper.core.device_state import DeviceState
-    from gazeveil.gatekeeper.policy.grant import Grant
 
 _WHEN = {"day": "today", "session": "until consent is given anew", "ever": "in all"}
 _GONE = {
@@ -198,9 +195,10 @@ def words(
 
     Examples
     --------
-    >>> words(Fraction(3), 11_000, "day"), words(Fraction(3), 200, "day"), words(Fraction(0), 0, "day"), words(Fraction(9), None, "ever", 9)
-    ('about 3 hours of use today', 'about 3 minutes of use today', 'used up for today', '9 more
-    counts in all')
+    >>> words(Fraction(3), 11_000, "day"), words(Fraction(9), None, "ever", 9)
+    ('about 3 hours of use today', '9 more counts in all')
+    >>> words(Fraction(3), 200, "day"), words(Fraction(0), 0, "day")
+    ('about 3 minutes of use today', 'used up for today')
     """
     if remaining is None:
         return "no limit"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gazeveil.gatekeeper import Grant, MechanismRule, Policy
-from gazeveil.gatekeeper.policy.certificate import raw_statement
+from gazeveil.gatekeeper.service.certificate import raw_statement
 from tests.support.gatekeeper_running import running
 
 NEVER = "Raw samples, pupils, velocities and the tracker's own timing are never given"

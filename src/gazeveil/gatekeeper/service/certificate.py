@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from gazeveil import __version__
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.ledger.time_left import Price, seconds_left
+from gazeveil.gatekeeper.policy.families import problem
 from gazeveil.gatekeeper.policy.grant import SCOPES
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.presets import preset_of
 from gazeveil.gatekeeper.policy.rules import MechanismRule, judge, rule_text, weakest
+from gazeveil.gatekeeper.service.time_left import Price, seconds_left
 from gazeveil.gatekeeper.streams.averaging import averaging_words
-from gazeveil.gatekeeper.streams.families import problem
 from gazeveil.privacy import registry
 
 if TYPE_CHECKING:

@@ -34,11 +34,12 @@ from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.randomness.uniform import generator
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential_published import (
+from gazeveil.privacy.tables.exponential.published import (
     intended_noise,
     published_loss,
     published_noise,
@@ -95,7 +96,9 @@ class ExponentialDP(Mechanism[FeatureTable]):
     length: int | None = None
 
     name: ClassVar[str] = "exponential-dp"
+    label: ClassVar[str] = "exponential-DP"
     summary: ClassVar[str] = "Adds noise to every value of a feature table."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "Steil et al. 2019; David-John et al., For Your Eyes Only (ETRA 2022)"
     claims: ClassVar[Mapping[str, Claim]] = {
@@ -209,7 +212,7 @@ class ExponentialDP(Mechanism[FeatureTable]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import exponential
+        from gazeveil.privacy.tables.exponential.audit import exponential
 
         return exponential(self, unit)
 

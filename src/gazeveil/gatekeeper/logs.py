@@ -30,7 +30,7 @@ FIELDS = (
     "database",
 )
 
-LOG = logging.getLogger("gazeveil.gatekeeper.service.service")
+LOG = logging.getLogger(__package__)
 
 
 class JsonLines(logging.Formatter):
