@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 import gazeveil
-from gazeveil.evaluation.results import FRAME
+from gazeveil.evaluation.columns import FRAME
 from gazeveil.io import registry as formats
 from gazeveil.privacy import registry
 from tests.support.places import ROOT

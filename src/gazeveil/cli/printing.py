@@ -93,7 +93,7 @@ def figures(results: Results) -> dict[str, object]:
 
 
 def _place(order: list[str], row: dict[str, Any]) -> tuple[int, str]:
-    from gazeveil.evaluation.results import mechanism_text
+    from gazeveil.evaluation.columns import mechanism_text
 
     text = mechanism_text(row["mechanism"], row["reading"], row["parameters"])
     return order.index(text) if text in order else len(order), row["events"]
