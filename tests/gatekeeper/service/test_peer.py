@@ -22,7 +22,9 @@ from websockets.sync.client import unix_connect
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.policy.identity import LocalIdentity, LocalPeer, file_of, peer_of
 from gazeveil.gatekeeper.policy.policy import Policy
-from gazeveil.gatekeeper.service.http.server import Server, address_of, build, configure, listen
+from gazeveil.gatekeeper.service.http.application import build
+from gazeveil.gatekeeper.service.http.server import Server, configure
+from gazeveil.gatekeeper.service.http.start import address_of, listen
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
 from gazeveil.gatekeeper.service.sockets.local_socket import listen_local

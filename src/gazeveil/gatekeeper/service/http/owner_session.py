@@ -16,11 +16,18 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
-from gazeveil.gatekeeper.service.http import schemas
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, Credentials, service_of
 from gazeveil.gatekeeper.service.http.cookies import cookie_name, owner_cookies
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
 from gazeveil.gatekeeper.service.http.rate_limiter import SESSION_HEADER, bearer
+from gazeveil.gatekeeper.service.http.schemas.sessions import (
+    EndedAnswer,
+    OwnerTokenBody,
+    OwnerTokenMadeAnswer,
+    OwnerTokensAnswer,
+    SessionsAnswer,
+    SignedInAnswer,
+)
 from gazeveil.gatekeeper.service.service import HOUR_NS, Caller, Refused, Service
 from gazeveil.gatekeeper.service.sessions import browser_words
 
@@ -151,7 +158,7 @@ def _cookie_name(request: Request, secure: bool) -> str:
     return cookie_name(server[1] or 0, secure)
 
 
-@router.post("/sign-in", response_model=schemas.SignedInAnswer, status_code=201)
+@router.post("/sign-in", response_model=SignedInAnswer, status_code=201)
 def sign_in(request: Request, response: Response, credentials: Credentials) -> dict[str, Any]:
     """Use the key of the one-time link, sent as a Bearer token, and begin a session of this
     browser.
@@ -205,7 +212,7 @@ def sign_out(request: Request, response: Response, owner: Taker) -> None:
     )
 
 
-@router.get("/sessions", response_model=schemas.SessionsAnswer)
+@router.get("/sessions", response_model=SessionsAnswer)
 def sessions(request: Request, owner: Owner) -> dict[str, Any]:
     """Browsers that are signed in, the newest first."""
     service = service_of(request)
@@ -224,7 +231,7 @@ def sessions(request: Request, owner: Owner) -> dict[str, Any]:
     }
 
 
-@router.delete("/sessions", response_model=schemas.EndedAnswer)
+@router.delete("/sessions", response_model=EndedAnswer)
 def end_others(request: Request, owner: Taker) -> dict[str, int]:
     """End all sessions but the one that calls."""
     return {
@@ -241,16 +248,14 @@ def end_one(request: Request, owner: Taker, number: Number) -> None:
         raise Refused(404, "unknown", "There is no such session.")
 
 
-@router.get("/owner/tokens", response_model=schemas.OwnerTokensAnswer)
+@router.get("/owner/tokens", response_model=OwnerTokensAnswer)
 def owner_tokens(request: Request, owner: Owner) -> dict[str, Any]:
     """Programs that may act for the owner, the newest first; their secrets are not known here."""
     return {"tokens": list(service_of(request).tokens.owner_tokens(time.time_ns()))}
 
 
-@router.post("/owner/tokens", response_model=schemas.OwnerTokenMadeAnswer, status_code=201)
-def make_owner_token(
-    request: Request, owner: Owner, body: schemas.OwnerTokenBody
-) -> dict[str, Any]:
+@router.post("/owner/tokens", response_model=OwnerTokenMadeAnswer, status_code=201)
+def make_owner_token(request: Request, owner: Owner, body: OwnerTokenBody) -> dict[str, Any]:
     """A token for a program that acts for the owner, told this once. It can do
     all the owner can.
     """
