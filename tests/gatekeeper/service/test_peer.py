@@ -209,7 +209,7 @@ def test_a_program_that_fits_two_apps_is_neither(here: Running) -> None:
     service = here.service
     assert service is not None
     peer = LocalPeer(1, GAME_UID, 1, PYTHON, file_of(PYTHON))
-    assert service.local_app(peer) == "game"
+    assert service.callers.local_app(peer) == "game"
     two = Policy.parse(
         f"[apps.a]\nidentity = {{ uid = {GAME_UID} }}\n[apps.b]\nidentity = {{ executable ="
         f' "{PYTHON}" }}\n'
@@ -217,7 +217,7 @@ def test_a_program_that_fits_two_apps_is_neither(here: Running) -> None:
     before = service.policy
     service.keeper.set_policy(two)
     try:
-        assert service.local_app(peer) is None
+        assert service.callers.local_app(peer) is None
     finally:
         service.keeper.set_policy(before)
 

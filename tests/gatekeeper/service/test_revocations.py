@@ -489,7 +489,7 @@ def test_a_token_that_was_taken_away_is_void_while_the_policy_file_cannot_be_wri
         assert service.drop_token("game") is False
         await service.switch_wearer("anna", stale=True)
         with pytest.raises(Refused, match="A valid token is needed"):
-            service.app_caller(token, "127.0.0.1")
+            service.callers.of_app(token, "127.0.0.1")
         with pytest.raises(Denied) as no:
             service.keeper.app("game").current_tile()
         assert no.value.code == "revoked"

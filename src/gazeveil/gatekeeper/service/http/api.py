@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from gazeveil.gatekeeper.core.gatekeeper import App
+from gazeveil.gatekeeper.service.callers import Caller
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
 from gazeveil.gatekeeper.service.http.schemas.app import (
     AccessRequestBody,
@@ -30,7 +31,7 @@ from gazeveil.gatekeeper.service.http.schemas.app import (
     TileAnswer,
 )
 from gazeveil.gatekeeper.service.http.schemas.fields import Failure
-from gazeveil.gatekeeper.service.service import Caller, Service
+from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.sockets.local_socket import local_of
 
 
@@ -86,7 +87,7 @@ def app_caller(request: Request, credentials: Credentials) -> Caller:
         if same_origin(request.headers, request.url.scheme, service.settings.public_origin)
         else request.headers.get("origin")
     )
-    return service.app_caller(token, address(request.scope), origin, local_of(request.scope))
+    return service.callers.of_app(token, address(request.scope), origin, local_of(request.scope))
 
 
 def app_view(request: Request, caller: Annotated[Caller, Depends(app_caller)]) -> App:

@@ -77,7 +77,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service.broadcaster.loop = asyncio.get_running_loop()
     work = [service.watch()]
     if service.tracker is not None:
-        work.append(service.run_tracker())
+        work.append(service.tracker_input.run(service.tracker, lambda: service.stopping))
     if service.settings.audit_days is not None:
         work.append(retain(service.audit, service.settings.audit_days))
     tasks = [asyncio.create_task(one) for one in work]

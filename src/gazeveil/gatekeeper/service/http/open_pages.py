@@ -32,7 +32,7 @@ def _health(request: Request) -> dict[str, Any]:
         "live": True,
         "ready": service.database_up and not service.stopping,
         "database": service.database_up,
-        "tracker": service.tracker_connected,
+        "tracker": service.tracker_input.connected,
         "version": __version__,
         "reason": service.why_not_ready(),
     }

@@ -15,7 +15,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.errors import Denied, LedgerError
+from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.grant_duration import tonight_ns
 from gazeveil.gatekeeper.policy.presets import PRESETS
@@ -41,7 +41,7 @@ from gazeveil.gatekeeper.service.http.schemas.owner import (
     TakenAnswer,
     TokenAnswer,
 )
-from gazeveil.gatekeeper.service.service import HOUR_NS, Refused, Service
+from gazeveil.gatekeeper.service.service import HOUR_NS, Service
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["owner"])
 
@@ -72,7 +72,7 @@ def _device(service: Service) -> dict[str, Any]:
         **service.public(),
         "tracker": {
             "name": service.settings.tracker if service.tracker is None else service.tracker.name,
-            "connected": service.tracker_connected,
+            "connected": service.tracker_input.connected,
         },
         "presets": [
             {

@@ -16,6 +16,8 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
+from gazeveil.gatekeeper.errors import Refused
+from gazeveil.gatekeeper.service.callers import Caller
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, Credentials, service_of
 from gazeveil.gatekeeper.service.http.cookies import cookie_name, owner_cookies
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
@@ -28,7 +30,7 @@ from gazeveil.gatekeeper.service.http.schemas.sessions import (
     SessionsAnswer,
     SignedInAnswer,
 )
-from gazeveil.gatekeeper.service.service import HOUR_NS, Caller, Refused, Service
+from gazeveil.gatekeeper.service.service import HOUR_NS, Service
 from gazeveil.gatekeeper.service.sessions import browser_words
 
 _STALE = "This link has been used or has expired. Start the service again for a new one."
@@ -105,9 +107,9 @@ async def taking_caller(
         known = service.tokens.remembered(token, time.time_ns())
         remembered = known is not None and known.role == "owner"
         caller = (
-            service.caller(token, who)
+            service.callers.of_token(token, who)
             if remembered
-            else await run_in_threadpool(service.caller, token, who)
+            else await run_in_threadpool(service.callers.of_token, token, who)
         )
     else:
         caller = owner_of(service, session or "", owner_cookies(request.headers))

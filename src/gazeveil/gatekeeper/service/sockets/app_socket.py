@@ -22,11 +22,12 @@ from gazeveil.errors import GazeveilError
 from gazeveil.gatekeeper.core.device_state import SaccadeStart
 from gazeveil.gatekeeper.core.event_log import PublicEvent
 from gazeveil.gatekeeper.core.selection import Target
-from gazeveil.gatekeeper.errors import Denied, LedgerError
+from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.logs import LOG
+from gazeveil.gatekeeper.service.callers import Caller
 from gazeveil.gatekeeper.service.http.limits import Buckets
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
-from gazeveil.gatekeeper.service.service import Caller, Refused, Service
+from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.connections import Channel, Connection, resume
 from gazeveil.gatekeeper.service.sockets.local_socket import local_of
@@ -352,7 +353,7 @@ async def _stream(websocket: WebSocket) -> None:
         if not service.rate_limiter.hello(websocket.scope, command.token):
             raise Refused(429, "rate", "There are too many requests. Wait a minute.")
         caller = await run_in_threadpool(
-            service.app_caller,
+            service.callers.of_app,
             command.token,
             address(websocket.scope),
             origin,

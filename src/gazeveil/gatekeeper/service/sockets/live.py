@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket
 
+from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.service.http.cookies import owner_cookies
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
 from gazeveil.gatekeeper.service.http.owner_session import need_both_halves, owner_of
-from gazeveil.gatekeeper.service.service import Refused, Service
+from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.app_socket import (
     BUSY,
@@ -104,7 +105,7 @@ async def _live(websocket: WebSocket) -> None:
             )
         if command.token:
             caller = await run_in_threadpool(
-                service.caller, command.token, address(websocket.scope)
+                service.callers.of_token, command.token, address(websocket.scope)
             )
         else:
             caller = owner_of(service, command.session, owner_cookies(websocket.headers))

@@ -19,11 +19,11 @@ from starlette.websockets import WebSocket
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper import blocks
-from gazeveil.gatekeeper.errors import LedgerError
+from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.http.limits import depth
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
-from gazeveil.gatekeeper.service.service import OWN_CHANNEL, Refused, Service
+from gazeveil.gatekeeper.service.service import OWN_CHANNEL, Service
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.app_socket import (
     BUSY,
@@ -73,7 +73,7 @@ async def _hello(service: Service, websocket: WebSocket) -> bool:
         if not service.rate_limiter.hello(websocket.scope, str(hello["token"])):
             raise Refused(429, "rate", "There are too many requests. Wait a minute.")
         caller = await run_in_threadpool(
-            service.caller, str(hello["token"]), address(websocket.scope)
+            service.callers.of_token, str(hello["token"]), address(websocket.scope)
         )
         if caller.role != "tracker":
             raise Refused(403, "role", "This needs the token of a tracker.")
@@ -97,7 +97,7 @@ async def _hello(service: Service, websocket: WebSocket) -> bool:
         )
         await say_and_close(websocket, code, refused.code, refused.reason)
         return False
-    if service.tracker_taken or service.stopping:
+    if service.tracker_input.taken or service.stopping:
         await say_and_close(
             websocket, BUSY, "busy", "There is a tracker already, or the service is stopping."
         )
@@ -134,13 +134,13 @@ def _fits(service: Service, hello: dict[str, object]) -> None:
 
 async def _samples(service: Service, websocket: WebSocket) -> None:
     """Push what comes until the tracker leaves."""
-    service.tracker_taken = True
+    service.tracker_input.taken = True
     loop = asyncio.get_running_loop()
     reason = "The tracker's token was replaced. Connect with the new one."
-    service.end_tracker = lambda: asyncio.run_coroutine_threadsafe(
+    service.tracker_input.hang_up = lambda: asyncio.run_coroutine_threadsafe(
         say_and_close(websocket, UNKNOWN, "token", reason), loop
     )
-    service.there()
+    service.tracker_input.there()
     service.metrics.connections.labels("tracker").inc()
     LOG.info("a tracker has come", extra={"tracker": service.settings.tracker})
     bad = 0
@@ -159,7 +159,7 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
             except DataError as error:
                 bad += 1
                 service.metrics.tracker_bad.inc()
-                await service.settled()
+                await service.tracker_input.settled()
                 if bad >= PATIENCE:
                     await say_and_close(websocket, 1008, "message", str(error))
                     return
@@ -168,19 +168,19 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
                 )
                 continue
             if isinstance(block, str):
-                await service.confirm()
+                await service.tracker_input.confirm()
             elif block is None:
-                await service.lost()
+                await service.tracker_input.lost()
             elif len(block):
-                service.there()
-                await service.push(block)
+                service.tracker_input.there()
+                await service.tracker_input.push(block)
     finally:
-        service.tracker_taken = False
-        service.end_tracker = None
+        service.tracker_input.taken = False
+        service.tracker_input.hang_up = None
         service.metrics.connections.labels("tracker").dec()
         LOG.info("the tracker has left", extra={"tracker": service.settings.tracker})
         if not service.stopping:
-            await service.lost()
+            await service.tracker_input.lost()
 
 
 async def _wearer(service: Service, websocket: WebSocket, data: str | bytes) -> bool:
