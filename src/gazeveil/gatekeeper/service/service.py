@@ -27,19 +27,19 @@ from gazeveil.gatekeeper.ledger.watch import LedgerWatch
 from gazeveil.gatekeeper.policy.file import PolicyFile
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service.access_requests import AccessRequests
-from gazeveil.gatekeeper.service.callers import Callers
+from gazeveil.gatekeeper.service.credentials.callers import Callers
+from gazeveil.gatekeeper.service.credentials.sessions import Sessions
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.decisions import Decisions
 from gazeveil.gatekeeper.service.http.limits import Guesses
 from gazeveil.gatekeeper.service.http.rate_limiter import RateLimiter
 from gazeveil.gatekeeper.service.metrics_page import EVENTS_STEP, Metrics
 from gazeveil.gatekeeper.service.revocations import Revocations
-from gazeveil.gatekeeper.service.sessions import Sessions
 from gazeveil.gatekeeper.service.settings import Settings, secret_text
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Connection
 from gazeveil.gatekeeper.service.sockets.peers import Peers
 from gazeveil.gatekeeper.service.state_dir import make_home, only_one
 from gazeveil.gatekeeper.service.time_left import Prices
-from gazeveil.gatekeeper.service.tokens import Tokens
 from gazeveil.gatekeeper.service.tracker_input import TrackerInput
 from gazeveil.gatekeeper.trackers import Tracker, open_tracker
 from gazeveil.gatekeeper.whole_file import write_whole
@@ -87,7 +87,7 @@ class Service(Decisions):
         self.policy_file = PolicyFile(settings.policy_path, settings.policy is not None)
         self.revocations = Revocations(settings.home / "taken-back", self.write_revocation)
         policy = self.revocations.from_policy(self.policy_file.load())
-        self.access_requests = AccessRequests(settings.home / "dismissed.json", write_whole)
+        self.access_requests = AccessRequests(settings.home / "dismissed.json")
         self.tracker: Tracker | None = None
         if settings.tracker not in OWN_CHANNEL:
             options = {"rate_hz": settings.rate_hz} if settings.tracker == "simulated" else {}
@@ -207,7 +207,8 @@ class Service(Decisions):
     def _ask_ledger(self) -> None:
         """Read how all accounts stand, and see that the database would take a write."""
         self.balances = self.ledger.balances(time.time_ns(), ASK_PATIENCE_S)
-        self.sessions.write_ends()
+        self.sessions.ends.write()
+        self.tokens.ends.write()
 
     @property
     def database_up(self) -> bool:
@@ -228,7 +229,7 @@ class Service(Decisions):
         """Let the token of `owner_token_file` work, and no other that such a file held."""
         path = self.settings.owner_token_file
         if path is None:
-            if any(one.name == TOKEN_FILE for one in self.tokens.owner_tokens(time.time_ns())):
+            if any(one.name == TOKEN_FILE for one in self.tokens.live.owner_tokens(time.time_ns())):
                 self.tokens.revoke(TOKEN_FILE, "owner")
         elif not self.tokens.adopt(TOKEN_FILE, "owner", secret_text(path, "owner_token_file")):
             raise ParameterError(
@@ -244,9 +245,8 @@ class Service(Decisions):
         """A link for the owner that works once, for an hour; under the public origin where there is
         one.
         """
-        now = time.time_ns()
         address = next(iter(self.settings.public_origin), address)
-        return f"{address}/owner?key={self.tokens.owner_link(now, now + HOUR_NS)}"
+        return f"{address}/owner?key={self.tokens.owner_link(time.time_ns() + HOUR_NS)}"
 
     @property
     def tracker_token_path(self) -> Path | None:
@@ -326,7 +326,7 @@ class Service(Decisions):
         there = self.sessions.end(number)
         self.hang_up_owner(number, reason)
         if self.database_up:
-            self.sessions.write_ends()
+            self.sessions.ends.write()
         return there
 
     def hang_up_owner(self, credential: str, reason: str) -> None:

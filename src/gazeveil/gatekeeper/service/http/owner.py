@@ -59,7 +59,7 @@ async def apps(request: Request, owner: Owner) -> dict[str, Any]:
 
 
 def _device(service: Service) -> dict[str, Any]:
-    with_token = service.tokens.remembered_apps(time.time_ns())
+    with_token = service.tokens.live.apps(time.time_ns())
     names = sorted(
         {*service.policy.apps, *with_token, *(ask.app for ask in service.access_requests.waiting())}
     )
@@ -152,7 +152,7 @@ def _known(service: Service, app: str) -> None:
 
 
 def _has_token(service: Service, app: str) -> bool:
-    return app in service.tokens.remembered_apps(time.time_ns())
+    return app in service.tokens.live.apps(time.time_ns())
 
 
 def _bound(sign: str, value: str) -> object:

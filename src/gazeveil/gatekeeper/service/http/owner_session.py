@@ -1,7 +1,7 @@
 """How the owner signs in, who is signed in, and who acts in the owner's name.
 
 The owner comes by a link that works once. Its page sends the link's key back and gets the two
-halves of a session (:mod:`gazeveil.gatekeeper.service.sessions`): a secret that it keeps in its own
+halves of a session (:mod:`gazeveil.gatekeeper.service.credentials.sessions`): a secret that it keeps in its own
 storage and sends as the header `X-Gazeveil-Session` with every call, and a cookie. No page of
 another origin can send that header, so no call can be made in the owner's name from elsewhere.
 Programs use an owner's token instead.
@@ -17,7 +17,8 @@ from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
 from gazeveil.gatekeeper.errors import Refused
-from gazeveil.gatekeeper.service.callers import Caller
+from gazeveil.gatekeeper.service.credentials.callers import Caller
+from gazeveil.gatekeeper.service.credentials.sessions import browser_words
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, Credentials, service_of
 from gazeveil.gatekeeper.service.http.cookies import cookie_name, owner_cookies
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
@@ -31,7 +32,6 @@ from gazeveil.gatekeeper.service.http.schemas.sessions import (
     SignedInAnswer,
 )
 from gazeveil.gatekeeper.service.service import HOUR_NS, Service
-from gazeveil.gatekeeper.service.sessions import browser_words
 
 _STALE = "This link has been used or has expired. Start the service again for a new one."
 
@@ -104,7 +104,7 @@ async def taking_caller(
         raise Refused(403, "origin", "Only the device's own pages may act for the owner.")
     if credentials is not None:
         token, who = credentials.credentials, address(request.scope)
-        known = service.tokens.remembered(token, time.time_ns())
+        known = service.tokens.live.holder(token, time.time_ns())
         remembered = known is not None and known.role == "owner"
         caller = (
             service.callers.of_token(token, who)
@@ -140,7 +140,7 @@ def enter(request: Request, key: Annotated[str, Query(max_length=256)] = "") -> 
     """The page of the one-time link. Reading it uses nothing up, so a program that previews links
     does no harm; its script signs in.
     """
-    found = service_of(request).tokens.remembered(key, time.time_ns())
+    found = service_of(request).tokens.live.holder(key, time.time_ns())
     return (
         HTMLResponse(_PAGE)
         if found is not None and found.role == "link"
@@ -253,7 +253,7 @@ def end_one(request: Request, owner: Taker, number: Number) -> None:
 @router.get("/owner/tokens", response_model=OwnerTokensAnswer)
 def owner_tokens(request: Request, owner: Owner) -> dict[str, Any]:
     """Programs that may act for the owner, the newest first; their secrets are not known here."""
-    return {"tokens": list(service_of(request).tokens.owner_tokens(time.time_ns()))}
+    return {"tokens": list(service_of(request).tokens.live.owner_tokens(time.time_ns()))}
 
 
 @router.post("/owner/tokens", response_model=OwnerTokenMadeAnswer, status_code=201)
@@ -264,7 +264,7 @@ def make_owner_token(request: Request, owner: Owner, body: OwnerTokenBody) -> di
     service = service_of(request)
     days = service.settings.token_days if body.days is None else float(body.days)
     token = service.tokens.issue(body.name, "owner", time.time_ns() + round(days * 24 * HOUR_NS))
-    return {"name": body.name, "token": token, "id": service.tokens.id_of(token)}
+    return {"name": body.name, "token": token, "id": service.tokens.live.id_of(token)}
 
 
 @router.delete("/owner/tokens/{number}", status_code=204)
@@ -275,4 +275,4 @@ def end_owner_token(request: Request, owner: Taker, number: Number) -> None:
         raise Refused(404, "unknown", "There is no such token.")
     service.hang_up_owner(number, "The owner has ended this token.")
     if service.database_up:
-        service.tokens.write_ends()
+        service.tokens.ends.write()

@@ -24,7 +24,7 @@ from gazeveil.gatekeeper.core.event_log import PublicEvent
 from gazeveil.gatekeeper.core.selection import Target
 from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.logs import LOG
-from gazeveil.gatekeeper.service.callers import Caller
+from gazeveil.gatekeeper.service.credentials.callers import Caller
 from gazeveil.gatekeeper.service.http.limits import Buckets
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
 from gazeveil.gatekeeper.service.service import Service

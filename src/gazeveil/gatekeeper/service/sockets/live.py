@@ -149,7 +149,7 @@ async def _live(websocket: WebSocket) -> None:
 def _signed_in(service: Service, hello: wire.Hello) -> bool:
     now_ns = time.time_ns()
     return (
-        service.tokens.remembered(hello.token, now_ns)
+        service.tokens.live.holder(hello.token, now_ns)
         if hello.token
         else service.sessions.check(hello.session, None, now_ns)
     ) is not None

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.policy.identity import LocalPeer
 from gazeveil.gatekeeper.policy.policy import Policy
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.http.limits import Guesses
 from gazeveil.gatekeeper.service.metrics_page import Metrics
-from gazeveil.gatekeeper.service.tokens import Tokens
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Callers:
         if not token:
             raise unknown
         now_ns = time.time_ns()
-        known = self._tokens.remembered(token, now_ns)
+        known = self._tokens.live.holder(token, now_ns)
         if known is not None and known.role == "owner":
             # The owner must be able to take away while the database does not answer.
             return Caller(known.app, known.role, known.expires_ns, known.token_id)
-        token_id = self._tokens.id_of(token)
+        token_id = self._tokens.live.id_of(token)
         if known is None and not self._guesses.may_try(address, origin, token_id):
             raise Refused(429, "guesses", "There were too many wrong tokens. Wait a minute.")
         try:
