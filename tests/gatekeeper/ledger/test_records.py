@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gazeveil.errors import ParameterError
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from tests.support.postgres import postgres, quick_folder  # noqa: F401

@@ -10,7 +10,7 @@ from typing import Any
 
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.ledger.accounts import Balance
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy

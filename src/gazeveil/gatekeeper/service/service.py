@@ -21,7 +21,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.core.areas import Area
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.errors import Refused
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.ledger.watch import LedgerWatch
 from gazeveil.gatekeeper.policy.file import PolicyFile

@@ -11,7 +11,7 @@ from starlette.routing import Mount, WebSocketRoute
 from starlette.types import ASGIApp, Scope
 
 from gazeveil import __version__
-from gazeveil.gatekeeper.ledger.audit_retention import retain
+from gazeveil.gatekeeper.ledger.audit.retention import retain
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.http import api, device_api, open_pages, owner, owner_session
 from gazeveil.gatekeeper.service.http.error_handlers import add_error_handlers
