@@ -7,7 +7,7 @@ import runpy
 import pytest
 
 import gazeveil
-from gazeveil.evaluation.results import FRAME
+from gazeveil.evaluation.columns import FRAME
 from gazeveil.io import registry as formats
 from gazeveil.privacy import registry
 from tests.support.places import ROOT

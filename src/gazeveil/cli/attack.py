@@ -23,7 +23,8 @@ from gazeveil.cli.arguments import (
     read_cohort,
     write_json,
 )
-from gazeveil.cli.printing import bar, figures, rate_table, rate_words
+from gazeveil.cli.printing import figures, rate_table, rate_words
+from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 
@@ -121,7 +122,9 @@ def command(
     rates = results.frame.filter(metric="identification_rate")
     if rates.filter(mechanism="copy").height == 0:
         raise DataError(
-            f"Nobody could attack the copy. {next((f['sentence'] for f in results.failures), '')}".rstrip()
+            " ".join(
+                ["Nobody could attack the copy.", *(f["sentence"] for f in results.failures[:1])]
+            )
         )
     table = rate_table(
         f"{protected.name}: people recognised, mean of {repetitions} splits",

@@ -10,7 +10,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gazeveil.cli.arguments import JsonOption, console, counted, track, write_json
+from gazeveil.cli.arguments import JsonOption, console, counted, write_json
+from gazeveil.cli.progress import track
 from gazeveil.cli.public_parameters import read_parameters
 from gazeveil.cli.randomize import ParametersOption
 from gazeveil.errors import DataError
@@ -27,9 +28,10 @@ HELP = """Add up the messages of devices, learn from the sums, and draw syntheti
 
 Example: `gazeveil curate messages/*.gvr --parameters public.toml --out curated`
 
-Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`. The order of messages and files does not matter. A message that is
-malformed, made under other parameters, cut short, sent twice, or about another kind of space (see `space` in the parameter file; without it the more common
-kind is taken) is refused, counted and left out."""
+Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`. The order
+of messages and files does not matter. A message that is malformed, made under other parameters, cut
+short, sent twice, or about another kind of space (see `space` in the parameter file; without it the
+more common kind is taken) is refused, counted and left out."""
 
 
 def command(
@@ -70,8 +72,8 @@ def command(
             say.print(f"Refused {counted(count, 'message')}: {why}.", soft_wrap=True)
         if not taken:
             raise DataError(
-                "No message could be taken. Check that they are messages of `gazeveil randomize` made"
-                " with these parameters."
+                "No message could be taken. Check that they are messages of `gazeveil randomize`"
+                " made with these parameters."
             )
         model = curator.learn()
     out.mkdir(parents=True, exist_ok=True)

@@ -15,9 +15,9 @@ import typer
 from rich.console import Console
 
 from gazeveil.cli import inspect
-from gazeveil.cli.arguments import WorkersOption, track
+from gazeveil.cli.arguments import WorkersOption
 from gazeveil.cli.figures import draw_overview, draw_protected
-from gazeveil.cli.printing import bar
+from gazeveil.cli.progress import bar, track
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
 
 NAME = "demo"
-HELP = """Simulate people, protect their recordings in several ways, attack every release, measure what is left of it, and write a report: without any data
-of yours, in under three minutes on two cores.
+HELP = """Simulate people, protect their recordings in several ways, attack every release, measure
+what is left of it, and write a report: without any data of yours, in under three minutes on two
+cores.
 
 Example: `gazeveil demo --out demo`"""
 
@@ -58,9 +59,9 @@ _MECHANISMS = (
 _ATTACKS = (
     "rbfn",
     "linkage",
-    "linkage:features=wide",
+    "linkage:features=extended",
     "linkage:knowledge=white-box",
-    "linkage:front=lowpass",
+    "linkage:denoiser=lowpass",
 )
 _UTILITIES = ("document:split=people", "saliency", "events")
 _SCENARIOS = ("raw/private", "private/private")

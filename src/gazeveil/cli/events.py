@@ -19,9 +19,9 @@ from gazeveil.cli.arguments import (
     console,
     options,
     read_cohort,
-    track,
     write_json,
 )
+from gazeveil.cli.progress import track
 from gazeveil.errors import ParameterError
 from gazeveil.events import agreement, detect
 from gazeveil.gaze.events import KINDS, Events
@@ -31,7 +31,8 @@ from gazeveil.io.events_file import write_events
 NAME = "events"
 HELP = """Detect fixations, saccades, pursuits, blinks and the rest.
 
-Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out events.parquet`"""
+Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out
+events.parquet`"""
 
 
 def command(

@@ -21,9 +21,9 @@ from gazeveil.cli.arguments import (
     SetOption,
     console,
     read_cohort,
-    track,
     write_json,
 )
+from gazeveil.cli.progress import track
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise

@@ -10,12 +10,14 @@ import typer
 from gazeveil.errors import MissingExtraError
 
 NAME = "serve"
-HELP = """Serve gaze to apps that are not trusted: areas, events, tiles and protected samples, never raw gaze.
+HELP = """Serve gaze to apps that are not trusted: areas, events, tiles and protected samples, never
+raw gaze.
 
 Example: `gazeveil serve --port 8765`
 
-It starts with a simulated tracker and SQLite under `$GAZEVEIL_HOME` on 127.0.0.1 and prints a link for the owner that works once. Every setting can
-also come from the environment as `GAZEVEIL_...`; the manual lists them."""
+It starts with a simulated tracker and SQLite under `$GAZEVEIL_HOME` on 127.0.0.1 and prints a link
+for the owner that works once. Every setting can also come from the environment as `GAZEVEIL_...`;
+the manual lists them."""
 
 _PACKAGES = {
     "fastapi",

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gazeveil.cli.arguments import ScreenOption, console, parse_screen, track
+from gazeveil.cli.arguments import ScreenOption, console, parse_screen
+from gazeveil.cli.progress import track
 from gazeveil.gaze.simulate import simulate
 from gazeveil.io.parquet import write
 

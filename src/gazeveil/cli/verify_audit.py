@@ -16,7 +16,8 @@ HELP = """See that an audit log that the Gatekeeper exported is whole and unchan
 
 Example: `gazeveil verify-audit audit.jsonl --key-file audit.key`
 
-The file comes from `GET /v1/audit/export`, the key from `GET /v1/audit/key`. Exit code 0 if every row is as it was written, 2 with one sentence if not."""
+The file comes from `GET /v1/audit/export`, the key from `GET /v1/audit/key`. Exit code 0 if every
+row is as it was written, 2 with one sentence if not."""
 
 
 def command(

@@ -22,6 +22,7 @@ proofs/marginals.md has the proofs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,11 +33,18 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
-from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.plausible_deniability import (
+    cell_width,
+    charge_candidates,
+    deterministic_pass,
+    plausible_counts,
+    randomised_pass,
+)
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.algebra import TogetherMap
 from gazeveil.privacy.promise.change import Change
@@ -46,15 +54,18 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.randomness.uniform import generator, uniform_below
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential import complete_values
+from gazeveil.privacy.tables.exponential.mechanism import complete_values
 from gazeveil.privacy.tables.groups.partition import need
-from gazeveil.privacy.tables.histograms import PARTS, BinnedRows, bin_codes
-from gazeveil.privacy.tables.plausible_deniability import (
-    charge,
-    deterministic_pass,
-    plausible_counts,
-    randomised_pass,
+from gazeveil.privacy.tables.marginals.histograms import (
+    PARTS,
+    BinnedRows,
+    bin_codes,
+    histograms,
+    inside,
+    on_simplex,
+    sample_bins,
 )
+from gazeveil.privacy.tables.marginals.shape import Cell, PublicShape, under_pseudonyms
 from gazeveil.privacy.tables.sequences.recordings import (
     TABLE_NOT_COVERED,
     WHOLE,
@@ -153,8 +164,8 @@ class Marginals(Mechanism[FeatureTable]):
         self.store("k", checks.count(self.name, "k", self.k, least=2))
         self.store("gamma", exact(self.name, "gamma", self.gamma, above=1))
         self.store("bins", checks.count(self.name, "bins", self.bins, least=2))
-        for one in ("epsilon", "epsilon0", "delta"):
-            self.store(one, exact(self.name, one, getattr(self, one), above=0))
+        for name in ("epsilon", "epsilon0", "delta"):
+            self.store(name, exact(self.name, name, getattr(self, name), above=0))
         checks.one_of(self.name, "per", self.per, WHOLE)
         checks.one_of(self.name, "pd", self.pd, TESTS)
         self.store("kept", checks.count(self.name, "kept", self.kept))
@@ -237,70 +248,55 @@ class Marginals(Mechanism[FeatureTable]):
     # ----------------------------------------------------------------------------------------------
 
     def _corrected(self, seqs: Sequences, seed: int | None) -> Release[FeatureTable]:
-        bounds = public_bounds(self.name, seqs.table)
-        people = sorted(seqs.people)
-        need(self.name, len(people), self.k)
-        features = len(seqs.table.columns)
-        if self.pd == "randomised" and self.kept > features:
+        bounds, raw = public_bounds(self.name, seqs.table), seqs.table.values
+        shape = PublicShape.of(seqs, self.length)
+        need(self.name, len(shape.people), self.k)
+        if self.pd == "randomised" and self.kept > shape.features:
             checks.refuse(
                 self.name,
                 "kept",
-                f"at most {features}, the number of features",
+                f"at most {shape.features}, the number of features",
                 self.kept,
                 "Nothing was released.",
             )
-        tasks = sorted({task_of(key) for key in seqs.keys})
-        most = max(len({task_of(key) for key in seqs.keys if key[0] == p}) for p in people)
-        length = int(seqs.lengths.max()) if self.length is None else self.length
-        cells = sorted({key[1:] for key in seqs.keys})
-        epsilon = (
-            self._exact("epsilon")
-            / {"recording-feature": 1, "recording": features, "user": features * most}[self.per]
-        )
-        guarantee = self._guarantee(
-            len(people) * len(cells) * length,
-            len(people),
-            features,
-            most,
-            length,
-            epsilon,
-            len(tasks),
-        )
+        shares = {
+            "recording-feature": 1,
+            "recording": shape.features,
+            "user": shape.features * shape.most_tasks,
+        }
+        epsilon = self._exact("epsilon") / shares[self.per]
+        guarantee = self._guarantee(shape, epsilon)
         words = Words(source(seed, self.name))
+        codes = bin_codes(raw, bounds[:, 0], bounds[:, 1], self.bins)
+        rows = BinnedRows.of(seqs, codes, shape.people, shape.tasks)
+        pmfs = self._noisy_pmfs(rows, epsilon, words)
         draw = generator(source(seed, self.name, "sampling"))
-        coded = bin_codes(seqs.table.values, bounds[:, 0], bounds[:, 1], self.bins)
-        rows = BinnedRows.of(seqs, coded, people, tasks)
-        counts = rows.weights(self.bins)
-        noise = discrete_laplace(self._scale(epsilon), counts.size, words).reshape(counts.shape)
-        people_with_task = np.array(
-            [np.unique(rows.person[rows.task == t]).size for t in range(len(tasks))]
-        )
-        pmfs = on_simplex((counts + noise) / (PARTS * people_with_task[:, None, None]))
-        synthetic: dict[tuple[str, str, str], NDArray[np.float64]] = {}
-        for place, task in enumerate(tasks):
-            mine = [cell for cell in cells if (cell[2] or cell[0]) == task]
-            drawn = sample_bins(pmfs[place], len(people) * len(mine) * length, draw)
+        synthetic: dict[Cell, NDArray[np.float64]] = {}
+        for task, name in enumerate(shape.tasks):
+            mine = [cell for cell in shape.cells if (cell[2] or cell[0]) == name]
+            size = (len(mine), len(shape.people), shape.length)
+            drawn = sample_bins(pmfs[task], math.prod(size), draw)
             if self.pd == "randomised":
-                self._seeded(drawn, rows, place, len(people), pmfs[place], words)
-            values = inside(drawn, bounds[:, 0], bounds[:, 1], self.bins, draw).reshape(
-                len(mine), len(people), length, features
-            )
-            synthetic.update(zip(mine, values, strict=True))
-        names = [f"synthetic-{i + 1:0{len(str(len(people)))}}" for i in range(len(people))]
-        keys = Keys.of_recordings(
-            [(n, *cell) for n in names for cell in cells],
-            [np.arange(length, dtype=np.int64)] * (len(names) * len(cells)),
-        )
-        stacked = np.stack([synthetic[cell] for cell in cells], axis=1).reshape(-1, features)
-        table = FeatureTable(stacked, seqs.table.columns, keys, seqs.table.bounds)
-        raw = seqs.table.values
+                self._seeded(drawn, rows, task, pmfs[task], words)
+            values = inside(drawn, bounds[:, 0], bounds[:, 1], self.bins, draw)
+            synthetic.update(zip(mine, values.reshape(*size, shape.features), strict=True))
         notes = {
             "clamped": int(np.count_nonzero((raw < bounds[:, 0]) | (raw > bounds[:, 1]))),
             "missing": int(np.count_nonzero(np.isnan(raw))),
         }
         return Release(
-            table, guarantee if seed is None else guarantee.tested(), self.provenance(seed), notes
+            under_pseudonyms(seqs.table, shape, synthetic),
+            guarantee if seed is None else guarantee.tested(),
+            self.provenance(seed),
+            notes,
         )
+
+    def _noisy_pmfs(self, rows: BinnedRows, epsilon: Fraction, words: Words) -> NDArray[np.float64]:
+        """Noisy probabilities, shape (tasks, features, bins)."""
+        counts = rows.weights(self.bins)
+        noise = discrete_laplace(self._scale(epsilon), counts.size, words).reshape(counts.shape)
+        people = np.array([np.unique(rows.person[rows.task == t]).size for t in range(rows.tasks)])
+        return on_simplex((counts + noise) / (PARTS * people[:, None, None]))
 
     def _exact(self, name: str) -> Fraction:
         return exact(self.name, name, getattr(self, name))
@@ -318,32 +314,23 @@ class Marginals(Mechanism[FeatureTable]):
             )
         return scale
 
-    def _guarantee(
-        self,
-        candidates: int,
-        people: int,
-        features: int,
-        most: int,
-        length: int,
-        epsilon: Fraction,
-        tasks: int,
-    ) -> Guarantee:
-        long = " (it was taken from the longest recording)" if self.length is None else ""
-        user = epsilon * features * most
+    def _guarantee(self, shape: PublicShape, epsilon: Fraction) -> Guarantee:
+        origin = " (it was taken from the longest recording)" if self.length is None else ""
         assumptions = (
             *PUBLIC,
-            f"the length of {length} rows is public{long}",
-            f"it is public who has which tasks, and that nobody has more than {most} of them",
+            f"the length of {shape.length} rows is public{origin}",
+            f"it is public who has which tasks, and that nobody has more than {shape.most_tasks} of"
+            " them",
             ASSUMPTION,
         )
         not_covered = (
             "how many people took part, and how many of them had each stimulus, session and task",
         )
-        draws = tail_delta(epsilon, tasks * features * self.bins)
-        histograms = (
+        draws = tail_delta(epsilon, len(shape.tasks) * shape.features * self.bins)
+        of_histograms = (
             UnitMap.of("recording-feature", Loss.pure(epsilon, draws))
-            .lift("recording", features)
-            .lift("user", most)
+            .lift("recording", shape.features)
+            .lift("user", shape.most_tasks)
         )
         common: dict[str, Any] = {
             "mechanism": self.title,
@@ -352,20 +339,24 @@ class Marginals(Mechanism[FeatureTable]):
         }
         if self.pd == "deterministic":
             return Guarantee(
-                "epsilon-dp", histograms, Change(self.per), reason="proofs/marginals.md", **common
+                "epsilon-dp",
+                of_histograms,
+                Change(self.per),
+                reason="proofs/marginals.md",
+                **common,
             )
-        tests, delta = charge(
+        tests, delta = charge_candidates(
             self.k,
             self._exact("gamma"),
             self._exact("epsilon0"),
-            people,
-            candidates,
+            len(shape.people),
+            shape.candidates,
             self._exact("delta"),
         )
-        together = TogetherMap((histograms, UnitMap.of("user", Loss.approximate(tests, delta))))
+        together = TogetherMap((of_histograms, UnitMap.of("user", Loss.approximate(tests, delta))))
         parts = (
-            ("the histograms alone", Loss.pure(user)),
-            (f"the tests of {candidates} candidates alone", Loss.approximate(tests, delta)),
+            ("the histograms alone", Loss.pure(epsilon * shape.features * shape.most_tasks)),
+            (f"the tests of {shape.candidates} candidates alone", Loss.approximate(tests, delta)),
         )
         return Guarantee(
             "epsilon-delta-dp",
@@ -381,7 +372,6 @@ class Marginals(Mechanism[FeatureTable]):
         drawn: NDArray[np.int64],
         rows: BinnedRows,
         task: int,
-        people: int,
         pmf: NDArray[np.float64],
         words: Words,
     ) -> None:
@@ -393,8 +383,8 @@ class Marginals(Mechanism[FeatureTable]):
         person = rows.person[whole]
         kinds, kind = np.unique(seed_features[whole], axis=0, return_inverse=True)
         kind = kind.reshape(-1)
-        counts = np.bincount(person, minlength=people)
-        share = np.zeros((people, max(len(kinds), 1)))
+        counts = np.bincount(person, minlength=rows.people)
+        share = np.zeros((rows.people, max(len(kinds), 1)))
         np.add.at(share, (person, kind), 1.0)
         share /= np.maximum(counts, 1)[:, None]
         order = np.argsort(person, kind="stable")
@@ -402,8 +392,8 @@ class Marginals(Mechanism[FeatureTable]):
         with np.errstate(divide="ignore"):
             log_share, log_pmf = np.log(share), np.log(pmf)
         n = len(drawn)
-        anyhow = uniform_below(np.full(n, people), words) == 0
-        seed = uniform_below(np.full(n, people), words)
+        anyhow = uniform_below(np.full(n, rows.people), words) == 0
+        seed = uniform_below(np.full(n, rows.people), words)
         record = uniform_below(np.maximum(counts[seed], 1), words)
         able = (counts[seed] > 0) & ~anyhow
         chosen = np.zeros(n, dtype=np.int64)
@@ -415,7 +405,7 @@ class Marginals(Mechanism[FeatureTable]):
             part = slice(start, start + (1 << 14))
             log_p = log_share[:, chosen[part]].T + rest[part, None]
             passed[part] = randomised_pass(
-                plausible_counts(log_p, seed[part], self._exact("gamma")),
+                plausible_counts(log_p, seed[part], cell_width(self._exact("gamma"))),
                 self.k,
                 self._exact("epsilon0"),
                 words,
@@ -425,52 +415,6 @@ class Marginals(Mechanism[FeatureTable]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.groups.audit import marginals
+        from gazeveil.privacy.tables.marginals.audit import marginals
 
         return marginals(self, unit)
-
-
-def histograms(codes: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
-    """Counts per feature and bin, shape (features, bins)."""
-    features = codes.shape[1]
-    return (
-        np.bincount((codes + np.arange(features) * bins).ravel(), minlength=features * bins)
-        .reshape(features, bins)
-        .astype(np.float64)
-    )
-
-
-def on_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest probabilities, along the last axis (Held, Wolfe and Crowder 1974)."""
-    falling = -np.sort(-values, axis=-1)
-    over = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, values.shape[-1] + 1)
-    last = (falling > over).sum(axis=-1, keepdims=True) - 1
-    kept = np.maximum(values - np.take_along_axis(over, last, axis=-1), 0.0)
-    return kept / kept.sum(axis=-1, keepdims=True)
-
-
-def sample_bins(
-    pmf: NDArray[np.float64], rows: int, draw: np.random.Generator
-) -> NDArray[np.int64]:
-    """Independent bins for each feature, shape (rows, features)."""
-    features, bins = pmf.shape
-    out = np.empty((rows, features), dtype=np.int64)
-    for feature in range(features):
-        steps = np.cumsum(pmf[feature])
-        # A last step below 1 by rounding must not open a bin of probability 0.
-        steps[np.flatnonzero(pmf[feature])[-1] :] = 1.0
-        out[:, feature] = np.searchsorted(steps, draw.random(rows), side="right")
-    return np.minimum(out, bins - 1)
-
-
-def inside(
-    codes: NDArray[np.int64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    bins: int,
-    draw: np.random.Generator,
-) -> NDArray[np.float64]:
-    """A uniform value inside each bin."""
-    width = (high - low) / bins
-    values: NDArray[np.float64] = low + (codes + draw.random(codes.shape)) * width
-    return np.clip(values, low + codes * width, np.minimum(low + (codes + 1) * width, high))

@@ -4,33 +4,31 @@ and what its random threshold is worth.
 
 import math
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Screen, Sphere
-from gazeveil.privacy.randomness.rng import TestStream, Words
-from gazeveil.privacy.synthesis.events_pd.deniable_seeds import EventTiming, Rule, SeedRecords, draw
-from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import (
+from gazeveil.privacy.plausible_deniability import (
     NARROWEST,
+    cell_width,
     cells,
-    charge,
-    fixation_log_likelihoods,
-    joint_counts,
-    latent_log_likelihoods,
-    plausible_people,
-    width,
+    charge_attempts,
+    plausible_counts,
 )
-from gazeveil.privacy.synthesis.events_pd.search import (
-    Latents,
-    _people_near,
+from gazeveil.privacy.randomness.rng import TestStream, Words
+from gazeveil.privacy.synthesis.events_pd.deniable_seeds import draw
+from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording
+from gazeveil.privacy.synthesis.events_pd.published_fixations import (
+    SampleMoments,
     fixation_means,
-    latent_draws,
+    people_near,
     pool,
 )
+from gazeveil.privacy.synthesis.events_pd.published_saccades import Latents, latent_draws
+from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords
+from gazeveil.privacy.synthesis.events_pd.seeded_events import EventTiming, Rule
 from gazeveil.privacy.synthesis.motion import Motion
 from tests.support.laws import assert_distribution, follows
 
@@ -72,24 +70,22 @@ def test_the_vectorised_test_is_the_pseudocode_bit_for_bit() -> None:
     rng = np.random.default_rng(1)
     for case in range(1000):
         gamma = float(rng.choice([1.0, 1.0001, 1.5, 2.0, 3.0, 100.0]))
-        wide, people = width(gamma), int(rng.integers(1, 8))
-        sizes = rng.integers(0, 5, people)
-        starts = np.concatenate(([0], np.cumsum(sizes)))
-        log_p = rng.normal(rng.choice([-50.0, 0.0, 30.0]), 3 * max(wide, 1e-6), int(starts[-1]) + 1)
+        wide, people = cell_width(gamma), int(rng.integers(1, 8))
+        log_p = rng.normal(rng.choice([-50.0, 0.0, 30.0]), 3 * max(wide, 1e-6), people)
         # probabilities on an edge, of zero, and above 1
         if case % 3 == 0:
             log_p = -wide * np.rint(log_p / wide)
         if case % 7 == 0:
-            log_p[rng.integers(len(log_p))] = -math.inf
+            log_p[rng.integers(people)] = -math.inf
         seed = int(rng.integers(people))
-        records = [log_p[a:b].tolist() for i, (a, b) in enumerate(pairwise(starts)) if i != seed]
         k = int(rng.integers(2, 5))
-        i, count, passes = brute_test(float(log_p[-1]), records, k, wide)
-        got = plausible_people(log_p[None, :-1], log_p[-1:], np.array([seed]), starts, wide)[0]
-        mine = cells(log_p[-1:], wide)[0]
+        others = [[p] for p in np.delete(log_p, seed).tolist()]
+        i, count, passes = brute_test(float(log_p[seed]), others, k, wide)
+        got = plausible_counts(log_p[None], np.array([seed]), wide)[0]
+        mine = cells(log_p[seed : seed + 1], wide)[0]
         assert mine == i or (math.isnan(mine) and math.isnan(i))
-        assert got == count
-        assert (got >= k - 1) == passes
+        assert got == (0 if math.isnan(i) else count + 1)
+        assert (got >= k) == passes
 
 
 @pytest.mark.parametrize("gamma", [1.5, 2.0, 3.0])
@@ -97,7 +93,7 @@ def test_the_vectorised_test_is_the_pseudocode_bit_for_bit() -> None:
 def test_the_upper_end_of_a_cell_belongs_to_it_and_the_lower_one_does_not(
     gamma: float, i: int
 ) -> None:
-    wide = width(gamma)
+    wide = cell_width(gamma)
     edge = -i * wide
     assert cells(np.array([edge, math.nextafter(edge, math.inf)]), wide).tolist() == [i, i - 1]
 
@@ -107,30 +103,66 @@ def test_cells_too_narrow_for_floats_are_decided_all_the_same() -> None:
 
 
 def test_probabilities_above_one_and_of_zero() -> None:
-    assert cells(np.log([8.0, 5.0, 1.0, 0.6]), width(2)).tolist() == [-3, -3, 0, 0]
-    assert np.isnan(cells(np.array([-np.inf, np.nan]), width(2))).all()
+    assert cells(np.log([8.0, 5.0, 1.0, 0.6]), cell_width(2)).tolist() == [-3, -3, 0, 0]
+    assert np.isnan(cells(np.array([-np.inf, np.nan]), cell_width(2))).all()
 
 
 def test_gamma_of_one_is_a_narrow_band_and_below_one_is_refused() -> None:
-    assert width(1) == NARROWEST
-    same = np.array([[-1000.0, -1000.0 + 1e-6]])
-    seed = np.array([-1000.0])
-    assert plausible_people(
-        same, seed, np.array([2]), np.array([0, 1, 2, 2]), width(1)
-    ).tolist() == [1]
+    assert cell_width(1) == NARROWEST
+    log_p = np.array([[-1000.0, -1000.0, -1000.0 + 1e-6]])
+    assert plausible_counts(log_p, np.array([0]), cell_width(1)).tolist() == [2]
     with pytest.raises(ParameterError, match="at least 1"):
-        width("0.9")
-
-
-def test_somebody_with_many_events_in_the_cell_counts_once_and_the_seed_not_at_all() -> None:
-    log_p = np.full((1, 6), -0.1)
-    assert plausible_people(
-        log_p, np.array([-0.1]), np.array([0]), np.array([0, 2, 5, 5, 6]), width(2)
-    ).tolist() == [2]
+        cell_width("0.9")
 
 
 # --- densities by matrix products
 # --------------------------------------------------------------------------------------------------
+
+
+def fixation_log_likelihoods(statistics: np.ndarray, fixations: np.ndarray) -> np.ndarray:
+    """Logarithm of the density of each synthetic fixation under each record's normals, shape
+    (synthetic, records).
+
+    Parameters
+    ----------
+    statistics : array, shape (synthetic, 5)
+        Number of samples, mean x, mean y, and mean squared deviations from these means, in degrees.
+    fixations : array, shape (records, 4 or more)
+        mu_x, mu_y, sigma_x, sigma_y in degrees.
+    """
+    n, mx, my, vx, vy = statistics.T
+    # Around the mean of the records the squares stay small, and little is lost where large numbers
+    # cancel.
+    cx, cy = (float(fixations[:, i].mean()) if len(fixations) else 0.0 for i in (0, 1))
+    mx, my = mx - cx, my - cy
+    sums = np.column_stack((n, n * mx, n * (vx + mx**2), n * my, n * (vy + my**2)))
+    ux, uy, sx, sy = fixations[:, 0] - cx, fixations[:, 1] - cy, fixations[:, 2], fixations[:, 3]
+    constant = -np.log(2 * np.pi * sx * sy) - ux**2 / (2 * sx**2) - uy**2 / (2 * sy**2)
+    return np.asarray(
+        sums @ np.stack((constant, ux / sx**2, -1 / (2 * sx**2), uy / sy**2, -1 / (2 * sy**2))),
+        dtype=np.float64,
+    )
+
+
+def latent_log_likelihoods(latent: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Logarithm of the density of latent numbers under each record's normals, shape (synthetic,
+    records).
+
+    Parameters
+    ----------
+    latent : array, shape (synthetic, L)
+        Drawn latent numbers.
+    mean, spread : arrays, shape (records, L)
+        Means and standard deviations of the records.
+    """
+    constant = -(np.log(spread) + mean**2 / (2 * spread**2) + 0.5 * math.log(2 * math.pi)).sum(
+        axis=1
+    )
+    known = np.column_stack((np.ones(len(latent)), latent, latent**2))
+    return np.asarray(
+        known @ np.column_stack((constant, mean / spread**2, -1 / (2 * spread**2))).T,
+        dtype=np.float64,
+    )
 
 
 def test_densities_of_fixations_are_those_of_their_samples() -> None:
@@ -215,7 +247,7 @@ def test_looking_only_nearby_gives_the_answer_of_asking_everybody() -> None:
         motions = scattered(rng, people, sphere)
         records = pool(motions)
         wide, person, n = (
-            width(float(rng.choice([1.3, 2, 20, 1e6]))),
+            cell_width(float(rng.choice([1.3, 2, 20, 1e6]))),
             int(rng.integers(people)),
             float(rng.integers(1, 30)),
         )
@@ -246,24 +278,8 @@ def test_looking_only_nearby_gives_the_answer_of_asking_everybody() -> None:
             if i != person:
                 others.append(mine)
         _, count, _ = brute_test(seed_log_p, others, 2, wide)
-        got = _people_near(
-            n,
-            x,
-            y,
-            v[0],
-            v[1],
-            seed_log_p,
-            stretch,
-            person,
-            records.fixations,
-            records.person,
-            records.starts,
-            records.widest,
-            people,
-            wide,
-            np.full(people, -1),
-            1,
-        )
+        made = SampleMoments(n, x, y, v[0], v[1], seed_log_p, stretch)
+        got = people_near(made, person, records, people, wide, np.full(people, -1), 1)
         assert got == count
         met += count > 0
     assert met > 100, "cases that never find anybody show nothing"
@@ -278,7 +294,7 @@ def test_released_fixations_have_enough_people_within_gamma_and_attempts_end() -
         for _ in range(8)
     ]
     motions = [motion_of(r) for r in rows]
-    records, wide, k = pool(motions), width(2), 4
+    records, wide, k = pool(motions), cell_width(2), 4
     means, passed, tried = fixation_means(
         motions[0].fixations, 0, records, 8, False, k, wide, 50, TestStream(1)
     )
@@ -310,7 +326,7 @@ def test_a_vast_gamma_passes_whoever_there_is_and_a_gamma_of_one_nobody() -> Non
         )
         assert passed.all() == passed.any() == passes
     _, passed, _ = fixation_means(
-        motions[0].fixations, 0, pool(motions), 3, False, 2, width(1), 20, TestStream(1)
+        motions[0].fixations, 0, pool(motions), 3, False, 2, cell_width(1), 20, TestStream(1)
     )
     assert not passed.any()
 
@@ -378,7 +394,9 @@ def test_the_saccade_test_asks_all_others_or_those_of_the_same_index(same_index:
         own = Latents(
             records.mean[mine], records.spread[mine], records.person[mine], records.index[mine]
         )
-        z, passed, _ = latent_draws(own, records, 6, same_index, 3, width(2), 1, TestStream(case))
+        z, passed, _ = latent_draws(
+            own, records, 6, same_index, 3, cell_width(2), 1, TestStream(case)
+        )
         log_p = latent_log_likelihoods(z, records.mean, records.spread)
         for e in range(5):
             asked = [
@@ -386,7 +404,7 @@ def test_the_saccade_test_asks_all_others_or_those_of_the_same_index(same_index:
                 for p in range(6)
                 if p != 2
             ]
-            assert passed[e] == brute_test(float(log_p[e][mine][e]), asked, 3, width(2))[2]
+            assert passed[e] == brute_test(float(log_p[e][mine][e]), asked, 3, cell_width(2))[2]
         passes += int(passed.sum())
     # 1,000 events; with one event of each other person fewer are plausible than with five
     assert (20 < passes < 170) if same_index else (passes > 270)
@@ -398,7 +416,7 @@ def test_the_saccade_test_asks_all_others_or_those_of_the_same_index(same_index:
 
 def test_whole_sequences_count_the_people_in_the_seeds_cell() -> None:
     log_p = np.array([[-10.0, -10.3, -50.0], [-10.3, -10.0, -np.inf], [-50.0, -50.0, -9.9]])
-    assert joint_counts(log_p, width(2)).tolist() == [2, 2, 1]
+    assert plausible_counts(log_p, np.arange(3), cell_width(2)).tolist() == [2, 2, 1]
 
 
 def pass_probability(count: int, k: int, margin: int, epsilon0: float) -> float:
@@ -451,10 +469,10 @@ def test_an_attempt_with_a_visible_rejection_costs_no_more_than_is_charged() -> 
         )
         other = d.copy()
         other[0] = kinds[rng.integers(0, 3)]
-        epsilon, delta = (float(v) for v in charge(k, gamma, epsilon0, margin, 1))
+        epsilon, delta = (float(v) for v in charge_attempts(k, gamma, epsilon0, margin, 1))
         a, b = (
-            outcome_law(d, k, margin, epsilon0, width(gamma)),
-            outcome_law(other, k, margin, epsilon0, width(gamma)),
+            outcome_law(d, k, margin, epsilon0, cell_width(gamma)),
+            outcome_law(other, k, margin, epsilon0, cell_width(gamma)),
         )
         for p, q in ((a, b), (b, a)):
             excess = float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
@@ -468,8 +486,8 @@ def test_without_the_forced_rejection_a_visible_one_gives_a_person_away() -> Non
     # not cover the rejection
     alike, alone = np.tile([1.0, 0.0], (20, 1)), np.tile([1.0, 0.0], (20, 1))
     alone[0] = [0.0, 1.0]
-    k, margin, epsilon0, wide = 4, 8, 1.0, width(2)
-    epsilon, delta = (float(v) for v in charge(k, 2, 1, margin, 1))
+    k, margin, epsilon0, wide = 4, 8, 1.0, cell_width(2)
+    epsilon, delta = (float(v) for v in charge_attempts(k, 2, 1, margin, 1))
     forced = [outcome_law(d, k, margin, epsilon0, wide) for d in (alone, alike)]
     plain = [
         np.append(law[:-1] / (1 - 1 / 20), 1 - law[:-1].sum() / (1 - 1 / 20)) for law in forced
@@ -479,11 +497,11 @@ def test_without_the_forced_rejection_a_visible_one_gives_a_person_away() -> Non
 
 
 def test_every_attempt_is_charged() -> None:
-    one, many = charge(4, 2, 1, 30, 1), charge(4, 2, 1, 30, 1000)
+    one, many = charge_attempts(4, 2, 1, 30, 1), charge_attempts(4, 2, 1, 30, 1000)
     assert many[0] == 1000 * one[0]
     assert many[1] == 1000 * one[1]
     assert one[0] >= Fraction(1) + Fraction(math.log(1.5))
-    assert charge(4, 2, 1, 0, 1)[1] > Fraction(7, 10), (
+    assert charge_attempts(4, 2, 1, 0, 1)[1] > Fraction(7, 10), (
         "without a margin the test has next to no differential privacy"
     )
 
@@ -500,7 +518,7 @@ def crowd_records(
     place = rng.normal((0, 0, 3), 1, (n, 3))
     onset = np.concatenate([np.sort(rng.uniform(0, 20, s)) for s in sizes])
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return SeedRecords(
+    return SeedRecords.of(
         apart * rng.normal(size=(n, 3)),
         place / np.linalg.norm(place, axis=1, keepdims=True),
         kappa,
@@ -539,7 +557,7 @@ def test_every_event_of_the_crowd_has_k_plausible_people(kappa: float) -> None:
     rng = np.random.default_rng(9)
     fixations, saccades = crowd_records(rng, 12, kappa), crowd_records(rng, 12, 0.0)
     rule, clock = (
-        Rule(4, width(2), Fraction(1), 0, 100, 6.0, False),
+        Rule.of(4, cell_width(2), Fraction(1), 0, 100, 6.0, False),
         EventTiming(2, 0.2, -1.0, 0.2, 0.05),
     )
     drawn = draw(fixations, saccades, rule, clock, 18.0, TestStream(1))
@@ -555,7 +573,7 @@ def test_every_event_of_the_crowd_has_k_plausible_people(kappa: float) -> None:
                             for p in range(12)
                         ]
                     ),
-                    width(2),
+                    cell_width(2),
                 )
                 assert max((found == c).sum() for c in found[np.isfinite(found)]) >= 4
                 released += 1
@@ -567,7 +585,7 @@ def test_events_of_one_person_carry_the_density_of_everything_under_everybody() 
     rng = np.random.default_rng(10)
     fixations, saccades = crowd_records(rng, 5, 40.0), crowd_records(rng, 5, 0.0)
     rule, clock = (
-        Rule(4, width(2), Fraction(1), 0, 100, 30.0, False),
+        Rule.of(4, cell_width(2), Fraction(1), 0, 100, 30.0, False),
         EventTiming(2, 0.2, -1.0, 0.2, 0.05),
     )
     drawn = draw(fixations, saccades, rule, clock, 3.0, TestStream(1), own=1)
@@ -585,12 +603,12 @@ def test_how_often_an_event_passes_follows_the_noise_of_the_threshold() -> None:
     # everybody alike: all people are always plausible, so the share of attempts that pass is the
     # law of the noise alone
     people, k = 9, 4
-    same = SeedRecords(
+    same = SeedRecords.of(
         np.zeros((people, 1)), np.zeros((people, 3)), 0.0, np.zeros(people), np.arange(people + 1)
     )
     clock = EventTiming(0, 0.0, -3.0, 0.05, 0.02)
     for margin, epsilon0 in ((0, Fraction(1)), (6, Fraction(1, 2))):
-        rule = Rule(k, width(2), epsilon0, margin, 1, 1e9, False)
+        rule = Rule.of(k, cell_width(2), epsilon0, margin, 1, 1e9, False)
         drawn = draw(same, same, rule, clock, 3000.0, TestStream(3, margin))
         n = 2 * len(drawn.fixations)
         passed = int(np.isfinite(drawn.fixations).sum() + np.isfinite(drawn.saccades).sum())
@@ -604,11 +622,13 @@ def test_the_noise_of_an_event_is_normal_and_its_place_follows_von_mises_and_fis
 
     people, kappa = 3, 25.0
     place = np.tile([[0.48, 0.6, 0.64]], (people, 1))
-    same = SeedRecords(np.zeros((people, 2)), place, kappa, np.zeros(people), np.arange(people + 1))
+    same = SeedRecords.of(
+        np.zeros((people, 2)), place, kappa, np.zeros(people), np.arange(people + 1)
+    )
     drawn = draw(
         same,
         same,
-        Rule(2, 1e6, Fraction(1), 0, 50, 1e9, False),
+        Rule.of(2, 1e6, Fraction(1), 0, 50, 1e9, False),
         EventTiming(0, 0.0, -3.0, 0.05, 0.02),
         8000.0,
         TestStream(4),
@@ -626,12 +646,17 @@ def test_the_nearest_record_in_time_seeds_alone_where_only_the_same_index_is_ask
     people = 4
     onset = np.tile([0.0, 10.0], people)
     values = np.tile([[-50.0], [50.0]], (people, 1))
-    records = SeedRecords(
+    records = SeedRecords.of(
         values, np.zeros((2 * people, 3)), 0.0, onset, np.arange(0, 2 * people + 1, 2)
     )
     clock = EventTiming(0, 0.0, math.log(0.5), 0.5, 0.5)
     drawn = draw(
-        records, records, Rule(2, 1e6, Fraction(1), 0, 100, 60.0, True), clock, 20.0, TestStream(5)
+        records,
+        records,
+        Rule.of(2, 1e6, Fraction(1), 0, 100, 60.0, True),
+        clock,
+        20.0,
+        TestStream(5),
     )
     signs = np.sign(drawn.fixations[:, 0])
     # at time 0 the first, afterwards the next one to come, and at the end the last one there is

@@ -1,11 +1,11 @@
-"""Where somebody looks compared with everybody else, on a path of 0.2 s averages.
+"""Where somebody looks compared with everybody else, on a trajectory of 0.2 s averages.
 
-Averages over 0.2 s have a few degrees less noise than samples, and a path of them keeps what
+Averages over 0.2 s have a few degrees less noise than samples, and a trajectory of them keeps what
 independent noise cannot hide: where a person's gaze sits, how far it follows the others, how late,
-how widely and how quickly it wanders. Two people's paths on different stimuli cannot be compared
-point by point, so each path is described against the crowd's path on the same stimulus (the mean
-direction over the other people in the same slot); the description is the vector. Somebody who was
-alone with a stimulus is compared with the mean over time.
+how widely and how quickly it wanders. Two people's trajectories on different stimuli cannot be
+compared point by point, so each is described against the mean trajectory of the other people on the
+same stimulus; the description is the vector. Somebody who was alone with a stimulus is compared
+with the mean over time.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.attacks.identify.vectors import Vectors
 from gazeveil.attacks.statistics import correlation, deviation, log_quantiles, quantiles
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 
 #: Length of the averages in seconds.
 SLOT_S = 0.2
 
-#: Lags behind the crowd, and of a path with itself, in slots.
+#: Lags behind the crowd, and of a trajectory with itself, in slots.
 _BEHIND = (-3, -2, -1, 0, 1, 2, 3)
 _LAGS = (1, 2, 5, 10, 25)
 
@@ -32,31 +32,33 @@ _DIRECTIONS = 8
 Floats = NDArray[np.float64]
 
 
-def vectors(recording_set: RecordingSet) -> Vectors:
-    """Path vectors of the recordings of a recording set that has samples."""
+def vectors(recording_set: RecordingSet) -> RecordingVectors:
+    """Trajectory vectors of the recordings of a recording set that has samples."""
     keys = recording_set.keys
     spaces: list[Space] = []
-    paths: list[Floats] = []
+    trajectories: list[Floats] = []
     for recording in recording_set.cohort or ():
         spaces.append(recording.space)
-        paths.append(slot_means(recording, SLOT_S))
+        trajectories.append(slot_means(recording, SLOT_S))
     rows: list[dict[str, float]] = [{} for _ in keys]
     stimuli: dict[str, list[int]] = {}
     for i, key in enumerate(keys):
         stimuli.setdefault(key[1], []).append(i)
     for places in stimuli.values():
         for i, crowd in zip(
-            places, _crowds([paths[i] for i in places], [keys[i][0] for i in places]), strict=True
+            places,
+            _crowds([trajectories[i] for i in places], [keys[i][0] for i in places]),
+            strict=True,
         ):
-            rows[i] = _describe(spaces[i], paths[i], crowd)
+            rows[i] = _describe(spaces[i], trajectories[i], crowd)
     names = tuple(rows[0]) if rows else ()
-    return Vectors(
+    return RecordingVectors(
         keys,
         np.array([[row[n] for n in names] for row in rows], dtype=np.float64).reshape(
             len(keys), len(names)
         ),
         names,
-        ("path",) * len(names),
+        ("trajectory",) * len(names),
     )
 
 
@@ -86,41 +88,41 @@ def _unit(total: Floats) -> Floats:
     return np.where(length[:, None] > 1e-9, total / np.maximum(length, 1e-9)[:, None], np.nan)
 
 
-def _crowds(paths: list[Floats], people: list[str]) -> list[Floats]:
-    """For each path the mean path of the other people, as long as it."""
-    longest = max(len(p) for p in paths)
-    stack = np.full((len(paths), longest, 3), np.nan)
-    for i, p in enumerate(paths):
+def _crowds(trajectories: list[Floats], people: list[str]) -> list[Floats]:
+    """For each trajectory the mean trajectory of the other people, as long as it."""
+    longest = max(len(p) for p in trajectories)
+    stack = np.full((len(trajectories), longest, 3), np.nan)
+    for i, p in enumerate(trajectories):
         stack[i, : len(p)] = p
     filled = np.nan_to_num(stack)
     total = filled.sum(axis=0)
     result = []
-    for i, p in enumerate(paths):
+    for i, p in enumerate(trajectories):
         same = [j for j, person in enumerate(people) if person == people[i]]
         others = total - filled[same].sum(axis=0)
         # Nobody else was there: the person's own mean stands in, so that offsets become offsets
         # from it.
         alone = np.broadcast_to(filled[same].sum(axis=(0, 1)), others.shape)
-        result.append(_unit(alone if len(same) == len(paths) else others)[: len(p)])
+        result.append(_unit(alone if len(same) == len(trajectories) else others)[: len(p)])
     return result
 
 
-def _describe(space: Space, path: Floats, crowd: Floats) -> dict[str, float]:
-    """Offsets from the crowd, following it, distance to it, and the path's own steps."""
-    x, y = space.degrees(path)
+def _describe(space: Space, trajectory: Floats, crowd: Floats) -> dict[str, float]:
+    """Offsets from the crowd, following it, distance to it, and the trajectory's own steps."""
+    x, y = space.degrees(trajectory)
     crowd_x, crowd_y = space.degrees(crowd)
     away = _offset(space, x, y, crowd_x, crowd_y)
     result: dict[str, float] = {}
     for axis, values in zip("xy", away, strict=True):
-        result[f"path_{axis}_mean"] = (
+        result[f"trajectory_{axis}_mean"] = (
             float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
         )
-        result |= _named(f"path_{axis}", quantiles(values, _QUANTILES))
+        result |= _named(f"trajectory_{axis}", quantiles(values, _QUANTILES))
         result |= {
-            f"path_{axis}_lag{lag}": correlation(values[:-lag], values[lag:]) for lag in _LAGS
+            f"trajectory_{axis}_lag{lag}": correlation(values[:-lag], values[lag:]) for lag in _LAGS
         }
-    result["path_xy"] = correlation(*away)
-    result |= _named("path_distance", log_quantiles(np.hypot(*away), _QUANTILES))
+    result["trajectory_xy"] = correlation(*away)
+    result |= _named("trajectory_distance", log_quantiles(np.hypot(*away), _QUANTILES))
     # Movements of the person against those of the crowd: gain, and how late.
     steps = _offset(space, x[1:], y[1:], x[:-1], y[:-1])
     crowd_steps = _offset(space, crowd_x[1:], crowd_y[1:], crowd_x[:-1], crowd_y[:-1])
@@ -130,21 +132,21 @@ def _describe(space: Space, path: Floats, crowd: Floats) -> dict[str, float]:
         else x
     )
     for axis, own, other in (("x", flat_x, crowd_x), ("y", y, crowd_y)):
-        result[f"path_{axis}_follow"] = correlation(own, other)
-        result[f"path_{axis}_spread"] = deviation(own)
+        result[f"trajectory_{axis}_follow"] = correlation(own, other)
+        result[f"trajectory_{axis}_spread"] = deviation(own)
     for behind in _BEHIND:
         pairs = [
             (_shifted(s, behind), _shifted(c, -behind))
             for s, c in zip(steps, crowd_steps, strict=True)
         ]
-        result[f"path_behind_{behind}"] = correlation(
+        result[f"trajectory_behind_{behind}"] = correlation(
             np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
         )
-    result |= _named("path_step", log_quantiles(np.hypot(*steps), _QUANTILES))
+    result |= _named("trajectory_step", log_quantiles(np.hypot(*steps), _QUANTILES))
     for axis, values in zip("xy", steps, strict=True):
-        result[f"path_step_{axis}_sd"] = deviation(values)
+        result[f"trajectory_step_{axis}_sd"] = deviation(values)
         result |= {
-            f"path_step_{axis}_lag{lag}": correlation(values[:-lag], values[lag:])
+            f"trajectory_step_{axis}_lag{lag}": correlation(values[:-lag], values[lag:])
             for lag in _LAGS[:3]
         }
     return result | _directions(*steps)
@@ -156,7 +158,7 @@ def _shifted(values: Floats, by: int) -> Floats:
 
 
 def _directions(dx: Floats, dy: Floats) -> dict[str, float]:
-    """How far the path goes in each of eight directions, as shares of the whole way."""
+    """How far the trajectory goes in each of eight directions, as shares of the whole way."""
     known = np.isfinite(dx) & np.isfinite(dy)
     length = np.hypot(dx[known], dy[known])
     sector = (
@@ -169,7 +171,8 @@ def _directions(dx: Floats, dy: Floats) -> dict[str, float]:
     way = np.bincount(sector, weights=length, minlength=_DIRECTIONS)
     total = float(way.sum())
     return {
-        f"path_way_{i}": float(w) / total if total > 0 else float("nan") for i, w in enumerate(way)
+        f"trajectory_way_{i}": float(w) / total if total > 0 else float("nan")
+        for i, w in enumerate(way)
     }
 
 

@@ -1,4 +1,4 @@
-"""Partitions of people into groups of at least k that are alike: the exact optimum for age and
+"""Groups of at least k people with the same generalised attributes: the exact optimum for age and
 gender, Mondrian for more.
 
 **Exact.** People are sorted by age. A *band* is a run of consecutive distinct ages; its value is 1
@@ -18,10 +18,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from itertools import accumulate
+from typing import NamedTuple, TypeAlias
 
-#: Groups, minus the people whose gender is withheld, minus the cost in years.
+#: Number of groups, minus the people whose gender is withheld, minus the cost in years: larger is
+#: better.
 Value: TypeAlias = tuple[int, int, float]
+
+#: Gender (None where it is withheld), first age and one past the last, as indices.
+AgeRange: TypeAlias = tuple[str | None, int, int]
 
 
 @dataclass(frozen=True)
@@ -65,102 +70,97 @@ def best_groups(
     list of Group
         Empty where no partition exists.
     """
-    steps = sorted(set(ages.values()))
-    place = {a: i for i, a in enumerate(steps)}
-    kinds = sorted(set(genders.values()))
-    counts = {g: [0] * (len(steps) + 1) for g in kinds}
+    distinct = sorted(set(ages.values()))
+    place = {age: i for i, age in enumerate(distinct)}
+    counts = {g: [0] * (len(distinct) + 1) for g in sorted(set(genders.values()))}
     for person, age in ages.items():
         counts[genders[person]][place[age] + 1] += 1
-    prefix = {g: _sums(c) for g, c in counts.items()}
+    best = _best_split(distinct, {g: list(accumulate(c)) for g, c in counts.items()}, k, mixed)
+    return [] if best is None else [_group(ages, genders, distinct, *r) for r in best.ranges]
 
-    def size(gender: str, i: int, j: int) -> int:
-        return prefix[gender][j] - prefix[gender][i]
 
-    # A value is (groups, -people whose gender is withheld, -cost): larger is better. None:
-    # impossible.
+class _Split(NamedTuple):
+    """A way to split people, and what it is worth."""
+
+    value: Value
+    ranges: tuple[AgeRange, ...]
+
+
+_NOBODY = _Split((0, 0, 0.0), ())
+
+
+def _best_split(
+    ages: Sequence[float], sums: Mapping[str, Sequence[int]], k: int, mixed: bool
+) -> _Split | None:
+    """The best split of everybody, None where there is none; `sums` are the running sums of people
+    of each gender over the distinct ages.
+    """
+
+    def whole(gender: str | None, i: int, j: int) -> _Split | None:
+        """All people of some ages as one group."""
+        people = sum(s[j] - s[i] for g, s in sums.items() if gender in (None, g))
+        cost = (ages[j - 1] - ages[i]) * people
+        value = (1, -people if gender is None else 0, -cost)
+        return _Split(value, ((gender, i, j),)) if people >= k else None
+
     @cache
-    def one_gender(gender: str, i: int, j: int) -> tuple[Value, tuple[tuple[int, int], ...]] | None:
-        if size(gender, i, j) == 0:
-            return (0, 0, 0.0), ()
-        best: tuple[Value, tuple[tuple[int, int], ...]] | None = None
-        if size(gender, i, j) >= k:
-            best = (1, 0, -_width(steps, i, j) * size(gender, i, j)), ((i, j),)
+    def one_gender(gender: str, i: int, j: int) -> _Split | None:
+        if sums[gender][j] == sums[gender][i]:
+            return _NOBODY
+        best = whole(gender, i, j)
         for m in range(i + 1, j):
             # The last group starts at m, and both parts must hold somebody.
-            if size(gender, m, j) < k or size(gender, i, m) == 0:
+            last = whole(gender, m, j)
+            if last is None or sums[gender][m] == sums[gender][i]:
                 continue
-            head = one_gender(gender, i, m)
-            if head is None:
-                continue
-            value = (head[0][0] + 1, 0, head[0][2] - _width(steps, m, j) * size(gender, m, j))
-            if best is None or value > best[0]:
-                best = value, (*head[1], (m, j))
+            best = _better(best, _joined(one_gender(gender, i, m), last))
         return best
 
     @cache
-    def band(i: int, j: int) -> tuple[Value, tuple[tuple[str | None, int, int], ...]] | None:
-        people = sum(size(g, i, j) for g in kinds)
-        best: tuple[Value, tuple[tuple[str | None, int, int], ...]] | None = None
-        parts = [(g, one_gender(g, i, j)) for g in kinds]
-        if all(p is not None for _, p in parts):
-            found = [(g, p) for g, p in parts if p is not None]
-            best = (
-                (sum(p[0][0] for _, p in found), 0, sum(p[0][2] for _, p in found)),
-                tuple((g, a, b) for g, p in found for a, b in p[1]),
-            )
-        if mixed and people >= k:
-            whole = (1, -people, -_width(steps, i, j) * people)
-            if best is None or whole > best[0]:
-                best = whole, ((None, i, j),)
-        return best
+    def band(i: int, j: int) -> _Split | None:
+        apart: _Split | None = _NOBODY
+        for gender in sums:
+            apart = _joined(apart, one_gender(gender, i, j))
+        return _better(apart, whole(None, i, j)) if mixed else apart
 
     @cache
-    def upto(j: int) -> tuple[Value, tuple[tuple[str | None, int, int], ...]] | None:
-        if j == 0:
-            return (0, 0, 0.0), ()
-        best = None
+    def up_to(j: int) -> _Split | None:
+        best = _NOBODY if j == 0 else None
         for i in range(j):
-            head, tail = upto(i), band(i, j)
-            if head is None or tail is None:
-                continue
-            value = (head[0][0] + tail[0][0], head[0][1] + tail[0][1], head[0][2] + tail[0][2])
-            if best is None or value > best[0]:
-                best = value, (*head[1], *tail[1])
+            best = _better(best, _joined(up_to(i), band(i, j)))
         return best
 
-    answer = upto(len(steps)) if mixed else band(0, len(steps)) if steps else None
-    return (
-        [] if answer is None else [_group(ages, genders, steps, g, i, j) for g, i, j in answer[1]]
-    )
+    if mixed:
+        return up_to(len(ages))
+    return band(0, len(ages)) if ages else None
 
 
-def _sums(counts: Sequence[int]) -> list[int]:
-    total, result = 0, []
-    for c in counts:
-        total += c
-        result.append(total)
-    return result
+def _joined(a: _Split | None, b: _Split | None) -> _Split | None:
+    if a is None or b is None:
+        return None
+    value = (a.value[0] + b.value[0], a.value[1] + b.value[1], a.value[2] + b.value[2])
+    return _Split(value, a.ranges + b.ranges)
 
 
-def _width(steps: Sequence[float], i: int, j: int) -> float:
-    return steps[j - 1] - steps[i]
+def _better(old: _Split | None, new: _Split | None) -> _Split | None:
+    """The new one only where it is worth more."""
+    return new if new is not None and (old is None or new.value > old.value) else old
 
 
 def _group(
     ages: Mapping[str, float],
     genders: Mapping[str, str],
-    steps: Sequence[float],
+    distinct: Sequence[float],
     gender: str | None,
     i: int,
     j: int,
 ) -> Group:
-    inside = tuple(
-        p
-        for p, a in ages.items()
-        if steps[i] <= a <= steps[j - 1] and (gender is None or genders[p] == gender)
+    low, high = distinct[i], distinct[j - 1]
+    people = tuple(
+        p for p, a in ages.items() if low <= a <= high and (gender is None or genders[p] == gender)
     )
-    own = [ages[p] for p in inside]
-    return Group(inside, min(own), max(own), gender)
+    own = [ages[p] for p in people]
+    return Group(people, min(own), max(own), gender)
 
 
 def mondrian(

@@ -1,4 +1,4 @@
-"""Histograms of a table's features in which every person weighs the same."""
+"""Histograms of a table's features in which every person weighs the same, and samples of them."""
 
 from __future__ import annotations
 
@@ -75,3 +75,49 @@ def bin_codes(
         )
         floored = np.clip(np.floor(scaled), 0, bins - 1)
     return np.where(np.isnan(values), -1, floored).astype(np.int64)
+
+
+def histograms(codes: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+    """Counts per feature and bin, shape (features, bins)."""
+    features = codes.shape[1]
+    return (
+        np.bincount((codes + np.arange(features) * bins).ravel(), minlength=features * bins)
+        .reshape(features, bins)
+        .astype(np.float64)
+    )
+
+
+def on_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest probabilities, along the last axis (Held, Wolfe and Crowder 1974)."""
+    falling = -np.sort(-values, axis=-1)
+    over = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, values.shape[-1] + 1)
+    last = (falling > over).sum(axis=-1, keepdims=True) - 1
+    kept = np.maximum(values - np.take_along_axis(over, last, axis=-1), 0.0)
+    return kept / kept.sum(axis=-1, keepdims=True)
+
+
+def sample_bins(
+    pmf: NDArray[np.float64], rows: int, draw: np.random.Generator
+) -> NDArray[np.int64]:
+    """Independent bins for each feature, shape (rows, features)."""
+    features, bins = pmf.shape
+    out = np.empty((rows, features), dtype=np.int64)
+    for feature in range(features):
+        steps = np.cumsum(pmf[feature])
+        # A last step below 1 by rounding must not open a bin of probability 0.
+        steps[np.flatnonzero(pmf[feature])[-1] :] = 1.0
+        out[:, feature] = np.searchsorted(steps, draw.random(rows), side="right")
+    return np.minimum(out, bins - 1)
+
+
+def inside(
+    codes: NDArray[np.int64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    bins: int,
+    draw: np.random.Generator,
+) -> NDArray[np.float64]:
+    """A uniform value inside each bin."""
+    width = (high - low) / bins
+    values: NDArray[np.float64] = low + (codes + draw.random(codes.shape)) * width
+    return np.clip(values, low + codes * width, np.minimum(low + (codes + 1) * width, high))

@@ -1,4 +1,4 @@
-"""Games for mechanisms on tables: one feature between 0 and 1, 100 rows, or 20 chunks where there
+"""Games for the Laplace, Fourier and cosine mechanisms: one feature between 0 and 1, 100 rows, or 20 chunks where there
 are chunks.
 
 The two neighbours lie in opposite corners of the box: where one is 0 the other is 1. Which corners
@@ -10,26 +10,20 @@ pattern s with the largest |A^T s|_1, which is searched.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.audit.games import Game, asked_unit, how_many
+from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.noise.exact import MOST_T, laplace_scale
 from gazeveil.privacy.noise.shells import Shells
 from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.tables.exponential_published import (
-    published_log_density,
-    published_loss,
-    published_noise,
-)
+from gazeveil.privacy.tables.audit_tables import ROWS, Reals, batches, table_of
 from gazeveil.privacy.tables.sequences.fourier_published import plan
 from gazeveil.privacy.tables.sequences.half_spectrum import coordinates, fourier_rows
 from gazeveil.privacy.tables.sequences.integer_transform import (
@@ -50,36 +44,14 @@ from gazeveil.privacy.tables.sequences.recordings import (
 from gazeveil.privacy.tables.sequences.spectrum import cosine_rows
 
 if TYPE_CHECKING:
-    from gazeveil.privacy.tables.exponential import ExponentialDP
-    from gazeveil.privacy.tables.groups.ksame import KSameSelect
     from gazeveil.privacy.tables.sequences.chunked import CFPA, DCFPA
     from gazeveil.privacy.tables.sequences.dct_knorm import DCTKNorm
     from gazeveil.privacy.tables.sequences.fourier import FPA
     from gazeveil.privacy.tables.sequences.laplace import LPA
     from gazeveil.privacy.tables.sequences.noisy_sequence import NoisyTable
 
-ROWS = 100
+#: Chunks of a recording where there are chunks.
 CHUNKS = 20
-_AT_ONCE = 4_000_000
-
-Reals: TypeAlias = NDArray[np.float64]
-
-
-def table_of(patterns: NDArray[np.float64], names: list[str]) -> FeatureTable:
-    """One person per pattern, one recording each, one feature between 0 and 1; patterns have shape
-    (people, rows).
-    """
-    keys = Keys.of_recordings(
-        [(n, "s", "1", "") for n in names],
-        [np.arange(patterns.shape[1], dtype=np.int64)] * len(names),
-    )
-    return FeatureTable(patterns.reshape(-1, 1), ("a",), keys, np.array([[0.0, 1.0]]))
-
-
-def batches(trials: int, cells: int) -> list[int]:
-    """Trials in portions of a few million cells."""
-    size = max(1, _AT_ONCE // cells)
-    return [min(size, trials - i) for i in range(0, trials, size)]
 
 
 # --- worst corners
@@ -423,113 +395,3 @@ def _exact_cosine(mechanism: DCTKNorm, shape: _Shape, corner: NDArray[np.int64])
     return max(
         0.0, float(np.linalg.norm((ends[:, 0] - ends[:, 1]).astype(np.float64))) - diagonal
     ) / float(law)
-
-
-# --- exponential-dp
-# --------------------------------------------------------------------------------------------------
-
-
-def exponential(mechanism: ExponentialDP, unit: str | None) -> Game:
-    """Noise on the values: 100 vectors, all 0 against all 1."""
-    epsilon = Fraction(mechanism.epsilon)
-    told = asked_unit(unit, mechanism.per, WHOLE)
-    words = f"One feature of {ROWS} rows: all 0 against all 1."
-    if mechanism.reading == "published":
-        exact = published_loss(epsilon, 1.0, ROWS, values=ROWS)
-        return Game(
-            told,
-            float(epsilon),
-            words,
-            lambda s, n, seed: _play_published_exponential(float(epsilon), s, n, seed),
-            exact,
-        )
-    if mechanism.reading == "intended":
-        people = np.stack([np.full(ROWS, v) for v in (0.0, 0.0, 1e-9)])
-        spread = np.ptp(mechanism.release(table_of(people, ["a", "b", "c"]), seed=1).data.values)
-        tiny = spread < 1e-3
-        words += (
-            " Its scale is the range of the data: where people nearly agree the noise nearly"
-            " vanishes, so a neighbour is seen with certainty."
-        )
-        return Game(told, float(epsilon), words, None, float("inf") if tiny else None)
-
-    # The game has rows of its own; another length would only pad or cut them.
-    plain = replace(mechanism, length=None)
-
-    def play(side: int, trials: int, seed: int | None) -> Reals:
-        scores = []
-        for number, count in enumerate(batches(trials, 10 * ROWS)):
-            values = np.full((count, ROWS), float(side))
-            out = plain.release(
-                table_of(values, [str(i) for i in range(count)]),
-                None if seed is None else seed + number,
-            ).data.values
-            scores.append(np.clip(out.reshape(count, ROWS), 0.0, 1.0).sum(axis=1))
-        return np.concatenate(scores)[:, None]
-
-    t, s = laplace_scale(Fraction(ROWS * STEPS) / epsilon)
-    return Game(told, float(epsilon), words, play, float(Fraction(ROWS * STEPS * s, t)))
-
-
-def _play_published_exponential(epsilon: float, side: int, trials: int, seed: int | None) -> Reals:
-    """The exact log likelihood ratio of one value, and of all of them."""
-    rng = generator(seed, "audit")
-    scores = []
-    for count in batches(trials, ROWS):
-        values = side + published_noise(epsilon, np.array([1.0]), ROWS, (count, ROWS), rng)
-        ratio = published_log_density(values, epsilon, 1.0, ROWS) - published_log_density(
-            values - 1.0, epsilon, 1.0, ROWS
-        )
-        scores.append(np.stack((ratio[:, 0], ratio.sum(axis=1)), axis=1))
-    return np.concatenate(scores)
-
-
-# --- k-same
-# --------------------------------------------------------------------------------------------------
-
-
-def k_same(mechanism: KSameSelect, unit: str | None) -> Game:
-    """Count the people whose whole released record is the same: at least k, over many cohorts,
-    tasks and lengths.
-    """
-    rng = np.random.default_rng(0)
-    smallest = None
-    cohorts = how_many(30, mechanism.k)
-    for trial in range(cohorts):
-        people, tasks = int(rng.integers(mechanism.k, 4 * mechanism.k)), int(rng.integers(1, 5))
-        keys, parts = [], []
-        for p in range(people):
-            for t in range(tasks):
-                length = int(rng.integers(3, 9))
-                keys.append((f"p{p}", f"s{t}", "1", f"t{t}"))
-                parts.append(rng.random((length, 2)))
-        table = FeatureTable(
-            np.concatenate(parts),
-            ("a", "b"),
-            Keys.of_recordings(keys, [np.arange(len(x), dtype=np.int64) for x in parts]),
-            np.array([[0.0, 1.0]] * 2),
-        )
-        released = mechanism.release(table, seed=trial).data
-        names, owner = np.unique(released.keys.person, return_inverse=True)
-        records = [np.flatnonzero(owner == i) for i in range(len(names))]
-        stimulus, index = released.keys.stimulus, released.keys.index
-        same = Counter(
-            (released.values[r].tobytes(), tuple(stimulus[r].tolist()), tuple(index[r].tolist()))
-            for r in records
-        )
-        smallest = min([*same.values()] if smallest is None else [smallest, *same.values()])
-    words = (
-        f"{cohorts} random cohorts with 1 to 4 tasks and unequal lengths: the smallest number of"
-        f" people with one record is {smallest}, k = {mechanism.k} is claimed."
-    )
-    told = asked_unit(unit, "user", ("user",))
-    return Game(
-        told,
-        None,
-        words,
-        broken=(
-            "A record is shared by fewer than k people."
-            if smallest is not None and smallest < mechanism.k
-            else ""
-        ),
-    )

@@ -39,7 +39,7 @@ from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.randomness.uniform import generator
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential_published import (
+from gazeveil.privacy.tables.exponential.published import (
     intended_noise,
     published_loss,
     published_noise,
@@ -212,7 +212,7 @@ class ExponentialDP(Mechanism[FeatureTable]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import exponential
+        from gazeveil.privacy.tables.exponential.audit import exponential
 
         return exponential(self, unit)
 
