@@ -92,7 +92,7 @@ def command(
 ) -> None:
     """Serve."""
     try:
-        from gazeveil.gatekeeper.service.http.server import serve
+        from gazeveil.gatekeeper.service.http.start import serve
         from gazeveil.gatekeeper.service.settings import load_settings, no_password
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]

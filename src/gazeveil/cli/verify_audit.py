@@ -40,7 +40,7 @@ def command(
     ] = None,
 ) -> None:
     """Verify."""
-    from gazeveil.gatekeeper.ledger.audit_export import verify_lines
+    from gazeveil.gatekeeper.ledger.audit.export import verify_lines
 
     try:
         key = bytes.fromhex(key_file.read_text(encoding="utf-8").strip())

@@ -51,7 +51,7 @@ from gazeveil.privacy.stream.session import Samples, as_samples
 __all__ = ["App", "Gatekeeper", "Live"]
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
     from gazeveil.gatekeeper.policy.grant import Grant
     from gazeveil.gatekeeper.policy.policy import Policy
