@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gazeveil.gatekeeper.core.level import LEVELS, PrecisionLevel
     from gazeveil.gatekeeper.core.targets import Target
     from gazeveil.gatekeeper.errors import Denied, LedgerError
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
     from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
     from gazeveil.gatekeeper.policy.policy import Policy
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _HOME = {
     "App": "core.app",
     "AreaMetrics": "core.area_metrics",
-    "AuditLog": "ledger.audit_log",
+    "AuditLog": "ledger.audit.log",
     "Charge": "ledger.ledger",
     "CounterAnswer": "core.counters",
     "Denied": "errors",

@@ -44,7 +44,7 @@ from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.grid import Grid
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
 
 

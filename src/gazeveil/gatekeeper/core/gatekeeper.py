@@ -37,7 +37,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.rational import Number
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
     from gazeveil.gatekeeper.policy.policy import Policy
 

@@ -63,7 +63,8 @@ from gazeveil.privacy.synthesis.ksame.groups import (
 )
 from gazeveil.privacy.synthesis.ksame.pairs import average, average_in_time, laid_out, pairs
 from gazeveil.privacy.synthesis.ksame.published import published_motions
-from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
+from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
 
 #: How pairs of different people are matched.
 MATCHES = ("index", "crowd")
@@ -236,7 +237,7 @@ class KSameSynth(Mechanism[Cohort]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.groups.audit import k_same_synth
+        from gazeveil.privacy.synthesis.ksame.audit import k_same_synth
 
         return k_same_synth(self, unit)
 

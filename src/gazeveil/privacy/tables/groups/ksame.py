@@ -38,7 +38,7 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential import complete_values
+from gazeveil.privacy.tables.exponential.mechanism import complete_values
 from gazeveil.privacy.tables.groups.partition import blocks, mdav, need, random_groups, summaries
 from gazeveil.privacy.tables.sequences.recordings import Sequences, rebuild_rows, sequences, task_of
 
@@ -269,7 +269,7 @@ class KSameSelect(Mechanism[FeatureTable]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import k_same
+        from gazeveil.privacy.tables.groups.audit import k_same
 
         return k_same(self, unit)
 

@@ -198,7 +198,7 @@ class CFPA(_Chunked):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import chunked
+        from gazeveil.privacy.tables.sequences.audit import chunked
 
         return chunked(self, unit)
 
@@ -268,7 +268,7 @@ class DCFPA(_Chunked):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import chunked
+        from gazeveil.privacy.tables.sequences.audit import chunked
 
         return chunked(self, unit)
 

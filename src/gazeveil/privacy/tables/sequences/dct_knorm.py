@@ -274,7 +274,7 @@ class DCTKNorm(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import dct_knorm
+        from gazeveil.privacy.tables.sequences.audit import dct_knorm
 
         return dct_knorm(self, unit)
 

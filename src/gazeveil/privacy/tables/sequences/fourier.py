@@ -193,7 +193,7 @@ class FPA(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import fpa
+        from gazeveil.privacy.tables.sequences.audit import fpa
 
         return fpa(self, unit)
 

@@ -168,7 +168,7 @@ class LPA(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import lpa
+        from gazeveil.privacy.tables.sequences.audit import lpa
 
         return lpa(self, unit)
 
