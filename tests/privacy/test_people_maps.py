@@ -54,7 +54,8 @@ PEOPLE = {
 
 
 def sizes(people: object) -> list[int]:
-    return sorted(Counter(tuple(sorted(a.items())) for a in people.values()).values())  # type: ignore[attr-defined]
+    released = people.values()  # type: ignore[attr-defined]
+    return sorted(Counter(tuple(sorted(a.items())) for a in released).values())
 
 
 # --- demographics
