@@ -87,7 +87,7 @@ class CorrectedPlans:
 
 def corrected_plans(
     motions: Mapping[Key, Motion],
-    people: Sequence[str],
+    people: list[str],
     coding: Coding,
     how: CorrectedSynthesis,
     source: Callable[[Key], Source],
@@ -98,7 +98,7 @@ def corrected_plans(
     ----------
     motions : mapping
         Recordings as events; those of unknown rate have none.
-    people : sequence of str
+    people : list of str
         In an order that has nothing to do with their names.
     coding : Coding
         Of events, whatever the space.
