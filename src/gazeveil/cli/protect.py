@@ -29,7 +29,7 @@ from gazeveil.io.parquet import free, write
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 NAME = "protect"
 HELP = """Protect recordings with a mechanism, write them, and print what that promises.

@@ -115,8 +115,7 @@ def fingerprint(data: Any) -> str:
         return repr([fingerprint(r) for r in data])
     if isinstance(data, Mapping):
         if data and all(isinstance(v, Mapping) for v in data.values()):
-            # People: who they are, which attributes they have and of which type; the values are what
-            # is protected.
+            # People: who they are, which attributes they have, of which type; not the values.
             return repr(
                 [(k, sorted((n, type(x).__name__) for n, x in v.items())) for k, v in data.items()]
             )
@@ -140,7 +139,8 @@ def content(data: Any) -> bytes:
 
 
 def _is_a_frozen_value(m: Mechanism[Any]) -> Iterator[str]:
-    if not dataclasses.is_dataclass(m) or not type(m).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    settings = getattr(type(m), "__dataclass_params__", None)
+    if settings is None or not settings.frozen:
         yield "it must be a frozen dataclass"
     if m.kind not in KINDS:
         yield f"its kind '{m.kind}' is none of {', '.join(KINDS)}"

@@ -46,7 +46,8 @@ from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.wearers import CHANGED, OWNER, account_of, wearer_name
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.rational import Number
-from gazeveil.privacy.stream.session import Samples, as_samples
+from gazeveil.privacy.stream.session import as_samples
+from gazeveil.privacy.stream.stage import Samples
 
 __all__ = ["App", "Gatekeeper", "Live"]
 

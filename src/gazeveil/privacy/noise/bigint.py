@@ -22,11 +22,6 @@ _ONE = 1 << _BITS
 _PARTS = 512
 
 
-def words_needed(words: int) -> int:
-    """Words of a try that began with so many."""
-    return words * (1 + MORE)
-
-
 def _uniforms(words: WordArray, count: int) -> list[int]:
     """The numbers the first `count` words begin, as fixed point: the middle of what 512 bits leave
     open.

@@ -19,7 +19,7 @@ from gazeveil.privacy.promise.conversions import epsilon_of_rho
 from gazeveil.privacy.randomness.supply import derived_seed
 
 if TYPE_CHECKING:
-    from gazeveil.privacy.stream.session import StreamMechanism
+    from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 
 _DELTA = Fraction(1, 10**6)

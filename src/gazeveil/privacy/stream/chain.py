@@ -28,14 +28,15 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.accounting import compose
+from gazeveil.privacy.composition import compose
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.stream_map import StreamMap
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 _MOST_STAGES = 16
 _ANY_RATE_HZ = 100.0

@@ -34,7 +34,8 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.session import DAVIDJOHN2021, Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 _MOST_K = 1_000_000
 _MOST_L = 2160
@@ -332,7 +333,7 @@ class SpatialEqualArea(StreamMechanism):
         )
 
 
-def equal_area_rows(L: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # noqa: N803 - the paper's letter
+def equal_area_rows(cell_px: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Rows of a sphere cut into cells of equal area.
 
     Returns
@@ -343,7 +344,7 @@ def equal_area_rows(L: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  #
         Cells in each row. The cap between the zenith and an edge y has the share (1 - cos y) / 2 of
         the sphere, which must be the share of the cells above that edge.
     """
-    across, down = 360 * L / 3840, 180 * L / 2160
+    across, down = 360 * cell_px / 3840, 180 * cell_px / 2160
     rows = max(1, math.ceil(180 / down))
     middle = (np.arange(rows) + 0.5) * math.pi / rows
     columns = np.maximum(1, np.rint(360 / across * np.sin(middle))).astype(np.int64)

@@ -42,7 +42,8 @@ from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits, Integers, Normals, Supply
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.session import DAVIDJOHN2021, Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 #: Coarsest grid: 2**10 steps to a degree, finer than trackers resolve.
 GRID_BITS = 10

@@ -52,7 +52,8 @@ from gazeveil.privacy.stream.gaussian import (
     gaussian_guarantee,
     stop,
 )
-from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 
 @dataclass(frozen=True)

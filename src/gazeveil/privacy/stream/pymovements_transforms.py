@@ -21,7 +21,7 @@ from gazeveil.errors import DataError, MissingExtraError
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.registry import mechanism as by_name
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Mechanisms that take every sample by itself, and so can be transforms.
 ELEMENTWISE = ("gaussian", "spatial", "spatial-equal-area")

@@ -36,7 +36,8 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 MOST_WINDOW = 4096
 _CORRECTED = Claim("none", "user", "empirical", "no noise, so no promise")

@@ -26,7 +26,8 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.gaussian import Gaussian
 from gazeveil.privacy.stream.graded.session import Graded, GradedSession
-from gazeveil.privacy.stream.session import Session, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Session
 
 _RATE_HZ = 100.0
 _SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)

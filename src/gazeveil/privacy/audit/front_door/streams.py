@@ -28,7 +28,7 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Delta at which losses that have no epsilon of their own are judged.
 DELTA = Fraction(1, 10**6)

@@ -33,7 +33,7 @@ from gazeveil.privacy.noise.spherical import (
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.draws import Draws
-from gazeveil.privacy.stream.session import Samples, Stage
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 #: What may be done to a published point.
 AFTER = ("none", "clamp", "snap", "posterior-mean")

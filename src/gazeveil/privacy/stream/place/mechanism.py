@@ -45,9 +45,11 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Source
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.gaussian import GRID_BITS, GaussianLattice
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.cell_walk import NO_CELL, CellWalk
 from gazeveil.privacy.stream.place.noise import MOST_SIGMAS, PlaceNoise, place_sigma
-from gazeveil.privacy.stream.session import Samples, Session, Stage, StreamMechanism
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 # Draws that one place is made of at most: x and y at every sigma of a list.
 _MOST_DRAWS = 2 * MOST_SIGMAS
