@@ -485,6 +485,6 @@ def test_every_change_has_words_wherever_it_is_asked_about() -> None:
     for change in several:
         for table in (False, True):
             for spaces in (frozenset(), frozenset({"sphere"}), frozenset({"sphere", "screen"})):
-                assert "one" in change.words(frozenset(spaces), table)
+                assert "one" in change.clause(frozenset(spaces), table)
     assert str(Change.person(count=2)).startswith("2 times: ")
-    assert "great circle on a sphere" in Change.sample(1).words(frozenset({"sphere", "screen"}))
+    assert "great circle on a sphere" in Change.sample(1).clause(frozenset({"sphere", "screen"}))

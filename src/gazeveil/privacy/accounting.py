@@ -42,9 +42,9 @@ class _About:
         if self.change is not None:
             return self.change
         if guarantee.change is None or guarantee.unit != self.unit:
-            word = guarantee.mechanism or "the release"
+            name = guarantee.mechanism or "the release"
             raise BudgetError(
-                f"This account is about a {self.unit}; {word} promises something about a"
+                f"This account is about a {self.unit}; {name} promises something about a"
                 f" {guarantee.unit}.",
                 guarantee,
             )

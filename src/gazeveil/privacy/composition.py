@@ -65,9 +65,9 @@ def usable(guarantee: object) -> Guarantee:
             guarantee,
         )
     if guarantee.status != "proved" or guarantee.losses is None:
-        word = guarantee.status if guarantee.definition != "none" else guarantee.definition
+        status = guarantee.status if guarantee.definition != "none" else guarantee.definition
         raise BudgetError(
-            f"{guarantee.mechanism or 'This release'} cannot be added up: its promise is '{word}'."
+            f"{guarantee.mechanism or 'This release'} cannot be added up: its promise is '{status}'."
             " Only proved budgets can.",
             guarantee,
         )

@@ -184,11 +184,11 @@ def _is_honest(m: Mechanism[Any]) -> Iterator[str]:
 
 def _repeats_under_a_test_stream(m: Mechanism[Any]) -> Iterator[str]:
     data = sample_data(m.kind)
-    one, two, other = (m.release(data, seed=s).data for s in (7, 7, 8))
-    if content(one) != content(two):
+    first, again, other = (m.release(data, seed=s).data for s in (7, 7, 8))
+    if content(first) != content(again):
         yield "the same seed must give the same release"
     random = content(m.release(data).data) != content(m.release(data).data)
-    if random and content(one) == content(other):
+    if random and content(first) == content(other):
         yield "another seed must give another release"
 
 
@@ -257,16 +257,16 @@ def _refuses_in_words(m: Mechanism[Any]) -> Iterator[str]:
         bad.append(("an empty table", table.where(np.zeros(len(table), dtype=bool))))
         if m.reading == "corrected" and m.claim.definition not in {"k-anonymity", "none"}:
             bad.append(("a table without bounds", table.with_bounds(None)))
-    for words, data in bad:
+    for what, data in bad:
         try:
             m.release(data)
         except GazeveilError as error:
             if len(str(error)) < 20:
-                yield f"{words} is refused without saying why"
+                yield f"{what} is refused without saying why"
         except Exception as error:
-            yield f"{words} gives {type(error).__name__} instead of a sentence"
+            yield f"{what} gives {type(error).__name__} instead of a sentence"
         else:
-            yield f"{words} is not refused"
+            yield f"{what} is not refused"
 
 
 CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
@@ -284,7 +284,7 @@ CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
 def conform(mechanism: Mechanism[Any]) -> list[str]:
     """Everything the kit finds wrong with a mechanism, as sentences; an empty list is a pass."""
     return [
-        f"{check.__name__.strip('_').replace('_', ' ')}: {words}"
+        f"{check.__name__.strip('_').replace('_', ' ')}: {fault}"
         for check in CHECKS
-        for words in check(mechanism)
+        for fault in check(mechanism)
     ]

@@ -49,7 +49,7 @@ class Claim:
     definition: str
     unit: str
     status: str
-    words: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)

@@ -72,9 +72,9 @@ def epsilon_lower(
     choice: tuple[float, int, float, bool, bool] | None = None
     for j in range(a.shape[1]):
         for strict in (True, False):
-            found = _choose(a[:half_a, j], b[:half_b, j], error, delta, thresholds, strict)
-            if found is not None and (choice is None or found[0] > choice[0]):
-                choice = (found[0], j, found[1], found[2], strict)
+            event = _choose(a[:half_a, j], b[:half_b, j], error, delta, thresholds, strict)
+            if event is not None and (choice is None or event[0] > choice[0]):
+                choice = (event[0], j, event[1], event[2], strict)
     if choice is None:
         return best
     _, j, cut, swapped, above = choice
@@ -138,10 +138,10 @@ def _choose(
     else:
         hits_a, hits_b = (np.searchsorted(s, cuts, side="left") for s in (sorted_a, sorted_b))
     best = None
-    for swapped, (one, n_one, other, n_other) in enumerate(
+    for swapped, (likelier, n_likelier, other, n_other) in enumerate(
         ((hits_a, len(a), hits_b, len(b)), (hits_b, len(b), hits_a, len(a)))
     ):
-        low, _ = clopper_pearson(one, n_one, error)
+        low, _ = clopper_pearson(likelier, n_likelier, error)
         _, high = clopper_pearson(other, n_other, error)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -np.inf)

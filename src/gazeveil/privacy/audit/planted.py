@@ -111,11 +111,11 @@ def _missing_r() -> Game:
         )
         return (distance <= threshold + noise).astype(np.float64)[:, None]
 
-    words = (
+    description = (
         f"Kaleido's test bit with noise Lap(1/epsilon_test): a distance of {threshold} against"
         f" {threshold + radius} pixels, r = {radius}."
     )
-    return Game("sample", float(epsilon_test), words, play)
+    return Game("sample", float(epsilon_test), description, play)
 
 
 def _float_laplace() -> Game:
@@ -139,15 +139,15 @@ def _float_laplace() -> Game:
 
 def _reachable(output: NDArray[np.float64], centre: float, around: int = 40) -> NDArray[np.float64]:
     """1 where some 53-bit uniform number gives exactly this double from that centre."""
-    found = np.zeros(len(output), dtype=bool)
+    reached = np.zeros(len(output), dtype=bool)
     for sign in (1.0, -1.0):
         guess = np.rint(np.exp(sign * (output - centre)) * 2.0**53)
         for step in range(-around, around + 1):
             uniform = guess + step
             inside = (uniform >= 1) & (uniform < 2.0**53)
             again = centre + sign * np.log(np.where(inside, uniform, 1.0) * 2.0**-53)
-            found |= inside & (again == output)
-    return found.astype(np.float64)
+            reached |= inside & (again == output)
+    return reached.astype(np.float64)
 
 
 def _seed_reuse() -> Game:

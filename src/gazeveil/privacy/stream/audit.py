@@ -39,7 +39,7 @@ _SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _ROWS = 5000  # streams at a time
 _HELD = 1 << 21  # slots of them at a time, which are some hundred megabytes
 _SLOTS = 1024  # slots of a window that are played
-_WORDS = (
+_DESCRIPTION = (
     "One window at 100 Hz: two streams r apart that change places from slot to slot, after a past"
     " that leaves the whole budget."
 )
@@ -274,10 +274,10 @@ def kaleido(mechanism: Kaleido, unit: str | None) -> Game:
         if published
         else mechanism.plan(RATE_HZ, _SCREEN).slots
     )
-    words = _WORDS + (
+    description = _DESCRIPTION + (
         f" Of its {slots:,} slots the first {_SLOTS:,} are played." if slots > _SLOTS else ""
     )
-    words += (
+    description += (
         " The exact loss is that of a stream with pauses, which tests every sample."
         if published
         else ""
@@ -285,7 +285,7 @@ def kaleido(mechanism: Kaleido, unit: str | None) -> Game:
     return Game(
         "window",
         float(mechanism.epsilon),
-        words,
+        description,
         lambda side, trials, seed: _play(mechanism, side, trials, seed),
         exact=_exact(mechanism),
     )

@@ -53,18 +53,20 @@ def samplewise(mechanism: StreamMechanism, unit: str | None) -> Game:
         return Game("window", None, f"{promise} There is no claim to refute.")
     # A promise about one sample has no window.
     w, r = int(promise.numbers.get("w_samples", 1)), float(promise.numbers["r_deg"])
-    words = (
+    description = (
         f"{w} samples of steady gaze at {_RATE_HZ:g} Hz, against the same moved by {r:g} degrees."
     )
     if "epsilon" in promise.numbers:
         claimed, delta = float(promise.numbers["epsilon"]), 0.0
     else:
         claimed, delta = float(epsilon_of_rho(promise.numbers["rho"], _DELTA)), float(_DELTA)
-        words += f" rho = {float(promise.numbers['rho']):.4g} is judged as epsilon at delta = 1e-6."
+        description += (
+            f" rho = {float(promise.numbers['rho']):.4g} is judged as epsilon at delta = 1e-6."
+        )
     return Game(
         promise.unit,
         claimed,
-        words,
+        description,
         lambda side, n, seed: _play(mechanism, w, r, side, n, seed),
         delta=delta,
     )

@@ -102,13 +102,13 @@ class Chain(StreamMechanism):
 
     def check(self) -> None:
         """Stages that fit together; the claim is theirs."""
-        given = self.stages
+        value = self.stages
         try:
-            stages = parse_stages(given) if isinstance(given, str) else Stages(given)
+            stages = parse_stages(value) if isinstance(value, str) else Stages(value)
         except TypeError:
-            checks.refuse(self.name, "stages", "stream mechanisms, or their text", given)
+            checks.refuse(self.name, "stages", "stream mechanisms, or their text", value)
         if not 1 <= len(stages) <= _MOST_STAGES:
-            checks.refuse(self.name, "stages", f"1 to {_MOST_STAGES} stages", given)
+            checks.refuse(self.name, "stages", f"1 to {_MOST_STAGES} stages", value)
         for stage in stages:
             if not isinstance(stage, StreamMechanism):
                 checks.refuse(

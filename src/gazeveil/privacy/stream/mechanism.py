@@ -189,19 +189,19 @@ class StreamMechanism(Mechanism[Any]):
             if isinstance(losses, StreamMap):
                 merged.append((person, losses, samples))
         # Where one of them promises nothing, so does the release.
-        found = next((g for g in promises.values() if not isinstance(g.losses, StreamMap)), None)
-        if found is None:
-            found = replace(next(iter(promises.values())), losses=RecordingsMap.of(merged))
-        found = found.with_not_covered(*(c for g in promises.values() for c in g.not_covered))
-        found = found.with_not_covered(
+        promise = next((g for g in promises.values() if not isinstance(g.losses, StreamMap)), None)
+        if promise is None:
+            promise = replace(next(iter(promises.values())), losses=RecordingsMap.of(merged))
+        promise = promise.with_not_covered(*(c for g in promises.values() for c in g.not_covered))
+        promise = promise.with_not_covered(
             *(
                 ("the tracker's own times", "the labels of samples")
                 if self.keeps_tracker_times
                 else NEVER_COVERED
             )
         )
-        found = found.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in kept))
-        return found if seed is None else found.tested()
+        promise = promise.with_not_covered(*(f"{KEEPABLE[k]}, kept as they were" for k in kept))
+        return promise if seed is None else promise.tested()
 
     def protected(self, recording: Recording, bits: Bits, kept: tuple[str, ...]) -> Recording:
         """A protected copy of one recording."""

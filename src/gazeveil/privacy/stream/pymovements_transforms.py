@@ -99,9 +99,9 @@ def register() -> tuple[str, ...]:
     """
     library = _pymovements().transforms
     transforms = [_transform(name) for name in ELEMENTWISE]
-    for one in transforms:
-        library.register_transform(one)
-    return tuple(one.__name__ for one in transforms)
+    for transform in transforms:
+        library.register_transform(transform)
+    return tuple(transform.__name__ for transform in transforms)
 
 
 def _transform(name: str) -> Callable[..., Any]:

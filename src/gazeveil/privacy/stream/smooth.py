@@ -190,14 +190,14 @@ def _smooth_angles(
             ok = valid[s, i]
             if published and not ok:
                 continue  # the authors' program knows no losses: a lost sample passes it by
-            one = np.int64(1) if ok else np.int64(0)
+            weight = np.int64(1) if ok else np.int64(0)
             _put(ring1, sums1, s, at1, 0, np.int64(np.rint(x[s, i] * scale)) if ok else np.int64(0))
             _put(ring1, sums1, s, at1, 1, np.int64(np.rint(y[s, i] * scale)) if ok else np.int64(0))
-            _put(ring1, sums1, s, at1, 2, one)
+            _put(ring1, sums1, s, at1, 2, weight)
             share = 1.0 / sums1[s, 1, 2] if ok else 0.0
             _put(ring2, sums2, s, at2, 0, np.int64(np.rint(sums1[s, 1, 0] * share)))
             _put(ring2, sums2, s, at2, 1, np.int64(np.rint(sums1[s, 1, 1] * share)))
-            _put(ring2, sums2, s, at2, 2, one)
+            _put(ring2, sums2, s, at2, 2, weight)
             at1, at2 = (at1 + 1 if at1 + 1 < n1 else 0), (at2 + 1 if at2 + 1 < n2 else 0)
             if ok and (sums1[s, 0, 2] > 1 or sums2[s, 0, 2] > 1):
                 share = 1.0 / (sums2[s, 1, 2] * scale)
@@ -230,7 +230,7 @@ def _smooth_directions(
         at1, at2 = ticks[s, 0], ticks[s, 1]
         for i in range(x.shape[1]):
             ok = valid[s, i]
-            a, b, c, one = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+            a, b, c, weight = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
             if ok:
                 lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
                 flat = math.cos(lat) * scale
@@ -239,15 +239,15 @@ def _smooth_directions(
                     np.int64(np.rint(scale * math.sin(lat))),
                     np.int64(np.rint(flat * math.cos(lon))),
                 )
-                one = np.int64(1)
+                weight = np.int64(1)
             _put(ring1, sums1, s, at1, 0, a)
             _put(ring1, sums1, s, at1, 1, b)
             _put(ring1, sums1, s, at1, 2, c)
-            _put(ring1, sums1, s, at1, 3, one)
+            _put(ring1, sums1, s, at1, 3, weight)
             share = 1.0 / sums1[s, 1, 3] if ok else 0.0
             for k in range(3):
                 _put(ring2, sums2, s, at2, k, np.int64(np.rint(sums1[s, 1, k] * share)))
-            _put(ring2, sums2, s, at2, 3, one)
+            _put(ring2, sums2, s, at2, 3, weight)
             at1, at2 = (at1 + 1 if at1 + 1 < n1 else 0), (at2 + 1 if at2 + 1 < n2 else 0)
             right, up, ahead = float(sums2[s, 1, 0]), float(sums2[s, 1, 1]), float(sums2[s, 1, 2])
             if (

@@ -107,17 +107,17 @@ class LevelChain(ABC):
 
     def block(self, scale: Fraction, number: int) -> NDArray[np.int64]:
         """Noise in steps, shape (BLOCK, 2)."""
-        found = self._kept.get((scale, number))
-        if found is None:
+        noise = self._kept.get((scale, number))
+        if noise is None:
             rule = self.rules[scale]
             below = None if rule.below is None else self.block(rule.below, number).reshape(-1)
             above = None if rule.above is None else self.block(rule.above, number).reshape(-1)
             words = Words(self.draw(str(scale), str(rule.below), str(rule.above), number))
-            found = self.values(scale, rule, below, above, words).reshape(BLOCK, 2)
-            self._kept[scale, number] = found
+            noise = self.values(scale, rule, below, above, words).reshape(BLOCK, 2)
+            self._kept[scale, number] = noise
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return noise
 
     def forget(self, draw: Draw) -> None:
         """Go on under another key: what was drawn belongs to the old one."""

@@ -78,14 +78,14 @@ class PlanarCloud:
         """Points with ln(w / finest**2) between octave ln 2 and (octave + 1) ln 2: sample, that
         logarithm, x, y; octave -1 is the finest noise.
         """
-        found = self._kept.get((octave, number))
-        if found is None:
+        points = self._kept.get((octave, number))
+        if points is None:
             source = self.draw("cloud", octave, number)
             finest = float(self.finest)
             if octave < 0:
                 u = _uniforms(source, 3 * BLOCK).reshape(3, BLOCK)
                 radius = -finest * np.log(u[0] * u[1])
-                found = (
+                points = (
                     np.arange(BLOCK, dtype=np.float64),
                     np.zeros(BLOCK),
                     radius * np.cos(_TURN * u[2]),
@@ -97,16 +97,16 @@ class PlanarCloud:
                 mark = (octave + u[0]) * _OCTAVE
                 # sqrt(2 J) times a standard normal pair, J exponential of mean w
                 radius = finest * np.exp(mark / 2) * 2.0 * np.sqrt(np.log(u[1]) * np.log(u[2]))
-                found = (
+                points = (
                     np.repeat(np.arange(BLOCK, dtype=np.float64), counts),
                     mark,
                     radius * np.cos(_TURN * u[3]),
                     radius * np.sin(_TURN * u[3]),
                 )
-            self._kept[octave, number] = found
+            self._kept[octave, number] = points
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return points
 
 
 def _poisson_table(rate: float) -> NDArray[np.float64]:

@@ -363,12 +363,12 @@ class GradedSession:
     def _noise_steps(self, scale: Fraction, first: int, count: int) -> NDArray[np.float64]:
         level = self._steps(scale)
         blocks = range(first // BLOCK, (first + count - 1) // BLOCK + 1)
-        found = (
+        noise = (
             self._noise.block(level, blocks.start)
             if len(blocks) == 1
             else np.concatenate([self._noise.block(level, b) for b in blocks])
         )
-        return found[first - blocks.start * BLOCK :][:count].astype(np.float64)
+        return noise[first - blocks.start * BLOCK :][:count].astype(np.float64)
 
     def _view(
         self,

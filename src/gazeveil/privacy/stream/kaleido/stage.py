@@ -107,7 +107,7 @@ class KaleidoPlan:
             max(int(self.whole[step.LEAST_UNITS]), self.share(self.units)[0]),
             self.share(0)[0],
         )
-        found, fitted, own = (
+        largest, fitted, own = (
             1.0,
             int(self.whole[step.FITTED]),
             (float(self.real[step.SHRINK]), float(self.real[step.LEAD])),
@@ -117,8 +117,8 @@ class KaleidoPlan:
             (max(least, fitted + 1), most, PLANAR),
         ):
             if low <= high:
-                found = max(found, most_tries(self.scale(high), self.scale(low), *line))
-        return found
+                largest = max(largest, most_tries(self.scale(high), self.scale(low), *line))
+        return largest
 
     def state(self, streams: int) -> NDArray[np.int64]:
         """Streams that have not begun."""

@@ -51,13 +51,15 @@ class PlaceViews:
         """
         t, x, y, ok = self._validated.push(t_ns, x_deg, y_deg, valid)  # type: ignore[arg-type]
         cells = self._walk.run(x[np.newaxis], y[np.newaxis], ok[np.newaxis])[0]
-        told = np.unique(cells[cells != NO_CELL])
+        visited = np.unique(cells[cells != NO_CELL])
 
         def view(sigma_deg: Number) -> Samples:
-            places = np.full((len(told) + 1, 2), np.nan)  # the last is that of lost samples
-            for i, cell in enumerate(told.tolist()):
+            places = np.full((len(visited) + 1, 2), np.nan)  # the last is that of lost samples
+            for i, cell in enumerate(visited.tolist()):
                 places[i] = noise.place(self._walk.grid, cell, sigma_deg)
-            found = places[np.where(cells == NO_CELL, len(told), np.searchsorted(told, cells))]
-            return t.copy(), found[:, 0].copy(), found[:, 1].copy(), ok.copy()
+            noisy = places[
+                np.where(cells == NO_CELL, len(visited), np.searchsorted(visited, cells))
+            ]
+            return t.copy(), noisy[:, 0].copy(), noisy[:, 1].copy(), ok.copy()
 
         return view
