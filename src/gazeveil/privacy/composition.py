@@ -67,8 +67,8 @@ def usable(guarantee: object) -> Guarantee:
     if guarantee.status != "proved" or guarantee.losses is None:
         status = guarantee.status if guarantee.definition != "none" else guarantee.definition
         raise BudgetError(
-            f"{guarantee.mechanism or 'This release'} cannot be added up: its promise is '{status}'."
-            " Only proved budgets can.",
+            f"{guarantee.mechanism or 'This release'} cannot be added up: its promise is"
+            f" '{status}'. Only proved budgets can.",
             guarantee,
         )
     return guarantee

@@ -13,12 +13,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from gazeveil.arrays import Floats
 
 
-def clopper_pearson(
-    successes: ArrayLike, trials: int, error: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def clopper_pearson(successes: ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
     """Lower and upper confidence bounds for a probability, each wrong with probability at most
     `error`.
     """
@@ -113,12 +113,7 @@ def epsilon_at(first: ArrayLike, second: ArrayLike, delta: float) -> float:
 
 
 def _choose(
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
-    error: float,
-    delta: float,
-    thresholds: int,
-    above: bool,
+    a: Floats, b: Floats, error: float, delta: float, thresholds: int, above: bool
 ) -> tuple[float, float, bool] | None:
     """The threshold and direction with the best bound on the first halves."""
     pooled = np.concatenate((a, b))

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.privacy.noise import reals
 from gazeveil.privacy.randomness.rng import Words
@@ -67,7 +68,7 @@ class Tally:
         How many reports there were.
     """
 
-    supports: NDArray[np.int64]
+    supports: Ints
     reports: int
 
     def __add__(self, other: Tally) -> Tally:
@@ -122,10 +123,10 @@ class FrequencyOracle(ABC):
         """Probability that a report supports any one other category."""
 
     @abstractmethod
-    def _draw(self, truth: NDArray[np.int64], words: Words) -> NDArray[np.generic]: ...
+    def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]: ...
 
     @abstractmethod
-    def _supports(self, reports: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    def _supports(self, reports: Ints) -> Ints: ...
 
     @property
     @abstractmethod
@@ -180,14 +181,14 @@ class FrequencyOracle(ABC):
             )
         return Tally(self._supports(rows), len(rows))
 
-    def estimate(self, tally: Tally) -> NDArray[np.float64]:
+    def estimate(self, tally: Tally) -> Floats:
         """Unbiased counts of the true categories; they may be negative."""
         return np.asarray(
             (tally.supports - tally.reports * float(self.q)) / float(self.p - self.q),
             dtype=np.float64,
         )
 
-    def aggregate(self, reports: ArrayLike) -> NDArray[np.float64]:
+    def aggregate(self, reports: ArrayLike) -> Floats:
         """Unbiased counts of the true categories from reports."""
         return self.estimate(self.tally(reports))
 

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.errors import DataError
 from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle
 from gazeveil.privacy.noise.local_kernels import SubsetKernel, UnaryKernel, hash_supports
@@ -58,16 +59,14 @@ class GRR(FrequencyOracle):
     def _shape(self) -> tuple[int, int]:
         return 1, self.categories
 
-    def _draw(self, truth: NDArray[np.int64], words: Words) -> NDArray[np.generic]:
+    def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]:
         return _respond(truth, self.odds, self.categories, words)[:, None]
 
-    def _supports(self, reports: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _supports(self, reports: Ints) -> Ints:
         return np.bincount(reports[:, 0], minlength=self.categories).astype(np.int64)
 
 
-def _respond(
-    truth: NDArray[np.int64], odds: Fraction, categories: int, words: Words
-) -> NDArray[np.int64]:
+def _respond(truth: Ints, odds: Fraction, categories: int, words: Words) -> Ints:
     """The truth at odds E : 1 against every other category: one uniform number below the common
     denominator settles which.
     """
@@ -80,9 +79,7 @@ def _denominator(odds: Fraction, categories: int) -> int:
     return odds.numerator + odds.denominator * (categories - 1)
 
 
-def _settle(
-    truth: NDArray[np.int64], odds: Fraction, drawn: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _settle(truth: Ints, odds: Fraction, drawn: Ints) -> Ints:
     place = (drawn - odds.numerator) // odds.denominator
     return np.where(drawn < odds.numerator, truth, place + (place >= truth))
 
@@ -106,7 +103,7 @@ class OUE(FrequencyOracle):
     def _shape(self) -> tuple[int, int]:
         return self.categories, 2
 
-    def _draw(self, truth: NDArray[np.int64], words: Words) -> NDArray[np.generic]:
+    def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]:
         q = self.q
         room = np.empty((len(truth), self.categories), dtype=np.uint8)
         kernel = UnaryKernel(truth, q.numerator, q.denominator, room)
@@ -114,7 +111,7 @@ class OUE(FrequencyOracle):
         words.run(kernel, len(truth), self.categories // 8 + 2)
         return room
 
-    def _supports(self, reports: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _supports(self, reports: Ints) -> Ints:
         return reports.sum(axis=0, dtype=np.int64)
 
 
@@ -160,17 +157,17 @@ class OLH(FrequencyOracle):
             digits, reach = digits + 1, reach * self.field
         return digits
 
-    def _written(self, categories: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _written(self, categories: Ints) -> Ints:
         return categories[:, None] // self.field ** np.arange(self._digits) % self.field
 
-    def _draw(self, truth: NDArray[np.int64], words: Words) -> NDArray[np.generic]:
+    def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]:
         g = self.field
         limits = np.tile([*([g] * self._digits), _denominator(self.odds, g)], len(truth))
         drawn = uniform_below(limits, words).reshape(len(truth), self._digits + 1)
         hashed = (drawn[:, :-1] * self._written(truth)).sum(axis=1) % g
         return np.column_stack((drawn[:, :-1], _settle(hashed, self.odds, drawn[:, -1])))
 
-    def _supports(self, reports: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _supports(self, reports: Ints) -> Ints:
         return hash_supports(
             reports.astype(np.int64), self._written(np.arange(self.categories)), self.field
         )
@@ -224,13 +221,13 @@ class Subset(FrequencyOracle):
     def _shape(self) -> tuple[int, int]:
         return self.size, self.categories
 
-    def _draw(self, truth: NDArray[np.int64], words: Words) -> NDArray[np.generic]:
+    def _draw(self, truth: Ints, words: Words) -> NDArray[np.generic]:
         p, k = self.p, self.size
         kernel = SubsetKernel(truth, p.numerator, p.denominator, self.categories, k)
         rows = words.run(kernel, len(truth) * k, 2).reshape(len(truth), k)
         return np.sort(rows, axis=1)  # the order of drawing would tell the truth
 
-    def _supports(self, reports: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _supports(self, reports: Ints) -> Ints:
         if (
             self.size > 1
             and len(reports)

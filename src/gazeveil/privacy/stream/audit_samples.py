@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.promise.conversions import epsilon_of_rho
@@ -29,7 +29,7 @@ _AT_ONCE = 200_000  # samples held at a time
 
 def _play(
     mechanism: StreamMechanism, w: int, r_deg: float, side: int, trials: int, seed: int | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Sum and last value of the released x in each of many windows."""
     several = max(1, _AT_ONCE // w)
     out = np.empty((trials, 2))

@@ -22,10 +22,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.composition import compose
@@ -234,13 +232,7 @@ class _Row(Stage):
         for stage in self.stages:
             stage.reset()
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         samples: Samples = (t_ns, x_deg, y_deg, valid)
         for stage in self.stages:
             samples = stage.run(*samples)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
@@ -19,13 +17,7 @@ from gazeveil.privacy.stream.stage import Samples, Stage
 
 
 class _Unchanged(Stage):
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         return t_ns, x_deg, y_deg, valid
 
 

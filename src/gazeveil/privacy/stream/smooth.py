@@ -28,9 +28,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
@@ -136,13 +136,7 @@ class _Weighted(Stage):
             sums[:, 0, :] = ring[:, 0, :] * n
             sums[:, 1, :] = ring[:, 0, :] * (n * (n + 1) // 2)
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         if self.published or not self.sphere:
             _smooth_angles(
                 x_deg,
@@ -160,9 +154,7 @@ class _Weighted(Stage):
 
 
 @compiled
-def _put(
-    ring: NDArray[np.int64], sums: NDArray[np.int64], s: int, at: int, c: int, value: np.int64
-) -> None:
+def _put(ring: Ints, sums: Ints, s: int, at: int, c: int, value: np.int64) -> None:
     """One more value of component `c` into the window of stream `s`, over the oldest one."""
     sums[s, 1, c] += ring.shape[1] * value - sums[s, 0, c]
     sums[s, 0, c] += value - ring[s, at, c]
@@ -171,14 +163,14 @@ def _put(
 
 @compiled
 def _smooth_angles(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    ring1: NDArray[np.int64],
-    ring2: NDArray[np.int64],
-    sums1: NDArray[np.int64],
-    sums2: NDArray[np.int64],
-    ticks: NDArray[np.int64],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    ring1: Ints,
+    ring2: Ints,
+    sums1: Ints,
+    sums2: Ints,
+    ticks: Ints,
     sphere: bool,
     published: bool,
 ) -> None:
@@ -215,14 +207,14 @@ def _smooth_angles(
 
 @compiled
 def _smooth_directions(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    ring1: NDArray[np.int64],
-    ring2: NDArray[np.int64],
-    sums1: NDArray[np.int64],
-    sums2: NDArray[np.int64],
-    ticks: NDArray[np.int64],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    ring1: Ints,
+    ring2: Ints,
+    sums1: Ints,
+    sums2: Ints,
+    ticks: Ints,
 ) -> None:
     scale, radian = float(1 << 36), math.pi / 180.0
     n1, n2 = ring1.shape[1], ring2.shape[1]
@@ -335,26 +327,13 @@ class _Filter(Stage):
     def reset(self) -> None:
         self.state[...] = 0
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         _filter(x_deg, y_deg, valid, self.state, self.law, self.sphere)
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
-def _filter(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    state: NDArray[np.float64],
-    law: NDArray[np.float64],
-    sphere: bool,
-) -> None:
+def _filter(x: Floats, y: Floats, valid: Bools, state: Floats, law: Floats, sphere: bool) -> None:
     dt, r, q = law[0], law[1], law[2]
     radian = math.pi / 180.0
     for s in range(x.shape[0]):

@@ -5,26 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from gazeveil.arrays import Bools, Floats, Ints
 
 #: t_ns, x_deg, y_deg, valid.
-Samples: TypeAlias = tuple[
-    NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]
-]
+Samples: TypeAlias = tuple[Ints, Floats, Floats, Bools]
 
 
 class Stage(ABC):
     """The working state of one mechanism for all streams of a session."""
 
     @abstractmethod
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """What is released now.
 
         Parameters

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
@@ -35,7 +35,7 @@ _RELEASES = 800  # of heat maps per input
 _LOOKERS = 600  # people of each side in one release
 _SAMPLES = 40
 
-Reals = NDArray[np.float64]
+Reals = Floats
 
 
 # --- heat maps

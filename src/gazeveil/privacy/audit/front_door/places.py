@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -82,9 +82,9 @@ class PlaceGame:
             ]
         )
 
-    def play(self, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(self, side: int, trials: int, seed: int | None) -> Floats:
         """The evidence of each person over all recordings, shape (trials, 3)."""
-        rows: list[NDArray[np.float64]] = []
+        rows: list[Floats] = []
         for begin in range(0, trials, _PEOPLE):
             people = min(_PEOPLE, trials - begin)
             released = self.mechanism.release(
@@ -92,7 +92,7 @@ class PlaceGame:
             ).data
             sums = np.zeros((people, 3))
             for space, _, _ in self.spots:
-                x: dict[str, list[NDArray[np.float64]]] = {f"p{i}": [] for i in range(people)}
+                x: dict[str, list[Floats]] = {f"p{i}": [] for i in range(people)}
                 for r in released:
                     if r.space == space:
                         x[r.person].append(r.x_deg)
@@ -106,7 +106,7 @@ class PlaceGame:
         return np.concatenate(rows)
 
 
-def _there() -> NDArray[np.bool_]:
+def _there() -> Bools:
     return np.arange(_SAMPLES) // 3 % 2 == 0
 
 

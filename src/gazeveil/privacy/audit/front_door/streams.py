@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
@@ -170,9 +170,9 @@ class CohortGame:
             ]
         )
 
-    def play(self, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(self, side: int, trials: int, seed: int | None) -> Floats:
         """The evidence of each person, shape (trials, 3)."""
-        rows: list[NDArray[np.float64]] = []
+        rows: list[Floats] = []
         changed = {kind.stimulus: (kind, some) for kind, some in self.changed}
         for begin in range(0, trials, _PEOPLE):
             people = min(_PEOPLE, trials - begin)

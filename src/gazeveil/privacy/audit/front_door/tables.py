@@ -26,8 +26,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.games import Game
@@ -50,7 +50,7 @@ _RELEASES = 500  # of a whole table per input
 _OTHERS = 24
 _BEYOND = (-3.0, 4.0)  # what data hold instead of 0 and 1
 
-Reals = NDArray[np.float64]
+Reals = Floats
 
 
 def claim_of(guarantee: Guarantee, change: Change) -> tuple[float, float] | None:
@@ -108,7 +108,7 @@ class _Cast:
         """The public length."""
         return max(self.rows)
 
-    def changed(self, unit: str) -> NDArray[np.bool_]:
+    def changed(self, unit: str) -> Bools:
         """Cells that a change of a unit changes, shape (recordings, length, features)."""
         cells = np.zeros((len(self.rows), self.length, self.features), dtype=np.bool_)
         for recording, rows in enumerate(self.rows):
@@ -154,7 +154,7 @@ class _Cast:
         )
 
 
-def _scores(released: Reals, change: NDArray[np.bool_]) -> Reals:
+def _scores(released: Reals, change: Bools) -> Reals:
     """Statistics of released values, shape (trials, recordings, length, features), on the cells
     that were changed.
     """

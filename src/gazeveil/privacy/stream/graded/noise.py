@@ -30,8 +30,8 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.checks import refuse
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.exact import (
@@ -63,7 +63,7 @@ class LevelNoise(Protocol):
         """Make a level known."""
         ...
 
-    def block(self, scale: Fraction, number: int) -> NDArray[np.int64] | NDArray[np.float64]:
+    def block(self, scale: Fraction, number: int) -> Ints | Floats:
         """Noise in steps, shape (BLOCK, 2), of a declared level."""
         ...
 
@@ -92,9 +92,7 @@ class LevelChain(ABC):
 
     draw: Draw = field(repr=False)
     rules: dict[Fraction, _Rule] = field(default_factory=dict)
-    _kept: OrderedDict[tuple[Fraction, int], NDArray[np.int64]] = field(
-        default_factory=OrderedDict, repr=False
-    )
+    _kept: OrderedDict[tuple[Fraction, int], Ints] = field(default_factory=OrderedDict, repr=False)
 
     def declare(self, scale: Fraction) -> None:
         """Make a level known."""
@@ -105,7 +103,7 @@ class LevelChain(ABC):
         self.check(scale, below, above)
         self.rules[scale] = _Rule(below, above)
 
-    def block(self, scale: Fraction, number: int) -> NDArray[np.int64]:
+    def block(self, scale: Fraction, number: int) -> Ints:
         """Noise in steps, shape (BLOCK, 2)."""
         noise = self._kept.get((scale, number))
         if noise is None:
@@ -143,13 +141,8 @@ class LevelChain(ABC):
 
     @abstractmethod
     def values(
-        self,
-        scale: Fraction,
-        rule: _Rule,
-        below: NDArray[np.int64] | None,
-        above: NDArray[np.int64] | None,
-        words: Words,
-    ) -> NDArray[np.int64]:
+        self, scale: Fraction, rule: _Rule, below: Ints | None, above: Ints | None, words: Words
+    ) -> Ints:
         """Noise of a level given its neighbours."""
 
 
@@ -188,15 +181,10 @@ class GaussianChain(LevelChain):
         self.variances[scale] = scale * scale if above is not None else low + _root_up(wanted) ** 2
 
     def values(
-        self,
-        scale: Fraction,
-        rule: _Rule,
-        below: NDArray[np.int64] | None,
-        above: NDArray[np.int64] | None,
-        words: Words,
-    ) -> NDArray[np.int64]:
+        self, scale: Fraction, rule: _Rule, below: Ints | None, above: Ints | None, words: Words
+    ) -> Ints:
         """Noise of a level given its neighbours."""
-        start: NDArray[np.int64] = np.zeros(2 * BLOCK, dtype=np.int64) if below is None else below
+        start: Ints = np.zeros(2 * BLOCK, dtype=np.int64) if below is None else below
         low = Fraction(0) if rule.below is None else self.variances[rule.below]
         middle = self.variances[scale] - low
         if above is None:
@@ -211,14 +199,12 @@ def _root_up(square: Fraction) -> int:
     return math.isqrt(math.ceil(square) - 1) + 1
 
 
-def around(centre: NDArray[np.float64], sigma: float, words: Words) -> NDArray[np.int64]:
+def around(centre: Floats, sigma: float, words: Words) -> Ints:
     """Integers with P(k) proportional to exp(-(k - centre)**2 / (2 sigma**2)), by rejection from
     discrete Laplace around the centre.
     """
 
-    def kernel(
-        out: NDArray[np.int64], done: int, given: WordArray, position: int
-    ) -> tuple[int, int]:
+    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
         return _around(centre, sigma, out, done, given, position)
 
     return words.run(kernel, len(centre), 6)
@@ -226,12 +212,7 @@ def around(centre: NDArray[np.float64], sigma: float, words: Words) -> NDArray[n
 
 @compiled
 def _around(
-    centre: NDArray[np.float64],
-    sigma: float,
-    out: NDArray[np.int64],
-    done: int,
-    words: WordArray,
-    position: int,
+    centre: Floats, sigma: float, out: Ints, done: int, words: WordArray, position: int
 ) -> tuple[int, int]:
     t = np.floor(sigma) + 1.0
     most = (
@@ -276,13 +257,8 @@ class LaplaceChain(LevelChain):
     """
 
     def values(
-        self,
-        scale: Fraction,
-        rule: _Rule,
-        below: NDArray[np.int64] | None,
-        above: NDArray[np.int64] | None,
-        words: Words,
-    ) -> NDArray[np.int64]:
+        self, scale: Fraction, rule: _Rule, below: Ints | None, above: Ints | None, words: Words
+    ) -> Ints:
         """Noise of a level given its neighbours."""
         n = 2 * BLOCK
         if above is None:
@@ -300,13 +276,11 @@ class LaplaceChain(LevelChain):
         return start + pieces(above - start, _ratio(scale), high, same_low, same_high, words)
 
 
-def changed(same: float, scale: Fraction, count: int, words: Words) -> NDArray[np.int64]:
+def changed(same: float, scale: Fraction, count: int, words: Words) -> Ints:
     """0 with probability `same`, else discrete Laplace."""
     t, s = laplace_scale(scale)
 
-    def kernel(
-        out: NDArray[np.int64], done: int, given: WordArray, position: int
-    ) -> tuple[int, int]:
+    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
         return _changed(same, np.uint64(t), np.uint64(s), out, done, given, position)
 
     return words.run(kernel, count, 3)
@@ -314,13 +288,7 @@ def changed(same: float, scale: Fraction, count: int, words: Words) -> NDArray[n
 
 @compiled
 def _changed(
-    same: float,
-    t: np.uint64,
-    s: np.uint64,
-    out: NDArray[np.int64],
-    done: int,
-    words: WordArray,
-    position: int,
+    same: float, t: np.uint64, s: np.uint64, out: Ints, done: int, words: WordArray, position: int
 ) -> tuple[int, int]:
     while done < len(out):
         if position >= len(words):
@@ -338,17 +306,15 @@ def _changed(
 
 
 def pieces(
-    total: NDArray[np.int64], a: float, b: float, same_low: float, same_high: float, words: Words
-) -> NDArray[np.int64]:
+    total: Ints, a: float, b: float, same_low: float, same_high: float, words: Words
+) -> Ints:
     """The first of two independent increments given their sum.
 
     The first is 0 with probability `same_low`, else discrete Laplace with ratio a; the second 0
     with `same_high`, else with ratio b > a.
     """
 
-    def kernel(
-        out: NDArray[np.int64], done: int, given: WordArray, position: int
-    ) -> tuple[int, int]:
+    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
         return _pieces(total, a, b, same_low, same_high, out, done, given, position)
 
     return words.run(kernel, len(total), 2)
@@ -356,12 +322,12 @@ def pieces(
 
 @compiled
 def _pieces(
-    total: NDArray[np.int64],
+    total: Ints,
     a: float,
     b: float,
     same_low: float,
     same_high: float,
-    out: NDArray[np.int64],
+    out: Ints,
     done: int,
     words: WordArray,
     position: int,

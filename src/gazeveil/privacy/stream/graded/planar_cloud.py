@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.checks import refuse
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.graded.noise import BLOCK, KEPT, Draw
@@ -35,7 +35,7 @@ class PlanarCloud:
 
     draw: Draw = field(repr=False)
     finest: Fraction
-    _kept: OrderedDict[tuple[int, int], tuple[NDArray[np.float64], ...]] = field(
+    _kept: OrderedDict[tuple[int, int], tuple[Floats, ...]] = field(
         default_factory=OrderedDict, repr=False
     )
 
@@ -61,7 +61,7 @@ class PlanarCloud:
                 " form: open a session with a finer level.",
             )
 
-    def block(self, scale: Fraction, number: int) -> NDArray[np.float64]:
+    def block(self, scale: Fraction, number: int) -> Floats:
         """Noise in steps, shape (BLOCK, 2)."""
         sample, mark, x, y = self._octave(-1, number)
         noise = np.stack((x, y), axis=1)
@@ -74,7 +74,7 @@ class PlanarCloud:
             noise[:, 1] += np.bincount(at, y[use], BLOCK)
         return noise
 
-    def _octave(self, octave: int, number: int) -> tuple[NDArray[np.float64], ...]:
+    def _octave(self, octave: int, number: int) -> tuple[Floats, ...]:
         """Points with ln(w / finest**2) between octave ln 2 and (octave + 1) ln 2: sample, that
         logarithm, x, y; octave -1 is the finest noise.
         """
@@ -109,7 +109,7 @@ class PlanarCloud:
         return points
 
 
-def _poisson_table(rate: float) -> NDArray[np.float64]:
+def _poisson_table(rate: float) -> Floats:
     """Distribution function of a Poisson number, as far as doubles tell it from 1."""
     terms = [math.exp(-rate)]
     for k in range(1, 40):
@@ -120,7 +120,7 @@ def _poisson_table(rate: float) -> NDArray[np.float64]:
 _POISSON = _poisson_table(1.5 * _OCTAVE)
 
 
-def _uniforms(source: Source, count: int) -> NDArray[np.float64]:
+def _uniforms(source: Source, count: int) -> Floats:
     """Doubles strictly between 0 and 1."""
     words = source.take(count)
     return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)

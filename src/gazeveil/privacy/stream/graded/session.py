@@ -31,9 +31,10 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee
@@ -288,9 +289,7 @@ class GradedSession:
                 self._keep(first, x, y, ok)
             return {level: (t.copy(), *self._view(level, first, x, y, ok)) for level in self.levels}
 
-    def view(
-        self, scale_deg: Number, first: int, count: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    def view(self, scale_deg: Number, first: int, count: int) -> tuple[Floats, Floats, Bools]:
         """Samples `first`, ..., `first + count - 1` of this session again, at a level that may have
         been declared since: x_deg, y_deg, valid.
 
@@ -326,9 +325,7 @@ class GradedSession:
             x, y = self._past[np.arange(begin, begin + n) % self.remember].T.copy()
             return self._view(level, begin, x, y, np.isfinite(x))
 
-    def _keep(
-        self, first: int, x: NDArray[np.float64], y: NDArray[np.float64], ok: NDArray[np.bool_]
-    ) -> None:
+    def _keep(self, first: int, x: Floats, y: Floats, ok: Bools) -> None:
         skipped = max(0, len(x) - self.remember)
         rows = np.arange(first + skipped, first + len(x)) % self.remember
         self._past[rows, 0], self._past[rows, 1] = (
@@ -346,7 +343,7 @@ class GradedSession:
                 "Declare it first.",
             )
 
-    def noise_steps(self, scale_deg: Number, first: int, count: int) -> NDArray[np.float64]:
+    def noise_steps(self, scale_deg: Number, first: int, count: int) -> Floats:
         """Noise of samples in steps of 2**-bits degrees, shape (count, 2), of a session with a seed
         alone: it undoes the protection.
         """
@@ -360,7 +357,7 @@ class GradedSession:
             )
         return self._noise_steps(_scale(scale_deg), first, count)
 
-    def _noise_steps(self, scale: Fraction, first: int, count: int) -> NDArray[np.float64]:
+    def _noise_steps(self, scale: Fraction, first: int, count: int) -> Floats:
         level = self._steps(scale)
         blocks = range(first // BLOCK, (first + count - 1) // BLOCK + 1)
         noise = (
@@ -371,13 +368,8 @@ class GradedSession:
         return noise[first - blocks.start * BLOCK :][:count].astype(np.float64)
 
     def _view(
-        self,
-        level: Fraction,
-        first: int,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        ok: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        self, level: Fraction, first: int, x: Floats, y: Floats, ok: Bools
+    ) -> tuple[Floats, Floats, Bools]:
         if not len(x):
             return x.copy(), y.copy(), ok.copy()
         out_x, out_y = x.copy(), y.copy()
@@ -418,14 +410,7 @@ class GradedSession:
 
 
 @compiled
-def _add(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    ok: NDArray[np.bool_],
-    noise: NDArray[np.float64],
-    bits: int,
-    sphere: bool,
-) -> None:
+def _add(x: Floats, y: Floats, ok: Bools, noise: Floats, bits: int, sphere: bool) -> None:
     """Round to the lattice, add noise, round again (planar noise is not whole), come back into the
     space.
     """

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.promise.change import Change
@@ -45,7 +45,7 @@ def two_cells(
     return first, grid.centre_of(grid.index(first[0] + steps * grid.column_deg, first[1]))
 
 
-def evidence(there: NDArray[np.float64], elsewhere: NDArray[np.float64]) -> NDArray[np.float64]:
+def evidence(there: Floats, elsewhere: Floats) -> Floats:
     """Of x released at the place and elsewhere, shape (trials, samples): one look, the mean of all,
     and how far the two are apart.
     """
@@ -58,7 +58,7 @@ def _play(
     side: int,
     trials: int,
     seed: int | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     looks = np.repeat(np.arange(2 * _VISITS) % 2 == 0, _SAMPLES)
     x = np.where(looks, centres[side][0], centres[0][0] + _ELSEWHERE_DEG)
     rows = []

@@ -19,9 +19,9 @@ from functools import partial
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.grid import Grid
 from gazeveil.privacy.noise.exact import MOST_SIGMA, discrete_gaussian
@@ -165,7 +165,7 @@ class PlaceNoise:
             finer, increment = self._increments[sigma]
             below = (0, 0) if finer is None else self._noise(label, cell, finer)
             source = self._draw("place", label, cell, str(finer), str(sigma))
-            more: NDArray[np.int64] = discrete_gaussian(increment, 2, Words(source))
+            more: Ints = discrete_gaussian(increment, 2, Words(source))
             # A dictionary takes one entry at a time, and two threads find the same: no lock is
             # needed.
             noise = self._known[label, cell, sigma] = (
