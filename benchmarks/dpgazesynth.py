@@ -261,7 +261,8 @@ def compare(name: str, cohort: Cohort, epsilon: int, repetitions: int, lines: Li
     people = len({key[0] for key in cohort.keys})
     rounded = [{k: round(v, 4) for k, v in d.items()} for d in (split, one)]
     lines.add(
-        "one-report beside dpgazesynth: the smaller of the ratios of total variation and of density error",
+        "one-report beside dpgazesynth: the smaller of the ratios of total variation and of density"
+        " error",
         1.0,
         least,
         "times",

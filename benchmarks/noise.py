@@ -115,7 +115,10 @@ def bench_others(lines: Lines, draws: int) -> None:
         )
     for figure, (count, work) in others.items():
         work(10, Words(source(None)))
-        seconds = best_s(lambda work=work, count=count: work(count, Words(source(None))), runs=2)  # type: ignore[misc]
+        seconds = best_s(
+            lambda work=work, count=count: work(count, Words(source(None))),  # type: ignore[misc]
+            runs=2,
+        )
         lines.add(figure, 0.0, count / seconds / 1e6, "M/s", draws=count)
 
 

@@ -25,8 +25,8 @@ from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.backends import Processes
+from gazeveil.evaluation.columns import FRAME, OUTCOMES
 from gazeveil.evaluation.releases import protect
-from gazeveil.evaluation.results import FRAME, OUTCOMES
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.registry import mechanism
@@ -211,7 +211,7 @@ def test_views_are_averaged_and_a_front_end_filters_both_sides(cohort: Cohort) -
     one = error(handed(cohort, Spy(), "raw/private")[1])
     four = error(handed(cohort, Spy(views=4), "raw/private")[1])
     assert 0.4 < four / one < 0.6
-    filtered, alike = (error(m) for m in handed(cohort, Spy(front="median"), "private/private"))
+    filtered, alike = (error(m) for m in handed(cohort, Spy(denoiser="median"), "private/private"))
     assert filtered < 0.9 * one
     assert alike < 0.9 * one
 

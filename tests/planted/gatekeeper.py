@@ -97,7 +97,7 @@ PLANTS = (
         "copies pass",
         "A mechanism without noise gives samples.",
         lambda p: everywhere(
-            p, "gatekeeper.streams.families", "problem", lambda _: lambda mechanism: None
+            p, "gatekeeper.policy.families", "problem", lambda _: lambda mechanism: None
         ),
         (f"{STREAMS}::test_a_device_refuses_copies_for_its_own_tile_too",),
     ),

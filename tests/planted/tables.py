@@ -133,7 +133,7 @@ def _half_draw(old: Any) -> Any:
 
 def _unweighted(old: Any) -> Any:
     def weights(self: Any, bins: int) -> Any:
-        from gazeveil.privacy.tables.histograms import PARTS
+        from gazeveil.privacy.tables.marginals.histograms import PARTS
 
         features = self.codes.shape[1]
         total = np.zeros((self.tasks, features, bins), dtype=np.int64)
@@ -296,7 +296,7 @@ PLANTS = (
     Plant(
         "histograms without weights",
         "Every row counts in a histogram, so who has more rows weighs more.",
-        lambda p: method(p, f"{TABLES}.histograms", "BinnedRows", "weights", _unweighted),
+        lambda p: method(p, f"{TABLES}.marginals.histograms", "BinnedRows", "weights", _unweighted),
         (
             f"{MARGINALS}::test_replacing_a_person_changes_the_histograms_by_at_most_twice_their"
             "_weight",
@@ -328,7 +328,7 @@ PLANTS = (
     Plant(
         "attributes of k - 1 people",
         "Ages and genders are shared by one person fewer than k.",
-        lambda p: everywhere(p, "privacy.people.partition", "best_groups", _one_fewer_alike),
+        lambda p: everywhere(p, "privacy.people.attribute_groups", "best_groups", _one_fewer_alike),
         ("tests/privacy/test_people_maps.py::test_the_optimum_beats_or_equals_the_supplement",),
         "demographics:k=5",
     ),

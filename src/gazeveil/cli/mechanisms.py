@@ -23,8 +23,7 @@ Example: `gazeveil mechanisms lpa`"""
 
 def command(
     name: Annotated[
-        str | None,
-        typer.Argument(help="One mechanism; all of them if not given.", show_default=False),
+        str | None, typer.Argument(help="One mechanism; all of them if not given.")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:

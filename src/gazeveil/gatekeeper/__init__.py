@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
     from gazeveil.gatekeeper.core.level import LEVELS, Level
     from gazeveil.gatekeeper.core.selection import Target
-    from gazeveil.gatekeeper.core.subscription import PrivateStream, Subscription
     from gazeveil.gatekeeper.errors import Denied, LedgerError
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
     from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
     from gazeveil.gatekeeper.policy.policy import Policy
     from gazeveil.gatekeeper.policy.presets import PRESETS
     from gazeveil.gatekeeper.policy.rules import MechanismRule
+    from gazeveil.gatekeeper.streams.subscription import PrivateStream, Subscription
 
 _HOME = {
     "App": "core.app",
     "Area": "core.areas",
     "AreaMetrics": "core.area_metrics",
-    "AuditLog": "ledger.audit_log",
+    "AuditLog": "ledger.audit.log",
     "Charge": "ledger.ledger",
     "CounterAnswer": "core.counters",
     "Denied": "errors",
@@ -45,10 +45,10 @@ _HOME = {
     "MechanismRule": "policy.rules",
     "PRESETS": "policy.presets",
     "Policy": "policy.policy",
-    "PrivateStream": "core.subscription",
+    "PrivateStream": "streams.subscription",
     "PublicEvent": "core.event_log",
     "SaccadeStart": "core.device_state",
-    "Subscription": "core.subscription",
+    "Subscription": "streams.subscription",
     "Target": "core.selection",
 }
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from collections.abc import Callable, Iterator, Mapping
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,10 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import KINDS, Mechanism
+from gazeveil.privacy.plot_recipe import DRAWINGS, PlotRecipe
+from gazeveil.privacy.registry import get
 from gazeveil.privacy.release import Release
+from gazeveil.registry import build, parse
 
 #: Rows per recording of the kit's tables.
 ROWS = 40
@@ -152,6 +156,27 @@ def _is_a_frozen_value(m: Mechanism[Any]) -> Iterator[str]:
         yield "checking its own parameters again changes them"
 
 
+def _says_how_it_is_called_and_drawn(m: Mechanism[Any]) -> Iterator[str]:
+    # Its base's label would be another mechanism's.
+    label, plot = vars(type(m)).get("label"), getattr(m, "plot", None)
+    if not isinstance(label, str) or not label.strip() or "\n" in label:
+        yield "it has no `label` of its own: what readers of results call it, on one line"
+    if not isinstance(plot, PlotRecipe):
+        yield "it has no `plot`: the PlotRecipe of the picture on its page"
+        return
+    if plot.drawing not in DRAWINGS:
+        try:
+            resolve_name(plot.drawing)
+        except (ImportError, AttributeError, ValueError):
+            yield f"its drawing '{plot.drawing}' is no module:function and none of {DRAWINGS}"
+    for _, text, _ in plot.of(m.name).releases:
+        name, parameters = parse(text)
+        try:
+            build("mechanism", type(m) if name == m.name else get(name), parameters)
+        except GazeveilError as error:
+            yield f"its plot cannot be drawn: {error}"
+
+
 def _is_honest(m: Mechanism[Any]) -> Iterator[str]:
     release, seeded = m.release(sample_data(m.kind)), m.release(sample_data(m.kind), seed=1)
     for r in (release, seeded):
@@ -271,6 +296,7 @@ def _refuses_in_words(m: Mechanism[Any]) -> Iterator[str]:
 
 CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
     _is_a_frozen_value,
+    _says_how_it_is_called_and_drawn,
     _is_honest,
     _repeats_under_a_test_stream,
     _leaves_its_input_alone,

@@ -9,9 +9,11 @@ a module of its own and nothing else is edited::
 
     class Mine(Mechanism[Cohort]):
         name = "mine"
+        label = "my noise"
         kind = "cohort"
         paper = "Doe 2026"
         summary = "Adds noise to everything."
+        plot = PlotRecipe("population", (("weak", ":sigma_deg=1", "C0"),))
         claims = {"corrected": Claim("epsilon-dp", "user", "proved")}
 
         def release(self, data, seed=None): ...
@@ -32,6 +34,7 @@ from typing import ClassVar, Generic, TypeVar
 from gazeveil import checks
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.release import Provenance, Release
 
 Data = TypeVar("Data")
@@ -60,12 +63,16 @@ class Mechanism(ABC, Generic[Data]):
     ----------------
     name : str
         As in `gazeveil.mechanism(name)`.
+    label : str
+        What readers of results call it.
     kind : str
         One of :data:`KINDS`.
     paper : str
         Where it comes from.
     summary : str
         One line of purpose, for lists.
+    plot : PlotRecipe
+        The picture on its page.
     claims : mapping of reading to Claim
         The readings it offers and what each promises; `reading` must be one of them.
 
@@ -76,9 +83,11 @@ class Mechanism(ABC, Generic[Data]):
     """
 
     name: ClassVar[str]
+    label: ClassVar[str]
     kind: ClassVar[str]
     paper: ClassVar[str]
     summary: ClassVar[str]
+    plot: ClassVar[PlotRecipe]
     claims: ClassVar[Mapping[str, Claim]]
 
     reading: str = field(default="corrected", kw_only=True)

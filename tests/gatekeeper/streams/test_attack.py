@@ -26,10 +26,10 @@ from gazeveil.gatekeeper import (
     MechanismRule,
     Policy,
 )
+from gazeveil.gatekeeper.policy.families import COPIES, FAMILIES, PUBLIC
 from gazeveil.gatekeeper.policy.grant import APP_LIMITS, CURRENCIES, DEVICE_LIMITS
 from gazeveil.gatekeeper.policy.rules import judge
 from gazeveil.gatekeeper.streams.billing import cost_of, lease_samples
-from gazeveil.gatekeeper.streams.families import COPIES, FAMILIES, PUBLIC
 from gazeveil.gatekeeper.streams.place import place_rho
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy import registry

@@ -292,7 +292,7 @@ def test_an_app_that_revokes_another_in_its_callback_stops_it_at_once() -> None:
 
 
 def test_a_slow_disk_does_not_stall_the_tracker_before_half_a_lease_is_over() -> None:
-    ledger = Faulty(slow_s=0.5)
+    ledger = Faulty(slow_s=1.0)
     k = keeper("a", ledger=ledger)
     got = Taken()
     k.app("a").open_private_stream("kaleido:epsilon=1/2,w=100,r_deg=2", got)
@@ -304,7 +304,7 @@ def test_a_slow_disk_does_not_stall_the_tracker_before_half_a_lease_is_over() ->
             longest = max(longest, time.perf_counter() - begin)
         time.sleep(0.002)
     assert len(got) == 140
-    assert longest < 0.35, "no push waited for the disk"
+    assert longest < 0.8, "no push waited for the disk, which takes a second"
     k.close()
 
 

@@ -24,7 +24,8 @@ from gazeveil.privacy.synthesis.ksame.pairs import (
     laid_out,
     pairs,
 )
-from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
+from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
 from tests.support.recordings import real
 
 MATCHES = ("index", "crowd")

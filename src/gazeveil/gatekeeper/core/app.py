@@ -11,13 +11,13 @@ from gazeveil.gatekeeper.core.counters import CounterAnswer
 from gazeveil.gatekeeper.core.device_state import DeviceState, Listener, SaccadeStart, TileListener
 from gazeveil.gatekeeper.core.event_log import KINDS, PublicEvent
 from gazeveil.gatekeeper.core.selection import DWELL_MS, Target, place
-from gazeveil.gatekeeper.core.subscription import PrivateStream, Subscription
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.decision import Request
 from gazeveil.gatekeeper.policy.rules import judge
 from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
 from gazeveil.gatekeeper.streams.shared import Deliver, Subscriber
+from gazeveil.gatekeeper.streams.subscription import PrivateStream, Subscription
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Longest name of an area.

@@ -33,7 +33,6 @@ from gazeveil.gatekeeper.core.in_use import Indicator, InUse, scope_of
 from gazeveil.gatekeeper.core.level import Grid, Level
 from gazeveil.gatekeeper.core.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.selection import Selections
-from gazeveil.gatekeeper.core.subscription import Subscription
 from gazeveil.gatekeeper.core.tiles import Tiles
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.policy.decision import Decision, Request, decide
@@ -44,10 +43,11 @@ from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.day_keys import DayKeys
 from gazeveil.gatekeeper.streams.pool import StreamPool, mechanism_of
 from gazeveil.gatekeeper.streams.shared import PATIENCE_S, Subscriber
+from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
 
 #: How long the tile's stream goes on when nobody asks.
@@ -317,12 +317,16 @@ class DeviceState:
             self.in_use()
 
     def in_use(self) -> InUse:
-        """Which apps use which scopes now."""
-        with self.lock:
-            return self.indicator.look(
-                ((s.app, scope_of(r.action)) for s, r in self.subscriptions.items()),
-                self.clock_ns(),
-            )
+        """Which apps use which scopes now. It never waits: while another thread holds the lock,
+        as samples that wait for the ledger do, a change is told a moment later.
+        """
+        free = self.lock.acquire(blocking=False)
+        try:
+            uses = ((s.app, scope_of(r.action)) for s, r in self.subscriptions.copy().items())
+            return self.indicator.look(uses, self.clock_ns(), tell=free)
+        finally:
+            if free:
+                self.lock.release()
 
     def record(
         self, kind: str, app: str, detail: dict[str, object], at_ns: int | None = None

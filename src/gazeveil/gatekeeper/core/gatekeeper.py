@@ -39,11 +39,11 @@ from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.core.in_use import InUse, OnUse
 from gazeveil.gatekeeper.core.level import Level, level_of
 from gazeveil.gatekeeper.core.quantise import EventQuantiser, QuantisedEvent
-from gazeveil.gatekeeper.core.subscription import Subscription
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.policy.presets import preset_of
 from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.wearers import CHANGED, OWNER, account_of, wearer_name
+from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.stream.session import as_samples
@@ -52,7 +52,7 @@ from gazeveil.privacy.stream.stage import Samples
 __all__ = ["App", "Gatekeeper", "Live"]
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
     from gazeveil.gatekeeper.policy.grant import Grant
     from gazeveil.gatekeeper.policy.policy import Policy

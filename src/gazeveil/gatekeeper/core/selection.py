@@ -33,8 +33,8 @@ from functools import partial
 from gazeveil.gatekeeper.core.areas import Rectangle
 from gazeveil.gatekeeper.core.level import Grid, Level
 from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
-from gazeveil.gatekeeper.core.subscription import Subscription
 from gazeveil.gatekeeper.errors import Denied, LedgerError
+from gazeveil.gatekeeper.streams.subscription import Subscription
 
 #: How a target can be chosen.
 BY = ("confirm", "dwell")

@@ -19,7 +19,7 @@ from gazeveil.gatekeeper.policy.edit import edited
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy, load_text
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
-from gazeveil.gatekeeper.service.state_dir import put
+from gazeveil.gatekeeper.whole_file import write_whole
 
 _Value = TypeVar("_Value")
 
@@ -143,7 +143,7 @@ class PolicyFile:
             made = self._changed(text, there, wanted)
         else:
             made = self._whole(wanted)
-        put(self.path, made)
+        write_whole(self.path, made)
         self._text, self._policy = made, wanted
         return edit
 
@@ -153,7 +153,7 @@ class PolicyFile:
         if "#" in text and made == whole:
             # No way was found to keep the comments (there is none for YAML), so the owner's own
             # text is kept beside.
-            put(self.path.with_name(self.path.name + ".before"), text)
+            write_whole(self.path.with_name(self.path.name + ".before"), text)
         return made
 
     def _whole(self, policy: Policy) -> str:

@@ -3,7 +3,7 @@ is built.
 
 A rule names a mechanism on streams and bounds its parameters. A parameter the rule does not mention
 must have its default; one that has no default must be mentioned. Inside its bounds an app chooses
-from a short public list (:data:`gazeveil.gatekeeper.streams.families.PUBLIC`), or from the values
+from a short public list (:data:`gazeveil.gatekeeper.policy.families.PUBLIC`), or from the values
 that the rule itself names with `=` or `in`. The reading is a parameter like the others, so only
 `corrected` passes unless the rule says otherwise. A mechanism without noise cannot be granted but
 in a chain behind noise that is proved, whatever the rule says; a mechanism whose noise proves
@@ -26,7 +26,7 @@ from typing import Any
 
 from gazeveil.checks import refuse
 from gazeveil.errors import GazeveilError, ParameterError
-from gazeveil.gatekeeper.streams.families import COPIES, PUBLIC, copies, family_of, problem
+from gazeveil.gatekeeper.policy.families import COPIES, PUBLIC, copies, family_of, problem
 from gazeveil.privacy import registry
 from gazeveil.privacy.rational import exact, format_exact
 from gazeveil.registry import parse

@@ -24,8 +24,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from gazeveil.gatekeeper.ledger.accounts import DAY_NS
-from gazeveil.gatekeeper.service.logs import LOG
-from gazeveil.gatekeeper.service.state_dir import put
+from gazeveil.gatekeeper.logs import LOG
+from gazeveil.gatekeeper.whole_file import write_whole
 from gazeveil.privacy.randomness.keys import MasterKey, derived_key
 from gazeveil.privacy.stream.place.noise import PlaceNoise
 
@@ -98,7 +98,7 @@ class DayKeys:
             return
         try:
             _overwrite(self._path)
-            put(self._path, json.dumps({"day": day, "key": self._secret.hex()}) + "\n")
+            write_whole(self._path, json.dumps({"day": day, "key": self._secret.hex()}) + "\n")
             self._path.chmod(0o600)
         except OSError as error:
             # In memory it protects as well; after a restart today there is another, which is

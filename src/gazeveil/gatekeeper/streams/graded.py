@@ -10,8 +10,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gatekeeper.policy.families import view_of
 from gazeveil.gatekeeper.streams.billing import charged_change
-from gazeveil.gatekeeper.streams.families import view_of
 from gazeveil.gatekeeper.streams.shared import SharedStream, StreamView, Subscriber, cut
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Change

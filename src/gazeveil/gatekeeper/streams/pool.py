@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.errors import GazeveilError, ParameterError
-from gazeveil.gatekeeper.core.subscription import Subscription
 from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gatekeeper.policy.families import family_of, problem, view_of
 from gazeveil.gatekeeper.policy.wearers import CHANGED
 from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.day_keys import DayKey
-from gazeveil.gatekeeper.streams.families import family_of, problem, view_of
 from gazeveil.gatekeeper.streams.graded import GradedStream
 from gazeveil.gatekeeper.streams.place import PlaceStream
 from gazeveil.gatekeeper.streams.shared import SharedStream, StreamView, Subscriber
+from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.validity import set_back_samples
 from gazeveil.privacy import registry

@@ -4,7 +4,7 @@ Apps that ask for the same mechanism get the same bytes of one :class:`SharedStr
 streams, also those that `temporal` thins out, are views of one graded session
 (:mod:`gazeveil.privacy.stream.graded.session`), whatever their sigma: a coarser view is the finer
 one plus noise of its own, so a coalition learns what its finest view tells. A device has one shared
-stream of a family (:mod:`gazeveil.gatekeeper.streams.families`) at a time; a shared stream of
+stream of a family (:mod:`gazeveil.gatekeeper.policy.families`) at a time; a shared stream of
 another family is a further release about the same gaze and is charged to the device in full.
 
 Nothing leaves before its charge is durable. Samples are paid for in leases: where a promise has one
@@ -27,10 +27,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gazeveil.gatekeeper.core.subscription import Subscription
 from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gatekeeper.policy.families import family_of
 from gazeveil.gatekeeper.streams.billing import Billing, Cost, cost_of, lease_samples
-from gazeveil.gatekeeper.streams.families import family_of
+from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.stream.graded.session import GradedSession

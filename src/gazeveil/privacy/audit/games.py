@@ -49,13 +49,6 @@ class Game:
     broken: str = ""
 
 
-def how_many(most: int, k: int) -> int:
-    """Cohorts of a game that counts who shares a record: fewer where k and with it a cohort is
-    large, so that an audit ends in a reasonable time.
-    """
-    return max(2, min(most, most * 20 // k))
-
-
 def asked_unit(unit: str | None, claimed: str, allowed: tuple[str, ...]) -> str:
     """The unit to audit at: the one asked for, or the claim's.
 

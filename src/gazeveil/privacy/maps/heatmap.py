@@ -40,6 +40,7 @@ from gazeveil.privacy.noise.exact import (
     discrete_laplace,
     tail_delta,
 )
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import WholeMap
@@ -200,7 +201,9 @@ class HeatmapLaplace(_Heatmap):
     """
 
     name: ClassVar[str] = "heatmap-laplace"
+    label: ClassVar[str] = "Laplace heat map"
     summary: ClassVar[str] = "Releases heat maps of many viewers with Laplace noise."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     paper: ClassVar[str] = "after Liu et al. 2019"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim(
@@ -266,7 +269,9 @@ class HeatmapGaussian(_Heatmap):
     """
 
     name: ClassVar[str] = "heatmap-gaussian"
+    label: ClassVar[str] = "Gaussian heat map"
     summary: ClassVar[str] = "Releases heat maps of many viewers with Gaussian noise."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     paper: ClassVar[str] = "after Liu et al. 2019"
     claims: ClassVar[Mapping[str, Claim]] = {
         "corrected": Claim("rho-zcdp", "user", "proved", "rho for all maps of a person together")

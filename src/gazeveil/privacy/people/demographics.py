@@ -2,7 +2,7 @@
 of David-John et al. 2023).
 
 Every person ends up in a group of at least k people with the same released age range and gender.
-`corrected` finds the partition with the most groups (see :mod:`gazeveil.privacy.people.partition`):
+`corrected` finds the partition with the most groups (see :mod:`gazeveil.privacy.people.attribute_groups`):
 on the 31 people of the supplement 7 groups for k = 4, or 6 with every gender kept, where the
 supplement has 5. `published` applies the supplement's own ranges, which exist for k = 4, 6, 8 and
 15.
@@ -22,7 +22,8 @@ from gazeveil.errors import DataError
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.people.partition import best_groups, mondrian
+from gazeveil.privacy.people.attribute_groups import best_groups, mondrian
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.release import Release
 
 #: Person to attributes, as `cohort.people` has it.
@@ -56,7 +57,9 @@ class Demographics(Mechanism[People]):
     """
 
     name: ClassVar[str] = "demographics"
+    label: ClassVar[str] = "k-anonymous demographics"
     summary: ClassVar[str] = "Coarsens age and gender until k people share them."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "people"
     paper: ClassVar[str] = "David-John et al. 2023, supplement"
     claims: ClassVar[Mapping[str, Claim]] = {

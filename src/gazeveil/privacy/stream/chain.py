@@ -29,6 +29,7 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.composition import compose
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.stream_map import StreamMap
 from gazeveil.privacy.randomness.rng import Source
@@ -89,7 +90,15 @@ class Chain(StreamMechanism):
     """
 
     name: ClassVar[str] = "chain"
+    label: ClassVar[str] = "chain"
     summary: ClassVar[str] = "Applies several stream mechanisms one after the other."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams",
+        (
+            ("noise", ":stages=gaussian(sigma_deg=3)", "C1"),
+            ("noise, smoothed", ":stages=gaussian(sigma_deg=3)+smoothing(first=5;second=10)", "C0"),
+        ),
+    )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "Composition of stream mechanisms"
     claims: ClassVar[Mapping[str, Claim]] = {

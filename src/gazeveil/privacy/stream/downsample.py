@@ -33,6 +33,7 @@ from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
 from gazeveil.privacy.stream.stage import Samples, Stage
@@ -69,7 +70,11 @@ class Temporal(StreamMechanism):
     """
 
     name: ClassVar[str] = "temporal"
+    label: ClassVar[str] = "temporal downsampling"
     summary: ClassVar[str] = "Lowers the sampling rate."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams", (("K = 12", ":K=12", "C0"), ("K = 12, held", ":K=12,hold=True", "C1"))
+    )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
@@ -180,7 +185,15 @@ class Spatial(StreamMechanism):
     """
 
     name: ClassVar[str] = "spatial"
+    label: ClassVar[str] = "spatial downsampling"
     summary: ClassVar[str] = "Rounds positions to a grid."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams",
+        (
+            ("L = 64, cell centres", ":L=64", "C0"),
+            ("L = 64, corners (published)", ":L=64,reading=published", "C1"),
+        ),
+    )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
@@ -278,7 +291,9 @@ class SpatialEqualArea(StreamMechanism):
     """
 
     name: ClassVar[str] = "spatial-equal-area"
+    label: ClassVar[str] = "equal-area downsampling"
     summary: ClassVar[str] = "Rounds positions to cells of equal area."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "After David-John et al. 2021, with cells of equal area"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CLAIMS["corrected"]})

@@ -36,6 +36,7 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_SIGMA, TAIL_DELTA, discrete_gaussian
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
@@ -131,7 +132,12 @@ class Gaussian(StreamMechanism):
     """
 
     name: ClassVar[str] = "gaussian"
+    label: ClassVar[str] = "Gaussian noise"
     summary: ClassVar[str] = "Adds Gaussian noise to every gaze sample."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams",
+        (("sigma = 1 degree", ":sigma_deg=1", "C0"), ("sigma = 5 degrees", ":sigma_deg=5", "C1")),
+    )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(

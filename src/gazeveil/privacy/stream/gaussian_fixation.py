@@ -42,6 +42,7 @@ from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import discrete_gaussian
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits, Integers, PerBlock, Supply
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.gaussian import (
@@ -78,7 +79,9 @@ class GaussianFixation(StreamMechanism):
     """
 
     name: ClassVar[str] = "gaussian-fixation"
+    label: ClassVar[str] = "Gaussian noise per fixation"
     summary: ClassVar[str] = "Adds one Gaussian draw to all samples of a fixation."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "After David-John et al. 2021, with one draw per fixation"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(

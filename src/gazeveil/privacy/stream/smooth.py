@@ -35,6 +35,7 @@ from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.stage import Samples, Stage
@@ -55,7 +56,11 @@ class Smoothing(StreamMechanism):
     """
 
     name: ClassVar[str] = "smoothing"
+    label: ClassVar[str] = "weighted smoothing"
     summary: ClassVar[str] = "Replaces each sample by a weighted mean of the last ones."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams", (("windows of 10 and 50", ":", "C0"), ("published", ":reading=published", "C1"))
+    )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual'
@@ -277,7 +282,11 @@ class Kalman(StreamMechanism):
     """
 
     name: ClassVar[str] = "kalman"
+    label: ClassVar[str] = "Kalman filter"
     summary: ClassVar[str] = "Smooths gaze with a Kalman filter."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams", (("default", ":", "C0"), ("noise_deg = 5", ":noise_deg=5", "C1"))
+    )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques'

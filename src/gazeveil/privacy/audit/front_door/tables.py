@@ -35,7 +35,7 @@ from gazeveil.privacy.guarantee import OF_PEOPLE, Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError
-from gazeveil.privacy.tables.exponential import ExponentialDP
+from gazeveil.privacy.tables.exponential.mechanism import ExponentialDP
 from gazeveil.privacy.tables.sequences.noisy_sequence import NoisyTable
 
 #: Losses above this cannot be seen with some thousand releases.

@@ -39,6 +39,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.stream_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
@@ -112,8 +113,16 @@ class Kaleido(StreamMechanism):
     """
 
     name: ClassVar[str] = "kaleido"
+    label: ClassVar[str] = "Kaleido"
     summary: ClassVar[str] = (
         "Adds noise to gaze within windows of time, with a budget for each window."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams",
+        (
+            ("epsilon = 50, w = 60, r = 1", ":epsilon=50,w=60,r_deg=1", "C0"),
+            ("epsilon = 5", ":epsilon=5,w=60,r_deg=1", "C1"),
+        ),
     )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2023
@@ -292,6 +301,7 @@ class KaleidoReserve(_Slotted):
     """
 
     name: ClassVar[str] = "kaleido-reserve"
+    label: ClassVar[str] = "Kaleido with a reserve"
     summary: ClassVar[str] = (
         "Kaleido with half of its budget reserved in equal parts for the slots of a window."
     )
@@ -320,6 +330,7 @@ class KaleidoUniform(_Slotted):
     """
 
     name: ClassVar[str] = "kaleido-uniform"
+    label: ClassVar[str] = "Kaleido, uniform budget"
     summary: ClassVar[str] = "Kaleido with the same budget for every slot of a window."
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
     rule: ClassVar[int] = UNIFORM

@@ -37,6 +37,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import TAIL_DELTA
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import CELL_DEG, Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
@@ -143,9 +144,11 @@ class GaussianPlace(StreamMechanism):
     """
 
     name: ClassVar[str] = "gaussian-place"
+    label: ClassVar[str] = "Gaussian noise per place"
     summary: ClassVar[str] = (
         "Releases one noisy place for each cell that is looked at, however often."
     )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         "After David-John et al. 2021, with one draw per place, as permanent randomised responses"

@@ -9,20 +9,19 @@ likelihood ratio, and their mean.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
-from gazeveil.privacy.audit.games import Game, asked_unit, how_many
+from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.stream.audit import at_a_time
 from gazeveil.privacy.synthesis.clock.stage import NoisySlots
-from gazeveil.privacy.tables.groups.audit import dp_k_same, scanpath
+from gazeveil.privacy.synthesis.ksame.audit import law_game
+from gazeveil.privacy.tables.groups.audit import dp_k_same
 from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
 
 if TYPE_CHECKING:
@@ -74,42 +73,7 @@ def clock_render_k_same(mechanism: ClockRenderKSame, unit: str | None) -> Game:
     """Count the people whose recordings are all rendered from the same places, with the same times:
     at least k, over several cohorts.
     """
-    told = asked_unit(unit, "user", ("user",))
-    rng = np.random.default_rng(0)
-    smallest = 4 * mechanism.k
-    cohorts = how_many(8, mechanism.k)
-    for trial in range(cohorts):
-        people, stimuli = int(rng.integers(mechanism.k, 4 * mechanism.k)), int(rng.integers(1, 4))
-        cohort = Cohort(
-            [scanpath(f"p{p}", f"s{t}", rng) for p in range(people) for t in range(stimuli)]
-        )
-        laws, released = (
-            mechanism.laws(cohort, seed=trial),
-            mechanism.release(cohort, seed=trial).data,
-        )
-        records: dict[str, list[bytes]] = {}
-        for r in released:
-            records.setdefault(r.person, []).append(
-                b"|".join(
-                    (
-                        r.stimulus.encode(),
-                        laws[r.key].places.tobytes(),
-                        r.t_ns.tobytes(),
-                        r.valid.tobytes(),
-                    )
-                )
-            )
-        smallest = min(smallest, *Counter(b"".join(r) for r in records.values()).values())
-    words = (
-        f"{cohorts} random cohorts with 1 to 3 stimuli and unequal lengths: the smallest number of"
-        f" people with one law is {smallest}, k = {mechanism.k} is claimed."
-    )
-    return Game(
-        told,
-        None,
-        words,
-        broken="A law is shared by fewer than k people." if smallest < mechanism.k else "",
-    )
+    return law_game(mechanism, unit, lambda law: (law.places,))
 
 
 def clock_render_dp_k_same(mechanism: ClockRenderDPKSame, unit: str | None) -> Game:

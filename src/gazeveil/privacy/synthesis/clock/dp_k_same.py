@@ -26,6 +26,7 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.privacy_map import WholeMap
 from gazeveil.privacy.randomness.rng import source
@@ -71,7 +72,15 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
     seconds: Number | None = None
 
     name: ClassVar[str] = "clock-render-dp-k-same"
+    label: ClassVar[str] = "clock-render DP-k-same"
     summary: ClassVar[str] = "Renders noisy mean places of k people at public times."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "population",
+        (
+            ("k = 15, epsilon = 1000", ":k=15,epsilon=1000", "C0"),
+            ("k = 15, epsilon = 10", ":k=15,epsilon=10", "C1"),
+        ),
+    )
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {

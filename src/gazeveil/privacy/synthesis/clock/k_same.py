@@ -33,6 +33,7 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
@@ -76,7 +77,11 @@ class ClockRenderKSame(Mechanism[Cohort]):
     slot_s: Number = Fraction(1, 4)
 
     name: ClassVar[str] = "clock-render-k-same"
+    label: ClassVar[str] = "clock-render k-same"
     summary: ClassVar[str] = "Renders the same places, at public times, for k people."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "population", (("k = 4", ":k=4", "C0"), ("k = 15", ":k=15", "C1"))
+    )
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {

@@ -38,6 +38,7 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION
 from gazeveil.privacy.noise.lattice import LatticeLaw
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.stream_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
@@ -88,7 +89,15 @@ class ClockRender(StreamMechanism):
     """
 
     name: ClassVar[str] = "clock-render"
+    label: ClassVar[str] = "clock-render"
     summary: ClassVar[str] = "Renders gaze from noisy places at public times."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams",
+        (
+            ("epsilon = 10, r = 2, offline", ":epsilon=10,r_deg=2,form=offline", "C0"),
+            ("epsilon = 10, r = 2, stream", ":epsilon=10,r_deg=2", "C1"),
+        ),
+    )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(

@@ -46,6 +46,7 @@ from gazeveil.privacy.noise.exact import tail_delta
 from gazeveil.privacy.noise.frequency_oracle import Tally
 from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.noise.planar import planar_delta
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.algebra import RecordingsMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
@@ -266,8 +267,13 @@ class DPGazeSynth(Synthesis):
     """
 
     name: ClassVar[str] = "dpgazesynth"
+    label: ClassVar[str] = "DPGazeSynth"
     summary: ClassVar[str] = (
         "Learns a model of scanpaths from randomised reports and draws gaze from it."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "population",
+        (("corrected", ":epsilon=3", "C0"), ("published", ":epsilon=3,reading=published", "C3")),
     )
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
@@ -315,8 +321,16 @@ class DPGazeSynthOneReport(Synthesis):
     """
 
     name: ClassVar[str] = "dpgazesynth-one-report"
+    label: ClassVar[str] = "DPGazeSynth, one report"
     summary: ClassVar[str] = (
         "Learns a model of scanpaths from one randomised report of each window."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "population",
+        (
+            ("one report", ":epsilon=3", "C0"),
+            ("every slot (dpgazesynth)", "dpgazesynth:epsilon=3", "C1"),
+        ),
     )
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {

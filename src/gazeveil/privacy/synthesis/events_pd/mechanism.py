@@ -47,15 +47,17 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee, Loss
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace
+from gazeveil.privacy.plausible_deniability import cell_width, charge_attempts, plausible_counts
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn, Rule, draw, most_events
+from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn, draw, most_events
 from gazeveil.privacy.synthesis.events_pd.plans import PLACE_SHARE, Coding, SyntheticRecording
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import charge, joint_counts, width
 from gazeveil.privacy.synthesis.events_pd.published import PublishedSynthesis, published_plans
 from gazeveil.privacy.synthesis.events_pd.saccade_models import Generator
+from gazeveil.privacy.synthesis.events_pd.seeded_events import Rule
 from gazeveil.privacy.synthesis.events_pd.training import by_content, closed_form, coding, network
 from gazeveil.privacy.synthesis.ksame.groups import (
     Cell,
@@ -174,7 +176,9 @@ class EventSynthPD(Mechanism[Cohort]):
     detector: str = "ivt"
 
     name: ClassVar[str] = "event-synth-pd"
+    label: ClassVar[str] = "event-synth-PD"
     summary: ClassVar[str] = "Releases synthetic events that k people could have made."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = (
         "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023)"
@@ -321,7 +325,7 @@ class EventSynthPD(Mechanism[Cohort]):
         generator, _ = self._generator(motions, names, identity, seed)
         how = PublishedSynthesis(
             self.k,
-            width(self.gamma),
+            cell_width(self.gamma),
             self.attempts,
             self.probability == "histogram",
             self.others == "same-index",
@@ -357,9 +361,9 @@ class EventSynthPD(Mechanism[Cohort]):
         people = by_content(motions)
         generator, delta_num = self._generator(motions, people, None, seed)
         code = coding(generator, motions, people, public=self.rho is not None)
-        rule = Rule(
+        rule = Rule.of(
             self.k,
-            width(self.gamma),
+            cell_width(self.gamma),
             Fraction(self.epsilon0),
             self.margin,
             self.attempts,
@@ -457,9 +461,8 @@ class EventSynthPD(Mechanism[Cohort]):
         """Which names may be released: enough people in the cell of the one behind it, with the
         random threshold of single events.
         """
-        counts = joint_counts(
-            joint, width(self.gamma if self.gamma_total is None else self.gamma_total)
-        )
+        gamma = self.gamma if self.gamma_total is None else self.gamma_total
+        counts = plausible_counts(joint, np.arange(len(joint)), cell_width(gamma))
         noise = discrete_laplace(
             1 / Fraction(self.epsilon0), len(counts), Words(source(seed, self.name, "names"))
         )
@@ -484,7 +487,7 @@ class EventSynthPD(Mechanism[Cohort]):
     # ----------------------------------------------------------------------------------------------
 
     def _crowd_guarantee(self, allowed: int, delta_num: Fraction) -> Guarantee:
-        epsilon, delta = charge(self.k, self.gamma, self.epsilon0, self.margin, allowed)
+        epsilon, delta = charge_attempts(self.k, self.gamma, self.epsilon0, self.margin, allowed)
         also: tuple[tuple[str, Loss], ...] = ()
         more = "somebody who knows everybody else's raw data"
         if self.rho is None or delta > DELTA:

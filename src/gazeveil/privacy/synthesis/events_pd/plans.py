@@ -24,20 +24,12 @@ from numpy.typing import NDArray
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere, angle_deg
 from gazeveil.privacy.randomness.rng import Words
-from gazeveil.privacy.synthesis.events_pd.deniable_seeds import (
-    LEAST_FIXATION_S,
-    Drawn,
-    EventTiming,
-    SeedRecords,
-)
+from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn
 from gazeveil.privacy.synthesis.events_pd.saccade_models import LEAST_DEG, Generator, conditions
-from gazeveil.privacy.synthesis.motion import (
-    LEAST_SPREAD_DEG,
-    SCREEN_LAST_DEG,
-    Motion,
-    normals,
-    render_motion,
-)
+from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords
+from gazeveil.privacy.synthesis.events_pd.seeded_events import LEAST_FIXATION_S, EventTiming
+from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion
+from gazeveil.privacy.synthesis.rendering import SCREEN_LAST_DEG, normals, render_with
 
 #: Share of an event's own deviation from the middle that is kept; 1 - keep**2 of the variance is
 #: noise.
@@ -100,19 +92,7 @@ class SyntheticRecording:
         if self.drift_s > 0 and m.rate_hz > 0:
             _drifting(drawn, counts, math.exp(-1.0 / (self.drift_s * m.rate_hz)))
         _standardised(drawn, counts)
-        x, y = np.full(m.samples, np.nan), np.full(m.samples, np.nan)
-        render_motion(
-            isinstance(m.space, Sphere),
-            m.fixations,
-            m.saccades,
-            m.is_fixation,
-            m.onset,
-            np.ascontiguousarray(self.profiles),
-            drawn,
-            x,
-            y,
-        )
-        return x, y
+        return render_with(m, drawn, self.profiles)
 
 
 @compiled
@@ -293,7 +273,7 @@ def _records(
     values: Sequence[Floats], places: Sequence[Floats], kappa: float, onsets: Sequence[Floats]
 ) -> SeedRecords:
     starts = np.concatenate(([0], np.cumsum([len(v) for v in values]))).astype(np.int64)
-    return SeedRecords(
+    return SeedRecords.of(
         np.ascontiguousarray(np.concatenate(values)),
         np.ascontiguousarray(np.concatenate(places)),
         kappa,

@@ -48,6 +48,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
 from gazeveil.privacy.release import Release
@@ -62,7 +63,8 @@ from gazeveil.privacy.synthesis.ksame.groups import (
 )
 from gazeveil.privacy.synthesis.ksame.pairs import average, average_in_time, laid_out, pairs
 from gazeveil.privacy.synthesis.ksame.published import published_motions
-from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
+from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
 
 #: How pairs of different people are matched.
 MATCHES = ("index", "crowd")
@@ -114,7 +116,9 @@ class KSameSynth(Mechanism[Cohort]):
     detector: str = "ivt"
 
     name: ClassVar[str] = "k-same-synth"
+    label: ClassVar[str] = "k-same-synth"
     summary: ClassVar[str] = "Draws gaze for k people from one model of all of them."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = (
         "David-John et al., Privacy-preserving datasets of eye-tracking samples (2023)"
@@ -233,7 +237,7 @@ class KSameSynth(Mechanism[Cohort]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.groups.audit import k_same_synth
+        from gazeveil.privacy.synthesis.ksame.audit import k_same_synth
 
         return k_same_synth(self, unit)
 

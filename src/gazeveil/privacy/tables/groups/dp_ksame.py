@@ -42,6 +42,7 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.knorm import ASSUMPTION, knorm
 from gazeveil.privacy.noise.shells import most_sensitivity, shell_noise, shells
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import UnitMap
@@ -118,7 +119,9 @@ class DPKSame(Mechanism[FeatureTable]):
     """
 
     name: ClassVar[str] = "dp-k-same"
+    label: ClassVar[str] = "DP-k-same"
     summary: ClassVar[str] = "Gives k people their mean features with noise."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = (
         "an improvement on k-same-select; Soria-Comas et al. 2014, Hardt and Talwar 2010"

@@ -35,9 +35,10 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential import complete_values
+from gazeveil.privacy.tables.exponential.mechanism import complete_values
 from gazeveil.privacy.tables.groups.partition import blocks, mdav, need, random_groups, summaries
 from gazeveil.privacy.tables.sequences.recordings import Sequences, rebuild_rows, sequences, task_of
 
@@ -88,7 +89,9 @@ class KSameSelect(Mechanism[FeatureTable]):
     groups: str = "random"
 
     name: ClassVar[str] = "k-same-select"
+    label: ClassVar[str] = "k-same-select"
     summary: ClassVar[str] = "Gives k people the same features, taken from one of them."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = (
         "David-John et al., For Your Eyes Only (ETRA 2022), after Gross et al. 2005"
@@ -266,7 +269,7 @@ class KSameSelect(Mechanism[FeatureTable]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import k_same
+        from gazeveil.privacy.tables.groups.audit import k_same
 
         return k_same(self, unit)
 

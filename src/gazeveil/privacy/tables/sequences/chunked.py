@@ -36,6 +36,7 @@ from gazeveil import checks
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import tail_delta
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number, format_exact
 from gazeveil.privacy.tables.sequences.fourier import (
@@ -151,8 +152,23 @@ class CFPA(_Chunked):
     """
 
     name: ClassVar[str] = "cfpa"
+    label: ClassVar[str] = "CFPA"
     summary: ClassVar[str] = (
         "Adds Laplace noise to the Fourier coefficients of each chunk of a feature sequence."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (
+            ("corrected, epsilon = 20", ":chunk=64,epsilon=20,shrink=wiener", "C0"),
+            ("epsilon = 20 per chunk", ":chunk=64,epsilon=20,per=chunk,shrink=wiener", "C2"),
+            ("published, epsilon = 20", ":chunk=64,epsilon=20,reading=published", "C3"),
+        ),
+        (
+            ("cfpa, chunks of 32", ":chunk=32,shrink=wiener", "C0"),
+            ("cfpa, chunks of 64", ":chunk=64,shrink=wiener", "C1"),
+            ("cfpa, chunks of 128", ":chunk=128,shrink=wiener", "C4"),
+            ("fpa", "fpa:shrink=wiener", "C2"),
+        ),
     )
 
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
@@ -182,7 +198,7 @@ class CFPA(_Chunked):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import chunked
+        from gazeveil.privacy.tables.sequences.audit import chunked
 
         return chunked(self, unit)
 
@@ -198,8 +214,22 @@ class DCFPA(_Chunked):
     """
 
     name: ClassVar[str] = "dcfpa"
+    label: ClassVar[str] = "DCFPA"
     summary: ClassVar[str] = (
         "Adds Laplace noise to the Fourier coefficients of the differences in each chunk."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (
+            ("corrected, epsilon = 100", ":chunk=64,epsilon=100", "C0"),
+            ("with shrinkage", ":chunk=64,epsilon=100,shrink=wiener", "C2"),
+            ("published, epsilon = 100", ":chunk=64,epsilon=100,reading=published", "C3"),
+        ),
+        (
+            ("dcfpa, chunks of 32", ":chunk=32", "C0"),
+            ("dcfpa, Wiener shrinkage", ":chunk=32,shrink=wiener", "C2"),
+            ("cfpa, chunks of 32", "cfpa:chunk=32", "C1"),
+        ),
     )
 
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
@@ -238,7 +268,7 @@ class DCFPA(_Chunked):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import chunked
+        from gazeveil.privacy.tables.sequences.audit import chunked
 
         return chunked(self, unit)
 

@@ -55,6 +55,7 @@ from gazeveil.privacy.noise.shells import (
     shell_noise,
     shells,
 )
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.tables.sequences.integer_transform import (
@@ -123,8 +124,22 @@ class DCTKNorm(NoisyTable):
     """
 
     name: ClassVar[str] = "dct-knorm"
+    label: ClassVar[str] = "DCT K-norm"
     summary: ClassVar[str] = (
         "Adds noise of a chosen norm to the cosine coefficients of a feature sequence."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (
+            ("fpa, epsilon = 20", "fpa:epsilon=20,shrink=wiener", "C1"),
+            ("dct-knorm, epsilon = 20", ":epsilon=20", "C0"),
+            ("dct-knorm, epsilon = 100", ":epsilon=100", "C2"),
+        ),
+        (
+            ("fpa", "fpa:shrink=wiener", "C1"),
+            ("dct-knorm, exponential", ":profile=exponential", "C4"),
+            ("dct-knorm", ":", "C0"),
+        ),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "an improvement on fpa; Hardt and Talwar 2010, Geng et al. 2015"
@@ -259,7 +274,7 @@ class DCTKNorm(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import dct_knorm
+        from gazeveil.privacy.tables.sequences.audit import dct_knorm
 
         return dct_knorm(self, unit)
 

@@ -38,6 +38,7 @@ from gazeveil import checks
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.tables.sequences.fourier_published import plan
@@ -84,8 +85,22 @@ class FPA(NoisyTable):
     """
 
     name: ClassVar[str] = "fpa"
+    label: ClassVar[str] = "FPA"
     summary: ClassVar[str] = (
         "Adds Laplace noise to the first Fourier coefficients of a feature sequence."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (
+            ("corrected, epsilon = 200", ":epsilon=200", "C0"),
+            ("with shrinkage", ":epsilon=200,shrink=wiener", "C2"),
+            ("published, epsilon = 200", ":epsilon=200,reading=published", "C3"),
+        ),
+        (
+            ("fpa, public k", ":", "C0"),
+            ("fpa, Wiener shrinkage", ":shrink=wiener", "C2"),
+            ("fpa, k = 5", ":k=5", "C1"),
+        ),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
@@ -178,7 +193,7 @@ class FPA(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import fpa
+        from gazeveil.privacy.tables.sequences.audit import fpa
 
         return fpa(self, unit)
 

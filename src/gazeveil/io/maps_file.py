@@ -1,0 +1,76 @@
+"""Heat maps on disk: one row per cell, as Parquet, CSV or TSV.
+
+Columns: `stimulus`, `row` and `column` of the cell from the top left, `x_deg` and `y_deg` of its
+centre in the coordinates of recordings, `share` of looking, and `viewers` in the cell before
+clipping and smoothing. This floor knows only the parts of a map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazeveil.gaze.geometry import Screen, Space
+from gazeveil.io.features_file import table_suffix
+
+
+class MapLike(Protocol):
+    """What is written: a HeatMap."""
+
+    @property
+    def space(self) -> Space:
+        """What the map covers."""
+        ...
+
+    @property
+    def cells(self) -> NDArray[np.float64]:
+        """Shares of looking, rows x columns."""
+        ...
+
+    @property
+    def noisy(self) -> NDArray[np.float64]:
+        """Noisy viewers, rows x columns."""
+        ...
+
+
+def write_maps(maps: Mapping[str, MapLike], path: Path) -> Path:
+    """Write maps by stimulus; the suffix `.parquet`, `.csv` or `.tsv` chooses the format.
+
+    Raises
+    ------
+    FormatError
+        For another suffix.
+    """
+    suffix = table_suffix(path, "a table of maps")
+    frame = pl.concat([_frame(stimulus, one) for stimulus, one in maps.items()])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if suffix == "parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path, separator="\t" if suffix == "tsv" else ",")
+    return path
+
+
+def _frame(stimulus: str, one: MapLike) -> pl.DataFrame:
+    space, (rows, columns) = one.space, one.cells.shape
+    row, column = (index.ravel() for index in np.indices((rows, columns)))
+    x_deg = (column + 0.5) * (space.width_deg / columns)
+    y_deg = (row + 0.5) * (space.height_deg / rows)
+    if isinstance(space, Screen):
+        x_deg, y_deg = x_deg - space.width_deg / 2, y_deg - space.height_deg / 2
+    return pl.DataFrame(
+        {
+            "stimulus": [stimulus] * len(row),
+            "row": row,
+            "column": column,
+            "x_deg": x_deg,
+            "y_deg": y_deg,
+            "share": one.cells.ravel(),
+            "viewers": one.noisy.ravel(),
+        }
+    )
