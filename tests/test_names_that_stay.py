@@ -30,7 +30,17 @@ VERBS = [
     "evaluate",
     "audit",
 ]
-VERBS += ["randomize", "curate", "serve", "relay", "check", "formats", "attacks", "utilities"]
+VERBS += [
+    "reproduce",
+    "randomize",
+    "curate",
+    "serve",
+    "relay",
+    "check",
+    "formats",
+    "attacks",
+    "utilities",
+]
 
 STREAMS: dict[str, dict[str, object]] = {
     "gaussian": {"sigma_deg": 2},

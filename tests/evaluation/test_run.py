@@ -25,8 +25,8 @@ from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.backends import Processes
+from gazeveil.evaluation.columns import FRAME, OUTCOMES
 from gazeveil.evaluation.releases import protect
-from gazeveil.evaluation.results import FRAME, OUTCOMES
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.registry import mechanism

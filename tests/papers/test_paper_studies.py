@@ -2,6 +2,7 @@
 several parts leaves.
 """
 
+import importlib.resources
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,20 +11,28 @@ import polars as pl
 import pytest
 
 from gazeveil import simulate
-from gazeveil.errors import FormatError, GazeveilError
-from gazeveil.evaluation import published
-from gazeveil.evaluation.published import paper_module
+from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.papers import page, protocols, series
+from gazeveil.papers import page, protocols, published, series
 from gazeveil.papers import parts as plan
+from gazeveil.papers.catalogue import FOLDER, name_of, study_names, study_path
 from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.figure import RESERVED, Cell, Lookup, figures, pairs, same, same_text
+from gazeveil.papers.figure import (
+    RESERVED,
+    CellQuery,
+    Lookup,
+    pairs,
+    published_figures,
+    same,
+    same_text,
+)
+from gazeveil.papers.published import paper_module
 from gazeveil.privacy.registry import mechanism, mechanisms
-from tests.support.recordings import ROOT, real
+from tests.support.recordings import real
 
-STUDIES = sorted(p for p in (ROOT / "studies").rglob("*.toml") if plan.has_parts(p))
+STUDIES = sorted(p for p in FOLDER.rglob("*.toml"))
 EMPTY = Results(frame_of([]), outcomes_of(()))
 
 
@@ -58,7 +67,7 @@ def test_every_paper_and_both_real_sets_have_studies() -> None:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(ROOT / "studies").as_posix())
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(FOLDER).as_posix())
 def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -> None:
     for part in plan.read(path, quick).parts:
         for text in part.said["mechanisms"]:
@@ -70,7 +79,7 @@ def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -
         assert all(m.partition(":")[0] in RESERVED for m in part.missing)
 
 
-def answers(part: plan.Part, cell: Cell) -> bool:
+def answers(part: plan.Part, cell: CellQuery) -> bool:
     """Whether a part computes a cell."""
     if part.label != cell.cohort:
         return False
@@ -102,7 +111,7 @@ def answers(part: plan.Part, cell: Cell) -> bool:
     )
 
 
-def _same_mechanism(text: str, cell: Cell) -> bool:
+def _same_mechanism(text: str, cell: CellQuery) -> bool:
     name, given = pairs(text)
     return (
         name == cell.mechanism
@@ -125,8 +134,8 @@ def test_the_studies_of_a_paper_compute_every_cell_its_figures_ask_for(paper: st
             },
         )
     )
-    asked = {f.about: module.ask(f, lookup) for f in figures(paper)}
-    wanted = [(what, cell) for what, cell in asked.items() if isinstance(cell, Cell)]
+    asked = {f.about: module.ask(f, lookup) for f in published_figures(paper)}
+    wanted = [(what, cell) for what, cell in asked.items() if isinstance(cell, CellQuery)]
     assert len(wanted) > 20
     lost = [what for what, cell in wanted if not any(answers(p, cell) for p in parts)]
     assert lost == []
@@ -150,9 +159,9 @@ def test_the_real_sets_are_found_under_the_data_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GAZEVEIL_DATA", str(real("gazecom").parent))
-    assert all(p.real for p in plan.read(ROOT / "studies" / "gazecom.toml").parts)
+    assert all(p.real for p in plan.read(FOLDER / "gazecom.toml").parts)
     monkeypatch.setenv("GAZEVEIL_DATA", str(tmp_path))
-    assert not any(p.real for p in plan.read(ROOT / "studies" / "gazecom.toml").parts)
+    assert not any(p.real for p in plan.read(FOLDER / "gazecom.toml").parts)
 
 
 @pytest.fixture
@@ -165,7 +174,7 @@ def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unbuilt")
 def test_mechanisms_that_are_not_built_are_left_out_and_listed() -> None:
-    (held,) = plan.read(ROOT / "studies" / "ren2024" / "fig2.toml").parts
+    (held,) = plan.read(FOLDER / "ren2024" / "fig2.toml").parts
     assert {t.partition(":")[0] for t in held.said["mechanisms"]} == {
         "kaleido",
         "dpgazesynth-one-report",
@@ -175,7 +184,7 @@ def test_mechanisms_that_are_not_built_are_left_out_and_listed() -> None:
 
 
 def test_what_only_files_have_is_left_out_of_a_simulated_part() -> None:
-    (held,) = plan.read(ROOT / "studies" / "bozkir2021" / "mpiiprivaceye.toml").parts
+    (held,) = plan.read(FOLDER / "bozkir2021" / "mpiiprivaceye.toml").parts
     assert not held.real
     assert {t.partition(":")[0] for t in held.left_to_files} == {"privacy-sensitivity"}
     assert not any(t.startswith("privacy-sensitivity") for t in held.said["utilities"])
@@ -548,7 +557,7 @@ def test_the_demographic_attack_names_nobody_of_another_group() -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(ROOT / "studies").as_posix())
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(FOLDER).as_posix())
 def test_every_study_runs_in_its_short_form(path: Path, tmp_path: Path) -> None:
     held = plan.read(path, quick=True)
     results = series.run(held, tmp_path, executor=1)
@@ -562,3 +571,22 @@ def test_a_folder_with_a_papers_old_code_is_answered_with_the_new_name(tmp_path:
     assert plan.has_parts(old)
     with pytest.raises(FormatError, match="'s001' is called 'davidjohn2021' now"):
         plan.read(old)
+
+
+def test_the_installed_package_holds_the_studies() -> None:
+    files = importlib.resources.files("gazeveil.papers") / "studies"
+    for name in study_names():
+        text = files.joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        assert text == study_path(name).read_text(encoding="utf-8")
+        assert plan.read(study_path(name)).parts
+    assert "davidjohn2021/fig4" in study_names()
+    with pytest.raises(ParameterError, match="Did you mean 'davidjohn2021/fig4'"):
+        study_path("davidjohn2021/fig")
+
+
+def test_a_path_to_a_study_of_the_package_is_answered_with_its_name(tmp_path: Path) -> None:
+    assert name_of(Path("studies/davidjohn2021/fig4.toml")) == "davidjohn2021/fig4"
+    assert name_of(Path("studies/gazecom.toml")) == "gazecom"
+    assert not name_of(Path("studies/mine.toml"))
+    with pytest.raises(FormatError, match="run `gazeveil reproduce gazecom`"):
+        plan.read(tmp_path / "gazecom.toml")

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from gazeveil.attacks.result import over_repetitions, rate_result
+from gazeveil.evaluation.columns import NONE, RATE
 from gazeveil.evaluation.intervals import spread, utility_interval
-from gazeveil.evaluation.plan import Cell, Plan, seed_of
-from gazeveil.evaluation.results import NONE, RATE, Examples, Results, frame_of, outcomes_of
+from gazeveil.evaluation.plan import Cell, StudyPlan, seed_of
+from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
 from gazeveil.evaluation.store import Content
 from gazeveil.evaluation.study import Study
 
@@ -23,7 +24,7 @@ Row = dict[str, object]
 
 
 def collect(
-    study: Study, plan: Plan, cells: Mapping[Cell, Content], about: Mapping[str, object]
+    study: Study, plan: StudyPlan, cells: Mapping[Cell, Content], about: Mapping[str, object]
 ) -> Results:
     """Results of a study.
 
@@ -31,7 +32,7 @@ def collect(
     ----------
     study : Study
         What was asked for.
-    plan : Plan
+    plan : StudyPlan
         Its cells, in order.
     cells : mapping of Cell to content
         What each says; a content with `failure`, or none at all, is a broken cell.

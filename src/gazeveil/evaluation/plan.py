@@ -19,7 +19,7 @@ import numpy as np
 
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError
-from gazeveil.evaluation.results import NONE
+from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.study import Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
@@ -70,7 +70,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Batch:
+class CellBatch:
     """Cells that share their releases, and so are computed in one process."""
 
     mechanism: str
@@ -80,7 +80,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """All cells of a study in the order of its results.
 
     Parameters
@@ -94,7 +94,7 @@ class Plan:
     cells: tuple[Cell, ...]
     left_out: tuple[str, ...]
 
-    def batches(self, wanted: frozenset[Cell]) -> list[Batch]:
+    def batches(self, wanted: frozenset[Cell]) -> list[CellBatch]:
         """The wanted cells by mechanism, repetition and events, in order; promises and examples
         last.
         """
@@ -105,12 +105,12 @@ class Plan:
                     (cell.kind == "about", cell.mechanism, cell.repetition, cell.events), []
                 ).append(cell)
         return [
-            Batch(m, e, r, tuple(cells))
+            CellBatch(m, e, r, tuple(cells))
             for (_, m, r, e), cells in sorted(groups.items(), key=lambda g: g[0][0])
         ]
 
 
-def plan(study: Study, raw: RecordingSet) -> Plan:
+def plan(study: Study, raw: RecordingSet) -> StudyPlan:
     """Which cells a study has.
 
     Parameters
@@ -172,7 +172,7 @@ def plan(study: Study, raw: RecordingSet) -> Plan:
         raise DataError(
             f"No attack or utility of the study can be computed. {left_out[0] if left_out else ''}".rstrip()
         )
-    return Plan(tuple(cells), tuple(dict.fromkeys(left_out)))
+    return StudyPlan(tuple(cells), tuple(dict.fromkeys(left_out)))
 
 
 def _utility_scenarios(

@@ -22,7 +22,7 @@ from gazeveil import checks
 from gazeveil.attacks.base import Attack
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError, FormatError, GazeveilError, ParameterError
-from gazeveil.evaluation.results import NONE
+from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.sources import Files, Selection, Simulated, Source
 from gazeveil.features.recording_set import EVENTS, FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable
@@ -82,7 +82,7 @@ class Study:
     tables : str
         One of :data:`TABLES`, for mechanisms on tables.
     paper : str
-        Which paper the study mirrors, for the report.
+        Which paper the study mirrors; see :func:`gazeveil.papers.published.compare`.
 
     Raises
     ------

@@ -22,10 +22,10 @@ from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import identify
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError
+from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.example import example
-from gazeveil.evaluation.plan import Batch, Cell, key_of, same_stimulus, seed_of, tables_of
+from gazeveil.evaluation.plan import Cell, CellBatch, key_of, same_stimulus, seed_of, tables_of
 from gazeveil.evaluation.releases import ReleaseCache
-from gazeveil.evaluation.results import NONE
 from gazeveil.evaluation.sources import opened, with_events
 from gazeveil.evaluation.store import Content
 from gazeveil.evaluation.study import Study
@@ -118,7 +118,7 @@ class _Raw:
 _RAW = _Raw()
 
 
-def compute(worker: Worker, batch: Batch) -> Iterator[tuple[Cell, Content]]:
+def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
     """The cells of a batch, each as soon as it is finished; a cell that cannot be computed has the
     one entry `failure`.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gazeveil.gatekeeper.core.level import LEVELS, Level
     from gazeveil.gatekeeper.core.selection import Target
     from gazeveil.gatekeeper.errors import Denied, LedgerError
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
     from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
     from gazeveil.gatekeeper.policy.policy import Policy
@@ -31,7 +31,7 @@ _HOME = {
     "App": "core.app",
     "Area": "core.areas",
     "AreaMetrics": "core.area_metrics",
-    "AuditLog": "ledger.audit_log",
+    "AuditLog": "ledger.audit.log",
     "Charge": "ledger.ledger",
     "CounterAnswer": "core.counters",
     "Denied": "errors",

@@ -48,6 +48,7 @@ from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.papers import protocols
+from gazeveil.papers.catalogue import name_of
 from gazeveil.papers.citations import FORMER, check_key
 from gazeveil.papers.figure import RESERVED
 from gazeveil.privacy.registry import mechanisms as known_mechanisms
@@ -204,7 +205,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MultiPartStudy:
     """A file of parts."""
 
     name: str
@@ -217,11 +218,11 @@ class Plan:
 def has_parts(path: str | Path) -> bool:
     """Whether a study file has parts; False for what is no TOML.
 
-    A file that is missing from a folder with a paper's old code counts as one: :func:`read` says
-    what the folder is called now.
+    A file that is missing and bears the name of a study of the package counts as one: :func:`read`
+    says how to run that.
     """
     place = Path(path)
-    if not place.exists() and place.parent.name.upper() in FORMER:
+    if not place.exists() and name_of(place):
         return True
     try:
         return "part" in tomllib.loads(place.read_text(encoding="utf-8"))
@@ -229,7 +230,7 @@ def has_parts(path: str | Path) -> bool:
         return False
 
 
-def read(path: str | Path, quick: bool = False) -> Plan:
+def read(path: str | Path, quick: bool = False) -> MultiPartStudy:
     """Read a file of parts.
 
     Parameters
@@ -262,14 +263,16 @@ def read(path: str | Path, quick: bool = False) -> Plan:
 
 
 def _where_now(place: Path) -> str:
-    """The next step where a study is missing: folders had the papers' codes once."""
-    key = FORMER.get(place.parent.name.upper())
-    if key is None:
+    """The next step where a study is missing: those of the package lay in a folder once."""
+    name = name_of(place)
+    if not name:
         return "Check the path."
-    return f"The folder '{place.parent.name}' is called '{key}' now."
+    folder, key = place.parent.name, name.rpartition("/")[0]
+    former = f" The folder '{folder}' is called '{key}' now." if folder.upper() in FORMER else ""
+    return f"The package brings this study: run `gazeveil reproduce {name}`.{former}"
 
 
-def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> Plan:
+def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
     listed = said.get("part", [])
     if (
         not isinstance(listed, list)
@@ -297,7 +300,7 @@ def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> Plan:
             f"The label '{twice}' names two parts. Give each its own.", name="label", got=twice
         )
     paper = check_key("study", said["paper"]) if said.get("paper") else ""
-    return Plan(
+    return MultiPartStudy(
         str(said.get("name", place.stem)), paper, str(said.get("figure", "")), quick, tuple(parts)
     )
 

@@ -17,7 +17,7 @@ import pytest
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy

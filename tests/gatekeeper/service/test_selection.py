@@ -20,7 +20,8 @@ from websockets.asyncio.client import connect as connect_async
 
 from gazeveil.gatekeeper.client.client import Target, connect
 from gazeveil.gatekeeper.errors import Denied
-from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Channel, Connection
+from gazeveil.gatekeeper.service.sockets.channel import Channel
+from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Connection
 from gazeveil.gatekeeper.trackers import open_tracker
 from tests.support.gatekeeper_running import Running, Talk, TrackerTalk, running, until
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.evaluation.report.canvas import Picture, figure, finish
-from gazeveil.evaluation.report.findings import Difference, Digest, Release, gallery_curve
+from gazeveil.evaluation.report.findings import Difference, Findings, ReleaseFindings, gallery_curve
 from gazeveil.evaluation.report.labels import (
     attack_label,
     attack_parts,
@@ -49,11 +49,11 @@ _GUESS = (0, (2, 2))
 _LINES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 
 
-def identification(digest: Digest, folder: Path) -> Picture:
+def identification(findings: Findings, folder: Path) -> Picture:
     """Identification by mechanism and parameter: the strongest attacker with its interval, all
     others as lighter marks, and chance.
     """
-    releases = digest.attacked
+    releases = findings.attacked
     drawn = figure(1.0 + 0.52 * len(releases))
     axes = drawn.subplots()
     chances = {
@@ -188,19 +188,19 @@ def identification(digest: Digest, folder: Path) -> Picture:
     return finish(drawn, folder, "identification", alt, caption)
 
 
-def fronts(digest: Digest, folder: Path) -> list[Picture]:
+def tradeoffs(findings: Findings, folder: Path) -> list[Picture]:
     """Privacy against utility, one picture per utility: identification by the strongest attacker
     over what an analyst keeps.
     """
     return [
-        _front(digest, utility, metric, folder, f"front-{i}")
-        for i, (utility, metric) in enumerate(digest.drawn_metrics, 1)
+        _tradeoff(findings, utility, metric, folder, f"front-{i}")
+        for i, (utility, metric) in enumerate(findings.drawn_metrics, 1)
     ]
 
 
-def _front(digest: Digest, utility: str, metric: str, folder: Path, name: str) -> Picture:
+def _tradeoff(findings: Findings, utility: str, metric: str, folder: Path, name: str) -> Picture:
     shown = []
-    for release in digest.attacked:
+    for release in findings.attacked:
         measure = release.measure(utility, metric)
         if measure is not None and release.worst is not None and math.isfinite(measure.value):
             shown.append((release, measure, release.worst))
@@ -341,17 +341,17 @@ def _label(axes: Axes, points_: Sequence[tuple[float, float, str, str]]) -> None
         )
 
 
-def gallery(digest: Digest, folder: Path) -> Picture | None:
+def gallery(findings: Findings, folder: Path) -> Picture | None:
     """How the rate falls with the number of people known, in closed form from how many others score
     above the true person.
     """
-    lines: list[tuple[Release, NDArray[np.float64]]] = []
+    lines: list[tuple[ReleaseFindings, NDArray[np.float64]]] = []
     people = 0
-    for release in _spread(digest.attacked, MOST_LINES):
+    for release in _spread(findings.attacked, MOST_LINES):
         if release.worst is None or not release.worst.chance > 0:
             continue
         known = round(1 / release.worst.chance)
-        answers = digest.answers(release, release.worst)
+        answers = findings.answers(release, release.worst)
         if answers.height == 0 or known < 2:
             continue
         people = max(people, known)
@@ -538,7 +538,7 @@ def _blank() -> dict[str, object]:
     return {"facecolor": light("paper"), "edgecolor": "none", "pad": 0.8}
 
 
-def _spread(releases: Sequence[Release], most: int) -> list[Release]:
+def _spread(releases: Sequence[ReleaseFindings], most: int) -> list[ReleaseFindings]:
     """At most so many releases, the first (the baseline) and others spread evenly over the list."""
     if len(releases) <= most:
         return list(releases)

@@ -10,19 +10,19 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from gazeveil.evaluation.report.findings import ARTEFACT, Digest, Measure, Rate
+from gazeveil.evaluation.columns import CELL
+from gazeveil.evaluation.report.findings import ONE_RELEASE, Findings, Measure, Rate
 from gazeveil.evaluation.report.labels import (
     SCENARIOS,
     attack_label,
-    figure_text,
     interval,
     metric_label,
+    number_text,
     percent,
     probability,
 )
 from gazeveil.evaluation.report.markup import Markup, badge, join, table, tag
 from gazeveil.evaluation.report.pictures import confused
-from gazeveil.evaluation.results import CELL
 
 #: A longer table starts folded.
 _LONG = 40
@@ -49,24 +49,24 @@ _SAID = (
 )
 
 
-def cohort_words(digest: Digest) -> str:
+def cohort_text(findings: Findings) -> str:
     """Whose recordings these are."""
-    about = digest.study.get("cohort")
+    about = findings.study.get("cohort")
     if not isinstance(about, Mapping):
         return str(about or "")
     counts = [f"{about[k]} {k}" for k in ("people", "stimuli", "recordings") if about.get(k)]
     return ", ".join(filter(None, [str(about.get("name", "")), *counts]))
 
 
-def guarantees(digest: Digest) -> Markup:
+def guarantees(findings: Findings) -> Markup:
     """The guarantee of each mechanism, with its status in words."""
     found = []
     numbers: dict[str, list[str]] = {}
-    for r in digest.protected:
+    for r in findings.protected:
         numbers.setdefault(r.text, []).append(str(r.number))
     order = list(numbers)
     for g in sorted(
-        digest.results.guarantees,
+        findings.results.guarantees,
         key=lambda g: (
             order.index(g.get("mechanism", "")) if g.get("mechanism", "") in numbers else len(order)
         ),
@@ -95,16 +95,16 @@ def guarantees(digest: Digest) -> Markup:
         " to be published."
     )
     return join(
-        [tag("p", told), tag("p", seeded) if digest.study.get("seed") is not None else "", *found]
+        [tag("p", told), tag("p", seeded) if findings.study.get("seed") is not None else "", *found]
     )
 
 
-def attackers(digest: Digest) -> Markup:
+def attackers(findings: Findings) -> Markup:
     """Every attacker in every scenario, the strongest of each cell in bold."""
-    others = _other_metrics(digest)
+    others = _other_metrics(findings)
     names = sorted({m for found in others.values() for m in found})
     rows, marks = [], []
-    for release in digest.attacked:
+    for release in findings.attacked:
         best = {
             s: max(r.value for r in release.rates if r.scenario == s)
             for s in {r.scenario for r in release.rates}
@@ -117,7 +117,7 @@ def attackers(digest: Digest) -> Markup:
                     rate.scenario,
                     attack_label(rate.attack),
                     *_rate(rate),
-                    *(figure_text(more.get(m, math.nan)) for m in names),
+                    *(number_text(more.get(m, math.nan)) for m in names),
                 )
             )
             marks.append(rate.value == best[rate.scenario])
@@ -144,9 +144,9 @@ def _rate(rate: Rate) -> tuple[str, str, str]:
     )
 
 
-def _other_metrics(digest: Digest) -> dict[tuple[str, ...], dict[str, float]]:
+def _other_metrics(findings: Findings) -> dict[tuple[str, ...], dict[str, float]]:
     """Equal error rate, d prime and whatever else was measured of an attack."""
-    frame = digest.results.frame.filter(
+    frame = findings.results.frame.filter(
         pl.col("attack").is_not_null() & ~pl.col("metric").is_in(["identification_rate", "rank1"])
     )
     found: dict[tuple[str, ...], dict[str, float]] = {}
@@ -158,47 +158,47 @@ def _other_metrics(digest: Digest) -> dict[tuple[str, ...], dict[str, float]]:
     return found
 
 
-def utilities(digest: Digest) -> Markup:
+def utilities(findings: Findings) -> Markup:
     """Every utility figure of every release."""
-    measured = [r for r in digest.releases if r.measures]
-    better = {(m.utility, m.metric): m.better for r in digest.releases for m in r.measures}
+    measured = [r for r in findings.releases if r.measures]
+    better = {(m.utility, m.metric): m.better for r in findings.releases for m in r.measures}
     chance = {
         (m.utility, m.metric): m.chance
-        for r in digest.releases
+        for r in findings.releases
         for m in r.measures
         if math.isfinite(m.chance)
     }
 
     def title(name: tuple[str, str]) -> str:
-        guess = f", chance {figure_text(chance[name])}" if name in chance else ""
+        guess = f", chance {number_text(chance[name])}" if name in chance else ""
         return f"{metric_label(*name)} ({better[name]} is better{guess})"
 
     rows = [
-        (f"{r.number}. {r.label}", *(_measure(r.measure(*name)) for name in digest.metrics))
+        (f"{r.number}. {r.label}", *(_measure(r.measure(*name)) for name in findings.metrics))
         for r in measured
     ]
     caption = (
         "What an analyst keeps: each figure with its 95 % interval. The first line is the"
         " unprotected data."
     )
-    return table(caption, ("release", *(title(n) for n in digest.metrics)), rows)
+    return table(caption, ("release", *(title(n) for n in findings.metrics)), rows)
 
 
 def _measure(m: Measure | None) -> str:
     if m is None or not math.isfinite(m.value):
         return "-"
     between = (
-        f" ({figure_text(m.low)} to {figure_text(m.high)})"
+        f" ({number_text(m.low)} to {number_text(m.high)})"
         if math.isfinite(m.low) and math.isfinite(m.high)
         else ""
     )
-    return figure_text(m.value) + between
+    return number_text(m.value) + between
 
 
-def persons(digest: Digest) -> Markup:
+def persons(findings: Findings) -> Markup:
     """Who is recognised how often, person by person, and for whom else they are taken."""
-    shown = digest.attacked[:_MOST_COLUMNS]
-    tables = {r.number: confused(digest, r) for r in shown}
+    shown = findings.attacked[:_MOST_COLUMNS]
+    tables = {r.number: confused(findings, r) for r in shown}
     found = [(r, t) for r in shown if (t := tables[r.number]) is not None]
     people = sorted({p for _, (names, _) in found for p in names})
     rows = []
@@ -233,9 +233,10 @@ def _person(person: str, names: tuple[str, ...], shares: object) -> str:
     return percent(right) + (f" ({names[other]})" if row[other] > right else "")
 
 
-def published(digest: Digest) -> Markup:
+def published(findings: Findings) -> Markup:
     """Figures of the papers beside ours, with the kind of comparison in words."""
-    rows = _published_rows(digest)
+    listed = findings.study.get("published")
+    rows = [r for r in listed if isinstance(r, Mapping)] if isinstance(listed, list | tuple) else []
     if not rows:
         return Markup("")
     absent = [r for r in rows if r.get("ours") is None and r.get("verdict") == "not in this run"]
@@ -284,28 +285,19 @@ def published(digest: Digest) -> Markup:
     )
 
 
-def _published_rows(digest: Digest) -> list[Mapping[str, object]]:
-    given = digest.study.get("published")
-    if not given and digest.study.get("paper"):
-        from gazeveil.evaluation.published import compare
-
-        given = compare(digest.results)
-    return [r for r in given if isinstance(r, Mapping)] if isinstance(given, list | tuple) else []
-
-
 def _figure(value: object, missing: str = "-") -> str:
     if value is None:
         return missing
     return (
-        figure_text(float(value))
+        number_text(float(value))
         if isinstance(value, int | float) and not isinstance(value, bool)
         else str(value)
     )
 
 
-def failures(digest: Digest) -> Markup:
+def failures(findings: Findings) -> Markup:
     """Cells that could not be computed, with the reason."""
-    found = digest.results.failures
+    found = findings.results.failures
     if not found:
         return Markup("")
     cells: dict[str, list[str]] = {}
@@ -333,17 +325,17 @@ def _words(value: object) -> str:
     return ", ".join(str(v) for v in value if v) if isinstance(value, list | tuple) else str(value)
 
 
-def method(digest: Digest) -> Markup:
+def method(findings: Findings) -> Markup:
     """Protocol, repetitions, seed, chance, scenarios, and what to read with care."""
-    study = digest.study
-    frame = digest.results.frame
-    attacked = [r.worst for r in digest.attacked if r.worst is not None]
+    study = findings.study
+    frame = findings.results.frame
+    attacked = [r.worst for r in findings.attacked if r.worst is not None]
     lines: list[tuple[str, object]] = [
         ("study", study.get("title") or study.get("name") or "without a name")
     ]
     cohorts = [c for c in frame["cohort"].unique().to_list() if c]
     if study.get("cohort") or cohorts:
-        lines.append(("recordings", cohort_words(digest) or ", ".join(sorted(cohorts))))
+        lines.append(("recordings", cohort_text(findings) or ", ".join(sorted(cohorts))))
     if attacked:
         lines.append(("people", ", ".join(str(n) for n in sorted({r.n for r in attacked}))))
         lines.append(
@@ -370,8 +362,8 @@ def method(digest: Digest) -> Markup:
                 ),
             )
         )
-    scenarios = list(dict.fromkeys(r.scenario for x in digest.attacked for r in x.rates))
-    notes = _notes(digest)
+    scenarios = list(dict.fromkeys(r.scenario for x in findings.attacked for r in x.rates))
+    notes = _notes(findings)
     left_out = study.get("left_out")
     plan = {k: v for k, v in study.items() if k not in _SAID and v not in (None, "", [], {})}
     return join(
@@ -415,8 +407,8 @@ def method(digest: Digest) -> Markup:
     )
 
 
-def _notes(digest: Digest) -> list[str]:
-    count = len({r.attack for x in digest.attacked for r in x.rates})
+def _notes(findings: Findings) -> list[str]:
+    count = len({r.attack for x in findings.attacked for r in x.rates})
     notes = [
         (
             "A rate is the mean over repetitions; its interval is Clopper-Pearson's over people, at"
@@ -435,9 +427,9 @@ def _notes(digest: Digest) -> list[str]:
             " careful side. A rate just above guessing should be looked at again with more people"
             " or repetitions."
         )
-    if any(r.scenario == ARTEFACT for x in digest.attacked for r in x.rates):
+    if any(r.scenario == ONE_RELEASE for x in findings.attacked for r in x.rates):
         notes.append(
-            f"The scenario {ARTEFACT} trains and tests on two parts of one release. Slow noise is"
+            f"The scenario {ONE_RELEASE} trains and tests on two parts of one release. Slow noise is"
             " common to both and can itself identify people, so it counts as the worst case only"
             " where no other scenario was run."
         )

@@ -68,7 +68,7 @@ nav a{display:inline-block;padding:.35rem 0}
 .card .figure{font-size:1.5rem;font-weight:650;line-height:1.2}
 .card .figure small{display:block;font-size:.92rem;font-weight:400;color:var(--muted)}
 .people{display:block;width:100%;max-width:17rem;height:auto;margin:.5rem 0}
-.trap{border-left:.3rem solid var(--vermilion);padding-left:.7rem}
+.missed_by_rbfn{border-left:.3rem solid var(--vermilion);padding-left:.7rem}
 .badge{display:inline-block;border:1.5px solid currentColor;border-radius:1rem;padding:0 .6rem;font-size:.85rem;font-weight:600;white-space:nowrap}
 .proved{color:var(--green)}.refuted{color:var(--vermilion)}.claimed{color:var(--amber)}.empirical{color:var(--blue)}.none{color:var(--muted)}
 .grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,27rem),1fr));gap:1.2rem;align-items:start}

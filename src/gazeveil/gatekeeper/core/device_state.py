@@ -47,7 +47,7 @@ from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
 
 #: How long the tile's stream goes on when nobody asks.

@@ -46,12 +46,13 @@ from gazeveil.gatekeeper.policy.wearers import CHANGED, OWNER, account_of, weare
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.privacy.rational import Number
-from gazeveil.privacy.stream.session import Samples, as_samples
+from gazeveil.privacy.stream.session import as_samples
+from gazeveil.privacy.stream.stage import Samples
 
 __all__ = ["App", "Gatekeeper", "Live"]
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
     from gazeveil.gatekeeper.policy.grant import Grant
     from gazeveil.gatekeeper.policy.policy import Policy

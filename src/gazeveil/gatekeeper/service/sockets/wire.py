@@ -14,6 +14,7 @@ were thrown away because the reader was slow.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -108,7 +109,7 @@ def read_command(text: str | bytes, most_bytes: int, most_depth: int) -> Command
         ) from None
 
 
-def encode(message: dict[str, object]) -> bytes:
+def encode(message: Mapping[str, object]) -> bytes:
     """A message as JSON; NaN becomes null."""
     return _ENCODER.encode(message)
 

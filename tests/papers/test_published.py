@@ -5,22 +5,21 @@ from collections import Counter
 
 import pytest
 
-from gazeveil.evaluation import published
-from gazeveil.evaluation.published import TOLERANCES, compare, lines, paper_module, summary
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
-from gazeveil.papers import bozkir2021, davidjohn2023, ren2024
+from gazeveil.papers import bozkir2021, davidjohn2023, published, ren2024
 from gazeveil.papers.citations import CITATIONS
 from gazeveil.papers.figure import (
     RESERVED,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    published_figures,
     same_text,
 )
+from gazeveil.papers.published import TOLERANCES, compare, lines, paper_module, summary
 
 
 def results(rows: list[dict[str, object]], real: bool = False, **study: object) -> Results:
@@ -80,7 +79,7 @@ EMPTY = Results(frame_of([]), outcomes_of(()))
 
 
 def test_the_table_holds_every_figure_once_with_its_place() -> None:
-    everything = [f for p in CITATIONS for f in figures(p)]
+    everything = [f for p in CITATIONS for f in published_figures(p)]
     assert len(everything) == 1714
     assert len({f.id for f in everything}) == 1714
     assert Counter(f.source for f in everything) == {
@@ -97,7 +96,7 @@ def test_some_figures_are_as_printed() -> None:
     table = {
         (f.source, f.location, f.dataset, f.mechanism, f.parameter, f.model): f.value
         for p in CITATIONS
-        for f in figures(p)
+        for f in published_figures(p)
     }
     assert table["bozkir2021", "Table 8", "MPIIDPEye", "FPA", "epsilon=48", "DT; no vote"] == "0.95"
     assert (
@@ -133,11 +132,11 @@ def test_some_figures_are_as_printed() -> None:
 @pytest.mark.parametrize("paper", CITATIONS)
 def test_every_figure_is_a_cell_a_formula_or_impossible_with_a_reason(paper: str) -> None:
     module, lookup = paper_module(paper), Lookup(EMPTY)
-    for figure in figures(paper):
+    for figure in published_figures(paper):
         asked = module.ask(figure, lookup)
         if isinstance(asked, Impossible):
             assert asked.reason
-        elif isinstance(asked, Cell):
+        elif isinstance(asked, CellQuery):
             assert bool(asked.attack) != bool(asked.utility), figure
             assert asked.tolerance in ("", *TOLERANCES)
         else:
@@ -148,7 +147,7 @@ def test_every_figure_is_a_cell_a_formula_or_impossible_with_a_reason(paper: str
 @pytest.mark.parametrize("paper", CITATIONS)
 def test_every_place_of_a_paper_belongs_to_a_study(paper: str) -> None:
     covered = {place for places in paper_module(paper).LOCATIONS.values() for place in places}
-    assert {f.location for f in figures(paper)} <= covered
+    assert {f.location for f in published_figures(paper)} <= covered
 
 
 # --- exact
@@ -312,10 +311,10 @@ def test_a_protected_rate_above_raw_is_in_the_other_direction() -> None:
 def table_1(sign: float) -> list[dict[str, object]]:
     """All cells of Bozkir et al.'s (2021) Table 1, ours rising or falling with the published ones."""
     rows = []
-    for f in figures("bozkir2021"):
+    for f in published_figures("bozkir2021"):
         if f.location == "Table 1":
             asked = bozkir2021.ask(f, Lookup(EMPTY))
-            assert isinstance(asked, Cell)
+            assert isinstance(asked, CellQuery)
             parameters = ",".join(f"{k}={v}" for k, v in asked.parameters.items())
             row = {
                 "cohort": asked.cohort,
@@ -408,12 +407,15 @@ def test_parameters_are_compared_as_numbers_and_others_may_be_anything() -> None
     }
     held = Lookup(results([row]))
     assert (
-        held.find(Cell("c", "accuracy", "fpa", {"epsilon": "1/100"}, utility="gender")) is not None
+        held.find(CellQuery("c", "accuracy", "fpa", {"epsilon": "1/100"}, utility="gender"))
+        is not None
     )
-    assert held.find(Cell("c", "accuracy", "fpa", {"epsilon": "1/10"}, utility="gender")) is None
-    assert held.find(Cell("c", "accuracy", "fpa", {"chunk": "32"}, utility="gender")) is None
-    assert held.find(Cell("c", "accuracy", "fpa", {}, attack="rbfn")) is None
-    assert held.find(Cell("c", "accuracy", "fpa", {}, "private/raw", utility="gender")) is None
+    assert (
+        held.find(CellQuery("c", "accuracy", "fpa", {"epsilon": "1/10"}, utility="gender")) is None
+    )
+    assert held.find(CellQuery("c", "accuracy", "fpa", {"chunk": "32"}, utility="gender")) is None
+    assert held.find(CellQuery("c", "accuracy", "fpa", {}, attack="rbfn")) is None
+    assert held.find(CellQuery("c", "accuracy", "fpa", {}, "private/raw", utility="gender")) is None
 
 
 def test_the_published_reading_and_redetected_events_go_first() -> None:
@@ -428,14 +430,20 @@ def test_the_published_reading_and_redetected_events_go_first() -> None:
         {**row, "reading": "corrected", "value": 0.1},
         {**row, "reading": "published", "events": "carried", "value": 0.2},
     ]
-    assert Lookup(results(rows)).find(Cell("c", "accuracy", "fpa", utility="gender")).value == 0.2  # type: ignore[union-attr]
+    assert (
+        Lookup(results(rows)).find(CellQuery("c", "accuracy", "fpa", utility="gender")).value == 0.2
+    )  # type: ignore[union-attr]
     rows.append({**row, "reading": "published", "value": 0.3})
     held = Lookup(results(rows))
-    assert held.find(Cell("c", "accuracy", "fpa", utility="gender")).value == 0.3  # type: ignore[union-attr]
+    assert held.find(CellQuery("c", "accuracy", "fpa", utility="gender")).value == 0.3  # type: ignore[union-attr]
     assert (
-        held.find(Cell("c", "accuracy", "fpa", reading="corrected", utility="gender")).value == 0.1
+        held.find(CellQuery("c", "accuracy", "fpa", reading="corrected", utility="gender")).value
+        == 0.1
     )  # type: ignore[union-attr]
-    assert held.find(Cell("c", "accuracy", "fpa", events="carried", utility="gender")).value == 0.2  # type: ignore[union-attr]
+    assert (
+        held.find(CellQuery("c", "accuracy", "fpa", events="carried", utility="gender")).value
+        == 0.2
+    )  # type: ignore[union-attr]
 
 
 def test_a_text_with_defaults_left_out_is_the_same() -> None:
@@ -508,7 +516,7 @@ def test_an_order_is_a_claim_about_cells_from_small_to_large() -> None:
 
 
 def test_figures_know_their_parameters_as_numbers_or_not_at_all() -> None:
-    made = Figure(
+    made = PublishedFigure(
         "x",
         "davidjohn2023",
         "d",

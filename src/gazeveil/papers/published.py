@@ -11,10 +11,11 @@ that is not built yet is named as missing, and its rows fill in as soon as the r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
@@ -26,14 +27,16 @@ from gazeveil.papers.citations import CITATIONS, check_key
 from gazeveil.papers.figure import (
     RESERVED,
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Found,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    Row,
+    published_figures,
+    row_of,
 )
 from gazeveil.privacy.registry import mechanisms
 
@@ -43,9 +46,6 @@ KINDS = ("exact", "order-only", "impossible")
 FEWEST = 6
 ERROR = 0.05
 
-#: One row of the comparison: id, what, published, ours, low, high, kind, verdict.
-Row = dict[str, object]
-
 
 class Paper(Protocol):
     """What a module of :mod:`gazeveil.papers` offers."""
@@ -53,11 +53,14 @@ class Paper(Protocol):
     #: Which locations of the paper a study's `figure` covers.
     LOCATIONS: Mapping[str, Sequence[str]]
 
-    def ask(self, figure: Figure, lookup: Lookup) -> Asked:
+    def ask(self, figure: PublishedFigure, lookup: Lookup) -> Asked:
         """Where the answer to a figure stands."""
 
-    def orders(self, lookup: Lookup, figure: str) -> Sequence[Order | Row]:
+    def orders(self, lookup: Lookup, figure: str) -> Iterable[Order | Row]:
         """The orders the paper claims, and further rows of its own."""
+
+    def draw(self, results: Results, folder: str | Path) -> list[Path]:
+        """The paper's figures and tables as PNG."""
 
 
 def _factor(most: float) -> Callable[[float, float], bool]:
@@ -117,13 +120,13 @@ def compare(results: Results, paper: str | None = None) -> list[Row]:
     )
     rows = [
         _row(f, module.ask(f, lookup), lookup)
-        for f in figures(str(name))
+        for f in published_figures(str(name))
         if covered is None or f.location in covered
     ]
     claims = [
         _order(o, lookup) if isinstance(o, Order) else o for o in module.orders(lookup, which)
     ]
-    return rows + _ranks(rows, {f.id: f for f in figures(str(name))}) + claims
+    return rows + _ranks(rows, {f.id: f for f in published_figures(str(name))}) + claims
 
 
 def lines(results: Results) -> list[str]:
@@ -152,7 +155,7 @@ def row_texts(rows: Sequence[Row]) -> list[tuple[str, str, str, str, str, str]]:
     """Rows as texts: what, published, ours, interval, comparison, verdict; rows that differ in the
     model alone are one.
     """
-    by_id = {f.id: f for paper in CITATIONS for f in figures(paper)}
+    by_id = {f.id: f for paper in CITATIONS for f in published_figures(paper)}
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         f = by_id.get(str(row["id"]))
@@ -219,45 +222,31 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-def _row(figure: Figure, asked: Asked, lookup: Lookup) -> Row:
+def _row(figure: PublishedFigure, asked: Asked, lookup: Lookup) -> Row:
     published: object = figure.value if math.isnan(figure.number) else figure.number
-    row: Row = {
-        "id": figure.id,
-        "what": figure.about,
-        "published": published,
-        "ours": None,
-        "low": None,
-        "high": None,
-    }
+    row = row_of(figure.id, figure.about, published, "impossible", "")
     if isinstance(asked, Impossible):
-        return {**row, "kind": "impossible", "verdict": asked.reason}
+        return row | {"verdict": asked.reason}
     if isinstance(asked, Formula):
-        return {
-            **row,
-            "ours": asked.ours,
-            "kind": "exact",
-            "verdict": _equal(asked, figure) + (f": {asked.note}" if asked.note else ""),
-        }
+        verdict = _equal(asked, figure) + (f": {asked.note}" if asked.note else "")
+        return row | {"ours": asked.ours, "kind": "exact", "verdict": verdict}
     absent = _missing([asked])
     if absent:
-        return {**row, "kind": "impossible", "verdict": absent}
+        return row | {"verdict": absent}
     exact = lookup.real(asked.cohort) and not asked.other_model
     found = lookup.find(asked)
     if found is None:
-        return {**row, "kind": "exact" if exact else "order-only", "verdict": "not in this run"}
+        return row | {"kind": "exact" if exact else "order-only", "verdict": "not in this run"}
     row |= {"ours": found.value, "low": _or_none(found.low), "high": _or_none(found.high)}
     if exact and asked.tolerance:
         words, agrees = TOLERANCES[asked.tolerance]
         inside = agrees(found.value / asked.scale, figure.number / asked.scale)
-        return {
-            **row,
-            "kind": "exact",
-            "verdict": f"within {words}" if inside else f"off by more than {words}",
-        }
-    return {**row, "kind": "order-only", "verdict": _direction(figure, asked, found, lookup)}
+        verdict = f"within {words}" if inside else f"off by more than {words}"
+        return row | {"kind": "exact", "verdict": verdict}
+    return row | {"kind": "order-only", "verdict": _direction(figure, asked, found, lookup)}
 
 
-def _equal(asked: Formula, figure: Figure) -> str:
+def _equal(asked: Formula, figure: PublishedFigure) -> str:
     if str(asked.ours) == figure.value:
         return "equal"
     if not isinstance(asked.ours, int | float):
@@ -272,7 +261,7 @@ def _equal(asked: Formula, figure: Figure) -> str:
     )
 
 
-def _direction(figure: Figure, cell: Cell, found: Found, lookup: Lookup) -> str:
+def _direction(figure: PublishedFigure, cell: CellQuery, found: Found, lookup: Lookup) -> str:
     """Whether ours and theirs stand on the same side of the baseline, or of chance."""
     if math.isnan(figure.number):
         return "shown beside"
@@ -305,56 +294,37 @@ def _direction(figure: Figure, cell: Cell, found: Found, lookup: Lookup) -> str:
 
 
 @cache
-def _baselines(paper: str) -> dict[tuple[str, str], Figure]:
+def _baselines(paper: str) -> dict[tuple[str, str], PublishedFigure]:
     """The unprotected figures of a paper by dataset and metric, the first of each."""
-    found: dict[tuple[str, str], Figure] = {}
-    for f in figures(paper):
+    found: dict[tuple[str, str], PublishedFigure] = {}
+    for f in published_figures(paper):
         if f.mechanism == "none" and f.model != "chance":
             found.setdefault((f.dataset, f.metric), f)
     return found
 
 
 def _order(order: Order, lookup: Lookup) -> Row:
-    row: Row = {
-        "id": order.id,
-        "what": order.what,
-        "published": order.published,
-        "ours": None,
-        "low": None,
-        "high": None,
-        "kind": "order-only",
-    }
-    found = [(c, f) for c, f in ((c, lookup.find(c)) for c in order.cells) if f is not None]
+    row = row_of(order.id, order.what, order.published, "order-only", "not in this run")
+    found = [f for f in map(lookup.find, order.cells) if f is not None]
     if len(found) < 2:
         absent = _missing(order.cells)
-        return {
-            **row,
-            "kind": "impossible" if absent else "order-only",
-            "verdict": absent or "not in this run",
-        }
-    ordered = all(a.value < b.value for (_, a), (_, b) in pairwise(found))
-    row["ours"] = (" < " if ordered else ", ").join(_text(f.value) for _, f in found)
-    apart = all(a.high < b.low for (_, a), (_, b) in pairwise(found))
-    part = (
-        ""
-        if len(found) == len(order.cells)
-        else f" for the {len(found)} of {len(order.cells)} that are here"
-    )
+        return row | ({"kind": "impossible", "verdict": absent} if absent else {})
+    ordered = all(a.value < b.value for a, b in pairwise(found))
+    row["ours"] = (" < " if ordered else ", ").join(_text(f.value) for f in found)
     if ordered:
-        return {
-            **row,
-            "verdict": ("holds" if apart else "holds in the means, intervals overlap") + part,
-        }
-    # A pair in the wrong order counts against the claim only where its intervals are apart; else
-    # the data do not decide.
-    wrong = any(a.low > b.high for (_, a), (_, b) in pairwise(found))
-    return {
-        **row,
-        "verdict": ("does not hold" if wrong else "undecided: the intervals overlap") + part,
-    }
+        apart = all(a.high < b.low for a, b in pairwise(found))
+        verdict = "holds" if apart else "holds in the means, intervals overlap"
+    else:
+        # A pair in the wrong order counts against the claim only where its intervals are apart;
+        # else the data do not decide.
+        wrong = any(a.low > b.high for a, b in pairwise(found))
+        verdict = "does not hold" if wrong else "undecided: the intervals overlap"
+    if len(found) < len(order.cells):
+        verdict += f" for the {len(found)} of {len(order.cells)} that are here"
+    return row | {"verdict": verdict}
 
 
-def _ranks(rows: Sequence[Row], by_id: Mapping[str, Figure]) -> list[Row]:
+def _ranks(rows: Sequence[Row], by_id: Mapping[str, PublishedFigure]) -> list[Row]:
     """Whether the settings of a table stand in the published order, by Spearman's rank correlation
     over all that are here.
     """
@@ -387,25 +357,13 @@ def _ranks(rows: Sequence[Row], by_id: Mapping[str, Figure]) -> list[Row]:
             f"{location}, {dataset}, {metric}: rank correlation of {len(pairs)} settings with the"
             " published ones"
         )
-        row = {
-            "id": f"{by_id[str(rows[0]['id'])].source}-ranks-{location}-{dataset}-{metric}",
-            "what": what,
-            "published": 1.0,
-            "ours": round(float(rho), 3),
-        }
-        found.append(
-            {
-                **row,
-                "low": None,
-                "high": None,
-                "kind": "order-only",
-                "verdict": f"{verdict} (p = {p:.2g})",
-            }
-        )
+        name = f"{by_id[str(rows[0]['id'])].source}-ranks-{location}-{dataset}-{metric}"
+        row = row_of(name, what, 1.0, "order-only", f"{verdict} (p = {p:.2g})")
+        found.append(row | {"ours": round(float(rho), 3)})
     return found
 
 
-def _missing(cells: Sequence[Cell]) -> str:
+def _missing(cells: Sequence[CellQuery]) -> str:
     absent = sorted(
         {c.mechanism for c in cells if c.mechanism in RESERVED and c.mechanism not in mechanisms()}
     )
