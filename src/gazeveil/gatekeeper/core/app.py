@@ -21,7 +21,7 @@ from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
 from gazeveil.gatekeeper.streams.shared import Deliver, Subscriber
 from gazeveil.gatekeeper.streams.subscription import PrivateStream, Subscription
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Longest name of an area.
 LONGEST_NAME = 200

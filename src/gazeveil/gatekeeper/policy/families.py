@@ -27,7 +27,7 @@ from gazeveil.privacy.stream.chain import Chain
 from gazeveil.privacy.stream.downsample import Temporal
 from gazeveil.privacy.stream.gaussian import Gaussian
 from gazeveil.privacy.stream.kaleido.stage import AFTER
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Mechanisms that add no noise: what leaves them is gaze as it was, thinned out, rounded or
 #: filtered.

@@ -24,10 +24,11 @@ from gazeveil.gatekeeper.streams.day_keys import DayKey
 from gazeveil.gatekeeper.streams.shared import Lease, SharedStream, StreamView, Subscriber, cut
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Change
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 from gazeveil.privacy.stream.place.noise import PLACE_SIGMAS_DEG
 from gazeveil.privacy.stream.place.views import PlaceViews
-from gazeveil.privacy.stream.session import Samples, StreamMechanism
+from gazeveil.privacy.stream.stage import Samples
 
 #: Samples of a lease: as many as there are until the day is over.
 _ALL_DAY = 2**62

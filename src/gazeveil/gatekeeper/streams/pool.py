@@ -33,8 +33,9 @@ from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.validity import set_back_samples
 from gazeveil.privacy import registry
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
-from gazeveil.privacy.stream.session import Samples, StreamMechanism
+from gazeveil.privacy.stream.stage import Samples
 
 #: Where all Gaussian streams are; no mechanism's text is like it.
 _GRADED = ("gaussian, graded", 1)

@@ -34,7 +34,9 @@ from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.stream.graded.session import GradedSession
-from gazeveil.privacy.stream.session import Samples, Session, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Samples
 
 #: Seconds a stream without a lease waits for the ledger.
 PATIENCE_S = 2.0
