@@ -19,6 +19,7 @@ from gazeveil.cli.arguments import (
     console,
     options,
     read_cohort,
+    say,
     write_json,
 )
 from gazeveil.cli.progress import track
@@ -47,23 +48,13 @@ def command(
     parameters: Annotated[
         list[str] | None,
         typer.Option(
-            "--parameter",
-            "-p",
-            metavar="NAME=VALUE",
-            help="E.g. subset=reading, window_s=10.",
-            show_default=False,
+            "--parameter", "-p", metavar="NAME=VALUE", help="E.g. subset=reading, window_s=10."
         ),
     ] = None,
     mechanism: Annotated[str | None, typer.Option("--mechanism", hidden=True)] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write the table, .parquet or .csv.",
-            show_default=False,
-        ),
+        typer.Option("--out", "-o", metavar="FILE", help="Write the table, .parquet or .csv."),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -105,7 +96,7 @@ def command(
     )
     if out is not None:
         write_table(table, out)
-        screen_out.print(f"Features: {out}", soft_wrap=True)
+        say(f"Features: {out}")
     write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table)})
 
 

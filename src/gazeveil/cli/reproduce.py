@@ -35,9 +35,7 @@ Examples: `gazeveil reproduce`
 
 
 def command(
-    study: Annotated[
-        str | None, typer.Argument(help="E.g. davidjohn2021/fig4.", show_default=False)
-    ] = None,
+    study: Annotated[str | None, typer.Argument(help="E.g. davidjohn2021/fig4.")] = None,
     out: OutOption = Path("reproduction"),
     repetitions: RepetitionsOption = None,
     seed: SeedOption = None,

@@ -36,12 +36,11 @@ def command(
             "--head",
             metavar="NUMBER:HASH",
             help="A row that was noted earlier, which the log must still hold.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
     """Verify."""
-    from gazeveil.gatekeeper.ledger.audit_export import verify_lines
+    from gazeveil.gatekeeper.ledger.audit.export import verify_lines
 
     try:
         key = bytes.fromhex(key_file.read_text(encoding="utf-8").strip())

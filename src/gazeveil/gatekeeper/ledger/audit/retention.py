@@ -21,7 +21,7 @@ from gazeveil.gatekeeper.ledger.tables import AUDIT
 from gazeveil.gatekeeper.logs import LOG
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 
 #: How often old rows are looked for.
 EVERY_S = 3600.0

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from gazeveil import checks
-from gazeveil.gatekeeper.ledger.audit_export import (
+from gazeveil.gatekeeper.ledger.audit.export import (
     PRUNED,
     START,
     Row,
@@ -32,7 +32,7 @@ from gazeveil.gatekeeper.ledger.audit_export import (
     link,
     pruned_up_to,
 )
-from gazeveil.gatekeeper.ledger.audit_retention import prune
+from gazeveil.gatekeeper.ledger.audit.retention import prune
 from gazeveil.gatekeeper.ledger.database import Database, Ready
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.ledger.tables import AUDIT, AUDIT_HEAD, SECRETS
@@ -187,7 +187,7 @@ class AuditLog:
 
     def export(self, device: str, now_ns: int) -> Iterator[bytes]:
         """The log up to now as JSON lines, which
-        :func:`gazeveil.gatekeeper.ledger.audit_export.verify_lines` checks without a database.
+        :func:`gazeveil.gatekeeper.ledger.audit.export.verify_lines` checks without a database.
         """
         head = self.head()
         return export_lines(self._exported(head[0]), device, head, now_ns)

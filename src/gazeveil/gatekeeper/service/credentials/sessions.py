@@ -9,7 +9,7 @@ overwrites the cookie cannot keep the owner from it.
 
 The database keeps hashes of both halves. This process holds the live sessions in memory and decides
 by them, so that the owner can take away while the database does not answer; an end that could not
-be written is written later (:meth:`Sessions.write_ends`).
+be written is written later (:attr:`Sessions.ends`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import re
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from gazeveil.gatekeeper.errors import LedgerError
 from gazeveil.gatekeeper.ledger.database import Database
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.ledger.tables import OWNER_SESSIONS
+from gazeveil.gatekeeper.service.credentials.unwritten_ends import UnwrittenEnds, ending
 
 #: Sessions that may be open at once; then the oldest ends.
 MOST = 32
@@ -63,7 +63,7 @@ def browser_words(user_agent: str) -> str:
 
     Examples
     --------
-    >>> browser_words("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36")
+    >>> browser_words("Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0 Safari/537.36")
     'Chrome on Linux'
     >>> browser_words("curl/8.5")
     'another program'
@@ -124,9 +124,12 @@ class Sessions:
     >>> with Ledger.open("sqlite://") as ledger:
     ...     sessions = Sessions(ledger)
     ...     begun = sessions.begin("Firefox on Linux", begun_ns=0, expires_ns=10)
-    ...     halves = sessions.check(begun.secret, [begun.cookie], 9), sessions.check(begun.secret, [], 9), sessions.check(begun.cookie, [begun.cookie], 9)
-    ...     print([found is not None for found in halves], sessions.check(begun.secret, None, 9) is not None)
-    [True, False, False] True
+    ...     print(sessions.check(begun.secret, [begun.cookie], 9) is begun.session)
+    ...     print(sessions.check(begun.secret, [], 9), sessions.check(begun.cookie, None, 9))
+    ...     print(sessions.check(begun.secret, None, 9) is begun.session)
+    True
+    None None
+    True
     """
 
     def __init__(self, ledger: Ledger, end_all: bool = False) -> None:
@@ -134,10 +137,11 @@ class Sessions:
         self._lock = threading.Lock()
         self._live: dict[str, OwnerSession] = {}
         self._used_ns: dict[str, int] = {}
-        self._unwritten: dict[str, int] = {}
+        #: Ends that the database does not have yet.
+        self.ends = UnwrittenEnds(self._database, OWNER_SESSIONS)
         now = time.time_ns()
         if end_all:
-            self._database.write(lambda connection: connection.execute(_ending(now)))
+            self._database.write(lambda connection: connection.execute(ending(OWNER_SESSIONS, now)))
         live = (
             sa.select(OWNER_SESSIONS)
             .where(OWNER_SESSIONS.c.ended_ns.is_(None), OWNER_SESSIONS.c.expires_ns > now)
@@ -157,16 +161,12 @@ class Sessions:
         """A new session; on the disk when this returns."""
         number, secret, cookie = token_hex(8), token_urlsafe(32), token_urlsafe(32)
         made = OwnerSession(number, browser, begun_ns, expires_ns, _hash(secret), _hash(cookie))
-        names = ("id", "browser", "begun_ns", "expires_ns", "secret_hash", "cookie_hash")
-        row = {name: getattr(made, name) for name in names}
+        row = asdict(made)
+        same = sa.select(OWNER_SESSIONS.c.id).where(OWNER_SESSIONS.c.id == number)
 
         def work(connection: Connection) -> None:
-            if (
-                connection.execute(
-                    sa.select(OWNER_SESSIONS.c.id).where(OWNER_SESSIONS.c.id == number)
-                ).first()
-                is None
-            ):
+            # Tried again after the answer to a commit was lost, it is there already.
+            if connection.execute(same).first() is None:
                 connection.execute(sa.insert(OWNER_SESSIONS).values(**row, ended_ns=None))
 
         self._database.write(work)
@@ -218,50 +218,19 @@ class Sessions:
     def listed(self, now_ns: int) -> tuple[OwnerSession, ...]:
         """Live sessions, the newest first."""
         with self._lock:
-            return tuple(
-                sorted(
-                    (s for s in self._live.values() if now_ns < s.expires_ns),
-                    key=lambda s: -s.begun_ns,
-                )
-            )
+            live = [session for session in self._live.values() if now_ns < session.expires_ns]
+        return tuple(sorted(live, key=lambda session: -session.begun_ns))
 
     def end(self, number: str) -> bool:
-        """End a session: in force at once, written by the next :meth:`write_ends`; False where
-        there is none of that id.
+        """End a session: in force at once, written by the next write of :attr:`ends`; False
+        where there is none of that id.
         """
         with self._lock:
             found = self._live.pop(number, None)
             self._used_ns.pop(number, None)
-            if found is None:
-                return False
-            self._unwritten[number] = time.time_ns()
-        return True
-
-    def write_ends(self) -> bool:
-        """Write the ends that are not written yet; False where the database did not take them."""
-        with self._lock:
-            waiting = dict(self._unwritten)
-        if not waiting:
-            return True
-
-        def work(connection: Connection) -> None:
-            for number, ended_ns in waiting.items():
-                connection.execute(_ending(ended_ns).where(OWNER_SESSIONS.c.id == number))
-
-        try:
-            self._database.write(work)
-        except LedgerError:
-            return False
-        with self._lock:
-            for number in waiting:
-                self._unwritten.pop(number, None)
-        return True
-
-
-def _ending(now_ns: int) -> sa.Update:
-    return (
-        sa.update(OWNER_SESSIONS).where(OWNER_SESSIONS.c.ended_ns.is_(None)).values(ended_ns=now_ns)
-    )
+        if found is not None:
+            self.ends.add(number)
+        return found is not None
 
 
 def _hash(half: str) -> bytes:
