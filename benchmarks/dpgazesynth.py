@@ -37,9 +37,8 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
-    _private,
-    collect,
 )
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import collect
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
 from gazeveil.privacy.synthesis.dpgazesynth.windows import window_samples, windows_of
 from gazeveil.utility.density import jensen_shannon

@@ -22,9 +22,8 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
-    _private,
-    collect,
 )
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import collect
 from gazeveil.privacy.synthesis.dpgazesynth.places import degrees, noisy_starts
 from gazeveil.privacy.synthesis.dpgazesynth.reports.one_report import public_zones
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams

@@ -112,11 +112,7 @@ class _Heatmap(Mechanism[Cohort]):
         count = len(sums) * self.rows * self.columns
         noise = self.noise(len(sums), count, Words(source(seed, self.name)))
         guarantee = self._guarantee(len(sums), self.delta_num(count))
-        return Release(
-            self._maps(sums, noise),
-            guarantee if seed is None else guarantee.tested(),
-            self.provenance(seed),
-        )
+        return self.released(self._maps(sums, noise), guarantee, seed)
 
     def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, NDArray[np.int64]]]:
         """Sums over viewers per stimulus."""

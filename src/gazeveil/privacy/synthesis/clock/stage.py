@@ -61,11 +61,9 @@ class NoisySlots:
         clock = self.clock
         slots, left = divmod(self.tick + n, clock.length)
         slots += flush and left > 0
-        x, y, ok = (
-            np.empty((rows, slots)),
-            np.empty((rows, slots)),
-            np.empty((rows, slots), dtype=np.bool_),
-        )
+        x = np.empty((rows, slots))
+        y = np.empty((rows, slots))
+        ok = np.empty((rows, slots), dtype=np.bool_)
         read_slots(
             x_deg,
             y_deg,

@@ -127,10 +127,8 @@ def event_synth_pd(mechanism: EventSynthPD, unit: str | None) -> Game:
         names += count
         if count and mechanism.reading == "corrected" and mechanism.seeds == "crowd":
             moved |= not same(out, mechanism.release(exchanged(released), seed=trial).data)
-    rate, gamma = (
-        sum(shares) / max(names, 1),
-        (1.0 if mechanism.seeds == "crowd" else float(mechanism.gamma_total or mechanism.gamma)),
-    )
+    rate = sum(shares) / max(names, 1)
+    gamma = 1.0 if mechanism.seeds == "crowd" else float(mechanism.gamma_total or mechanism.gamma)
     bound = (
         gamma / (mechanism.k - 1 + gamma) if mechanism.reading == "corrected" else 1 / mechanism.k
     )

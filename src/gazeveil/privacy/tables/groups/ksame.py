@@ -133,11 +133,9 @@ class KSameSelect(Mechanism[FeatureTable]):
         seqs = sequences(self.name, data)
         need(self.name, len(seqs.people), self.k)
         words = Words(source(seed, self.name, self.reading))
-        return (
-            self._published(seqs, words, seed)
-            if self.reading == "published"
-            else self._corrected(seqs, words, seed)
-        )
+        if self.reading == "published":
+            return self._published(seqs, words, seed)
+        return self._corrected(seqs, words, seed)
 
     def partition(self, data: FeatureTable, seed: int | None = None) -> list[tuple[str, ...]]:
         """A partition as `corrected` draws it: for tests and for reuse in a release of one's own.

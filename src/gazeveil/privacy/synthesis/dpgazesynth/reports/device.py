@@ -109,10 +109,8 @@ def report(scheme: Scheme, recording: Recording, streams: Streams) -> tuple[Wind
     told, truth = scheme.ask(plan, head, windows_of(recording, plan.grid, samples), streams)
     answers = {}
     for name, oracle in scheme.questions(plan).items():
-        words, some = (
-            Words(streams.source("answers", name)),
-            max(1, _TOGETHER_BITS // oracle.categories),
-        )
+        words = Words(streams.source("answers", name))
+        some = max(1, _TOGETHER_BITS // oracle.categories)
         packed = [
             pack(oracle, oracle.report(truth[name][i : i + some], words))
             for i in range(0, len(truth[name]), some)

@@ -104,12 +104,10 @@ class ReportHeader:
             # Half of a pair of characters cannot be written anywhere; encoding it raises a
             # ValueError.
             "".join(texts).encode()
-            rate, samples, begin, space = (
-                said["rate_hz"],
-                said["samples"],
-                said["begin_ns"],
-                said["space"],
-            )
+            rate = said["rate_hz"]
+            samples = said["samples"]
+            begin = said["begin_ns"]
+            space = said["space"]
             sides = [space[n] for n in _SIDES] if space["kind"] == "screen" else []
             sphere = space["kind"] == "sphere"
         except (ValueError, KeyError, TypeError, RecursionError) as error:

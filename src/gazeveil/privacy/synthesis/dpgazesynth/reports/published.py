@@ -51,10 +51,8 @@ class PublishedScheme(Scheme):
     ) -> tuple[Report, dict[str, Whole]]:
         """Noise on starts and times; every transition."""
         rng = generator(streams.source("floats"))
-        turn, away = (
-            rng.uniform(0.0, 2.0 * np.pi, len(windows)),
-            rng.gamma(2.0, float(plan.r_deg / plan.starts), len(windows)),
-        )
+        turn = rng.uniform(0.0, 2.0 * np.pi, len(windows))
+        away = rng.gamma(2.0, float(plan.r_deg / plan.starts), len(windows))
         counts, most = windows.counts, int(windows.counts.max()) if len(windows) else 0
         lengths = np.zeros((len(windows), most))
         lengths[windows.window, windows.place] = windows.length + rng.laplace(
