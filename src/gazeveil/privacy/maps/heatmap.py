@@ -163,11 +163,11 @@ class _Heatmap(Mechanism[Cohort]):
     def _guarantee(self, stimuli: int, delta_num: Fraction) -> Guarantee:
         # A recording is part of one map; the noise of every map is the same, so each has an equal
         # share of the person's budget.
-        whole = self.budget()
-        one = Loss(whole.measure, whole.amount / stimuli, delta_num=delta_num)
+        per_person = self.budget()
+        per_recording = Loss(per_person.measure, per_person.amount / stimuli, delta_num=delta_num)
         return Guarantee(
             self.claims[self.reading].definition,
-            WholeMap.of("recording", one).lift("user", stimuli),
+            WholeMap.of("recording", per_recording).lift("user", stimuli),
             Change.person(),
             mechanism=self.title,
             assumptions=(

@@ -132,8 +132,9 @@ def _step(
     near, far = state[VARIANCE] + model[DRIFT], state[VARIANCE] + model[JUMP]
     # normal laws for noise and jumps: planar Laplace ones of the same variance, with their longer
     # tails, fuse less and are no better on real gaze
-    one, two = near + noise, far + noise
-    jumps = model[STAYS] - math.log(one) - 0.5 * square / one < -math.log(two) - 0.5 * square / two
+    stays, leaves = near + noise, far + noise
+    log_stays = model[STAYS] - math.log(stays) - 0.5 * square / stays
+    jumps = log_stays < -math.log(leaves) - 0.5 * square / leaves
     before = far if jumps else near
     gain = before / (before + noise)
     state[VARIANCE] = gain * noise

@@ -68,10 +68,10 @@ class Clock:
 
     def state(self, streams: int) -> NDArray[np.int64]:
         """Streams that have not begun."""
-        found = np.zeros((streams, RING + self.count), dtype=np.int64)
-        found[:, CHOSEN] = -1
-        found[:, RING:] = -self.window
-        return found
+        state = np.zeros((streams, RING + self.count), dtype=np.int64)
+        state[:, CHOSEN] = -1
+        state[:, RING:] = -self.window
+        return state
 
 
 @compiled

@@ -132,7 +132,7 @@ def event_synth_pd(mechanism: EventSynthPD, unit: str | None) -> Game:
     bound = (
         gamma / (mechanism.k - 1 + gamma) if mechanism.reading == "corrected" else 1 / mechanism.k
     )
-    words = (
+    description = (
         f"{len(shares)} cohorts of {max(PEOPLE, mechanism.k)} people with {EVENTS} events each, an"
         f" attacker who holds another raw session of everybody: {names} names released, {rate:.2f}"
         f" of them found, {bound:.2f} is claimed to be the most."
@@ -146,7 +146,7 @@ def event_synth_pd(mechanism: EventSynthPD, unit: str | None) -> Game:
         if moved
         else ""
     )
-    return Game(asked_unit(unit, "user", ("user",)), None, words, broken=broken)
+    return Game(asked_unit(unit, "user", ("user",)), None, description, broken=broken)
 
 
 def exchanged(cohort: Cohort) -> Cohort:

@@ -182,7 +182,7 @@ class KSameSelect(Mechanism[FeatureTable]):
         values, notes = _within_bounds(seqs)
         where = {key: i for i, key in enumerate(seqs.keys)}
         cells = sorted({key[1:] for key in seqs.keys})
-        given: dict[str, list[tuple[Cell, NDArray[np.float64]]]] = {}
+        averages: dict[str, list[tuple[Cell, NDArray[np.float64]]]] = {}
         suppressed = 0
         for group in self._groups(seqs, people, words):
             members = [people[i] for i in group]
@@ -193,8 +193,8 @@ class KSameSelect(Mechanism[FeatureTable]):
                     suppressed += bool(members_with_data)
                     continue
                 released.append((cell, self._average(seqs, values, members_with_data)))
-            given.update(dict.fromkeys(members, released))
-        recordings = [((p, *cell), array) for p in people for cell, array in given[p]]
+            averages.update(dict.fromkeys(members, released))
+        recordings = [((p, *cell), array) for p in people for cell, array in averages[p]]
         if not recordings:
             raise DataError(
                 f"No stimulus, session and task has data of {self.k} members of one group. Choose a"

@@ -59,14 +59,14 @@ class PublishedScheme(Scheme):
             0.0, float(plan.time_scale), len(windows.length)
         )
         _, _, cells, directions = windows.moves(plan.grid)
-        told = Report(
+        report = Report(
             head,
             windows.x_deg + away * np.cos(turn),
             windows.y_deg + away * np.sin(turn),
             counts,
             lengths,
         )
-        return told, dict.fromkeys(self.questions(plan), plan.grid.number[cells, directions])
+        return report, dict.fromkeys(self.questions(plan), plan.grid.number[cells, directions])
 
     def learn(
         self,
