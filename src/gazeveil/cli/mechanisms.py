@@ -77,7 +77,7 @@ def _rows(name: str) -> list[dict[str, str]]:
             "definition": c.definition,
             "unit": c.unit,
             "status": c.status,
-            "words": c.words,
+            "words": c.detail,
             "paper": cls.paper,
             "summary": registry.REGISTRY.summary(name),
         }

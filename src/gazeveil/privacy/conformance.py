@@ -87,8 +87,7 @@ def fingerprint(data: Any) -> str:
         return repr([fingerprint(r) for r in data])
     if isinstance(data, Mapping):
         if data and all(isinstance(v, Mapping) for v in data.values()):
-            # People: who they are, which attributes they have and of which type; the values are what
-            # is protected.
+            # People: who they are, which attributes they have, of which type; not the values.
             return repr(
                 [(k, sorted((n, type(x).__name__) for n, x in v.items())) for k, v in data.items()]
             )
@@ -112,7 +111,8 @@ def content(data: Any) -> bytes:
 
 
 def _is_a_frozen_value(m: Mechanism[Any]) -> Iterator[str]:
-    if not dataclasses.is_dataclass(m) or not type(m).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    settings = getattr(type(m), "__dataclass_params__", None)
+    if settings is None or not settings.frozen:
         yield "it must be a frozen dataclass"
     if m.kind not in KINDS:
         yield f"its kind '{m.kind}' is none of {', '.join(KINDS)}"
@@ -177,11 +177,11 @@ def _is_honest(m: Mechanism[Any]) -> Iterator[str]:
 
 def _repeats_under_a_test_stream(m: Mechanism[Any]) -> Iterator[str]:
     data = sample_data(m.kind)
-    one, two, other = (m.release(data, seed=s).data for s in (7, 7, 8))
-    if content(one) != content(two):
+    first, again, other = (m.release(data, seed=s).data for s in (7, 7, 8))
+    if content(first) != content(again):
         yield "the same seed must give the same release"
     random = content(m.release(data).data) != content(m.release(data).data)
-    if random and content(one) == content(other):
+    if random and content(first) == content(other):
         yield "another seed must give another release"
 
 
@@ -238,16 +238,16 @@ def _refuses_in_words(m: Mechanism[Any]) -> Iterator[str]:
         bad.append(("an empty table", table.where(np.zeros(len(table), dtype=bool))))
         if m.reading == "corrected" and m.claim.definition not in {"k-anonymity", "none"}:
             bad.append(("a table without bounds", table.with_bounds(None)))
-    for words, data in bad:
+    for what, data in bad:
         try:
             m.release(data)
         except GazeveilError as error:
             if len(str(error)) < 20:
-                yield f"{words} is refused without saying why"
+                yield f"{what} is refused without saying why"
         except Exception as error:
-            yield f"{words} gives {type(error).__name__} instead of a sentence"
+            yield f"{what} gives {type(error).__name__} instead of a sentence"
         else:
-            yield f"{words} is not refused"
+            yield f"{what} is not refused"
 
 
 CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
@@ -266,4 +266,4 @@ CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
 def conform(mechanism: Mechanism[Any]) -> list[str]:
     """Everything the kit finds wrong with a mechanism, as sentences; an empty list is a pass."""
     results = run_kit(CHECKS, mechanism)
-    return [f"{result.check}: {words}" for result in results for words in result.problems]
+    return [f"{result.check}: {fault}" for result in results for fault in result.problems]

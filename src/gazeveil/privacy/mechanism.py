@@ -52,7 +52,7 @@ class Claim:
     definition: str
     unit: str
     status: str
-    words: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)

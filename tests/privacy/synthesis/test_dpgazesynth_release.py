@@ -348,7 +348,7 @@ def histogram(cohort: Cohort) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["gazecom", "eyenavgs_nthu"])
-def test_density_is_nearer_the_truth_than_kaleidos_at_equal_epsilon_w_and_r_and_one_report_is_nearest(
+def test_density_is_nearer_the_truth_than_kaleidos_at_equal_promise_and_one_report_is_nearest(
     name: str,
 ) -> None:
     whole = gazeveil.read(real(name))

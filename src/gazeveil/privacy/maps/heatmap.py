@@ -104,7 +104,9 @@ class _Heatmap(Mechanism[Cohort]):
     def delta_num(self, count: int) -> Fraction:
         """Numerical error of that many draws."""
 
-    def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
+    def release(  # type: ignore[override]
+        self, data: Cohort, seed: int | None = None
+    ) -> Release[dict[str, HeatMap]]:
         """Maps by stimulus; see :class:`HeatMap`."""
         sums = self._sums(data)
         count = len(sums) * self.rows * self.columns

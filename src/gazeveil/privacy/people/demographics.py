@@ -2,10 +2,10 @@
 of David-John et al. 2023).
 
 Every person ends up in a group of at least k people with the same released age range and gender.
-`corrected` finds the partition with the most groups (see :mod:`gazeveil.privacy.people.attribute_groups`):
-on the 31 people of the supplement 7 groups for k = 4, or 6 with every gender kept, where the
-supplement has 5. `published` applies the supplement's own ranges, which exist for k = 4, 6, 8 and
-15.
+`corrected` finds the partition with the most groups
+(:mod:`gazeveil.privacy.people.attribute_groups`): on the 31 people of the supplement 7 groups for
+k = 4, or 6 with every gender kept, where the supplement has 5. `published` applies the supplement's
+own ranges, which exist for k = 4, 6, 8 and 15.
 """
 
 from __future__ import annotations

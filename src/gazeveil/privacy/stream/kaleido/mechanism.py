@@ -48,7 +48,8 @@ from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
 from gazeveil.privacy.stream.kaleido.stage import AFTER, KaleidoPlan, LatticeStage, plan
 from gazeveil.privacy.stream.kaleido.step import HALVING, RESERVE, UNIFORM
-from gazeveil.privacy.stream.session import Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Stage
 
 DAVIDJOHN2023 = (
     'David-John, Butler and Jain, "Privacy-preserving datasets of eye-tracking samples with'

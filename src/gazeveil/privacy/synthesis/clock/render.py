@@ -45,7 +45,9 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.kaleido.mechanism import LEAST_R_DEG, MOST_W
-from gazeveil.privacy.stream.session import Session, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Stage
 from gazeveil.privacy.synthesis.clock import eye as clock_eye
 from gazeveil.privacy.synthesis.clock import places as clock_places
 from gazeveil.privacy.synthesis.clock.slots import Clock

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.randomness.rng import Source
-from gazeveil.privacy.stream.session import Samples, Stage
+from gazeveil.privacy.stream.stage import Samples, Stage
 from gazeveil.privacy.synthesis.clock import eye, places
 from gazeveil.privacy.synthesis.clock.slots import CHOSEN, TICK, Clock, read_slots
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.noise.exact import laplace_scale
-from gazeveil.privacy.noise.local import GRR, OLH, OUE, FrequencyOracle
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle
+from gazeveil.privacy.noise.local import GRR, OLH, OUE
 from gazeveil.privacy.noise.planar import raised_scale
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout

@@ -43,7 +43,8 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION as ARC_ASSUMPTION
 from gazeveil.privacy.noise.exact import tail_delta
-from gazeveil.privacy.noise.local import OUE, Tally
+from gazeveil.privacy.noise.frequency_oracle import Tally
+from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.noise.planar import planar_delta
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.algebra import RecordingsMap

@@ -30,15 +30,12 @@ by their number, and places are weighted by agreement (:func:`average_in_time`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.events import METHODS
@@ -49,9 +46,9 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.randomness.keys import MasterKey
-from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
+from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
+from gazeveil.privacy.synthesis.drawn_recordings import drawn_recordings
 from gazeveil.privacy.synthesis.ksame.groups import (
     Key,
     common_frame,
@@ -166,15 +163,19 @@ class KSameSynth(Mechanism[Cohort]):
             For fewer than k people, a sphere and a screen under one stimulus, or nothing that k
             members of a group have in common.
         """
-        drawn, notes = self._laws(data, Words(source(seed, self.name, self.reading)))
+        laws, notes = self._laws(data, Words(source(seed, self.name, self.reading)))
         guarantee, published = self._guarantee(), self.reading == "published"
         if published:
             guarantee = guarantee.with_status("refuted", _REFUTED).with_not_covered(
                 "the attributes of people"
             )
+        drift_s = 0.0 if published else DRIFT_S
+        draws = {
+            key: (laws[key], partial(render, laws[key], drift_s=drift_s)) for key in sorted(laws)
+        }
         lazy = any(isinstance(item, Handle) for item in data.items)
         out = Cohort(
-            _drawn(drawn, seed, lazy, 0.0 if published else DRIFT_S),
+            drawn_recordings(draws, seed, (self.name,), lazy),
             data.people if published else None,
             name=data.name,
         )
@@ -244,26 +245,3 @@ class KSameSynth(Mechanism[Cohort]):
 
 def _motion(detector: str, item: Recording | Handle) -> tuple[Key, Motion]:
     return item.key, motion(item if isinstance(item, Recording) else item.load(), detector)
-
-
-def _drawn(
-    laws: Mapping[Key, Motion], seed: int | None, lazy: bool, drift_s: float
-) -> list[Recording | Handle]:
-    """Recordings drawn from parameters: at once, or when they are looked at."""
-    master = MasterKey(seed)
-    items: list[Recording | Handle] = []
-    for key in sorted(laws):
-        load = partial(
-            _recording, key, laws[key], partial(master.source, KSameSynth.name, *key), drift_s
-        )
-        items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
-    return items
-
-
-def _recording(key: Key, law: Motion, bits: Callable[[], Source], drift_s: float) -> Recording:
-    x, y = render(law, Words(bits()), drift_s=drift_s)
-    period_ns = 1e9 / law.rate_hz if law.rate_hz > 0 else 1e7
-    t: NDArray[np.int64] = np.rint(np.arange(law.samples) * period_ns).astype(np.int64)
-    return Recording(
-        key[0], key[1], t, x, y, space=law.space, rate_hz=law.rate_hz, session=key[2], task=key[3]
-    )

@@ -120,8 +120,8 @@ class Marginals(Mechanism[FeatureTable]):
 
     Examples
     --------
-    >>> print(Marginals(4))
-    marginals:k=4,gamma=2,bins=30,epsilon=1,per=recording-feature,pd=deterministic,kept=1,epsilon0=1,delta=1/1000000,reading=corrected
+    >>> Marginals(4).claim.definition, Marginals(4, pd="randomised").claim.definition
+    ('epsilon-dp', 'epsilon-delta-dp')
     """
 
     k: int

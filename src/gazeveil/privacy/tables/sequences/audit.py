@@ -1,5 +1,5 @@
-"""Games for the Laplace, Fourier and cosine mechanisms: one feature between 0 and 1, 100 rows, or 20 chunks where there
-are chunks.
+"""Games for the Laplace, Fourier and cosine mechanisms: one feature between 0 and 1, 100 rows, or
+20 chunks where there are chunks.
 
 The two neighbours lie in opposite corners of the box: where one is 0 the other is 1. Which corners
 are worst depends on the transform: for a mechanism that adds Laplace noise to coefficients A x, the

@@ -22,7 +22,8 @@ import numpy as np
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.noise.exact import discrete_laplace
-from gazeveil.privacy.noise.local import OUE, FrequencyOracle, Tally
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import stretched
 from gazeveil.privacy.synthesis.dpgazesynth.curation.model import from_steps

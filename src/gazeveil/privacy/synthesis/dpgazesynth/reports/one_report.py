@@ -29,7 +29,8 @@ from functools import lru_cache
 import numpy as np
 
 from gazeveil.gaze.geometry import Space
-from gazeveil.privacy.noise.local import GRR, FrequencyOracle, Tally, best_oracle
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import GRR, best_oracle
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.randomness.uniform import uniform_below
 from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import rounded

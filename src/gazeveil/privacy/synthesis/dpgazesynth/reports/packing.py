@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.privacy.noise.local import GRR, OLH, FrequencyOracle, Subset, Tally
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import GRR, OLH, Subset
 from gazeveil.privacy.synthesis.dpgazesynth.grid import Whole
 
 Bytes = NDArray[np.uint8]

@@ -15,7 +15,8 @@ import numpy as np
 
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space
-from gazeveil.privacy.noise.local import OUE, FrequencyOracle, Tally
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.randomness.uniform import generator
 from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import rescaled
 from gazeveil.privacy.synthesis.dpgazesynth.curation.model import from_steps
