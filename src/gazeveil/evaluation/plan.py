@@ -169,9 +169,8 @@ def plan(study: Study, raw: RecordingSet) -> StudyPlan:
                     ]
         cells.append(Cell(text, study.events[0], "", "about", "", 0))
     if not any(c.kind != "about" for c in cells):
-        raise DataError(
-            f"No attack or utility of the study can be computed. {left_out[0] if left_out else ''}".rstrip()
-        )
+        reason = f" {left_out[0]}" if left_out else ""
+        raise DataError(f"No attack or utility of the study can be computed.{reason}")
     return StudyPlan(tuple(cells), tuple(dict.fromkeys(left_out)))
 
 
@@ -243,8 +242,9 @@ def _lacks(
 
 
 def _tables_alone(names: tuple[str, ...]) -> RecordingSet:
-    none = FeatureTable(np.empty((0, 1)), ("feature",), Keys([], [], [], [], []))  # type: ignore[arg-type]
-    return RecordingSet(None, dict.fromkeys(names, none))
+    no_keys = Keys(*(np.empty(0, dtype=np.str_) for _ in range(4)), np.empty(0, dtype=np.int64))
+    no_rows = FeatureTable(np.empty((0, 1)), ("feature",), no_keys)
+    return RecordingSet(None, dict.fromkeys(names, no_rows))
 
 
 def _says_nothing(attack: Attack, scenario: str, mechanism: Mechanism[Any]) -> str:

@@ -43,7 +43,7 @@ from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.sources import Files, Simulated, opened
 from gazeveil.evaluation.study import Study, find_path, from_toml
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
-from gazeveil.features.table import KEYS, FeatureTable, Keys
+from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort, Handle, natural
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
@@ -459,7 +459,7 @@ def _window_material(
     gone = [c for c in drop if c in table.columns]
     table = table.drop(gone) if gone else table
     if documents:
-        keys = Keys(**{n: np.full(len(table), "") if n == "task" else table.keys[n] for n in KEYS})  # type: ignore[arg-type]
+        keys = replace(table.keys, task=np.full(len(table), ""))
         table = FeatureTable(table.values, table.columns, keys, table.bounds, table.counts)
     if isinstance(study.source, Files) and study.source.format == "mpiiprivaceye":
         table = with_privacy_labels(table, privacy_labels(study.source.path))

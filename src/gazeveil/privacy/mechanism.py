@@ -13,7 +13,7 @@ a module of its own and nothing else is edited::
         kind = "cohort"
         paper = "Doe 2026"
         summary = "Adds noise to everything."
-        plot = PlotRecipe("population", (("weak", ":sigma_deg=1", "C0"),))
+        plot = PlotRecipe("population", (":sigma_deg=1",))
         claims = {"corrected": Claim("epsilon-dp", "user", "proved")}
 
         def release(self, data, seed=None): ...

@@ -300,7 +300,7 @@ class Findings:
             if parts.plain or parts.frozen not in known:
                 continue
             for row in self.results.paired(attack, parts.frozen).iter_rows(named=True):
-                release = by_key.get(tuple(row[c] or "" for c in CELL[:4]))  # type: ignore[arg-type]
+                release = by_key.get(_key(row))
                 # On raw recordings there is no mechanism to know and nothing to average.
                 if release is not None and not (
                     release.baseline and "denoiser" not in parts.stronger

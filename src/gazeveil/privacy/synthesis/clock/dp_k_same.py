@@ -75,11 +75,7 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
     label: ClassVar[str] = "clock-render DP-k-same"
     summary: ClassVar[str] = "Renders noisy mean places of k people at public times."
     plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "population",
-        (
-            ("k = 15, epsilon = 1000", ":k=15,epsilon=1000", "C0"),
-            ("k = 15, epsilon = 10", ":k=15,epsilon=10", "C1"),
-        ),
+        "population", (":k=15,epsilon=1000", ":k=15,epsilon=10")
     )
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = "ours"

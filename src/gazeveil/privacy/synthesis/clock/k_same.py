@@ -73,9 +73,7 @@ class ClockRenderKSame(Mechanism[Cohort]):
     name: ClassVar[str] = "clock-render-k-same"
     label: ClassVar[str] = "clock-render k-same"
     summary: ClassVar[str] = "Renders the same places, at public times, for k people."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "population", (("k = 4", ":k=4", "C0"), ("k = 15", ":k=15", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("population", (":k=4", ":k=15"))
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {

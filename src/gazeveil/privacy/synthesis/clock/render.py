@@ -92,11 +92,7 @@ class ClockRender(StreamMechanism):
     label: ClassVar[str] = "clock-render"
     summary: ClassVar[str] = "Renders gaze from noisy places at public times."
     plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams",
-        (
-            ("epsilon = 10, r = 2, offline", ":epsilon=10,r_deg=2,form=offline", "C0"),
-            ("epsilon = 10, r = 2, stream", ":epsilon=10,r_deg=2", "C1"),
-        ),
+        "streams", (":epsilon=10,r_deg=2,form=offline", ":epsilon=10,r_deg=2")
     )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "ours"

@@ -255,8 +255,7 @@ class DPGazeSynth(Synthesis):
         "Learns a model of scanpaths from randomised reports and draws gaze from it."
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "population",
-        (("corrected", ":epsilon=3", "C0"), ("published", ":epsilon=3,reading=published", "C3")),
+        "population", (":epsilon=3", ":epsilon=3,reading=published")
     )
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
@@ -308,13 +307,7 @@ class DPGazeSynthOneReport(Synthesis):
     summary: ClassVar[str] = (
         "Learns a model of scanpaths from one randomised report of each window."
     )
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "population",
-        (
-            ("one report", ":epsilon=3", "C0"),
-            ("every slot (dpgazesynth)", "dpgazesynth:epsilon=3", "C1"),
-        ),
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("population", (":epsilon=3", "dpgazesynth:epsilon=3"))
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {
             "corrected": Claim(

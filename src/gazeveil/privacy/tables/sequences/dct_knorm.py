@@ -130,16 +130,8 @@ class DCTKNorm(NoisyTable):
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
-        (
-            ("fpa, epsilon = 20", "fpa:epsilon=20,shrink=wiener", "C1"),
-            ("dct-knorm, epsilon = 20", ":epsilon=20", "C0"),
-            ("dct-knorm, epsilon = 100", ":epsilon=100", "C2"),
-        ),
-        (
-            ("fpa", "fpa:shrink=wiener", "C1"),
-            ("dct-knorm, exponential", ":profile=exponential", "C4"),
-            ("dct-knorm", ":", "C0"),
-        ),
+        ("fpa:epsilon=20,shrink=wiener", ":epsilon=20", ":epsilon=100"),
+        ("fpa:shrink=wiener", ":profile=exponential", ":"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "an improvement on fpa; Hardt and Talwar 2010, Geng et al. 2015"

@@ -91,16 +91,8 @@ class FPA(NoisyTable):
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
-        (
-            ("corrected, epsilon = 200", ":epsilon=200", "C0"),
-            ("with shrinkage", ":epsilon=200,shrink=wiener", "C2"),
-            ("published, epsilon = 200", ":epsilon=200,reading=published", "C3"),
-        ),
-        (
-            ("fpa, public k", ":", "C0"),
-            ("fpa, Wiener shrinkage", ":shrink=wiener", "C2"),
-            ("fpa, k = 5", ":k=5", "C1"),
-        ),
+        (":epsilon=200", ":epsilon=200,shrink=wiener", ":epsilon=200,reading=published"),
+        (":", ":shrink=wiener", ":k=5"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
