@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -126,16 +125,14 @@ class DPKSame(Mechanism[FeatureTable]):
     paper: ClassVar[str] = (
         "an improvement on k-same-select; Soria-Comas et al. 2014, Hardt and Talwar 2010"
     )
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-dp",
-                "user",
-                "proved",
-                "k-anonymity besides: noise on averages of random groups, divided by k",
-            )
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp",
+            "user",
+            "proved",
+            "k-anonymity besides: noise on averages of random groups, divided by k",
+        )
+    }
 
     k: int
     epsilon: Number
