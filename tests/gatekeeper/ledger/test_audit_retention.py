@@ -114,7 +114,9 @@ def unguarded(ledger: Ledger, *statements: str) -> None:
         ["DELETE FROM audit_rows WHERE id = 11"],
         ["DELETE FROM audit_rows WHERE kind = 'pruned'"],
         [
-            """UPDATE audit_rows SET detail = '{"chain":"' || (SELECT chain FROM audit_rows WHERE id = 15) || '","rows":15}' WHERE kind = 'pruned'""",
+            """UPDATE audit_rows SET detail = '{"chain":"'
+            || (SELECT chain FROM audit_rows WHERE id = 15) || '","rows":15}'
+            WHERE kind = 'pruned'""",
             "DELETE FROM audit_rows WHERE id <= 15",
         ],
         ["UPDATE audit_rows SET detail = 'no json' WHERE kind = 'pruned'"],

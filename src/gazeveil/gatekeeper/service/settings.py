@@ -1,9 +1,9 @@
 """Every setting of the service, with its default; read from the environment (`GAZEVEIL_...`) and
 overruled by the command line.
 
-`docs/howto/gatekeeper/settings.md` lists all of them; a test compares the two. Limits are set so that one
-hostile app can neither fill the memory nor starve the others, and so that a honest one at 1000
-samples a second meets none of them.
+`docs/howto/gatekeeper/settings.md` lists all of them; a test compares the two. Limits are set so
+that one hostile app can neither fill the memory nor starve the others, and so that a honest one at
+1000 samples a second meets none of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import stat
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
@@ -381,7 +381,8 @@ def load_settings(**chosen: object) -> Settings:
     1
     """
     try:
-        return Settings(**{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
+        named: dict[str, Any] = {n: value for n, value in chosen.items() if value is not None}
+        return Settings(**named)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"
