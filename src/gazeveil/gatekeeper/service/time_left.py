@@ -17,6 +17,7 @@ from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.rules import weakest
 from gazeveil.gatekeeper.streams.place import PlaceStream
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
+from gazeveil.gatekeeper.streams.shared import SharedStream
 
 _WHEN = {"day": "today", "session": "until consent is given anew", "ever": "in all"}
 _GONE = {
@@ -52,11 +53,8 @@ class Price:
 
     def dearer(self, other: Price | None) -> Price:
         """The one of two that costs more."""
-        return (
-            self
-            if other is None or (self.per_second, self.least) >= (other.per_second, other.least)
-            else other
-        )
+        mine = (self.per_second, self.least)
+        return self if other is None or mine >= (other.per_second, other.least) else other
 
 
 class Prices:
@@ -99,14 +97,10 @@ class Prices:
                     if app is None or (subscriber.app == app and subscriber.pays)
                 ]
                 if views:
-                    price = (
-                        Price(Fraction(0), Fraction(0), True)
-                        if isinstance(shared, PlaceStream)
-                        else _price(shared.cost(views), shared.rate_hz, shared.lease)
-                    )
-                    prices[shared.currency] = (
-                        prices[shared.currency] + price if shared.currency in prices else price
-                    )
+                    # The day of a noisy place is paid for.
+                    cost = 0 if isinstance(shared, PlaceStream) else shared.cost(views)
+                    price, before = _price(shared, Fraction(cost)), prices.get(shared.currency)
+                    prices[shared.currency] = price if before is None else before + price
         return prices
 
     def _dearest(self, grant: Grant, app: str | None) -> dict[str, Price]:
@@ -137,22 +131,17 @@ class Prices:
                 with state.lock:
                     shared, view = state.pool.quoted(made, every)
                     currency, amount = shared.priced(view)
-                    daily = isinstance(shared, PlaceStream)
-                    self._known[key] = (
-                        currency,
-                        (
-                            Price(Fraction(0), amount, True)
-                            if daily
-                            else _price(amount, shared.rate_hz, shared.lease)
-                        ),
-                    )
+                    self._known[key] = currency, _price(shared, amount)
             except Denied:
                 return None
         return self._known[key]
 
 
-def _price(lease: Fraction, rate_hz: float, samples: int) -> Price:
-    return Price(lease * Fraction(rate_hz) / samples, lease)
+def _price(shared: SharedStream, lease: Fraction) -> Price:
+    """What a second of a stream costs whose leases cost so much."""
+    if isinstance(shared, PlaceStream):
+        return Price(Fraction(0), lease, of_a_day=True)
+    return Price(lease * Fraction(shared.rate_hz) / shared.lease, lease)
 
 
 def seconds_left(remaining: Fraction | None, price: Price | None) -> int | None:
