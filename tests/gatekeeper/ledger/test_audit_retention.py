@@ -21,19 +21,14 @@ from gazeveil.gatekeeper.ledger.audit.export import START, link, verify_lines
 from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from tests.support.gatekeeper_running import running, until
-from tests.support.postgres import Server, postgres  # noqa: F401
+from tests.support.postgres import Server, database_url, postgres, quick_folder  # noqa: F401
 
 DAY_NS = 86_400 * 10**9
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    url = (
-        f"sqlite:///{tmp_path / 'gaze.sqlite'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
-    with Ledger.open(url) as one:
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    with Ledger.open(database_url) as one:
         yield one
 
 
