@@ -242,7 +242,8 @@ def _lacks(
 
 
 def _tables_alone(names: tuple[str, ...]) -> RecordingSet:
-    no_keys = Keys(*(np.empty(0, dtype=np.str_) for _ in range(4)), np.empty(0, dtype=np.int64))
+    texts = np.empty(0, dtype=np.str_)
+    no_keys = Keys(texts, texts, texts, texts, np.empty(0, dtype=np.int64))
     no_rows = FeatureTable(np.empty((0, 1)), ("feature",), no_keys)
     return RecordingSet(None, dict.fromkeys(names, no_rows))
 
