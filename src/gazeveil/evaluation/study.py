@@ -20,9 +20,9 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack
-from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError, FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.columns import NONE
+from gazeveil.evaluation.inference import Inference, attacker
 from gazeveil.evaluation.sources import Files, Selection, Simulated, Source
 from gazeveil.features.recording_set import EVENTS, FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable
@@ -92,7 +92,7 @@ class Study:
 
     source: Source
     mechanisms: tuple[Mechanism[Any], ...] = ()
-    attacks: tuple[Attack, ...] = ()
+    attacks: tuple[Attack | Inference, ...] = ()
     utilities: tuple[Utility, ...] = ()
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     repetitions: int = 10
@@ -116,7 +116,7 @@ class Study:
         store(
             self, "mechanisms", _built("mechanisms", self.mechanisms, Mechanism, mechanism_by_name)
         )
-        store(self, "attacks", _built("attacks", self.attacks, Attack, attack_by_name))
+        store(self, "attacks", _built("attacks", self.attacks, (Attack, Inference), attacker))
         store(self, "utilities", _built("utilities", self.utilities, Utility, utility_by_name))
         store(
             self,
@@ -400,7 +400,9 @@ def _try_detector(preparation: FeaturePipeline) -> None:
     )
 
 
-def _built(what: str, given: object, base: type, by_name: Callable[[str], Any]) -> tuple[Any, ...]:
+def _built(
+    what: str, given: object, base: type | tuple[type, ...], by_name: Callable[[str], Any]
+) -> tuple[Any, ...]:
     items: list[Any] = []
     for one in _listed(what, given):
         if isinstance(one, str):
