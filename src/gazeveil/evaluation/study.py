@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -234,22 +234,44 @@ class Study:
             Naming the file, for whatever is wrong in it.
         """
         place = Path(path)
-        try:
-            said = tomllib.loads(place.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise FormatError(place, "there is no such file", "Check the path.") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FormatError(
-                place,
-                f"it is not TOML ({str(error).splitlines()[0].rstrip('.')})",
-                "Mend the file.",
-            ) from error
-        try:
-            return from_toml(said, place.parent.resolve(), place.stem)
-        except FormatError:
-            raise
-        except GazeveilError as error:
-            raise FormatError(place, str(error).rstrip(".")) from error
+        return read_toml(place, lambda said: from_toml(said, place.parent.resolve(), place.stem))
+
+
+Made = TypeVar("Made")
+
+
+def read_toml(
+    place: Path, make: Callable[[dict[str, Any]], Made], missing: str = "Check the path."
+) -> Made:
+    """What is made of a TOML file's keys.
+
+    Parameters
+    ----------
+    place : Path
+        The file.
+    make : callable
+        Given the keys.
+    missing : str
+        The next step where there is no file.
+
+    Raises
+    ------
+    FormatError
+        Naming the file, for whatever is wrong in it.
+    """
+    try:
+        keys = tomllib.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise FormatError(place, "there is no such file", missing) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise FormatError(place, f"it is not TOML ({reason})", "Mend the file.") from error
+    try:
+        return make(keys)
+    except FormatError:
+        raise
+    except GazeveilError as error:
+        raise FormatError(place, str(error).rstrip(".")) from error
 
 
 _PLAIN = frozenset(f.name for f in fields(Study)) - {"source", "people", "stimuli", "preparation"}

@@ -190,8 +190,7 @@ def _cell(cache: ReleaseCache, cell: Cell, who: object) -> Content:
 
 
 def _result(metric: str, r: UtilityResult) -> Content:
-    inferred = isinstance(r, InferredResult)
-    return {
+    content: Content = {
         "metric": metric,
         "value": _number(r.value),
         "parts": [_number(v) for v in np.asarray(r.parts, dtype=np.float64).tolist()],
@@ -200,8 +199,10 @@ def _result(metric: str, r: UtilityResult) -> Content:
         "chance": _number(r.chance),
         "better": str(r.better),
         "note": str(r.note),
-        **({"low": _number(r.low), "high": _number(r.high), "n": r.n} if inferred else {}),
     }
+    if isinstance(r, InferredResult):
+        content |= {"low": _number(r.low), "high": _number(r.high), "n": r.n}
+    return content
 
 
 def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Content:
