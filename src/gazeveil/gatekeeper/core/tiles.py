@@ -20,7 +20,7 @@ from gazeveil.gatekeeper.streams.pool import StreamPool
 from gazeveil.gatekeeper.streams.shared import PATIENCE_S, Subscriber
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: How far beyond the edge the eye must be, in tiles.
 MARGIN = 0.1
