@@ -145,18 +145,20 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
             ),
             name=data.name,
         )
-        told = inner.guarantee
+        promise = inner.guarantee
         origin = " (it was taken from the longest recording)" if self.seconds is None else ""
         mine = replace(
-            told,
-            losses=WholeMap.of("user", told.claimed_loss(Change.person()), presence=True),
+            promise,
+            losses=WholeMap.of("user", promise.claimed_loss(Change.person()), presence=True),
             mechanism=self.title,
             assumptions=(
-                *(a for a in told.assumptions if "bounds" not in a and "rows" not in a),
+                *(a for a in promise.assumptions if "bounds" not in a and "rows" not in a),
                 f"the length of {slots} slots is public{origin}",
                 f"the rate of {rate:g} samples a second and the space are public",
             ),
-            reason=told.reason if told.status != "proved" else "proofs/clock-render-dp-k-same.md",
+            reason=promise.reason
+            if promise.status != "proved"
+            else "proofs/clock-render-dp-k-same.md",
         )
         return Release(out, mine, self.provenance(seed), inner.curator_notes)
 

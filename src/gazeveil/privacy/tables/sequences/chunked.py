@@ -245,11 +245,9 @@ class DCFPA(_Chunked):
 
     def bins(self, epsilon: float) -> int:
         """The bins released of a chunk of differences: k, or the public rule's."""
-        return (
-            public_difference_k(self.chunk, epsilon, self.public, self.shrinks)
-            if self.k is None
-            else self.k
-        )
+        if self.k is None:
+            return public_difference_k(self.chunk, epsilon, self.public, self.shrinks)
+        return self.k
 
     def estimator(self, n: int, epsilon: float) -> Estimator:
         """The running sum of the first bins, or the best linear estimate from them."""

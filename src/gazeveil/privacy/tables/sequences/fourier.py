@@ -150,11 +150,9 @@ class FPA(NoisyTable):
 
     def bins(self, n: int, epsilon: float) -> int:
         """The bins released of a block: k, or the public rule's."""
-        return (
-            public_k(n, epsilon, self.public, self.shrinks)
-            if self.k is None
-            else bins(self.name, self.k, n)
-        )
+        if self.k is None:
+            return public_k(n, epsilon, self.public, self.shrinks)
+        return bins(self.name, self.k, n)
 
     def estimator(self, n: int, epsilon: float) -> Estimator:
         """The first bins, shrunk or not."""
