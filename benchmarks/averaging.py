@@ -33,9 +33,10 @@ from scipy.spatial import ConvexHull, QhullError
 
 from gazeveil import mechanism
 from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 from gazeveil.privacy.stream.place.noise import PlaceNoise
-from gazeveil.privacy.stream.session import Session, StreamMechanism
+from gazeveil.privacy.stream.session import Session
 
 RATE_HZ = 120.0
 SECONDS, SHORT_S = 10.0, 0.3

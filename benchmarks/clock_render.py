@@ -37,7 +37,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Space, distance_deg
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from lines import Lines
 

@@ -19,11 +19,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from tests.support.opendp_noise import opendp_gaussian, opendp_laplace
 
 from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
 from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.local import ORACLES
-from gazeveil.privacy.noise.oracle import opendp_gaussian, opendp_laplace
 from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.noise.table import gaussian_table, laplace_table
 from gazeveil.privacy.randomness.rng import SystemSource, Words, source

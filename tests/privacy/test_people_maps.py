@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,8 +54,8 @@ PEOPLE = {
 }
 
 
-def sizes(people: object) -> list[int]:
-    return sorted(Counter(tuple(sorted(a.items())) for a in people.values()).values())  # type: ignore[attr-defined]
+def sizes(people: Any) -> list[int]:
+    return sorted(Counter(tuple(sorted(a.items())) for a in people.values()).values())
 
 
 # --- demographics

@@ -17,17 +17,10 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
 from gazeveil.io.registry import read
 
-PathArgument = Annotated[
-    Path, typer.Argument(help="A file or a folder of recordings.", show_default=False)
-]
+PathArgument = Annotated[Path, typer.Argument(help="A file or a folder of recordings.")]
 FormatOption = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help="Format name; found by looking at the files if not given.",
-        show_default=False,
-    ),
+    typer.Option("--format", "-f", help="Format name; found by looking at the files if not given."),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -36,7 +29,6 @@ SetOption = Annotated[
         "-s",
         metavar="NAME=VALUE",
         help="An option of the format or method, e.g. unit=px. May be repeated.",
-        show_default=False,
     ),
 ]
 ScreenOption = Annotated[
@@ -45,36 +37,23 @@ ScreenOption = Annotated[
         "--screen",
         metavar="WxHpx,WxHmm,Dmm",
         help="Screen geometry, e.g. 1280x720px,400x225mm,450mm.",
-        show_default=False,
     ),
 ]
 JsonOption = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the figures as JSON.", show_default=False),
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")
 ]
 MechanismOption = Annotated[
     str,
     typer.Option(
-        "--mechanism",
-        "-m",
-        metavar="NAME:PARAMETER=VALUE,...",
-        help="See `gazeveil mechanisms`.",
-        show_default=False,
+        "--mechanism", "-m", metavar="NAME:PARAMETER=VALUE,...", help="See `gazeveil mechanisms`."
     ),
 ]
 TestSeedOption = Annotated[
     int | None,
-    typer.Option(
-        "--seed",
-        help="For tests only: repeatable noise, which protects nobody.",
-        show_default=False,
-    ),
+    typer.Option("--seed", help="For tests only: repeatable noise, which protects nobody."),
 ]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", "-w", min=1, help="Processes; one per core if not given.", show_default=False
-    ),
+    int | None, typer.Option("--workers", "-w", min=1, help="Processes; one per core if not given.")
 ]
 
 #: What is printed about noise from `--seed`.
@@ -96,8 +75,13 @@ def counted(count: int, word: str) -> str:
 
 
 def console() -> Console:
-    """Where figures are printed: names and paths of any text as they are, square brackets too."""
+    """Where tables are printed: names and paths of any text as they are, square brackets too."""
     return Console(markup=False, highlight=False)
+
+
+def say(sentence: object) -> None:
+    """Print a sentence as it is, on one line however long."""
+    console().print(str(sentence), soft_wrap=True)
 
 
 def options(

@@ -24,15 +24,12 @@ Example: `gazeveil audit lpa:epsilon=1 exponential-dp:epsilon=1,reading=publishe
 def command(
     mechanisms: Annotated[
         list[str],
-        typer.Argument(
-            help="Mechanisms as name:parameter=value,..., or the word planted.", show_default=False
-        ),
+        typer.Argument(help="Mechanisms as name:parameter=value,..., or the word planted."),
     ],
     trials: Annotated[int, typer.Option(help="Releases per input.")] = 100_000,
     confidence: Annotated[float, typer.Option(help="Confidence of the statistical bound.")] = 0.999,
     unit: Annotated[
-        str | None,
-        typer.Option(help="Audit at another unit than the claim's, e.g. user.", show_default=False),
+        str | None, typer.Option(help="Audit at another unit than the claim's, e.g. user.")
     ] = None,
     front_door: Annotated[
         bool,

@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gazeveil.cli.arguments import JsonOption, console, counted, write_json
+from gazeveil.cli.arguments import JsonOption, counted, say, write_json
 from gazeveil.cli.progress import track
 from gazeveil.cli.public_parameters import read_parameters
 from gazeveil.cli.randomize import ParametersOption
@@ -19,7 +19,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import free, write
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.mechanism import synthetic
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model
 
@@ -37,24 +37,17 @@ more common kind is taken) is refused, counted and left out."""
 def command(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MESSAGES...", help="Files of messages, or folders of them.", show_default=False
-        ),
+        typer.Argument(metavar="MESSAGES...", help="Files of messages, or folders of them."),
     ],
     parameters: ParametersOption,
     out: Annotated[
         Path,
         typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Folder to write; must not exist or be empty.",
-            show_default=False,
+            "--out", "-o", metavar="FOLDER", help="Folder to write; must not exist or be empty."
         ),
     ],
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", help="Draw the same recordings each time.", show_default=False),
+        int | None, typer.Option("--seed", help="Draw the same recordings each time.")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -67,9 +60,8 @@ def command(
         taken = curator.add(
             *(_mapped(stack, file) for file in track(_files(paths), len(paths), "Reading"))
         )
-        say = console()
         for why, count in sorted(curator.refused.items()):
-            say.print(f"Refused {counted(count, 'message')}: {why}.", soft_wrap=True)
+            say(f"Refused {counted(count, 'message')}: {why}.")
         if not taken:
             raise DataError(
                 "No message could be taken. Check that they are messages of `gazeveil randomize`"
@@ -91,19 +83,17 @@ def command(
         (r.head.person, curator.scheme.plan(r.head.space, r.head.rate_hz), r.head.samples)
         for r in reports
     )
-    say.print(
+    say(
         f"{counted(taken, 'message')} about {counted(curator.windows, 'window')} of"
-        f" {counted(len(drawn.people), 'person')}; {sum(curator.refused.values())} refused.",
-        soft_wrap=True,
+        f" {counted(len(drawn.people), 'person')}; {sum(curator.refused.values())} refused."
     )
-    say.print(
+    say(
         "Learned from them: "
         + ", ".join(f"{n} {100 * v:.0f} %" for n, v in model.learned.items())
-        + ".",
-        soft_wrap=True,
+        + "."
     )
-    say.print(f"Counts, model and recordings written to {out}.", soft_wrap=True)
-    say.print(f"If every device reported with noise of its own: {promise}", soft_wrap=True)
+    say(f"Counts, model and recordings written to {out}.")
+    say(f"If every device reported with noise of its own: {promise}")
     figures = {
         "messages": taken,
         "refused": dict(sorted(curator.refused.items())),

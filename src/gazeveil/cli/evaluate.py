@@ -51,10 +51,7 @@ Examples: `gazeveil evaluate study.toml --out results/`
 
 def command(
     path: Annotated[
-        Path,
-        typer.Argument(
-            help="A study (.toml), or a file or folder of recordings.", show_default=False
-        ),
+        Path, typer.Argument(help="A study (.toml), or a file or folder of recordings.")
     ],
     out: OutOption = Path("evaluation"),
     mechanisms: Annotated[
@@ -64,62 +61,38 @@ def command(
             "-m",
             metavar="NAME:PARAMETER=VALUE,...",
             help="See `gazeveil mechanisms`.",
-            show_default=False,
         ),
     ] = None,
     attacks: Annotated[
         list[str] | None,
-        typer.Option(
-            "--attack",
-            "-a",
-            metavar="NAME:...",
-            help="linkage and rbfn by default.",
-            show_default=False,
-        ),
+        typer.Option("--attack", "-a", metavar="NAME:...", help="linkage and rbfn by default."),
     ] = None,
     utilities: Annotated[
         list[str] | None,
-        typer.Option(
-            "--utility",
-            "-u",
-            metavar="NAME:...",
-            help="E.g. saliency, aoi, signal.",
-            show_default=False,
-        ),
+        typer.Option("--utility", "-u", metavar="NAME:...", help="E.g. saliency, aoi, signal."),
     ] = None,
     scenarios: Annotated[
         list[str] | None,
         typer.Option(
-            "--scenario",
-            metavar="TRAIN/TEST",
-            help="raw/private and private/private by default.",
-            show_default=False,
+            "--scenario", metavar="TRAIN/TEST", help="raw/private and private/private by default."
         ),
     ] = None,
     repetitions: RepetitionsOption = None,
     seed: SeedOption = None,
     split: Annotated[
-        str | None,
-        typer.Option("--split", help="stimulus (default), halves or session.", show_default=False),
+        str | None, typer.Option("--split", help="stimulus (default), halves or session.")
     ] = None,
     train: Annotated[
         float | None,
-        typer.Option(
-            "--train", help="Share of stimuli to learn from; 0.75 by default.", show_default=False
-        ),
+        typer.Option("--train", help="Share of stimuli to learn from; 0.75 by default."),
     ] = None,
     events: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--events", help="redetected (default), carried, or both.", show_default=False
-        ),
+        list[str] | None, typer.Option("--events", help="redetected (default), carried, or both.")
     ] = None,
     tables: Annotated[
         str | None,
         typer.Option(
-            "--tables",
-            help="What table mechanisms protect: events (default) or windows.",
-            show_default=False,
+            "--tables", help="What table mechanisms protect: events (default) or windows."
         ),
     ] = None,
     format_name: FormatOption = None,

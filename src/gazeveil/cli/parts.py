@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from gazeveil.cli.arguments import write_json
+from gazeveil.cli.arguments import say, write_json
 from gazeveil.cli.printing import figures, show
 from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
@@ -25,24 +24,15 @@ OutOption = Annotated[
     typer.Option("--out", "-o", help="Folder for the results, the report and the finished cells."),
 ]
 RepetitionsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--repetitions", "-r", help="Draws of split and noise; 10 by default.", show_default=False
-    ),
+    int | None, typer.Option("--repetitions", "-r", help="Draws of split and noise; 10 by default.")
 ]
 SeedOption = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", help="Everything random follows from it; 0 by default.", show_default=False
-    ),
+    int | None, typer.Option("--seed", help="Everything random follows from it; 0 by default.")
 ]
 ClusterOption = Annotated[
     str | None,
     typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="A Dask scheduler, e.g. tcp://10.0.0.1:8786.",
-        show_default=False,
+        "--cluster", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://10.0.0.1:8786."
     ),
 ]
 ReportOption = Annotated[
@@ -77,7 +67,7 @@ def is_of_parts(path: Path) -> bool:
     """Whether a path is a study file with `[[part]]` tables."""
     if path.suffix.lower() != ".toml":
         return False
-    from gazeveil.papers.parts import has_parts
+    from gazeveil.papers.study_file import has_parts
 
     return has_parts(path)
 
@@ -86,28 +76,27 @@ def run_parts(
     path: Path, out: Path, quick: bool, counts: Mapping[str, int], executor: str | int | None
 ) -> Results:
     """Run a study of parts, part by part, and print what it found beside the published figures."""
-    from gazeveil.papers.parts import read
     from gazeveil.papers.published import lines
     from gazeveil.papers.series import of_part, run, shorter
+    from gazeveil.papers.study_file import read
 
     plan = shorter(read(path, quick), **counts)
     with bar("Computing cells") as progress:
         results = run(plan, out, executor, progress)
-    plain = Console(highlight=False, soft_wrap=True)
     for line in lines(results):
-        plain.print(line, markup=False)
+        say(line)
     if not plan.paper:
         for part in plan.parts:
             one = of_part(results, part.label)
             if one.frame.height:
-                plain.print(part.label, markup=False)
+                say(part.label)
                 show(one)
     reasons: dict[str, list[str]] = {}
     for failure in results.failures:
         reasons.setdefault(failure["sentence"], []).append(failure["cell"])
     for sentence, cells in reasons.items():
         more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
-        plain.print(f"Not computed: {cells[0]}{more}: {sentence}", markup=False)
+        say(f"Not computed: {cells[0]}{more}: {sentence}")
     return results
 
 
@@ -120,7 +109,5 @@ def write_parts(results: Results, out: Path) -> Path:
 
 def print_places(results: Results, out: Path, report: Path | None, json_file: Path | None) -> None:
     """Say where results and report are, and write the figures as JSON where a file is named."""
-    Console(highlight=False, soft_wrap=True).print(
-        f"Results: {out}" + (f"    Report: {report}" if report is not None else ""), markup=False
-    )
+    say(f"Results: {out}" + (f"    Report: {report}" if report is not None else ""))
     write_json(json_file, figures(results))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
-from gazeveil.cli.arguments import console
+from gazeveil.cli.arguments import console, say
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
@@ -39,23 +38,18 @@ def show(results: Results) -> None:
             )
             table.add_row(name, row["attack"], row["scenario"], *rate_words(row))
         plain.print(table)
-    words = Console(highlight=False, soft_wrap=True)
     for sentence in headline(results):
-        words.print(sentence, markup=False)
+        say(sentence)
     reasons: dict[str, int] = {}
     for failure in results.failures:
         reasons[failure["sentence"]] = reasons.get(failure["sentence"], 0) + 1
     for sentence, count in reasons.items():
-        words.print(
-            f"{count} cell{'s' if count > 1 else ''} could not be computed: {sentence}",
-            markup=False,
-        )
+        say(f"{count} cell{'s' if count > 1 else ''} could not be computed: {sentence}")
     left_out = results.study.get("left_out", [])
     if isinstance(left_out, list) and left_out:
-        words.print(
+        say(
             f"Left out: {left_out[0]}"
-            + (f" ({len(left_out) - 1} more in study.json)" if len(left_out) > 1 else ""),
-            markup=False,
+            + (f" ({len(left_out) - 1} more in study.json)" if len(left_out) > 1 else "")
         )
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Timer
 from typing import TypeVar
 
 from rich.console import Console
+from rich.errors import LiveError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 Item = TypeVar("Item")
+
+#: When a bar appears, in seconds.
+AFTER_S = 1.0
 
 
 @contextmanager
@@ -30,7 +34,11 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         before[:] = done, total
         progress.update(task, completed=done, total=total)
 
-    later = Timer(1.0, progress.start)
+    def start() -> None:
+        with suppress(LiveError):  # a bar around this one is shown already
+            progress.start()
+
+    later = Timer(AFTER_S, start)
     later.daemon = True
     if screen.is_terminal:
         later.start()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from gazeveil.cli.arguments import (
     SEEDED,
@@ -19,6 +18,7 @@ from gazeveil.cli.arguments import (
     TestSeedOption,
     counted,
     read_cohort,
+    say,
     write_json,
 )
 from gazeveil.cli.progress import bar, track
@@ -56,15 +56,11 @@ def command(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A file or a folder of recordings, a feature table or a table of people.",
-            show_default=False,
+            help="A file or a folder of recordings, a feature table or a table of people."
         ),
     ],
     out: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder to write, or file for tables and maps; must not exist.", show_default=False
-        ),
+        Path, typer.Argument(help="Folder to write, or file for tables and maps; must not exist.")
     ],
     mechanism_text: MechanismOption,
     format_name: FormatOption = None,
@@ -78,7 +74,6 @@ def command(
             help=(
                 "Pass a channel on as it is, e.g. pupil; stream mechanisms alone. May be repeated."
             ),
-            show_default=False,
         ),
     ] = None,
     seed: TestSeedOption = None,
@@ -88,18 +83,14 @@ def command(
     chosen = mechanism(mechanism_text)
     _check_paths(chosen, path, out)
     data = _read(chosen.kind, path, lambda: read_cohort(path, format_name, settings, screen))
-    if chosen.kind == "stream":
+    with bar("Protecting"):
         release = protect(data, chosen, seed, tuple(keep or ()))
-    else:
-        with bar("Protecting"):
-            release = protect(data, chosen, seed, tuple(keep or ()))
-    console = Console(highlight=False, soft_wrap=True, markup=False)
     if chosen.kind in ("stream", "cohort"):
-        figures = _write_recordings(release, out, console)
+        figures = _write_recordings(release, out)
     else:
-        figures = _write_file(chosen.kind, release, out, console)
-    _print_notes(data, release, seed, console)
-    console.print(str(release.guarantee))
+        figures = _write_file(chosen.kind, release.data, out)
+    _print_notes(data, release, seed)
+    say(release.guarantee)
     promise = {"guarantee": release.guarantee.to_dict(), "sentence": str(release.guarantee)}
     origin = {"provenance": release.provenance.to_dict(), "seed": seed}
     write_json(json_file, {**figures, **promise, **origin})
@@ -135,7 +126,7 @@ def _read(kind: str, path: Path, recordings: Callable[[], Cohort]) -> Any:
     return recordings()
 
 
-def _write_recordings(release: Release[Cohort], out: Path, console: Console) -> Numbers:
+def _write_recordings(release: Release[Cohort], out: Path) -> Numbers:
     samples, valid = 0, 0
 
     def each(recordings: Iterable[Recording]) -> Iterator[Recording]:
@@ -145,36 +136,34 @@ def _write_recordings(release: Release[Cohort], out: Path, console: Console) -> 
             yield recording
 
     folder = write(release.data, out, progress=each)
-    console.print(f"{len(release.data)} recordings, {samples:,} samples written to {folder}.")
+    say(f"{len(release.data)} recordings, {samples:,} samples written to {folder}.")
     if not valid:
-        console.print(
+        say(
             "Warning: no sample of them has any gaze. Check what was read with `gazeveil inspect`,"
             " and its format and settings."
         )
     return {"recordings": len(release.data), "samples": samples}
 
 
-def _write_file(kind: str, release: Release[Any], out: Path, console: Console) -> Numbers:
-    writers: Mapping[str, tuple[Callable[[Any, Path], Path], str, str]] = {
-        "table": (write_table, "rows", "row"),
-        "map": (write_maps, "maps", "heat map"),
-        "people": (write_people, "people", "person"),
-    }
-    writer, name, word = writers[kind]
-    writer(release.data, out)
-    console.print(f"{counted(len(release.data), word)} written to {out}.")
-    return {name: len(release.data)}
+def _write_file(kind: str, data: Any, out: Path) -> Numbers:
+    if kind == "map":
+        write_maps({name: (one.space, one.cells, one.noisy) for name, one in data.items()}, out)
+    elif kind == "table":
+        write_table(data, out)
+    else:
+        write_people(data, out)
+    word = {"map": "heat map", "table": "row", "people": "person"}[kind]
+    say(f"{counted(len(data), word)} written to {out}.")
+    return {{"map": "maps", "table": "rows"}.get(kind, kind): len(data)}
 
 
-def _print_notes(data: Any, release: Release[Any], seed: int | None, console: Console) -> None:
+def _print_notes(data: Any, release: Release[Any], seed: int | None) -> None:
     """Print what is for the holder of the raw data alone, and that a seed protects nobody."""
     notes = dict(release.curator_notes)
     if isinstance(data, Cohort) and isinstance(release.data, Cohort):
         notes = {"recordings left out": len(set(data.keys) - set(release.data.keys)), **notes}
     counts = ", ".join(f"{name.replace('_', ' ')}: {n}" for name, n in notes.items() if n)
     if counts:
-        console.print(
-            f"For you alone, not covered by the promise, never to be published: {counts}."
-        )
+        say(f"For you alone, not covered by the promise, never to be published: {counts}.")
     if seed is not None:
-        console.print(f"{SEEDED} Never publish it.")
+        say(f"{SEEDED} Never publish it.")

@@ -15,8 +15,8 @@ from gazeveil.cli.arguments import (
     ScreenOption,
     SetOption,
     TestSeedOption,
-    console,
     read_cohort,
+    say,
     write_json,
 )
 from gazeveil.cli.progress import track
@@ -47,27 +47,19 @@ ParametersOption = Annotated[
         exists=True,
         dir_okay=False,
         help="Public parameters, as TOML.",
-        show_default=False,
     ),
 ]
 
 
 def command(
     paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RECORDING...", help="Files or folders of recordings.", show_default=False
-        ),
+        list[Path], typer.Argument(metavar="RECORDING...", help="Files or folders of recordings.")
     ],
     parameters: ParametersOption,
     out: Annotated[
         Path,
         typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="File of messages to write; must not exist.",
-            show_default=False,
+            "--out", "-o", metavar="FILE", help="File of messages to write; must not exist."
         ),
     ],
     format_name: FormatOption = None,
@@ -79,7 +71,6 @@ def command(
             "--as",
             metavar="NAME",
             help="Name the person this in the messages; for recordings of one person.",
-            show_default=False,
         ),
     ] = None,
     seed: TestSeedOption = None,
@@ -110,15 +101,13 @@ def command(
     windows = sum(-(-samples // plan.samples) for _, plan, samples in device.reported)
     promise = chosen.promise(device.reported)
     promise = promise if seed is None else promise.tested()
-    say = console()
-    say.print(
+    say(
         f"{len(device.reported)} messages about {windows:,} windows, {size:,} bytes, written to"
-        f" {out}.",
-        soft_wrap=True,
+        f" {out}."
     )
     if seed is not None:
-        say.print(f"{SEEDED} Never send it.", soft_wrap=True)
-    say.print(str(promise), soft_wrap=True)
+        say(f"{SEEDED} Never send it.")
+    say(promise)
     figures = {
         "messages": len(device.reported),
         "windows": windows,

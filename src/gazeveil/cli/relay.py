@@ -18,8 +18,8 @@ from gazeveil.cli.arguments import (
     JsonOption,
     ScreenOption,
     TestSeedOption,
-    console,
     parse_screen,
+    say,
     write_json,
 )
 from gazeveil.errors import ParameterError
@@ -43,28 +43,19 @@ def command(
     source: Annotated[
         str,
         typer.Option(
-            "--in",
-            metavar="TRACKER",
-            help="Where gaze comes from, e.g. pupil://127.0.0.1:50020.",
-            show_default=False,
+            "--in", metavar="TRACKER", help="Where gaze comes from, e.g. pupil://127.0.0.1:50020."
         ),
     ],
     out: Annotated[
         str,
         typer.Option(
-            "--out",
-            metavar="ADDRESS",
-            help="Where programs connect, e.g. pupil://127.0.0.1:50030.",
-            show_default=False,
+            "--out", metavar="ADDRESS", help="Where programs connect, e.g. pupil://127.0.0.1:50030."
         ),
     ],
     mechanism: Annotated[
         str,
         typer.Option(
-            "--mechanism",
-            "-m",
-            help="A stream mechanism, e.g. kaleido:epsilon=1,w=60,r_deg=2.",
-            show_default=False,
+            "--mechanism", "-m", help="A stream mechanism, e.g. kaleido:epsilon=1,w=60,r_deg=2."
         ),
     ],
     rate: Annotated[
@@ -84,9 +75,7 @@ def command(
             ),
         ),
     ] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Stop after so long.", show_default=False)
-    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", help="Stop after so long.")] = None,
     seed: TestSeedOption = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -94,34 +83,22 @@ def command(
     from gazeveil.gatekeeper.relay import Protector, open_sink, relay
     from gazeveil.gatekeeper.trackers import open_tracker
 
-    if seconds is not None and not seconds > 0:
-        raise ParameterError(
-            f"The '--seconds' option must be above 0. Got {seconds} instead.",
-            name="seconds",
-            got=seconds,
-        )
     came_from, goes_to = source.partition("?")[0], out.partition("?")[0]
-    if came_from == goes_to:
-        raise ParameterError(
-            f"--in and --out are both {goes_to}. Choose another port for --out.",
-            name="out",
-            got=out,
-        )
+    _check(came_from, goes_to, seconds)
     tracker = open_tracker(source, **_tracker_options(source, out, rate, screen, forward))
     protector = Protector(mechanism, tracker.rate_hz, tracker.space, seed)
     sink = open_sink(out)
     promise = protector.guarantee.with_not_covered(
         *(f"the topic {topic}, passed on as it is" for topic in forward or ())
     )
-    say = console()
-    say.print(str(promise), soft_wrap=True)
+    say(promise)
     if seed is not None:
-        say.print(SEEDED, soft_wrap=True)
+        say(SEEDED)
 
     async def work() -> None:
         with _stop_on_signals(seconds) as stop:
             where = await sink.start(tracker, promise)
-            say.print(f"Relaying {came_from} to {where}. Stop with Ctrl-C.", soft_wrap=True)
+            say(f"Relaying {came_from} to {where}. Stop with Ctrl-C.")
             try:
                 await relay(tracker, sink, protector, stop)
             except OSError as error:
@@ -139,10 +116,9 @@ def command(
         protector.warm()
         began = time.monotonic()
         asyncio.run(work())
-    say.print(
+    say(
         f"{protector.counts['in']:,} samples came, {protector.counts['out']:,} went out protected,"
-        f" {tracker.counts['malformed']:,} messages were malformed.",
-        soft_wrap=True,
+        f" {tracker.counts['malformed']:,} messages were malformed."
     )
     figures = {
         "in": came_from,
@@ -160,6 +136,21 @@ def command(
         "seed": seed,
     }
     write_json(json_file, figures)
+
+
+def _check(came_from: str, goes_to: str, seconds: float | None) -> None:
+    if seconds is not None and not seconds > 0:
+        raise ParameterError(
+            f"The '--seconds' option must be above 0. Got {seconds} instead.",
+            name="seconds",
+            got=seconds,
+        )
+    if came_from == goes_to:
+        raise ParameterError(
+            f"--in and --out are both {goes_to}. Choose another port for --out.",
+            name="out",
+            got=goes_to,
+        )
 
 
 def _tracker_options(

@@ -35,9 +35,7 @@ Examples: `gazeveil reproduce`
 
 
 def command(
-    study: Annotated[
-        str | None, typer.Argument(help="E.g. davidjohn2021/fig4.", show_default=False)
-    ] = None,
+    study: Annotated[str | None, typer.Argument(help="E.g. davidjohn2021/fig4.")] = None,
     out: OutOption = Path("reproduction"),
     repetitions: RepetitionsOption = None,
     seed: SeedOption = None,
@@ -60,7 +58,7 @@ def command(
 
 def _print_studies(json_file: Path | None) -> None:
     from gazeveil.papers.catalogue import study_names, study_path
-    from gazeveil.papers.parts import read
+    from gazeveil.papers.study_file import read
 
     rows = []
     for name in study_names():

@@ -36,7 +36,6 @@ def command(
             "--head",
             metavar="NUMBER:HASH",
             help="A row that was noted earlier, which the log must still hold.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -12,7 +12,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.privacy import registry
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: What each kind of mechanism takes: its types, and how they are called.
 _TAKES: Mapping[str, tuple[tuple[type, ...], str]] = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from gazeveil.gatekeeper.core.areas import Area
-from gazeveil.gatekeeper.core.event_log import PublicEvent
+from gazeveil.gatekeeper.core.areas import RegisteredArea
+from gazeveil.gatekeeper.core.events.log import PublicEvent
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class CountAnswer:
     guarantee: Mapping[str, object]
 
 
-def area_of(answer: Mapping[str, Any]) -> Area:
+def area_of(answer: Mapping[str, Any]) -> RegisteredArea:
     """An area from an answer."""
     names = ("id", "name", "x_deg", "y_deg", "width_deg", "height_deg")
-    return Area(**{name: answer[name] for name in names})
+    return RegisteredArea(**{name: answer[name] for name in names})
 
 
 def event_of(answer: Mapping[str, Any]) -> PublicEvent:

@@ -51,10 +51,18 @@ class Price:
     def __add__(self, other: Price) -> Price:
         return Price(self.per_second + other.per_second, self.least + other.least, self.of_a_day)
 
+    @classmethod
+    def of(cls, shared: SharedStream, lease: Fraction) -> Price:
+        """Of a stream whose lease costs so much."""
+        if isinstance(shared, PlaceStream):
+            return cls(Fraction(0), lease, True)
+        return cls(lease * Fraction(shared.rate_hz) / shared.lease, lease)
+
     def dearer(self, other: Price | None) -> Price:
         """The one of two that costs more."""
-        mine = (self.per_second, self.least)
-        return self if other is None or mine >= (other.per_second, other.least) else other
+        if other is None or (self.per_second, self.least) >= (other.per_second, other.least):
+            return self
+        return other
 
 
 class Prices:
@@ -91,30 +99,24 @@ class Prices:
         prices: dict[str, Price] = {}
         with self._state.lock:
             for shared in self._state.pool.active:
-                views = [
-                    subscriber.view
-                    for subscriber in shared.subscribers
-                    if app is None or (subscriber.app == app and subscriber.pays)
-                ]
-                if views:
-                    # The day of a noisy place is paid for.
-                    cost = 0 if isinstance(shared, PlaceStream) else shared.cost(views)
-                    price, before = _price(shared, Fraction(cost)), prices.get(shared.currency)
-                    prices[shared.currency] = price if before is None else before + price
+                payers = (s for s in shared.subscribers if app is None or (s.app == app and s.pays))
+                if views := [subscriber.view for subscriber in payers]:
+                    day = isinstance(shared, PlaceStream)
+                    price = Price.of(shared, Fraction(0) if day else shared.cost(views))
+                    known = prices.get(shared.currency)
+                    prices[shared.currency] = price if known is None else known + price
         return prices
 
     def _dearest(self, grant: Grant, app: str | None) -> dict[str, Price]:
         prices: dict[str, Price] = {}
         for rule in () if grant.revoked else grant.mechanisms:
-            found = self._price(weakest(rule), grant.most_hz)
-            if (
-                found is not None
-                and found[1].of_a_day
-                and self._state.pool.is_paid(mechanism_of(weakest(rule)), app)
-            ):
-                found = found[0], replace(found[1], least=Fraction(0))
-            if found is not None:
-                prices[found[0]] = found[1].dearer(prices.get(found[0]))
+            priced = self._price(weakest(rule), grant.most_hz)
+            if priced is None:
+                continue
+            currency, price = priced
+            if price.of_a_day and self._state.pool.is_paid(mechanism_of(weakest(rule)), app):
+                price = replace(price, least=Fraction(0))
+            prices[currency] = price.dearer(prices.get(currency))
         return prices
 
     def _price(self, text: str, most_hz: float | None) -> tuple[str, Price] | None:
@@ -131,17 +133,10 @@ class Prices:
                 with state.lock:
                     shared, view = state.pool.quoted(made, every)
                     currency, amount = shared.priced(view)
-                    self._known[key] = currency, _price(shared, amount)
+                    self._known[key] = currency, Price.of(shared, amount)
             except Denied:
                 return None
         return self._known[key]
-
-
-def _price(shared: SharedStream, lease: Fraction) -> Price:
-    """What a second of a stream costs whose leases cost so much."""
-    if isinstance(shared, PlaceStream):
-        return Price(Fraction(0), lease, of_a_day=True)
-    return Price(lease * Fraction(shared.rate_hz) / shared.lease, lease)
 
 
 def seconds_left(remaining: Fraction | None, price: Price | None) -> int | None:
@@ -194,11 +189,9 @@ def words(
     if seconds is None:
         if remaining == 0:
             return _GONE[per]
-        return (
-            f"not in use, nothing is taken from it {_WHEN[per]}"
-            if counts is None
-            else f"{counts} more {'count' if counts == 1 else 'counts'} {_WHEN[per]}"
-        )
+        if counts is None:
+            return f"not in use, nothing is taken from it {_WHEN[per]}"
+        return f"{counts} more {'count' if counts == 1 else 'counts'} {_WHEN[per]}"
     if seconds == 0:
         return _GONE[per]
     if per == "day" and seconds >= _DAY_S:

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil import checks
+from gazeveil.arrays import Floats
 
 #: `play(side, trials, seed)` -> statistics, shape (trials, statistics); side 0 or 1.
-Play: TypeAlias = Callable[[int, int, int | None], NDArray[np.float64]]
+Play: TypeAlias = Callable[[int, int, int | None], Floats]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-"""OpenDP's samplers, as an independent oracle for tests and benchmarks. Nothing that protects
-anybody imports this.
-"""
+"""OpenDP's samplers, which ours are compared with in tests and benchmarks."""
 
 from __future__ import annotations
 
