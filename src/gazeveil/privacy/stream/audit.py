@@ -110,14 +110,7 @@ def _exact(mechanism: Kaleido) -> float:
         units, tracked = plan.share(int(spent))
         return r / plan.scale(units), tracked
 
-    return worst_loss(
-        plan.slots,
-        float(plan.real[step.TEST_SCALE]),
-        float(plan.real[step.THRESHOLD]),
-        r,
-        share,
-        True,
-    )
+    return worst_loss(plan.slots, plan.settings.test_scale, plan.settings.threshold, r, share, True)
 
 
 def at_a_time(each: int) -> int:
@@ -146,9 +139,7 @@ def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> Float
 
 def slots_alone(plan: KaleidoPlan) -> KaleidoPlan:
     """The plan for a stream that consists of the samples at its slots."""
-    whole = plan.whole.copy()
-    whole[step.SKIP], whole[step.WINDOW] = 1, plan.slots
-    return replace(plan, whole=whole)
+    return replace(plan, settings=plan.settings._replace(skip=1, window=plan.slots))
 
 
 def _streams(odd: Ints, r: float) -> tuple[Floats, Floats]:
@@ -208,7 +199,7 @@ def _corrected(plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any)
     )
     assert stage.trace is not None
     published = stage.trace > 0
-    scale = float(plan.real[step.SCALE_TIMES_UNITS]) / np.maximum(stage.trace, 1) * g
+    scale = plan.settings.scale_times_units / np.maximum(stage.trace, 1) * g
     tests = published | (stage.trace == step.REPEATED)
     return _statistics(
         x,
@@ -218,8 +209,8 @@ def _corrected(plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any)
         scale,
         places,
         0.0,
-        float(plan.real[step.THRESHOLD]) * g,
-        float(plan.real[step.TEST_SCALE]) * g,
+        plan.settings.threshold * g,
+        plan.settings.test_scale * g,
     )
 
 
