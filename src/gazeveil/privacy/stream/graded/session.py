@@ -161,9 +161,8 @@ class GradedSession:
         self._validated = Session(RawGaze(), rate_hz, space)
         self.bits = _LEAST_BITS if graded.bits is None else graded.bits
         if graded.bits is None:
-            while (
-                Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS
-            ):  # sorted by the constructor
+            # Levels are sorted by the constructor.
+            while Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS:
                 self.bits += 1
         self._noise = self._fresh_noise()
         self.levels: tuple[Fraction, ...] = ()
@@ -181,9 +180,8 @@ class GradedSession:
         self._lock = threading.Lock()
         self._identity = ProcessIdentity()
         self._first = self.count
-        self._past = np.empty(
-            (self.remember, 2)
-        )  # sample i is in row i % remember, NaN where it is lost
+        # Sample i is in row i % remember, NaN where it is lost.
+        self._past = np.empty((self.remember, 2))
 
     def _leave(self) -> None:
         self._noise.forget(self._draw())
