@@ -58,10 +58,8 @@ def sample_data(kind: str, variant: int = 0) -> Any:
     recordings_ = []
     for i in range(_PEOPLE):
         for j in range(_STIMULI):
-            x, y = (
-                180 + rng.normal(0, 2, 300).cumsum(),
-                90 + np.clip(rng.normal(0, 1, 300).cumsum(), -60, 60),
-            )
+            x = 180 + rng.normal(0, 2, 300).cumsum()
+            y = 90 + np.clip(rng.normal(0, 1, 300).cumsum(), -60, 60)
             recordings_.append(
                 Recording(
                     f"p{i}",

@@ -73,10 +73,8 @@ def worst_loss(
     best, published, spent = (slots * repeat if tests and tested_first else 0.0), 0.0, 0.0
     for p in range(1, slots + 1):
         loss, tracked = share(spent)
-        published, spent = (
-            published + loss + (far if tested_first or p > 1 else 0.0),
-            spent + tracked,
-        )
+        published = published + loss + (far if tested_first or p > 1 else 0.0)
+        spent = spent + tracked
         if tests or p == slots:
             best = max(best, published + (slots - p) * repeat)
     return best
@@ -85,16 +83,12 @@ def worst_loss(
 def _exact(mechanism: Kaleido) -> float:
     if mechanism.reading == "published":
         skip = mechanism.skip(RATE_HZ)
-        slots, epsilon, h = (
-            math.ceil(mechanism.w / skip),
-            float(mechanism.epsilon),
-            float(mechanism.h),
-        )
-        whole, r, threshold = (
-            epsilon - epsilon / h,
-            float(mechanism.r_deg),
-            float(mechanism.l_thresh_deg),
-        )
+        slots = math.ceil(mechanism.w / skip)
+        epsilon = float(mechanism.epsilon)
+        h = float(mechanism.h)
+        whole = epsilon - epsilon / h
+        r = float(mechanism.r_deg)
+        threshold = float(mechanism.l_thresh_deg)
         # It counts tests by time: after pauses of the tracker of t_skip or more, each of the w
         # samples is tested.
         return max(

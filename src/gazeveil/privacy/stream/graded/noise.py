@@ -337,11 +337,9 @@ def _pieces(
         # to y, above y.
         none_first = same_low * ((1.0 - same_high) * unit_b + (same_high if y == 0.0 else 0.0))
         none_second = (1.0 - same_low) * same_high * unit_a * tau_y
-        below, inside, beyond = (
-            both * tail,
-            both * (1.0 - tau_y * math.exp(log_tau)) / (1.0 - math.exp(log_tau)),
-            both * tau_y * tail,
-        )
+        below = both * tail
+        inside = both * (1.0 - tau_y * math.exp(log_tau)) / (1.0 - math.exp(log_tau))
+        beyond = both * tau_y * tail
         pick = (
             np.float64(words[position])
             * 2.0**-64

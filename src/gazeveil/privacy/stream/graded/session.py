@@ -303,10 +303,8 @@ class GradedSession:
         """
         level = _scale(scale_deg)
         self._known(level)
-        begin, n = (
-            checks.count("graded", "first", first, least=0),
-            checks.count("graded", "count", count),
-        )
+        begin = checks.count("graded", "first", first, least=0)
+        n = checks.count("graded", "count", count)
         self._own()
         with self._lock:
             oldest = max(self._first, self.count - self.remember)
@@ -418,10 +416,8 @@ def _add(x: Floats, y: Floats, ok: Bools, noise: Floats, bits: int, sphere: bool
         if not ok[i]:
             x[i], y[i] = np.nan, np.nan
             continue
-        a, b = (
-            np.int64(np.rint(x[i] * scale)) + np.int64(np.rint(noise[i, 0])),
-            np.int64(np.rint(y[i] * scale)) + np.int64(np.rint(noise[i, 1])),
-        )
+        a = np.int64(np.rint(x[i] * scale)) + np.int64(np.rint(noise[i, 0]))
+        b = np.int64(np.rint(y[i] * scale)) + np.int64(np.rint(noise[i, 1]))
         if sphere:
             a, b = a % (4 * quarter), fold(b, 2 * quarter)
         else:

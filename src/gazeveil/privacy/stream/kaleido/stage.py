@@ -332,11 +332,9 @@ class LatticeStage(Stage):
         self.states = plan.state(streams)
         self.trace: Ints | None = None
         self.traced = False
-        self._sphere, self._step_deg, self._skip = (
-            plan.settings.sphere,
-            plan.settings.step_deg,
-            plan.skip,
-        )
+        self._sphere = plan.settings.sphere
+        self._step_deg = plan.settings.step_deg
+        self._skip = plan.skip
 
     def reset(self) -> None:
         """Forget the last publication.

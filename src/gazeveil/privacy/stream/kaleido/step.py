@@ -172,9 +172,8 @@ def run(
         while i < stop:
             # Between two slots what was shown last is shown again.
             until = min(stop, max(due, i))
-            for k in range(
-                i, until
-            ):  # without a branch, so that several samples are written at a time
+            # Without a branch, so that several samples are written at a time.
+            for k in range(i, until):
                 xs[k] = shown_x if seen[k] else np.nan
                 ys[k] = shown_y if seen[k] else np.nan
             if not has:
@@ -233,11 +232,9 @@ def run(
                     shrink, lead = tangent_of(
                         units, settings.fitted, settings.shrink, settings.lead
                     )
-                    x, y, used = (
-                        progress[POINT_X],
-                        progress[POINT_Y],
-                        records_of_try(scale, per, sphere) * per,
-                    )
+                    x = progress[POINT_X]
+                    y = progress[POINT_Y]
+                    used = records_of_try(scale, per, sphere) * per
                     if progress[POINT_KNOWN] == 0:
                         settled = REJECTED
                         while settled == REJECTED and position + used <= len(points):
@@ -322,11 +319,9 @@ def run(
             test += 1 if settings.tests else 0
             due = i + skip
             i += 1
-        states[s, COUNT], states[s, LAST_TEST], states[s, HAS] = (
-            i + offset,
-            due - skip + offset,
-            has,
-        )
+        states[s, COUNT] = i + offset
+        states[s, LAST_TEST] = due - skip + offset
+        states[s, HAS] = has
         states[s, HEAD], states[s, LENGTH], states[s, SPENT] = head, length, spent
         states[s, LAST_X], states[s, LAST_Y] = last_x, last_y
     progress[DONE], progress[TEST], progress[POINT] = i, test, position
