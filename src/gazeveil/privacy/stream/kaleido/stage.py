@@ -361,12 +361,12 @@ class LatticeStage(Stage):
             if self.traced
             else np.empty((len(x_deg), 0), dtype=np.int64)
         )
-        arrays = (self.states, x_deg, y_deg, valid, trace)
         if len(self.draws) == 1:
-            self._run_block(self.draws[0], *arrays)
+            self._run_block(self.draws[0], self.states, x_deg, y_deg, valid, trace)
         else:  # streams with words of their own, one after another
             for s, draws in enumerate(self.draws):
-                self._run_block(draws, *(array[s : s + 1] for array in arrays))
+                row, states = slice(s, s + 1), self.states[s : s + 1]
+                self._run_block(draws, states, x_deg[row], y_deg[row], valid[row], trace[row])
         if self.traced:
             self.trace = trace
         return t_ns, x_deg, y_deg, valid
