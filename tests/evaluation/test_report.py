@@ -22,7 +22,15 @@ import polars as pl
 import pytest
 
 from gazeveil.errors import GazeveilError
-from gazeveil.evaluation.report import canvas, charts, headline, pictures, write_report
+from gazeveil.evaluation.report import (
+    canvas,
+    charts,
+    gallery,
+    headline,
+    pictures,
+    tradeoffs,
+    write_report,
+)
 from gazeveil.evaluation.report.findings import Findings, gallery_curve
 from gazeveil.evaluation.report.theme import INKS
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
@@ -133,7 +141,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     def figure(height_in: float, width_in: float = canvas.WIDTH_IN) -> Figure:
         return Figure(figsize=(width_in, height_in))
 
-    for module in (charts, pictures):
+    for module in (charts, gallery, pictures, tradeoffs):
         monkeypatch.setattr(module, "figure", figure)
     monkeypatch.setattr(canvas, "_DPI", 30)
 
@@ -180,9 +188,9 @@ def test_the_page_says_where_the_rbf_network_alone_would_have_called_a_release_s
         >= 2
     )
     assert (
-        "would have called 2 of them safe: Gaussian noise (10 deg); k-same-select as published (k=4)"
-        in page.words
-    )
+        "would have called 2 of them safe: Gaussian noise (10 deg); k-same-select as published"
+        " (k=4)"
+    ) in page.words
 
 
 def test_a_network_just_above_guessing_is_not_said_to_call_a_release_safe() -> None:
@@ -675,26 +683,35 @@ def test_a_report_goes_to_a_folder_or_an_html_file_and_nowhere_else(
 # --- in a real browser
 # --------------------------------------------------------------------------------------------------
 
-PROBE = """<!DOCTYPE html><title>probe</title><iframe id="f" src="report.html" style="width:WIDTHpx;height:800px;border:0"></iframe><pre id="said"></pre>
+PROBE = """<!DOCTYPE html><title>probe</title>
+<iframe id="f" src="report.html" style="width:WIDTHpx;height:800px;border:0"></iframe>
+<pre id="said"></pre>
 <script>
 document.getElementById("f").onload = () => {
-  const frame = document.getElementById("f"), d = frame.contentDocument, w = frame.contentWindow, root = d.documentElement;
+  const frame = document.getElementById("f"), d = frame.contentDocument;
+  const w = frame.contentWindow, root = d.documentElement;
   for (const e of d.querySelectorAll("details")) e.open = true;
   const cut = [], small = [];
   for (const svg of d.querySelectorAll("figure svg")) {
     const box = svg.getBoundingClientRect();
     for (const t of svg.querySelectorAll("text")) {
       const b = t.getBoundingClientRect();
-      if (b.left < box.left - 1 || b.right > box.right + 1 || b.top < box.top - 1 || b.bottom > box.bottom + 1) cut.push(t.textContent);
-      const size = parseFloat(w.getComputedStyle(t).fontSize) * box.width / svg.viewBox.baseVal.width;
+      if (b.left < box.left - 1 || b.right > box.right + 1
+          || b.top < box.top - 1 || b.bottom > box.bottom + 1) cut.push(t.textContent);
+      const scale = box.width / svg.viewBox.baseVal.width;
+      const size = parseFloat(w.getComputedStyle(t).fontSize) * scale;
       if (size < 8.5) small.push(t.textContent + " " + size);
     }
   }
-  const wide = [...d.querySelectorAll("main *")].filter(e => !e.closest(".box") && !e.closest("svg") && e.getBoundingClientRect().right > w.innerWidth + 1);
+  const wide = [...d.querySelectorAll("main *")].filter(e => !e.closest(".box")
+    && !e.closest("svg") && e.getBoundingClientRect().right > w.innerWidth + 1);
   document.getElementById("said").textContent = JSON.stringify({
-    scroll: root.scrollWidth, inner: w.innerWidth, cut, small, wide: wide.map(e => e.tagName + " " + e.textContent.slice(0, 60)),
-    asked: w.performance.getEntriesByType("resource").map(e => e.name), background: w.getComputedStyle(d.body).backgroundColor,
-    text: w.getComputedStyle(d.body).color, ink: w.getComputedStyle(d.querySelector("figure svg text")).fill});
+    scroll: root.scrollWidth, inner: w.innerWidth, cut, small,
+    wide: wide.map(e => e.tagName + " " + e.textContent.slice(0, 60)),
+    asked: w.performance.getEntriesByType("resource").map(e => e.name),
+    background: w.getComputedStyle(d.body).backgroundColor,
+    text: w.getComputedStyle(d.body).color,
+    ink: w.getComputedStyle(d.querySelector("figure svg text")).fill});
 };
 </script>"""
 

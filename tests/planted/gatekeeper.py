@@ -120,7 +120,7 @@ PLANTS = (
         "Apps are told the numbers that events have in the event log.",
         lambda p: method(
             p,
-            "gatekeeper.core.event_numbers",
+            "gatekeeper.core.events.numbers",
             "EventNumbers",
             "told",
             lambda _: lambda self, entry, oldest: entry.event,

@@ -167,8 +167,8 @@ class Processes(Backend):
                     yield (
                         batch,
                         FailedBatch(
-                            f"The process that computed it ended without an answer, {ATTEMPTS} times:"
-                            " killed, or out of memory. Use fewer workers."
+                            "The process that computed it ended without an answer,"
+                            f" {ATTEMPTS} times: killed, or out of memory. Use fewer workers."
                         ),
                     )
                 else:

@@ -33,7 +33,7 @@ from gazeveil.papers.figure import (
     published_figures,
     shape,
 )
-from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.stream.downsample import Spatial
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "fig3": ("Table 3", "6.1"),
@@ -168,7 +168,7 @@ def orders(lookup: Lookup, figure: str) -> Iterator[Order | Row]:
     if figure in ("", "tables"):
         yield from _utility_orders()
     if figure in ("", "fig4", "tables"):
-        steps = mechanism("spatial", L=64, reading="published").steps_deg  # type: ignore[attr-defined]
+        steps = Spatial(L=64, reading="published").steps_deg
         yield exact_row(
             "davidjohn2021-steps",
             "Table 2, spatial downsampling L = 64: steps in degrees",

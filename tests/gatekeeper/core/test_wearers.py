@@ -459,7 +459,7 @@ def test_a_switch_over_http_ends_feeds_and_shows_whose_device_it_is(here: Runnin
         assert talk.until("ended", 10)["code"] == "wearer"
         no = owner.post("/v1/consent", json={"on": True})
         assert (no.status_code, "Nobody known wears the device" in no.text) == (422, True)
-    assert Policy.load(here.service.settings.policy_path).others["anna"].consent is True  # type: ignore[union-attr]
+    assert Policy.load(here.service.settings.policy_path).others["anna"].consent is True
     assert owner.delete("/v1/wearers/anna").status_code == 204
     assert owner.delete("/v1/wearers/owner").status_code == 404
     assert owner.post("/v1/wearer", json={"name": "anna"}).json()["known"] is False

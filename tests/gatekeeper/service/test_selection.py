@@ -64,9 +64,7 @@ def worked_off(here: Running, tracker: TrackerTalk) -> None:
     assert here.service is not None
     mark = TrackerTalk.latest_ns + tracker.step_ns
     seen = threading.Event()
-    watching = here.service.keeper.live().watch(
-        lambda t_ns, *_: seen.set() if mark in t_ns else None
-    )
+    watching = here.service.keeper.watch(lambda t_ns, *_: seen.set() if mark in t_ns else None)
     tracker.send(np.nan, np.nan, valid=False)  # a lost sample says nothing about the eye
     assert seen.wait(30)
     watching.close()

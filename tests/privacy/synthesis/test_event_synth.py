@@ -351,7 +351,7 @@ def test_a_seed_repeats_the_release_and_none_does_not(cohort: Cohort) -> None:
 
 
 def test_a_release_over_files_is_the_same_each_time_it_is_looked_at(cohort: Cohort) -> None:
-    lazy = Cohort([Handle(r.person, r.stimulus, lambda r=r: r, r.session, r.task) for r in cohort])  # type: ignore[misc]
+    lazy = Cohort([Handle(r.person, r.stimulus, r.with_, *r.key[2:]) for r in cohort])
     out = EventSynthPD(3, 2).release(lazy).data
     assert all(isinstance(item, Handle) for item in out.items)
     assert same(out, out)

@@ -392,7 +392,7 @@ def test_the_saccade_test_asks_all_others_or_those_of_the_same_index(same_index:
         records = latents(rng, 6, 5)
         mine = records.person == 2
         own = Latents(
-            records.mean[mine], records.spread[mine], records.person[mine], records.index[mine]
+            records.mean[mine], records.spread[mine], records.person[mine], records.number[mine]
         )
         z, passed, _ = latent_draws(
             own, records, 6, same_index, 3, cell_width(2), 1, TestStream(case)
@@ -400,7 +400,9 @@ def test_the_saccade_test_asks_all_others_or_those_of_the_same_index(same_index:
         log_p = latent_log_likelihoods(z, records.mean, records.spread)
         for e in range(5):
             asked = [
-                log_p[e][(records.person == p) & ((records.index == e) | (not same_index))].tolist()
+                log_p[e][
+                    (records.person == p) & ((records.number == e) | (not same_index))
+                ].tolist()
                 for p in range(6)
                 if p != 2
             ]

@@ -14,6 +14,7 @@ from gazeveil.errors import ParameterError
 from gazeveil.evaluation.report import charts, pictures, summary
 from gazeveil.evaluation.report.canvas import drawing
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
+from gazeveil.evaluation.report.gallery import draw_gallery
 from gazeveil.evaluation.report.labels import (
     attack_label,
     interval,
@@ -28,12 +29,14 @@ from gazeveil.evaluation.report.sections import (
     failures,
     folded,
     guarantees,
+    inferences,
     method,
     persons,
     published,
     utilities,
 )
 from gazeveil.evaluation.report.theme import STYLE
+from gazeveil.evaluation.report.tradeoffs import tradeoffs
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
@@ -147,9 +150,10 @@ def _sections(findings: Findings, folder: Path) -> list[tuple[str, str, Markup]]
     return [
         ("summary", "In short", _summary(findings)),
         ("identification", "Who is recognised", _identification(findings, folder)),
+        ("inference", "What else is inferred", inferences(findings)),
         ("utility", "What an analyst keeps", _utility(findings, folder)),
         ("adaptive", "When the attacker adapts", _adaptive(findings, folder)),
-        ("gallery", "Among how many people", _one(charts.gallery(findings, folder))),
+        ("gallery", "Among how many people", _gallery(findings, folder)),
         ("confusion", "Who is taken for whom", _confusion(findings, folder)),
         ("data", "The data, before and after", _examples(findings, folder)),
         ("guarantees", "What is promised", guarantees(findings)),
@@ -192,7 +196,7 @@ def _summary(findings: Findings) -> Markup:
                     "" if worst.above_chance else "No better than guessing. ",
                     f"Strongest attacker: {attack_label(worst.attack)} ({worst.scenario}).",
                 ),
-                tag("p", warned, class_="trap") if warned else "",
+                tag("p", warned, class_="warning") if warned else "",
                 tag("p", more) if more else "",
                 tag("p", f"Kept: {kept}.") if kept else "",
                 tag("p", badge(_status(release.guarantee))) if release.guarantee else "",
@@ -282,7 +286,7 @@ def _identification(findings: Findings, folder: Path) -> Markup:
 def _utility(findings: Findings, folder: Path) -> Markup:
     if not findings.metrics:
         return Markup("")
-    drawn = charts.tradeoffs(findings, folder)
+    drawn = tradeoffs(findings, folder)
     key = tag(
         "ul",
         *(tag("li", tag("b", r.number), " ", r.label) for r in findings.attacked),
@@ -345,10 +349,9 @@ def _adaptive(findings: Findings, folder: Path) -> Markup:
     )
 
 
-def _one(drawn: object) -> Markup:
-    from gazeveil.evaluation.report.canvas import Picture
-
-    return picture(drawn, one=True) if isinstance(drawn, Picture) else Markup("")
+def _gallery(findings: Findings, folder: Path) -> Markup:
+    drawn = draw_gallery(findings, folder)
+    return Markup("") if drawn is None else picture(drawn, one=True)
 
 
 def _confusion(findings: Findings, folder: Path) -> Markup:

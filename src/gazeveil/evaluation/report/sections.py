@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from gazeveil.evaluation.columns import CELL
-from gazeveil.evaluation.report.findings import ONE_RELEASE, Findings, Measure, Rate
+from gazeveil.evaluation.columns import CELL, RATE
+from gazeveil.evaluation.report.findings import ONE_RELEASE, Findings, Measure, Rate, release_key
 from gazeveil.evaluation.report.labels import (
     SCENARIOS,
     attack_label,
@@ -34,18 +34,8 @@ _KINDS = {"exact": "exact", "order-only": "order only", "impossible": "cannot be
 
 # Names of the plan that have a line of their own; the rest of it stands below as it is.
 _SAID = (
-    "name",
-    "title",
-    "cohort",
-    "seed",
-    "repetitions",
-    "times",
-    "failures",
-    "published",
-    "tables",
-    "guarantees",
-    "protocol",
-    "left_out",
+    *("name", "title", "cohort", "seed", "repetitions", "times", "failures", "published"),
+    *("tables", "guarantees", "protocol", "left_out"),
 )
 
 
@@ -156,6 +146,30 @@ def _other_metrics(findings: Findings) -> dict[tuple[str, ...], dict[str, float]
             math.nan if row["value"] is None else float(row["value"])
         )
     return found
+
+
+def inferences(findings: Findings) -> Markup:
+    """What attackers who name nobody infer: attributes, links between records, positions."""
+    frame = findings.results.frame.filter(pl.col("attack").is_not_null())
+    naming = frame.filter(pl.col("metric") == RATE)["attack"].unique().to_list()
+    labels = {r.key: f"{r.number}. {r.label}" for r in findings.releases}
+    rows = [
+        (
+            labels[release_key(row)],
+            row["scenario"],
+            row["attack"],
+            row["metric"].replace("_", " "),
+            number_text(row["value"])
+            + (f" ({number_text(row['low'])} to {number_text(row['high'])})" if row["low"] else ""),
+            "-" if row["chance"] is None else number_text(row["chance"]),
+        )
+        for row in frame.filter(~pl.col("attack").is_in(naming)).iter_rows(named=True)
+        if row["value"] is not None
+    ]
+    if not rows:
+        return Markup("")
+    head = ("release", "scenario", "attack", "metric", "value (95 %)", "chance")
+    return table("Attackers who know the raw recordings and want something else.", head, rows)
 
 
 def utilities(findings: Findings) -> Markup:
@@ -302,7 +316,7 @@ def failures(findings: Findings) -> Markup:
         return Markup("")
     cells: dict[str, list[str]] = {}
     for f in found:
-        cells.setdefault(str(f.get("sentence", "")), []).append(_words(f.get("cell", "")))
+        cells.setdefault(str(f.get("sentence", "")), []).append(_text_of(f.get("cell", "")))
     # The repetitions of one figure mostly fail for one reason.
     rows = [
         (names[0] + (f", and {len(names) - 1} more" if len(names) > 1 else ""), sentence)
@@ -319,7 +333,7 @@ def failures(findings: Findings) -> Markup:
     )
 
 
-def _words(value: object) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{k} {v}" for k, v in value.items() if v not in (None, ""))
     return ", ".join(str(v) for v in value if v) if isinstance(value, list | tuple) else str(value)
@@ -328,83 +342,62 @@ def _words(value: object) -> str:
 def method(findings: Findings) -> Markup:
     """Protocol, repetitions, seed, chance, scenarios, and what to read with care."""
     study = findings.study
-    frame = findings.results.frame
-    attacked = [r.worst for r in findings.attacked if r.worst is not None]
+    scenarios = dict.fromkeys(r.scenario for x in findings.attacked for r in x.rates)
+    explained = [
+        join([tag("code", s), f": the attacker {SCENARIOS.get(s, 'as the study says')}."])
+        for s in scenarios
+    ]
+    left_out = study.get("left_out")
+    plan = {k: v for k, v in study.items() if k not in _SAID and v not in (None, "", [], {})}
+    times = study.get("times")
+    return join(
+        [
+            _definitions(_protocol(findings)),
+            _list("Scenarios", explained),
+            _list("Read with care", _notes(findings)),
+            _list("Left out", left_out) if isinstance(left_out, list | tuple) else "",
+            _plan(plan) if plan else "",
+            tag("p", _text_of(times), class_="small") if times else "",
+        ]
+    )
+
+
+def _protocol(findings: Findings) -> list[tuple[str, object]]:
+    """How it was measured, as names and values."""
+    study, frame = findings.study, findings.results.frame
     lines: list[tuple[str, object]] = [
         ("study", study.get("title") or study.get("name") or "without a name")
     ]
     cohorts = [c for c in frame["cohort"].unique().to_list() if c]
     if study.get("cohort") or cohorts:
         lines.append(("recordings", cohort_text(findings) or ", ".join(sorted(cohorts))))
+    attacked = [r.worst for r in findings.attacked if r.worst is not None]
     if attacked:
+        chances = ", ".join(sorted({percent(r.chance) for r in attacked}))
         lines.append(("people", ", ".join(str(n) for n in sorted({r.n for r in attacked}))))
-        lines.append(
-            (
-                "chance",
-                ", ".join(sorted({percent(r.chance) for r in attacked}))
-                + " (one guess among the people the attacker knows)",
-            )
-        )
+        lines.append(("chance", f"{chances} (one guess among the people the attacker knows)"))
     repetitions = sorted({n for n in frame["repetitions"].to_list() if n is not None})
-    lines.append(
-        ("repetitions", ", ".join(map(str, repetitions)) or study.get("repetitions", "unknown"))
+    usual = (
+        "people are learned from some stimuli and named on others; one decision per person and"
+        " repetition"
     )
-    lines.append(("seed", study.get("seed", "none")))
-    if study.get("protocol"):
-        lines.append(("protocol", _words(study["protocol"])))
-    else:
-        lines.append(
-            (
-                "protocol",
-                (
-                    "people are learned from some stimuli and named on others; one decision per"
-                    " person and repetition"
-                ),
-            )
-        )
-    scenarios = list(dict.fromkeys(r.scenario for x in findings.attacked for r in x.rates))
-    notes = _notes(findings)
-    left_out = study.get("left_out")
-    plan = {k: v for k, v in study.items() if k not in _SAID and v not in (None, "", [], {})}
-    return join(
-        [
-            tag("dl", *(join([tag("dt", k), tag("dd", v)]) for k, v in lines)),
-            tag("h3", "Scenarios") if scenarios else "",
-            (
-                tag(
-                    "ul",
-                    *(
-                        tag(
-                            "li",
-                            tag("code", s),
-                            f": the attacker {SCENARIOS.get(s, 'as the study says')}.",
-                        )
-                        for s in scenarios
-                    ),
-                )
-                if scenarios
-                else ""
-            ),
-            tag("h3", "Read with care"),
-            tag("ul", *(tag("li", n) for n in notes)),
-            tag("h3", "Left out") if left_out else "",
-            (
-                tag("ul", *(tag("li", s) for s in left_out))
-                if isinstance(left_out, list | tuple) and left_out
-                else ""
-            ),
-            (
-                tag(
-                    "details",
-                    tag("summary", "The plan, as it was run"),
-                    tag("div", _plan(plan), class_="box"),
-                )
-                if plan
-                else ""
-            ),
-            tag("p", _times(study.get("times")), class_="small") if study.get("times") else "",
-        ]
-    )
+    return [
+        *lines,
+        ("repetitions", ", ".join(map(str, repetitions)) or study.get("repetitions", "unknown")),
+        ("seed", study.get("seed", "none")),
+        ("protocol", _text_of(study["protocol"]) if study.get("protocol") else usual),
+    ]
+
+
+def _definitions(pairs: Iterable[tuple[str, object]]) -> Markup:
+    return tag("dl", *(join([tag("dt", k), tag("dd", v)]) for k, v in pairs))
+
+
+def _list(heading: str, items: Sequence[object]) -> Markup:
+    """A heading and its list; nothing without items."""
+    if not items:
+        return Markup("")
+    return join([tag("h3", heading), tag("ul", *(tag("li", i) for i in items))])
 
 
 def _notes(findings: Findings) -> list[str]:
@@ -429,40 +422,22 @@ def _notes(findings: Findings) -> list[str]:
         )
     if any(r.scenario == ONE_RELEASE for x in findings.attacked for r in x.rates):
         notes.append(
-            f"The scenario {ONE_RELEASE} trains and tests on two parts of one release. Slow noise is"
-            " common to both and can itself identify people, so it counts as the worst case only"
-            " where no other scenario was run."
+            f"The scenario {ONE_RELEASE} trains and tests on two parts of one release. Slow noise"
+            " is common to both and can itself identify people, so it counts as the worst case"
+            " only where no other scenario was run."
         )
     return notes
 
 
 def _plan(plan: Mapping[str, object]) -> Markup:
-    return tag(
-        "dl",
-        *(
-            join(
-                [
-                    tag("dt", k),
-                    tag(
-                        "dd",
-                        tag(
-                            "code",
-                            (
-                                v
-                                if isinstance(v, str)
-                                else json.dumps(v, ensure_ascii=False, default=str)
-                            ),
-                        ),
-                    ),
-                ]
-            )
-            for k, v in plan.items()
-        ),
+    """Every other key of the study, folded."""
+    values = (
+        v if isinstance(v, str) else json.dumps(v, ensure_ascii=False, default=str)
+        for v in plan.values()
     )
-
-
-def _times(times: object) -> str:
-    return _words(times) if not isinstance(times, str) else times
+    listed = _definitions((k, tag("code", v)) for k, v in zip(plan, values, strict=True))
+    heading = tag("summary", "The plan, as it was run")
+    return tag("details", heading, tag("div", listed, class_="box"))
 
 
 def folded(summary: str, content: Markup, rows: int, *, long: bool = False) -> Markup:

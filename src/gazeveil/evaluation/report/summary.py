@@ -125,12 +125,12 @@ def overview(findings: Findings) -> list[str]:
             f"People are still recognised in {len(broken)} of {len(protected)} releases."
             f" {_capital(_listed(broken, counts=True))}."
         )
-    traps = [r for r in protected if r.missed_by_rbfn]
-    if traps:
-        it = "it" if len(traps) == 1 else f"{len(traps)} of them"
+    missed = [r for r in protected if r.missed_by_rbfn]
+    if missed:
+        it = "it" if len(missed) == 1 else f"{len(missed)} of them"
         said.append(
             f"The RBF network alone, the attacker of the papers, would have called {it} safe:"
-            f" {_listed(traps)}."
+            f" {_listed(missed)}."
         )
     stronger = [d for d in findings.differences if d.low > 0]
     if stronger:

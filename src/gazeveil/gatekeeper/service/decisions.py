@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.core.areas import Area
+from gazeveil.gatekeeper.core.areas import RegisteredArea
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.file import PolicyFile
@@ -38,7 +38,7 @@ class Decisions(Figures):
     broadcaster: Broadcaster
     revocations: Revocations
     policy_file: PolicyFile
-    areas: dict[tuple[str, int], Area]
+    areas: dict[tuple[str, int], RegisteredArea]
     _lock: threading.RLock
     _writing: threading.Lock
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gazeveil.errors import ParameterError
-from gazeveil.gatekeeper.core.areas import Area
+from gazeveil.gatekeeper.core.areas import RegisteredArea
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.ledger.audit.log import AuditLog
@@ -78,7 +78,7 @@ class Service(Decisions):
         self.metrics = Metrics()
         self.broadcaster = Broadcaster()
         self.stopping = False
-        self.areas: dict[tuple[str, int], Area] = {}
+        self.areas: dict[tuple[str, int], RegisteredArea] = {}
         self.owner_connections: dict[Connection, str] = {}
         self._shown = (0, 0, 0)
         self._lock = threading.RLock()

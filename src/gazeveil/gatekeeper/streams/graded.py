@@ -83,17 +83,15 @@ class GradedStream(SharedStream):
         promise = replace(
             self._graded.guarantee(scale), change=Change.sample(self._tariff[0], "coordinates")
         )
-        return (
-            StreamView(promise, scale, every, asked.K)
-            if asked.hold
-            else StreamView(promise, scale, every * asked.K)
-        )
+        if asked.hold:
+            return StreamView(promise, scale, every, asked.K)
+        return StreamView(promise, scale, every * asked.K)
 
     def _used_with(self, scale_deg: Fraction) -> set[Fraction]:
         """The levels in use, this one among them."""
         used = {view.scale_deg for view in self._views() if view.scale_deg is not None}
         if scale_deg not in used and len(used) >= MOST_VIEWS:
-            there = ", ".join(format_exact(one) for one in sorted(used))
+            there = ", ".join(format_exact(sigma_deg) for sigma_deg in sorted(used))
             raise Denied(
                 "rate",
                 f"This device gives Gaussian streams with {MOST_VIEWS} different sigma_deg at a"

@@ -58,9 +58,7 @@ class Smoothing(StreamMechanism):
     name: ClassVar[str] = "smoothing"
     label: ClassVar[str] = "weighted smoothing"
     summary: ClassVar[str] = "Replaces each sample by a weighted mean of the last ones."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams", (("windows of 10 and 50", ":", "C0"), ("published", ":reading=published", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":", ":reading=published"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual'
@@ -280,9 +278,7 @@ class Kalman(StreamMechanism):
     name: ClassVar[str] = "kalman"
     label: ClassVar[str] = "Kalman filter"
     summary: ClassVar[str] = "Smooths gaze with a Kalman filter."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams", (("default", ":", "C0"), ("noise_deg = 5", ":noise_deg=5", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":", ":noise_deg=5"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques'

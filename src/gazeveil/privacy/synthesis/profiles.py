@@ -171,7 +171,7 @@ def _normal_equations(y: Floats, at: Floats, bounds: Floats, h: Floats, g: Float
 def _damped_step(
     at: Floats, h: Floats, g: Floats, damping: float, bounds: Floats, out: Floats
 ) -> bool:
-    """The parameters after one step, inside their bounds, by Cramer's rule; whether there is one."""
+    """Parameters after one step by Cramer's rule, kept inside bounds; whether there is a step."""
     m00 = h[0, 0] * (1.0 + damping)
     m11 = h[1, 1] * (1.0 + damping) + 1e-12
     m22 = h[2, 2] * (1.0 + damping) + 1e-12

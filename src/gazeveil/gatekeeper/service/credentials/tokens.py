@@ -17,7 +17,7 @@ from gazeveil import checks
 from gazeveil.gatekeeper.ledger.database import Database, Ready
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.ledger.tables import TOKENS
-from gazeveil.gatekeeper.policy.grant import app_name
+from gazeveil.gatekeeper.policy.wearers import checked_name
 from gazeveil.gatekeeper.service.credentials.live_tokens import LiveTokens, TokenHolder
 from gazeveil.gatekeeper.service.credentials.token_text import TokenText
 from gazeveil.gatekeeper.service.credentials.unwritten_ends import UnwrittenEnds, ending
@@ -69,13 +69,13 @@ class Tokens:
 
     def issue(self, app: str, role: str = "app", expires_ns: int | None = None) -> str:
         """A new token, shown this once; those it had stay valid."""
-        name = app_name("Tokens.issue", app)
+        name = checked_name("Tokens.issue", "app", app)
         checks.one_of("Tokens.issue", "role", role, ROLES)
         return self._issue(name, role, expires_ns, in_place_of_others=False)
 
     def rotate(self, app: str, role: str = "app", expires_ns: int | None = None) -> str:
         """A new token in the place of all the app had in that role, in one step."""
-        name = app_name("Tokens.rotate", app)
+        name = checked_name("Tokens.rotate", "app", app)
         checks.one_of("Tokens.rotate", "role", role, ROLES)
         return self._issue(name, role, expires_ns, in_place_of_others=True)
 
@@ -109,7 +109,7 @@ class Tokens:
             False where it is no token of that role, is another's, or was ended here before: what
             was ended stays so.
         """
-        name = app_name("Tokens.adopt", app)
+        name = checked_name("Tokens.adopt", "app", app)
         checks.one_of("Tokens.adopt", "role", role, ROLES)
         text, now = TokenText.parse(token), time.time_ns()
         if text.role != role:

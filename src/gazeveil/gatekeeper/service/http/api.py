@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from gazeveil.gatekeeper.core.gatekeeper import App
+from gazeveil.gatekeeper.core.app import App
 from gazeveil.gatekeeper.service.credentials.callers import Caller
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
 from gazeveil.gatekeeper.service.http.schemas.app import (

@@ -16,9 +16,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket
 
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.core.device_state import SaccadeStart
-from gazeveil.gatekeeper.core.event_log import PublicEvent
-from gazeveil.gatekeeper.core.selection import Target
+from gazeveil.gatekeeper.core.events.listeners import SaccadeStart
+from gazeveil.gatekeeper.core.events.log import PublicEvent
+from gazeveil.gatekeeper.core.targets import Target
 from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.service.credentials.callers import Caller
 from gazeveil.gatekeeper.service.http.limits import Buckets

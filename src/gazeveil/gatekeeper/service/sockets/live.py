@@ -150,7 +150,7 @@ async def _show(service: Service, websocket: WebSocket, connection: Connection) 
                 continue
 
     connection.answer({"type": "welcome", **service.public()})
-    watching = await run_in_threadpool(service.keeper.live().watch, viewer.samples)
+    watching = await run_in_threadpool(service.keeper.watch, viewer.samples)
     viewer.channel.close = watching.close
     service.broadcaster.viewers.add(connection)
     try:

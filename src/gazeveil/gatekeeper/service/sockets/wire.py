@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import HEADER
-from gazeveil.gatekeeper.core.selection import DWELL_MS, LONGEST_NAME, MOST_TARGETS
+from gazeveil.gatekeeper.core.selection import DWELL_MS
+from gazeveil.gatekeeper.core.targets import LONGEST_NAME, MOST_TARGETS
 from gazeveil.gatekeeper.service.http.limits import depth
 
 VERSION = 1

@@ -118,11 +118,7 @@ class Kaleido(StreamMechanism):
         "Adds noise to gaze within windows of time, with a budget for each window."
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams",
-        (
-            ("epsilon = 50, w = 60, r = 1", ":epsilon=50,w=60,r_deg=1", "C0"),
-            ("epsilon = 5", ":epsilon=5,w=60,r_deg=1", "C1"),
-        ),
+        "streams", (":epsilon=50,w=60,r_deg=1", ":epsilon=5,w=60,r_deg=1")
     )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2023

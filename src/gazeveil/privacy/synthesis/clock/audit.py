@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,17 +40,18 @@ def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
     """The joint outcome of one window; the exact loss is that of readings that lie beyond both
     streams on the line through them.
     """
-    told = asked_unit(unit, "window", ("window",))
+    audited = asked_unit(unit, "window", ("window",))
     clock, noise = mechanism.clock(RATE_HZ), mechanism.noise(RATE_HZ, _SCREEN)
     step_deg = float(noise.step_deg)
     scale = noise.scale
     # beyond the screen there is no place to differ
-    apart = min(math.floor(mechanism.r_deg / noise.step_deg), math.floor(80.0 / step_deg))  # type: ignore[operator]
+    r_steps = Fraction(mechanism.r_deg) / noise.step_deg
+    apart = min(math.floor(r_steps), math.floor(80.0 / step_deg))
     samples = clock.count * clock.length
     differ = (np.arange(samples) >= clock.aim) & (np.arange(samples) < clock.aim + clock.window)
 
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
-        found, several = [], at_a_time(samples)
+        scores, several = [], at_a_time(samples)
         for begin in range(0, trials, several):
             rows = min(several, trials - begin)
             slots = NoisySlots(clock, noise, rows, [source(seed, "audit", side, begin)])
@@ -59,14 +61,14 @@ def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
             ratio = (np.hypot(z, v) - np.hypot(z - apart * step_deg, v)).sum(axis=1) / (
                 scale * step_deg
             )
-            found.append(np.stack((ratio, z.mean(axis=1)), axis=1))
-        return np.concatenate(found)
+            scores.append(np.stack((ratio, z.mean(axis=1)), axis=1))
+        return np.concatenate(scores)
 
-    words = (
+    description = (
         f"One window of {clock.window} samples at 100 Hz in which {clock.count} are read: two"
         " streams that lie r apart in all of it."
     )
-    return Game(told, float(mechanism.epsilon), words, play, clock.count * apart / scale)
+    return Game(audited, float(mechanism.epsilon), description, play, clock.count * apart / scale)
 
 
 def clock_render_k_same(mechanism: ClockRenderKSame, unit: str | None) -> Game:

@@ -29,14 +29,14 @@ class Latents(NamedTuple):
         Of each saccade.
     person : array of int64, shape (records,)
         Whose.
-    index : array of int64, shape (records,)
+    number : array of int64, shape (records,)
         Which of that person's.
     """
 
     mean: Floats
     spread: Floats
     person: Ints
-    index: Ints
+    number: Ints
 
     @property
     def constant(self) -> Floats:
@@ -76,15 +76,15 @@ def latent_draws(
     """
     # Each person's records lie scattered over the whole, so that few need to be looked at until
     # enough people are found.
-    order = np.argsort(records.index, kind="stable")
+    order = np.argsort(records.number, kind="stable")
     others = _Normals(
         np.ascontiguousarray(records.mean[order]),
         np.ascontiguousarray(1.0 / records.spread[order]),
         records.constant[order],
         records.person[order],
-        records.index[order],
+        records.number[order],
     )
-    mine = _Normals(own.mean, own.spread, own.constant, own.person, own.index)
+    mine = _Normals(own.mean, own.spread, own.constant, own.person, own.number)
     test = PublishedTest(k - 1, width, attempts)
     return all_events(
         np.empty_like(own.mean),
@@ -101,7 +101,7 @@ class _Normals(NamedTuple):
     scale: Floats
     constant: Floats
     person: Ints
-    index: Ints
+    number: Ints
 
 
 @compiled
@@ -124,7 +124,7 @@ def _people_alike(
         owner = others.person[r]
         if owner == person or counted[owner] == stamp:
             continue
-        if index >= 0 and others.index[r] != index:
+        if index >= 0 and others.number[r] != index:
             continue
         other = others.constant[r]
         for d in range(len(z)):
@@ -150,7 +150,7 @@ def _latents(
     out.counted[:] = -1
     for e in range(out.progress[1], len(own.mean)):
         out.progress[0], out.progress[1], out.progress[2] = tried, e, position
-        z, index = out.values[e], own.index[e] if same_index else -1
+        z, index = out.values[e], own.number[e] if same_index else -1
         for _ in range(test.attempts):
             tried += 1
             stamp += 1

@@ -144,7 +144,7 @@ def _highest(function: Callable[[float], float], u: NDArray[np.float64], place: 
     from scipy.optimize import minimize_scalar
 
     low, high = float(u[max(place - 1, 0)]), float(u[min(place + 1, len(u) - 1)])
-    found = minimize_scalar(
+    lowest = minimize_scalar(
         lambda x: -function(x), bounds=(low, high), method="bounded", options={"xatol": 1e-13}
     )
-    return max(function(float(u[place])), -float(found.fun))
+    return max(function(float(u[place])), -float(lowest.fun))

@@ -191,12 +191,7 @@ class DPKSame(Mechanism[FeatureTable]):
         )
         table = _table(work, groups, values)
         guarantee = self._guarantee(work.sizes, delta, assumptions)
-        return Release(
-            table,
-            guarantee if seed is None else guarantee.tested(),
-            self.provenance(seed),
-            work.grid.notes(),
-        )
+        return self.released(table, guarantee, seed, work.grid.notes())
 
     def unclamped(self, data: FeatureTable, seed: int | None = None) -> FeatureTable:
         """What is released before it is clamped to the bounds; for audits and error figures."""
@@ -333,11 +328,9 @@ class DPKSame(Mechanism[FeatureTable]):
             vectors, size = groups * sizes.cells * sizes.features // together, together * d
             apart = (moved * n * STEPS**2, n * STEPS)
         else:
-            vectors, size, apart = (
-                groups * sizes.cells * sizes.features,
-                d,
-                (n * STEPS**2, n * STEPS),
-            )
+            vectors = groups * sizes.cells * sizes.features
+            size = d
+            apart = (n * STEPS**2, n * STEPS)
         epsilon = self.budget if chosen.noise == "joint" else self.budget / shares(sizes, self.per)
         if chosen.profile == "staircase":
             grid = grid_l2(

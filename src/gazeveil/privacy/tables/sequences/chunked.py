@@ -159,15 +159,15 @@ class CFPA(_Chunked):
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
         (
-            ("corrected, epsilon = 20", ":chunk=64,epsilon=20,shrink=wiener", "C0"),
-            ("epsilon = 20 per chunk", ":chunk=64,epsilon=20,per=chunk,shrink=wiener", "C2"),
-            ("published, epsilon = 20", ":chunk=64,epsilon=20,reading=published", "C3"),
+            ":chunk=64,epsilon=20,shrink=wiener",
+            ":chunk=64,epsilon=20,per=chunk,shrink=wiener",
+            ":chunk=64,epsilon=20,reading=published",
         ),
         (
-            ("cfpa, chunks of 32", ":chunk=32,shrink=wiener", "C0"),
-            ("cfpa, chunks of 64", ":chunk=64,shrink=wiener", "C1"),
-            ("cfpa, chunks of 128", ":chunk=128,shrink=wiener", "C4"),
-            ("fpa", "fpa:shrink=wiener", "C2"),
+            ":chunk=32,shrink=wiener",
+            ":chunk=64,shrink=wiener",
+            ":chunk=128,shrink=wiener",
+            "fpa:shrink=wiener",
         ),
     )
 
@@ -221,15 +221,11 @@ class DCFPA(_Chunked):
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
         (
-            ("corrected, epsilon = 100", ":chunk=64,epsilon=100", "C0"),
-            ("with shrinkage", ":chunk=64,epsilon=100,shrink=wiener", "C2"),
-            ("published, epsilon = 100", ":chunk=64,epsilon=100,reading=published", "C3"),
+            ":chunk=64,epsilon=100",
+            ":chunk=64,epsilon=100,shrink=wiener",
+            ":chunk=64,epsilon=100,reading=published",
         ),
-        (
-            ("dcfpa, chunks of 32", ":chunk=32", "C0"),
-            ("dcfpa, Wiener shrinkage", ":chunk=32,shrink=wiener", "C2"),
-            ("cfpa, chunks of 32", "cfpa:chunk=32", "C1"),
-        ),
+        (":chunk=32", ":chunk=32,shrink=wiener", "cfpa:chunk=32"),
     )
 
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
@@ -249,11 +245,9 @@ class DCFPA(_Chunked):
 
     def bins(self, epsilon: float) -> int:
         """The bins released of a chunk of differences: k, or the public rule's."""
-        return (
-            public_difference_k(self.chunk, epsilon, self.public, self.shrinks)
-            if self.k is None
-            else self.k
-        )
+        if self.k is None:
+            return public_difference_k(self.chunk, epsilon, self.public, self.shrinks)
+        return self.k
 
     def estimator(self, n: int, epsilon: float) -> Estimator:
         """The running sum of the first bins, or the best linear estimate from them."""

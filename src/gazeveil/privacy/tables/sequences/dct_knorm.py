@@ -130,16 +130,8 @@ class DCTKNorm(NoisyTable):
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
-        (
-            ("fpa, epsilon = 20", "fpa:epsilon=20,shrink=wiener", "C1"),
-            ("dct-knorm, epsilon = 20", ":epsilon=20", "C0"),
-            ("dct-knorm, epsilon = 100", ":epsilon=100", "C2"),
-        ),
-        (
-            ("fpa", "fpa:shrink=wiener", "C1"),
-            ("dct-knorm, exponential", ":profile=exponential", "C4"),
-            ("dct-knorm", ":", "C0"),
-        ),
+        ("fpa:epsilon=20,shrink=wiener", ":epsilon=20", ":epsilon=100"),
+        ("fpa:shrink=wiener", ":profile=exponential", ":"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "an improvement on fpa; Hardt and Talwar 2010, Geng et al. 2015"
@@ -245,23 +237,17 @@ class DCTKNorm(NoisyTable):
         whole = self.whole(blocks, plan)
         assumptions: tuple[str, ...] = ()
         if isinstance(law, Shells):
-            noise, delta, variance = (
-                shell_noise(law, count, words).T,
-                count * law.delta,
-                law.variance,
-            )
+            noise = shell_noise(law, count, words).T
+            delta = count * law.delta
+            variance = law.variance
         elif size == 1:
-            noise, delta, variance = (
-                discrete_laplace(law, count, words)[None, :],
-                tail_delta(epsilon, count),
-                2.0 * float(law) ** 2,
-            )
+            noise = discrete_laplace(law, count, words)[None, :]
+            delta = tail_delta(epsilon, count)
+            variance = 2.0 * float(law) ** 2
         else:
-            noise, delta, variance = (
-                knorm(size, law, count, words).T,
-                tail_delta(epsilon, count),
-                (size + 1) * float(law) ** 2,
-            )
+            noise = knorm(size, law, count, words).T
+            delta = tail_delta(epsilon, count)
+            variance = (size + 1) * float(law) ** 2
             assumptions = (ASSUMPTION,)
         noisy = (grid.rounded(whole) + noise).astype(np.float64) * grid.step
         if self.shrinks:
@@ -287,11 +273,9 @@ def noise_variance(size: int, epsilon: float, profile: str | None) -> tuple[str,
     if profile == "exponential" or epsilon < LEAST_EPSILON or size > MOST_DIMENSION:
         return exponential
     gamma, variance = best_gamma(size, epsilon)
-    return (
-        ("staircase", gamma, variance)
-        if profile == "staircase" or variance < exponential[2]
-        else exponential
-    )
+    if profile == "staircase" or variance < exponential[2]:
+        return ("staircase", gamma, variance)
+    return exponential
 
 
 @lru_cache(maxsize=256)

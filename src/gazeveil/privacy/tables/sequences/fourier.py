@@ -91,16 +91,8 @@ class FPA(NoisyTable):
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
-        (
-            ("corrected, epsilon = 200", ":epsilon=200", "C0"),
-            ("with shrinkage", ":epsilon=200,shrink=wiener", "C2"),
-            ("published, epsilon = 200", ":epsilon=200,reading=published", "C3"),
-        ),
-        (
-            ("fpa, public k", ":", "C0"),
-            ("fpa, Wiener shrinkage", ":shrink=wiener", "C2"),
-            ("fpa, k = 5", ":k=5", "C1"),
-        ),
+        (":epsilon=200", ":epsilon=200,shrink=wiener", ":epsilon=200,reading=published"),
+        (":", ":shrink=wiener", ":k=5"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
@@ -158,11 +150,9 @@ class FPA(NoisyTable):
 
     def bins(self, n: int, epsilon: float) -> int:
         """The bins released of a block: k, or the public rule's."""
-        return (
-            public_k(n, epsilon, self.public, self.shrinks)
-            if self.k is None
-            else bins(self.name, self.k, n)
-        )
+        if self.k is None:
+            return public_k(n, epsilon, self.public, self.shrinks)
+        return bins(self.name, self.k, n)
 
     def estimator(self, n: int, epsilon: float) -> Estimator:
         """The first bins, shrunk or not."""

@@ -80,12 +80,8 @@ class LPA(NoisyTable):
     summary: ClassVar[str] = "Adds Laplace noise to every value of a feature sequence."
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
-        (
-            ("corrected, epsilon = 100", ":epsilon=100", "C0"),
-            ("with shrinkage", ":epsilon=100,shrink=wiener", "C2"),
-            ("published, epsilon = 100", ":epsilon=100,reading=published", "C3"),
-        ),
-        (("lpa", ":", "C0"), ("lpa, Wiener shrinkage", ":shrink=wiener", "C2")),
+        (":epsilon=100", ":epsilon=100,shrink=wiener", ":epsilon=100,reading=published"),
+        (":", ":shrink=wiener"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.events.trace import FIXATION
-from gazeveil.gatekeeper.core.level import Grid
+from gazeveil.gaze.grid import Grid
 
 #: Longest pause between two parts of one fixation.
 GAP_MS = 300
@@ -97,7 +97,7 @@ class OngoingFixations:
         sums, times : arrays
             Running sums of places and the session's times, as rings.
         """
-        found = np.empty((end - begin, 4), dtype=np.int64)
+        rows = np.empty((end - begin, 4), dtype=np.int64)
         count = _ongoing_rows(
             edges,
             begin,
@@ -109,12 +109,12 @@ class OngoingFixations:
             self.tick_ns,
             self._state,
             self._first,
-            found,
+            rows,
             *self.grid.numbers,
         )
         return [
             OngoingFixation(None if row < 0 else (row, column), start, stop)
-            for row, column, start, stop in found[:count].tolist()
+            for row, column, start, stop in rows[:count].tolist()
         ]
 
 
@@ -169,7 +169,7 @@ def _ongoing_rows(
     tick_ns: int,
     state: NDArray[np.int64],
     first: NDArray[np.float64],
-    found: NDArray[np.int64],
+    rows: NDArray[np.int64],
     left_deg: float,
     top_deg: float,
     column_deg: float,
@@ -207,10 +207,10 @@ def _ongoing_rows(
                     state[2] = max(state[1], state[3])
                     first[0], first[1], first[2] = x, y, z
                 state[3] = times[last]
-                found[count, 0], found[count, 1] = cell_of(
+                rows[count, 0], rows[count, 1] = cell_of(
                     x, y, z, sphere, left_deg, top_deg, column_deg, row_deg, columns, together
                 )
-                found[count, 2], found[count, 3] = state[2], state[3]
+                rows[count, 2], rows[count, 3] = state[2], state[3]
                 count += 1
         if i < end:
             state[4] = tick

@@ -11,7 +11,7 @@ import secrets
 from dataclasses import replace
 from hashlib import blake2b
 
-from gazeveil.gatekeeper.core.event_log import LENGTH, LoggedEvent, PublicEvent
+from gazeveil.gatekeeper.core.events.log import LENGTH, LoggedEvent, PublicEvent
 
 #: Numbers begin below this: large enough to hide where, small enough for a number in JavaScript to
 #: count on.
@@ -37,7 +37,7 @@ class EventNumbers:
 
     Examples
     --------
-    >>> from gazeveil.gatekeeper.core.event_log import EventLog
+    >>> from gazeveil.gatekeeper.core.events.log import EventLog
     >>> event_log = EventLog()
     >>> entries = [event_log.write("fixation", 1, 1, 2.5, 2.5, 100 * i, 100) for i in range(5)]
     >>> numbers = EventNumbers(71)

@@ -32,7 +32,7 @@ class PublicEvent:
     ----------
     number : int
         On the event log, counts the events of the device from 1. An app is given a number of its
-        own (:mod:`gazeveil.gatekeeper.core.event_numbers`).
+        own (:mod:`gazeveil.gatekeeper.core.events.numbers`).
     kind : str
         One of :data:`KINDS`.
     x_deg, y_deg : float

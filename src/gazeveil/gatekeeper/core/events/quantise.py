@@ -23,9 +23,13 @@ from numpy.typing import NDArray
 from gazeveil.compiled import compiled
 from gazeveil.events.online.detector import OnlineDetector
 from gazeveil.events.trace import FIXATION, PURSUIT, SACCADE
-from gazeveil.gatekeeper.core.level import Grid
-from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation, OngoingFixations, cell_of
+from gazeveil.gatekeeper.core.events.ongoing_fixation import (
+    OngoingFixation,
+    OngoingFixations,
+    cell_of,
+)
 from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.grid import Grid
 from gazeveil.gaze.validity import bounds_deg, is_plain, set_back_samples
 
 #: Shorter rests of the eye are not told.
@@ -99,12 +103,8 @@ class EventQuantiser:
         self._detector = OnlineDetector(self.rate_hz, self.space, pursuit=True)
         # As far back as an edge can lie, and a chunk more because a whole chunk is summed before
         # its edges are looked at. The place of an ongoing fixation reaches back too.
-        size = (
-            CHUNK
-            + math.ceil(self._detector.latency_s * self.rate_hz)
-            + self._ongoing_fixations.back
-            + 64
-        )
+        reach = math.ceil(self._detector.latency_s * self.rate_hz)
+        size = CHUNK + reach + self._ongoing_fixations.back + 64
         self._sums = np.zeros((size, 4))
         self._times = np.zeros(size, dtype=np.int64)
         self._state[_NEXT] = 0
@@ -141,22 +141,19 @@ class EventQuantiser:
         valid: NDArray[np.bool_],
     ) -> list[QuantisedEvent]:
         """Take many samples and look at them."""
-        told: list[QuantisedEvent] = []
+        events: list[QuantisedEvent] = []
         done = 0
         while done < len(t_ns):
             i = self._waiting
             n = min(CHUNK - i, len(t_ns) - done)
             part = slice(done, done + n)
-            self._t[i : i + n], self._x[i : i + n], self._y[i : i + n], self._ok[i : i + n] = (
-                t_ns[part],
-                x_deg[part],
-                y_deg[part],
-                valid[part],
-            )
+            to = slice(i, i + n)
+            self._t[to], self._x[to] = t_ns[part], x_deg[part]
+            self._y[to], self._ok[to] = y_deg[part], valid[part]
             self._waiting = i + n
             done += n
-            told += self.look()
-        return told
+            events += self.look()
+        return events
 
     def look(self) -> list[QuantisedEvent]:
         """Look at the samples that wait; gives what was decided by now."""
@@ -169,7 +166,7 @@ class EventQuantiser:
         # `_sum` has left only finite samples good. A clock that is believed again after it was set
         # back is new to the detector as well.
         edges = self._detector.push_arrays(t, x, y, ok)
-        told = self._told(edges)
+        events = self._quantised(edges)
         self._ongoing += self._ongoing_fixations.take(
             edges, begin, begin + n, self._sums, self._times
         )
@@ -178,26 +175,26 @@ class EventQuantiser:
             int(self._state[_LAST_NS]) + self.tick_ns - int(self._state[_ELAPSED]) % self.tick_ns
         )
         self._wipe()
-        return told
+        return events
 
     def ongoing_fixations(self) -> list[OngoingFixation]:
         """Where the eye rested at the ends of ticks since this was last asked."""
-        found, self._ongoing = self._ongoing, []
-        return found
+        ongoing, self._ongoing = self._ongoing, []
+        return ongoing
 
     def close(self) -> list[QuantisedEvent]:
         """Look at what waits and end the open event: the tracker is gone."""
-        told = self.look() + self._told(self._detector.close_rows())
+        events = self.look() + self._quantised(self._detector.close_rows())
         self.reset()
-        return told
+        return events
 
-    def _told(self, edges: NDArray[np.int64]) -> list[QuantisedEvent]:
+    def _quantised(self, edges: NDArray[np.int64]) -> list[QuantisedEvent]:
         if not len(edges):
             return []
-        found = np.empty((len(edges), 6), dtype=np.int64)
+        rows = np.empty((len(edges), 6), dtype=np.int64)
         count = _events(
             edges,
-            found,
+            rows,
             self._sphere,
             self._sums,
             self._times,
@@ -209,14 +206,14 @@ class EventQuantiser:
         )
         return [
             QuantisedEvent(_WORDS[kind], None if row < 0 else (row, column), onset, offset, decided)
-            for kind, row, column, onset, offset, decided in found[:count].tolist()
+            for kind, row, column, onset, offset, decided in rows[:count].tolist()
         ]
 
 
 @compiled
 def _events(
     edges: NDArray[np.int64],
-    found: NDArray[np.int64],
+    rows: NDArray[np.int64],
     sphere: bool,
     sums: NDArray[np.float64],
     times: NDArray[np.int64],
@@ -257,8 +254,8 @@ def _events(
                 before[a] = sums[(index - 1) % size, a] if index > 0 else 0.0
             begun[0] = now
             if code == 1:
-                found[count, 0], found[count, 1], found[count, 2] = 2, -1, -1
-                found[count, 3], found[count, 4], found[count, 5] = (
+                rows[count, 0], rows[count, 1], rows[count, 2] = 2, -1, -1
+                rows[count, 3], rows[count, 4], rows[count, 5] = (
                     now // tick_ns,
                     now // tick_ns,
                     decided,
@@ -289,12 +286,8 @@ def _events(
             row, column = cell_of(
                 x, y, z, sphere, left_deg, top_deg, column_deg, row_deg, columns, together
             )
-        found[count, 0], found[count, 1], found[count, 2] = code, row, column
-        found[count, 3], found[count, 4], found[count, 5] = (
-            onset // tick_ns,
-            now // tick_ns,
-            decided,
-        )
+        rows[count, 0], rows[count, 1], rows[count, 2] = code, row, column
+        rows[count, 3], rows[count, 4], rows[count, 5] = (onset // tick_ns, now // tick_ns, decided)
         count += 1
     return count
 
