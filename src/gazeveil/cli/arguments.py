@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.registry import read
+from gazeveil.io.reading import read
 
 Item = TypeVar("Item")
 

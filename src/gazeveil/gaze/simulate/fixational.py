@@ -15,7 +15,7 @@ from gazeveil.gaze.simulate.saccade import duration, share
 from gazeveil.gaze.simulate.scanpath import FIXATION, EyeEvent, Observer
 
 _DRIFT_LAG_S = 0.06
-_MICROSACCADE_SKEW = 0.2
+_MICROSACCADE_SKEW, _MICROSACCADE_AFTER_S = 0.2, 0.1
 
 
 class Microsaccade(NamedTuple):
@@ -68,53 +68,22 @@ def start_fixational(
 
 
 @compiled
-def fixational_step(observer: Observer, drift_deg: float, dt_s: float) -> FixationalStep:
+def fixational_step(observer: Observer, dt_s: float) -> FixationalStep:
     """The coefficients of a step of `dt_s`."""
-    kept, new = ornstein_uhlenbeck(dt_s, observer.condition.drift_s, drift_deg)
+    kept, new = ornstein_uhlenbeck(dt_s, observer.condition.drift_s, observer.drift_deg)
     turned = 2 * math.pi * observer.traits.tremor_hz * dt_s
     return FixationalStep(
         kept, new, math.exp(-dt_s / _DRIFT_LAG_S), math.cos(turned), math.sin(turned)
     )
 
 
-@compiled
-def next_microsaccade(
-    rng: Generator, observer: Observer, last: Microsaccade, t_s: float
-) -> Microsaccade:
-    """A microsaccade that begins at `t_s`."""
-    right_deg = last.origin_right_deg + last.right_deg
-    down_deg = last.origin_down_deg + last.down_deg
-    size_deg = observer.traits.microsaccade_deg * math.exp(0.4 * rng.standard_normal())
-    # Half of them undo where the last ones went, so they do not add up.
-    spread = 1.2 if rng.random() < 0.5 else 0.2
-    way = math.atan2(-down_deg, -right_deg) + spread * rng.standard_normal()
-    lasting_s = duration(size_deg, observer.v_max_deg_s, observer.constant_deg, _MICROSACCADE_SKEW)
-    return Microsaccade(
-        t_s, lasting_s, right_deg, down_deg, size_deg * math.cos(way), size_deg * math.sin(way)
-    )
-
-
 @inlined
 def move_fixational(
-    rng: Generator,
-    state: FixationalState,
-    of_step: FixationalStep,
-    observer: Observer,
-    event: EyeEvent,
-    t_s: float,
-    dt_s: float,
+    state: FixationalState, of_step: FixationalStep, normal_right: float, normal_down: float
 ) -> FixationalState:
-    """The small movements at `t_s`, after a step of `dt_s`."""
-    right = state.drift_right * of_step.drift_kept + of_step.drift_new * rng.standard_normal()
-    down = state.drift_down * of_step.drift_kept + of_step.drift_new * rng.standard_normal()
-    micro = state.micro
-    if (
-        event.kind == FIXATION
-        and t_s > micro.start_s + micro.lasting_s
-        and t_s - event.start_s > 0.1
-        and rng.random() < observer.traits.microsaccade_hz * dt_s
-    ):
-        micro = next_microsaccade(rng, observer, micro, t_s)
+    """Drift and tremor after a step, with two standard normal draws."""
+    right = state.drift_right * of_step.drift_kept + of_step.drift_new * normal_right
+    down = state.drift_down * of_step.drift_kept + of_step.drift_new * normal_down
     return FixationalState(
         right,
         down,
@@ -122,15 +91,55 @@ def move_fixational(
         down + of_step.lag * (state.lagged_down - down),
         of_step.tremor_cos * state.tremor_right - of_step.tremor_sin * state.tremor_down,
         of_step.tremor_sin * state.tremor_right + of_step.tremor_cos * state.tremor_down,
+        state.micro,
+    )
+
+
+@inlined
+def microsaccade_allowed(last: Microsaccade, event: EyeEvent, t_s: float) -> bool:
+    """Whether a microsaccade may begin: within a fixation, after the one before."""
+    return (
+        event.kind == FIXATION
+        and t_s > last.start_s + last.lasting_s
+        and t_s - event.start_s > _MICROSACCADE_AFTER_S
+    )
+
+
+@compiled
+def begin_microsaccade(
+    rng: Generator, observer: Observer, state: FixationalState, t_s: float
+) -> FixationalState:
+    """The small movements with a microsaccade that begins at `t_s`."""
+    last = state.micro
+    right_deg = last.origin_right_deg + last.right_deg
+    down_deg = last.origin_down_deg + last.down_deg
+    size_deg = observer.traits.microsaccade_deg * math.exp(0.4 * rng.standard_normal())
+    # Half of them undo where the last ones went, so they do not add up.
+    spread = 1.2 if rng.random() < 0.5 else 0.2
+    way = math.atan2(-down_deg, -right_deg) + spread * rng.standard_normal()
+    v_max_deg_s, constant_deg = observer.v_max_deg_s, observer.constant_deg
+    micro = Microsaccade(
+        t_s,
+        duration(size_deg, v_max_deg_s, constant_deg, _MICROSACCADE_SKEW),
+        right_deg,
+        down_deg,
+        size_deg * math.cos(way),
+        size_deg * math.sin(way),
+    )
+    return FixationalState(
+        state.drift_right,
+        state.drift_down,
+        state.lagged_right,
+        state.lagged_down,
+        state.tremor_right,
+        state.tremor_down,
         micro,
     )
 
 
 @inlined
 def displacement(state: FixationalState, tall: float, t_s: float) -> tuple[float, float]:
-    """How far the small movements take gaze (right, down; degrees); drift is `tall` times as high
-    and 1 / `tall` times as wide as that of the median person.
-    """
+    """How far the small movements take gaze (right, down; degrees)."""
     micro = state.micro
     done = share((t_s - micro.start_s) / micro.lasting_s, _MICROSACCADE_SKEW)
     right_deg = state.lagged_right / tall + micro.origin_right_deg + done * micro.right_deg

@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import SimulatedTracker
-from gazeveil.gaze.simulate.directions import DEGREE, Triple, displaced, right_of, step
+from gazeveil.gaze.simulate.directions import DEGREE, Triple, displaced, right_of
 from gazeveil.gaze.simulate.head import HeadState
 from gazeveil.gaze.simulate.people import Traits
 from gazeveil.gaze.simulate.process import ornstein_uhlenbeck
@@ -67,9 +67,10 @@ class MeasurementStep(NamedTuple):
 
 @compiled
 def measurement_step(
-    tracker: SimulatedTracker, scene: Scene, lingering_deg: float, dt_s: float
+    tracker: SimulatedTracker, traits: Traits, scene: Scene, dt_s: float
 ) -> MeasurementStep:
     """The coefficients of a step of `dt_s`."""
+    lingering_deg = tracker.coloured_deg * traits.noise_factor
     noise_kept, noise_new = ornstein_uhlenbeck(dt_s, tracker.coloured_s, lingering_deg)
     hippus_kept, hippus_new = ornstein_uhlenbeck(dt_s, _HIPPUS_S, _HIPPUS_MM)
     held = 0.0
@@ -133,38 +134,32 @@ def pupil_size(pupil: PupilState, pupil_mm: float, normal: float) -> float:
 
 
 @inlined
-def measure(
-    rng: Generator,
-    state: TrackerState,
-    of_step: MeasurementStep,
-    tracker: SimulatedTracker,
-    traits: Traits,
-    tall: float,
-    sphere: bool,
-    head: HeadState,
-    gaze: Triple,
-    lid: float,
+def head_mismatch(head: HeadState, late_s: float) -> tuple[float, float]:
+    """What the head's turning in `late_s` adds to gaze (right, down; degrees): head and eye are
+    not measured at quite the same time, so gaze jumps to and fro along the head's motion.
+    """
+    (hx, hy, hz), (wx, wy, wz) = head.direction, head.speed_rad_s
+    rx, rz = right_of(head.direction)
+    right_deg = late_s * (wx * hy * rz + wy * (hz * rx - hx * rz) - wz * hy * rx) / DEGREE
+    return right_deg, late_s * (rx * wx + rz * wz) / DEGREE
+
+
+@inlined
+def move_noise(
+    state: TrackerState, of_step: MeasurementStep, normal_right: float, normal_down: float
+) -> TrackerState:
+    """The lingering noise after a step, with two standard normal draws."""
+    right = state.lingering_right * of_step.noise_kept + of_step.noise_new * normal_right
+    down = state.lingering_down * of_step.noise_kept + of_step.noise_new * normal_down
+    return TrackerState(right, down, state.before)
+
+
+@inlined
+def hold(
+    state: TrackerState, of_step: MeasurementStep, gaze: Triple
 ) -> tuple[Triple, TrackerState]:
-    """The direction that a tracker reports for `gaze`, and the tracker's state with it."""
-    right = state.lingering_right * of_step.noise_kept + of_step.noise_new * rng.standard_normal()
-    down = state.lingering_down * of_step.noise_kept + of_step.noise_new * rng.standard_normal()
-    white_deg = tracker.white_deg * traits.noise_factor
-    noise_right = white_deg / tall * rng.standard_normal()
-    noise_down = white_deg * tall * rng.standard_normal()
-    if sphere and tracker.mismatch_s > 0.0:
-        # Head and eye are not measured at quite the same time, so gaze jumps to and fro along the
-        # head's motion.
-        late_s = tracker.mismatch_s * rng.standard_normal()
-        (hx, hy, hz), (wx, wy, wz) = head.direction, head.speed_rad_s
-        rx, rz = right_of(head.direction)
-        noise_right += late_s * (wx * hy * rz + wy * (hz * rx - hx * rz) - wz * hy * rx) / DEGREE
-        noise_down += late_s * (rx * wx + rz * wz) / DEGREE
-    at, before = gaze, state.before
-    if of_step.held > 0.0:
-        at, before = displaced(gaze, of_step.held, gaze, before), gaze
-    reported = step(
-        at,
-        traits.offset_right_deg + right / tall + noise_right,
-        traits.offset_down_deg + down * tall + noise_down + tracker.lid_deg * lid * lid,
-    )
-    return reported, TrackerState(right, down, before)
+    """Gaze with a share of the sample before, where frames come slower than the tracker's own."""
+    if of_step.held <= 0.0:
+        return gaze, state
+    blended = displaced(gaze, of_step.held, gaze, state.before)
+    return blended, TrackerState(state.lingering_right, state.lingering_down, gaze)

@@ -19,17 +19,26 @@ from gazeveil.gaze.simulate.conditions import Condition, SimulatedTracker
 from gazeveil.gaze.simulate.directions import DEGREE, Triple, in_head, step, to_degrees
 from gazeveil.gaze.simulate.fixational import (
     FixationalState,
+    FixationalStep,
+    begin_microsaccade,
     displacement,
     fixational_step,
+    microsaccade_allowed,
     move_fixational,
     start_fixational,
 )
 from gazeveil.gaze.simulate.head import HeadState, HeadStep, head_step, move_head, start_head
 from gazeveil.gaze.simulate.measurement import (
+    Blink,
+    Dropout,
+    MeasurementStep,
+    PupilState,
     TrackerState,
+    head_mismatch,
+    hold,
     lid_closure,
-    measure,
     measurement_step,
+    move_noise,
     move_pupil,
     next_blink,
     next_dropout,
@@ -172,13 +181,63 @@ def degrees_on_grid(
     return x, y
 
 
-@inlined
-def measured_head(rng: Generator, head: HeadState, white_deg: float) -> Triple:
-    """The direction of the head that a headset reports."""
-    right_deg = white_deg * rng.standard_normal()
-    return step(head.direction, right_deg, white_deg * rng.standard_normal())
+class States(NamedTuple):
+    """Eyes, head and tracker at the start of a recording."""
+
+    path: ScanpathState
+    fixational: FixationalState
+    noise: TrackerState
+    blink: Blink
+    dropout: Dropout
+    pupil: PupilState
+    head: HeadState
 
 
+@compiled
+def start(rng: Generator, observer: Observer, tracker: SimulatedTracker, scene: Scene) -> States:
+    """The first states."""
+    traits = observer.traits
+    path = start_scanpath(rng, observer, scene)
+    here = path.places.landing
+    roll_deg = observer.condition.roll_deg * rng.standard_normal()
+    right_deg = observer.drift_deg * rng.standard_normal()
+    down_deg = observer.drift_deg * rng.standard_normal()
+    lingering_deg = tracker.coloured_deg * traits.noise_factor
+    noise_right, noise_down = rng.standard_normal(), rng.standard_normal()
+    phase = 2 * math.pi * rng.random()
+    blink = next_blink(rng, traits, 0.0, -1.0)
+    dropout = next_dropout(rng, tracker, -1.0)
+    pupil = start_pupil(rng, scene)
+    return States(
+        path,
+        start_fixational(right_deg, down_deg, traits.tremor_deg, phase),
+        TrackerState(lingering_deg * noise_right, lingering_deg * noise_down, here),
+        blink,
+        dropout,
+        pupil,
+        start_head(rng, here, roll_deg),
+    )
+
+
+class Steps(NamedTuple):
+    """What a step between two samples does; equal steps share one."""
+
+    head: HeadStep
+    eye: FixationalStep
+    tracker: MeasurementStep
+
+
+@compiled
+def steps_of(observer: Observer, tracker: SimulatedTracker, scene: Scene, dt_s: float) -> Steps:
+    """The coefficients of a step of `dt_s`."""
+    return Steps(
+        head_step(observer.condition, dt_s),
+        fixational_step(observer, dt_s),
+        measurement_step(tracker, observer.traits, scene, dt_s),
+    )
+
+
+# Numbers are drawn in the loop itself: handing the generator on costs as much as drawing one.
 @compiled
 def render(
     rng: Generator,
@@ -193,38 +252,26 @@ def render(
     samples, visited = empty_samples(len(t_s), sphere), np.zeros((4, 4))
     gaze_deg, clean, valid, code, event, pupil_mm, head_deg, eye_deg = samples
     observer = observe(traits, condition, scene)
-    tall = math.sqrt(traits.vertical_factor)
-    drift_deg = condition.drift_deg * traits.drift_factor
-    lingering_deg = tracker.coloured_deg * traits.noise_factor
-    path = start_scanpath(rng, observer, scene)
-    here = path.places.landing
-    roll_deg = condition.roll_deg * rng.standard_normal()
-    drift = drift_deg * rng.standard_normal(), drift_deg * rng.standard_normal()
-    noise = lingering_deg * rng.standard_normal(), lingering_deg * rng.standard_normal()
-    state = TrackerState(noise[0], noise[1], here)
-    phase = 2 * math.pi * rng.random()
-    fixational = start_fixational(drift[0], drift[1], traits.tremor_deg, phase)
-    blink = next_blink(rng, traits, 0.0, -1.0)
-    dropout = next_dropout(rng, tracker, -1.0)
-    pupil = start_pupil(rng, scene)
-    head = start_head(rng, here, roll_deg)
-    last_s, last_dt_s = 0.0, -1.0
-    of_head, of_eye = head_step(condition, 0.0), fixational_step(observer, drift_deg, 0.0)
-    of_tracker = measurement_step(tracker, scene, lingering_deg, 0.0)
+    white_deg, tall = tracker.white_deg * traits.noise_factor, observer.tall
+    path, fixational, noise, blink, dropout, pupil, head = start(rng, observer, tracker, scene)
+    steps, last_s, last_dt_s = steps_of(observer, tracker, scene, 0.0), 0.0, -1.0
     for i in range(len(t_s)):
         t, dt = t_s[i], t_s[i] - last_s
         last_s = t
         if abs(dt - last_dt_s) > 1e-8:
             # Steps are nearly always equal, and exponentials are most of the cost of a sample.
-            last_dt_s = dt
-            of_head, of_eye = head_step(condition, dt), fixational_step(observer, drift_deg, dt)
-            of_tracker = measurement_step(tracker, scene, lingering_deg, dt)
+            steps, last_dt_s = steps_of(observer, tracker, scene, dt), dt
         if sphere and dt > 0.0:
-            head, path = carry(rng, observer, head, path, of_head, t, dt)
+            head, path = carry(rng, observer, head, path, steps.head, t, dt)
         while t >= path.event.end_s:
             path = next_event(rng, observer, scene, visited, path, head.direction)
-        fixational = move_fixational(rng, fixational, of_eye, observer, path.event, t, dt)
-        spot = here
+        fixational = move_fixational(
+            fixational, steps.eye, rng.standard_normal(), rng.standard_normal()
+        )
+        may_begin = microsaccade_allowed(fixational.micro, path.event, t)
+        if may_begin and rng.random() < traits.microsaccade_hz * dt:
+            fixational = begin_microsaccade(rng, observer, fixational, t)
+        spot = path.places.landing
         if path.event.kind == PURSUIT:
             spot = spot_at(spots, motion, path.event.spot, t)
         gaze = eye_direction(traits, path, spot, fixational, tall, t)
@@ -233,23 +280,36 @@ def render(
             blink = next_blink(rng, traits, blink.end_s + 0.1, blink.end_s)
         blinking = t >= blink.start_s
         lid = 0.0 if blinking else lid_closure(blink, t)
-        code[i] = event_code(path, traits, blinking, lid, t)
-        event[i] = path.event.number
+        code[i], event[i] = event_code(path, traits, blinking, lid, t), path.event.number
         while t >= dropout.end_s and t >= dropout.start_s:
-            end_s = dropout.start_s + tracker.dropout_s * rng.exponential(1.0)
-            dropout = next_dropout(rng, tracker, end_s)
-        reported, state = measure(
-            rng, state, of_tracker, tracker, traits, tall, sphere, head, gaze, lid
+            lost_until_s = dropout.start_s + tracker.dropout_s * rng.exponential(1.0)
+            dropout = next_dropout(rng, tracker, lost_until_s)
+        noise = move_noise(noise, steps.tracker, rng.standard_normal(), rng.standard_normal())
+        right_deg = white_deg / tall * rng.standard_normal()
+        down_deg = white_deg * tall * rng.standard_normal()
+        if sphere and tracker.mismatch_s > 0.0:
+            late_s = tracker.mismatch_s * rng.standard_normal()
+            late_right_deg, late_down_deg = head_mismatch(head, late_s)
+            right_deg, down_deg = right_deg + late_right_deg, down_deg + late_down_deg
+        held, noise = hold(noise, steps.tracker, gaze)
+        reported = step(
+            held,
+            traits.offset_right_deg + noise.lingering_right / tall + right_deg,
+            traits.offset_down_deg
+            + noise.lingering_down * tall
+            + down_deg
+            + tracker.lid_deg * lid * lid,
         )
-        pupil = move_pupil(pupil, of_tracker, rng.standard_normal())
         x, y = degrees_on_grid(reported, tracker, sphere)
+        pupil = move_pupil(pupil, steps.tracker, rng.standard_normal())
         size_mm = pupil_size(pupil, traits.pupil_mm, rng.standard_normal())
         if sphere:
-            faced = measured_head(rng, head, tracker.head_white_deg)
+            right_deg = tracker.head_white_deg * rng.standard_normal()
+            down_deg = tracker.head_white_deg * rng.standard_normal()
+            faced = step(head.direction, right_deg, down_deg)
             head_deg[i, 0], head_deg[i, 1] = to_degrees(faced, True)
             head_deg[i, 2] = head.roll_deg
-            eye = in_head(reported, faced, head.roll_deg)
-            eye_deg[i, 0], eye_deg[i, 1] = eye
+            eye_deg[i, 0], eye_deg[i, 1] = in_head(reported, faced, head.roll_deg)
         if blinking or t < dropout.end_s:
             valid[i], x, y, size_mm = False, math.nan, math.nan, math.nan
             if sphere:

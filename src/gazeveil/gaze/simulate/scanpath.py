@@ -39,6 +39,8 @@ class Observer(NamedTuple):
     constant_deg: float
     fixation_s: float  # median
     fixation_spread: float
+    drift_deg: float
+    tall: float  # vertical drift and noise against the median person's; horizontal ones 1 / tall
 
 
 class EyeEvent(NamedTuple):
@@ -102,6 +104,8 @@ def observe(traits: Traits, condition: Condition, scene: Scene) -> Observer:
         condition.constant_deg * traits.constant_factor,
         condition.fixation_s * traits.fixation_factor * scene.habits[2],
         condition.fixation_spread * traits.fixation_spread_factor,
+        condition.drift_deg * traits.drift_factor,
+        math.sqrt(traits.vertical_factor),
     )
 
 

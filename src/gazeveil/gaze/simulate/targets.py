@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from gazeveil.compiled import compiled
+from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import Condition
 from gazeveil.gaze.simulate.directions import DEGREE, Triple, angle, step, unit
 from gazeveil.gaze.simulate.people import Traits
@@ -27,7 +27,7 @@ _EYE_RANGE_DEG = 24.0
 _DOWN_DEG, _LATITUDE_DEG = 10.0, 70.0
 
 
-@compiled
+@inlined
 def spot_at(spots: NDArray[np.float64], motion: NDArray[np.float64], k: int, t_s: float) -> Triple:
     """Direction of spot `k` at a time."""
     here = (spots[k, 0], spots[k, 1], spots[k, 2])
