@@ -14,7 +14,7 @@ from gazeveil.gaze.simulate.conditions import (
     DOCUMENTS,
     HEADSET_TRACKER,
     TASKS,
-    SimulatedTracker,
+    TrackerModel,
 )
 from gazeveil.gaze.simulate.people import Traits
 from gazeveil.gaze.simulate.stimuli import Stimulus
@@ -26,8 +26,8 @@ __all__ = [
     "DOCUMENTS",
     "HEADSET_TRACKER",
     "TASKS",
-    "SimulatedTracker",
     "Stimulus",
+    "TrackerModel",
     "Traits",
     "Truth",
     "simulate",

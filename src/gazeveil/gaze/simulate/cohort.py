@@ -20,7 +20,7 @@ from gazeveil.gaze.simulate.conditions import (
     DOCUMENTS,
     HEADSET_TRACKER,
     TASKS,
-    SimulatedTracker,
+    TrackerModel,
     condition,
 )
 from gazeveil.gaze.simulate.people import RECORDING, Traits, person, stream, traits
@@ -46,7 +46,7 @@ def simulate(
     *,
     sessions: int = 1,
     document: str | None = None,
-    tracker: SimulatedTracker | None = None,
+    tracker: TrackerModel | None = None,
     noise: float = 1.0,
     jitter_ms: float = 0.0,
     late: float = 0.0,
@@ -76,7 +76,7 @@ def simulate(
     document : str, optional
         For reading: `comic`, `newspaper` or `textbook`. Default: the stimuli take turns; their
         names say which they are.
-    tracker : SimulatedTracker, optional
+    tracker : TrackerModel, optional
         Default: a desk-mounted tracker on a screen, a headset's on a sphere.
     noise : float
         Factor of all the tracker's noise; 0 for a perfect tracker that still loses gaze.
@@ -171,17 +171,17 @@ def _entropy(seed: int | None) -> int:
     return entropy
 
 
-def _tracker(tracker: SimulatedTracker | None, space: Space, noise: float) -> SimulatedTracker:
+def _tracker(tracker: TrackerModel | None, space: Space, noise: float) -> TrackerModel:
     """The tracker with its noise scaled."""
     if tracker is None:
         tracker = HEADSET_TRACKER if isinstance(space, Sphere) else DESK_TRACKER
-    elif not isinstance(tracker, SimulatedTracker):
-        checks.refuse("simulate", "tracker", "a SimulatedTracker", tracker)
+    elif not isinstance(tracker, TrackerModel):
+        checks.refuse("simulate", "tracker", "a TrackerModel", tracker)
     if not all(np.isfinite(v) and v >= 0 for v in tracker) or tracker.coloured_s == 0:
-        allowed = "a SimulatedTracker of finite numbers, none below 0 and coloured_s above 0"
+        allowed = "a TrackerModel of finite numbers, none below 0 and coloured_s above 0"
         checks.refuse("simulate", "tracker", allowed, tracker)
     # Plain floats: another type would compile the whole loop anew.
-    tracker = SimulatedTracker(*(float(v) for v in tracker))
+    tracker = TrackerModel(*(float(v) for v in tracker))
     noisy = ("white_deg", "coloured_deg", "head_white_deg", "mismatch_s")
     scaled = {name: getattr(tracker, name) * noise for name in noisy}
     return tracker._replace(**scaled, quantum_deg=tracker.quantum_deg if noise else 0.0)
@@ -197,7 +197,7 @@ class Simulation:
     task: str
     space: Space
     document: str | None
-    tracker: SimulatedTracker
+    tracker: TrackerModel
     jitter_ms: float
     late: float
     binocular: bool
@@ -285,7 +285,7 @@ def _two_eyes(
     rng: np.random.Generator,
     gaze: NDArray[np.float64],
     space: Space,
-    tracker: SimulatedTracker,
+    tracker: TrackerModel,
     own: Traits,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Two eyes whose mean is `gaze`: a small vergence error that stays, and noise of each eye's

@@ -53,7 +53,7 @@ class Condition(NamedTuple):
     flow_s: float  # its time constant
 
 
-class SimulatedTracker(NamedTuple):
+class TrackerModel(NamedTuple):
     """What a tracker adds.
 
     Parameters
@@ -90,7 +90,7 @@ class SimulatedTracker(NamedTuple):
 
 
 #: A video-based tracker on a desk; noise as in GazeCom (EyeLink II).
-DESK_TRACKER = SimulatedTracker(
+DESK_TRACKER = TrackerModel(
     white_deg=0.006,
     coloured_deg=0.012,
     coloured_s=0.008,
@@ -102,7 +102,7 @@ DESK_TRACKER = SimulatedTracker(
 
 #: A headset; noise as in EyeNavGS (Quest Pro), dropouts and lids assumed, since that headset fills
 #: both in.
-HEADSET_TRACKER = SimulatedTracker(
+HEADSET_TRACKER = TrackerModel(
     white_deg=0.06,
     coloured_deg=0.12,
     coloured_s=0.08,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from numpy.random import Generator
 
 from gazeveil.compiled import compiled, inlined
-from gazeveil.gaze.simulate.conditions import SimulatedTracker
+from gazeveil.gaze.simulate.conditions import TrackerModel
 from gazeveil.gaze.simulate.directions import DEGREE, Triple, displaced, right_of
 from gazeveil.gaze.simulate.head import HeadState
 from gazeveil.gaze.simulate.people import Traits
@@ -67,7 +67,7 @@ class MeasurementStep(NamedTuple):
 
 @compiled
 def measurement_step(
-    tracker: SimulatedTracker, traits: Traits, scene: Scene, dt_s: float
+    tracker: TrackerModel, traits: Traits, scene: Scene, dt_s: float
 ) -> MeasurementStep:
     """The coefficients of a step of `dt_s`."""
     lingering_deg = tracker.coloured_deg * traits.noise_factor
@@ -91,7 +91,7 @@ def next_blink(rng: Generator, traits: Traits, earliest_s: float, last_end_s: fl
 
 
 @compiled
-def next_dropout(rng: Generator, tracker: SimulatedTracker, last_end_s: float) -> Dropout:
+def next_dropout(rng: Generator, tracker: TrackerModel, last_end_s: float) -> Dropout:
     """The first dropout after the one that ends then."""
     if tracker.dropout_hz <= 0.0:
         return Dropout(math.inf, last_end_s)

@@ -15,7 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled, inlined
-from gazeveil.gaze.simulate.conditions import Condition, SimulatedTracker
+from gazeveil.gaze.simulate.conditions import Condition, TrackerModel
 from gazeveil.gaze.simulate.directions import DEGREE, Triple, in_head, step, to_degrees
 from gazeveil.gaze.simulate.fixational import (
     FixationalState,
@@ -170,9 +170,7 @@ def event_code(path: ScanpathState, traits: Traits, blinking: bool, lid: float, 
 
 
 @inlined
-def degrees_on_grid(
-    reported: Triple, tracker: SimulatedTracker, sphere: bool
-) -> tuple[float, float]:
+def degrees_on_grid(reported: Triple, tracker: TrackerModel, sphere: bool) -> tuple[float, float]:
     """The reported degrees (x, y); a screen's tracker rounds them."""
     x, y = to_degrees(reported, sphere)
     grid = tracker.quantum_deg
@@ -194,7 +192,7 @@ class States(NamedTuple):
 
 
 @compiled
-def start(rng: Generator, observer: Observer, tracker: SimulatedTracker, scene: Scene) -> States:
+def start(rng: Generator, observer: Observer, tracker: TrackerModel, scene: Scene) -> States:
     """The first states."""
     traits = observer.traits
     path = start_scanpath(rng, observer, scene)
@@ -228,7 +226,7 @@ class Steps(NamedTuple):
 
 
 @compiled
-def steps_of(observer: Observer, tracker: SimulatedTracker, scene: Scene, dt_s: float) -> Steps:
+def steps_of(observer: Observer, tracker: TrackerModel, scene: Scene, dt_s: float) -> Steps:
     """The coefficients of a step of `dt_s`."""
     return Steps(
         head_step(observer.condition, dt_s),
@@ -244,7 +242,7 @@ def render(
     t_s: NDArray[np.float64],
     traits: Traits,
     condition: Condition,
-    tracker: SimulatedTracker,
+    tracker: TrackerModel,
     scene: Scene,
 ) -> Rendered:
     """Samples at times `t_s` (from 0, increasing)."""
