@@ -48,7 +48,7 @@ GAZECOM: tuple[tuple[str, float | None, int], ...] = (
     ("rbfn:weights=0.4/0.6", None, 3),
     ("rbfn:vote=majority", None, 3),
     ("lda", 0.95, 100),
-    ("lda:features=wide", None, 3),
+    ("lda:features=extended", None, 3),
     ("lda:level=event", None, 3),
     ("knn", None, 3),
     ("tree", None, 3),

@@ -38,9 +38,9 @@ from gazeveil.gatekeeper import (
     PublicEvent,
     SaccadeStart,
 )
-from gazeveil.gatekeeper.core.level import Grid
-from gazeveil.gatekeeper.core.quantise import EventQuantiser
+from gazeveil.gatekeeper.core.events.quantise import EventQuantiser
 from gazeveil.gaze.cohort import Cohort
+from gazeveil.gaze.grid import Grid
 from gazeveil.gaze.recording import Recording
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter, process_time
 
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
-from gazeveil.gatekeeper.service.tokens import Tokens
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from lines import Lines
 
 COSTS = (Charge("device", "epsilon", Fraction(1, 3)), Charge("shop", "epsilon", Fraction(1, 3)))

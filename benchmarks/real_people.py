@@ -12,9 +12,9 @@ the raw recordings of the same stimuli; tables (k-same) are trained private and 
 
 Floors: what a plain reference reaches on GazeCom, less 8 points (being more is being the better
 attacker); corrected k-same may also not exceed 1/k by more than three standard errors over people;
-three times chance on EyeNavGS raw; wide features, a low-pass front end or paths must add at least 8
-points to Gaussian 10 deg and spatial 64; attackers behind a front end and those retrained on
-releases may be weaker than the plain frozen one in no cell beyond the paired 95 % interval over
+three times chance on EyeNavGS raw; extended features, a low-pass denoiser or trajectories must add
+at least 8 points to Gaussian 10 deg and spatial 64; attackers behind a denoiser and those retrained
+on releases may be weaker than the plain frozen one in no cell beyond the paired 95 % interval over
 people; names dealt anew within each stimulus must give chance.
 """
 
@@ -36,7 +36,7 @@ from lines import Lines
 FOLDERS = {"gazecom": "gazecom", "eyenavgs": "eyenavgs_nthu"}
 
 #: Points within which a plain reference must be met, and by which the strong forms must exceed the
-#: narrow one.
+#: summary one.
 NEAR = 0.08
 
 STREAMS = ("gaussian:sigma_deg=10", "spatial:L=64", "temporal:K=3")
@@ -48,11 +48,11 @@ TABLES = tuple(
 
 ATTACKS = (
     "linkage",
-    "linkage:features=wide",
-    "linkage:features=path",
-    "linkage:front=lowpass",
-    "linkage:front=lowpass,features=wide",
-    "linkage:front=lowpass,features=path",
+    "linkage:features=extended",
+    "linkage:features=trajectory",
+    "linkage:denoiser=lowpass",
+    "linkage:denoiser=lowpass,features=extended",
+    "linkage:denoiser=lowpass,features=trajectory",
     "rbfn",
     "lda",
 )
@@ -80,9 +80,9 @@ REFERENCE = {
     },
 }
 
-#: Front ends and retraining, each against the same attacker without.
-FRONTS = ("median", "lowpass", "kalman", "wiener")
-FRONTED = ("linkage", "linkage:features=wide", "rbfn")
+#: Denoisers and retraining, each against the same attacker without.
+DENOISERS = ("median", "lowpass", "kalman", "wiener")
+DENOISED = ("linkage", "linkage:features=extended", "rbfn")
 NOISY = ("gaussian:sigma_deg=1", "gaussian:sigma_deg=10")
 
 #: Kaleido over half a second at the rate of each cohort.
@@ -213,7 +213,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, help="processes; default one per core")
     parser.add_argument(
         "--part",
-        choices=("streams", "trace", "tables", "fronts", "white", "null"),
+        choices=("streams", "trace", "tables", "denoisers", "white", "null"),
         help="one part only",
     )
     arguments = parser.parse_args()
@@ -247,7 +247,7 @@ def run(lines: Lines, name: str, cohort: Cohort, arguments: argparse.Namespace) 
             floor = NEAR if name == "gazecom" else 0.0
             lines.add(
                 f"{name}, {mechanism}, private/private: the strongest form of linkage over the"
-                " narrow one",
+                " summary one",
                 floor,
                 best - linkage[STREAMS.index(mechanism)],
                 "fraction",
@@ -266,17 +266,17 @@ def run(lines: Lines, name: str, cohort: Cohort, arguments: argparse.Namespace) 
     if wanted("tables"):
         found = rates(study(cohort, TABLES, ON_TABLES, "private/raw", arguments))
         report_rates(lines, name, {k: v for k, v in found.items() if k[0] != "none"})
-    if wanted("fronts"):
-        fronted = {a: [_with(a, f"front={front}") for front in FRONTS] for a in FRONTED}
-        every = tuple(t for a in FRONTED for t in (a, *fronted[a]))
+    if wanted("denoisers"):
+        denoised = {a: [_with(a, f"denoiser={front}") for front in DENOISERS] for a in DENOISED}
+        every = tuple(t for a in DENOISED for t in (a, *denoised[a]))
         results = study(
             cohort, (*NOISY, KALEIDO[name]), every, "private/private", arguments, PAIRED_REPETITIONS
         )
-        for plain, others in fronted.items():
+        for plain, others in denoised.items():
             for other in others:
                 report_not_weaker(lines, name, results, other, plain)
     if wanted("white"):
-        every = tuple(t for a in FRONTED for t in (a, _with(a, "knowledge=white-box")))
+        every = tuple(t for a in DENOISED for t in (a, _with(a, "knowledge=white-box")))
         results = study(
             cohort,
             (*STREAMS, NOISY[0], KALEIDO[name]),
@@ -285,7 +285,7 @@ def run(lines: Lines, name: str, cohort: Cohort, arguments: argparse.Namespace) 
             arguments,
             PAIRED_REPETITIONS,
         )
-        for plain in FRONTED:
+        for plain in DENOISED:
             report_not_weaker(lines, name, results, _with(plain, "knowledge=white-box"), plain)
     if wanted("null"):
         values, chance = [], 1.0

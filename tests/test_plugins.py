@@ -1,5 +1,5 @@
-"""The example package is installed, found by entry point, listed, used, and passes its kits; a broken
-part of each kind is rejected.
+"""The example package is installed, found by entry point, listed, used, and passes its kits; a
+broken part of each kind is rejected.
 """
 
 from __future__ import annotations
@@ -118,6 +118,8 @@ def test_a_mechanism_without_a_guarantee_is_rejected() -> None:
     found = failed(gazeveil.check_mechanism(NoNoise()))
     assert "must return a Release with a Guarantee" in found
     assert "no audit game" in found
+    assert "no `label`" in found
+    assert "no `plot`" in found
 
 
 def test_a_format_that_loses_rows_and_crashes_is_rejected(tmp_path: Path) -> None:

@@ -172,15 +172,17 @@ def test_recordings_are_classified_by_their_vectors() -> None:
     cohort = gazeveil.simulate(4, 3, 8.0, 120.0, task="video", seed=1)
     whole = RecordingSet(cohort)
     gallery, probe = sides(whole)
-    narrow, wide = (
+    summary, extended = (
         LDA().identify(gallery, probe, seed=1),
-        LDA(features="wide").identify(gallery, probe, seed=1),
+        LDA(features="extended").identify(gallery, probe, seed=1),
     )
-    assert not np.array_equal(narrow.values, wide.values)
+    assert not np.array_equal(summary.values, extended.values)
     # Scores are log probabilities of single recordings; here each person has one.
-    np.testing.assert_allclose(np.exp(narrow.values).sum(axis=1), 1.0)
-    assert LDA(features="wide").can(whole)
-    assert not LDA(features="wide").can(RecordingSet(None, whole.prepared(("fixation",)).tables))
+    np.testing.assert_allclose(np.exp(summary.values).sum(axis=1), 1.0)
+    assert LDA(features="extended").can(whole)
+    assert not LDA(features="extended").can(
+        RecordingSet(None, whole.prepared(("fixation",)).tables)
+    )
 
 
 def test_lda_is_that_of_scikit_learn() -> None:
@@ -243,8 +245,8 @@ def test_standardising_survives_constants_gaps_and_large_numbers() -> None:
         ("boosting:rounds=0", "rounds"),
         ("lda:level=recordings", "Did you mean 'recording'"),
         ("lda:kinds=fixation", "kinds"),
-        ("forest:features=wide", "features"),
-        ("lda:features=path", "features"),
+        ("forest:features=extended", "features"),
+        ("lda:features=trajectory", "features"),
         ("tree:vote=all", "vote"),
     ],
 )

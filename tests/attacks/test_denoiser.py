@@ -1,4 +1,4 @@
-"""Front ends: they measure the noise first, leave clean recordings alone, and bring noisy ones
+"""Denoisers: they measure the noise first, leave clean recordings alone, and bring noisy ones
 nearer to the truth, on screens and spheres.
 """
 
@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks import denoiser as denoise
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import Denoised, apply, average, filtered, noise_level
+from gazeveil.attacks.denoiser import Denoised, apply_denoiser, identify, standardised
+from gazeveil.attacks.filters import _smoother, filtered, noise_level
+from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
@@ -123,8 +124,8 @@ def test_a_wandering_path_is_not_noise():
 def test_a_clean_recording_is_given_back_as_it_is(space, centre):
     clean = made(space, centre=centre)
     assert noise_level(clean).sigma_deg < 0.01
-    for front in FILTERS:
-        assert filtered(clean, front) is clean
+    for denoiser in FILTERS:
+        assert filtered(clean, denoiser) is clean
 
 
 def test_real_movement_at_a_low_rate_is_not_taken_for_noise():
@@ -140,38 +141,38 @@ def test_the_steps_of_a_grid_are_not_noise():
 
 
 @pytest.mark.parametrize(("space", "centre"), PLACES, ids=NAMES)
-@pytest.mark.parametrize("front", FILTERS)
+@pytest.mark.parametrize("denoiser", FILTERS)
 @pytest.mark.parametrize("sigma_deg", [1.0, 5.0])
-def test_a_filter_brings_noisy_gaze_nearer_to_the_truth(space, centre, front, sigma_deg):
+def test_a_filter_brings_noisy_gaze_nearer_to_the_truth(space, centre, denoiser, sigma_deg):
     clean = made(space, centre=centre)
     loud = noisy(clean, sigma_deg)
-    assert error_deg(filtered(loud, front), clean) < (
+    assert error_deg(filtered(loud, denoiser), clean) < (
         0.65 if sigma_deg == 1.0 else 0.45
     ) * error_deg(loud, clean)
 
 
 def test_a_filter_treats_the_seam_like_any_other_place():
     ahead, seam = made(Sphere(), centre=(180.0, 90.0)), made(Sphere(), centre=(0.0, 90.0))
-    for front in FILTERS:
-        a, b = filtered(noisy(ahead, 3.0), front), filtered(noisy(seam, 3.0), front)
+    for denoiser in FILTERS:
+        a, b = filtered(noisy(ahead, 3.0), denoiser), filtered(noisy(seam, 3.0), denoiser)
         assert error_deg(a, ahead) == pytest.approx(error_deg(b, seam), rel=0.1)
 
 
-@pytest.mark.parametrize("front", FILTERS)
-def test_lost_samples_stay_lost_and_keep_their_place(front):
+@pytest.mark.parametrize("denoiser", FILTERS)
+def test_lost_samples_stay_lost_and_keep_their_place(denoiser):
     loud = noisy(made(SCREEN), 3.0)
     valid = np.ones(len(loud), dtype=bool)
     valid[100:130] = valid[2000:2004] = False
     x, y = np.where(valid, loud.x_deg, np.nan), np.where(valid, loud.y_deg, np.nan)
-    after = filtered(loud.with_(x_deg=x, y_deg=y, valid=valid), front)
+    after = filtered(loud.with_(x_deg=x, y_deg=y, valid=valid), denoiser)
     assert np.array_equal(after.valid, valid)
     assert np.array_equal(after.t_ns, loud.t_ns)
     assert np.isnan(after.x_deg[~valid]).all()
     assert np.isfinite(after.x_deg[valid]).all()
 
 
-@pytest.mark.parametrize("front", FILTERS)
-def test_nothing_is_carried_over_a_long_gap(front):
+@pytest.mark.parametrize("denoiser", FILTERS)
+def test_nothing_is_carried_over_a_long_gap(denoiser):
     n, rng = 2000, np.random.default_rng(1)
     t = (np.arange(n) * 4_000_000).astype(np.int64)
     t[1000:] += 2_000_000_000
@@ -184,7 +185,7 @@ def test_nothing_is_carried_over_a_long_gap(front):
         space=SCREEN,
         rate_hz=250.0,
     )
-    after = filtered(gaze, front)
+    after = filtered(gaze, denoiser)
     assert np.abs(after.x_deg[980:1000] + 20.0).max() < 3.0
     assert np.abs(after.x_deg[1000:1020] - 20.0).max() < 3.0
 
@@ -195,14 +196,14 @@ def test_the_kalman_smoother_is_the_posterior_mean():
     z = np.cumsum(rng.normal(0.0, q**0.5, n)) + rng.normal(0.0, r**0.5, n)
     steps = np.diff(np.eye(n), axis=0)
     exact = np.linalg.solve(np.eye(n) / r + steps.T @ steps / q, z / r)
-    assert np.allclose(denoise._smoother(z, q, r), exact, atol=1e-9)
+    assert np.allclose(_smoother(z, q, r), exact, atol=1e-9)
 
 
 def test_a_release_behind_a_front_end_remembers_what_was_released():
     raw = RecordingSet(
         Cohort([noisy(made(SCREEN, seconds=5, seed=i, person=p), 3.0) for i, p in enumerate("abc")])
     )
-    after = apply("lowpass", raw)
+    after = apply_denoiser("lowpass", raw)
     assert isinstance(after, Denoised)
     assert after.before is raw
     part = after.select(people=["b"])
@@ -224,7 +225,7 @@ def test_a_release_behind_a_front_end_remembers_what_was_released():
 
 def test_tables_are_found_again_on_filtered_samples():
     loud = RecordingSet(Cohort([noisy(made(SCREEN), 3.0)]))
-    assert len(apply("kalman", loud).saccades) != len(loud.saccades)
+    assert len(apply_denoiser("kalman", loud).saccades) != len(loud.saccades)
 
 
 def test_there_is_nothing_to_do_without_a_front_end_noise_or_samples():
@@ -235,15 +236,15 @@ def test_there_is_nothing_to_do_without_a_front_end_noise_or_samples():
         Keys(["a", "b"], ["clip", "clip"], ["1", "1"], ["", ""], [0, 0]),
     )
     tables = RecordingSet(None, {"fixation": table})
-    assert apply("none", clean) is clean
-    assert apply("wiener", clean) is clean
-    assert apply("wiener", tables) is tables
+    assert apply_denoiser("none", clean) is clean
+    assert apply_denoiser("wiener", clean) is clean
+    assert apply_denoiser("wiener", tables) is tables
     with pytest.raises(ParameterError, match="Did you mean 'kalman'"):
-        apply("kalmann", clean)
+        apply_denoiser("kalmann", clean)
 
 
-@pytest.mark.parametrize("front", FILTERS)
-def test_odd_recordings_pass(front):
+@pytest.mark.parametrize("denoiser", FILTERS)
+def test_odd_recordings_pass(denoiser):
     none = np.empty(0)
     t = np.arange(40, dtype=np.int64) * 4_000_000
     lost = np.full(40, np.nan)
@@ -255,7 +256,7 @@ def test_odd_recordings_pass(front):
         Recording("a", "one", t[:1], [1.0], [1.0], space=SCREEN),
         Recording("a", "short", t[:6], [0.0, 9.0, -9.0, 9.0, -9.0, 9.0], np.zeros(6), space=SCREEN),
     ):
-        assert np.array_equal(filtered(gaze, front).valid, gaze.valid)
+        assert np.array_equal(filtered(gaze, denoiser).valid, gaze.valid)
 
 
 @dataclass(frozen=True)
@@ -284,23 +285,19 @@ def test_an_attacker_behind_a_front_end_judges_both_signals():
     clean = [made(SCREEN, seconds=5, seed=i, person=p) for i, p in enumerate("abc")]
     gallery = RecordingSet(Cohort([noisy(r, 3.0, 5) for r in clean]))
     probe = RecordingSet(Cohort([noisy(r, 3.0, 6) for r in clean]))
-    behind = apply("lowpass", gallery), apply("lowpass", probe)
+    behind = apply_denoiser("lowpass", gallery), apply_denoiser("lowpass", probe)
     plain, smooth = Spread().identify(gallery, probe, 1), Spread().identify(*behind, 1)
-    both = denoise.identify(Spread(), *behind, 1)
-    assert np.allclose(
-        both.values, denoise.standardised(plain.values) + denoise.standardised(smooth.values)
-    )
+    both = identify(Spread(), *behind, 1)
+    assert np.allclose(both.values, standardised(plain.values) + standardised(smooth.values))
     assert not np.allclose(plain.values, smooth.values)
     # A clean gallery is not filtered: the attacker compares it with both signals of the probe.
     raw = RecordingSet(Cohort(clean))
-    half = denoise.identify(Spread(), raw, behind[1], 1)
+    half = identify(Spread(), raw, behind[1], 1)
     one, two = Spread().identify(raw, probe, 1), Spread().identify(raw, behind[1], 1)
-    assert np.allclose(
-        half.values, denoise.standardised(one.values) + denoise.standardised(two.values)
-    )
-    # Without a front end, or where the filter left nothing to go by, there is one signal.
-    assert np.array_equal(denoise.identify(Spread(), gallery, probe, 1).values, plain.values)
-    assert np.array_equal(denoise.identify(Spread(least_deg=1.0), *behind, 1).values, plain.values)
+    assert np.allclose(half.values, standardised(one.values) + standardised(two.values))
+    # Without a denoiser, or where the filter left nothing to go by, there is one signal.
+    assert np.array_equal(identify(Spread(), gallery, probe, 1).values, plain.values)
+    assert np.array_equal(identify(Spread(least_deg=1.0), *behind, 1).values, plain.values)
 
 
 def test_scores_are_standardised_without_warnings():
@@ -308,9 +305,9 @@ def test_scores_are_standardised_without_warnings():
     # The second row tells nothing; NaN counts as the least score.
     expected = np.array([[1.0, 3.0], [2.25, 2.25], [1.0, 4.0]]) - 2.25
     expected /= np.std([1.0, 3.0, 1.0, 4.0])
-    assert np.allclose(denoise.standardised(values), expected)
-    assert not denoise.standardised(np.full((2, 2), np.nan)).any()
-    assert not denoise.standardised(np.ones((2, 2))).any()
+    assert np.allclose(standardised(values), expected)
+    assert not standardised(np.full((2, 2), np.nan)).any()
+    assert not standardised(np.ones((2, 2))).any()
 
 
 # --- repeated views
@@ -322,8 +319,8 @@ def test_averaging_views_leaves_a_share_of_the_noise(space, centre):
     clean = made(space, centre=centre)
     views = [RecordingSet(Cohort([noisy(clean, 2.0, seed)])) for seed in range(9)]
     alone = error_deg(views[0].cohort[0], clean)
-    assert error_deg(average(views).cohort[0], clean) == pytest.approx(alone / 3, rel=0.1)
-    assert average(views[:1]) is views[0]
+    assert error_deg(average_views(views).cohort[0], clean) == pytest.approx(alone / 3, rel=0.1)
+    assert average_views(views[:1]) is views[0]
 
 
 def test_a_view_counts_where_it_has_a_sample():
@@ -336,7 +333,7 @@ def test_a_view_counts_where_it_has_a_sample():
         valid=t < t[100],
     )
     third = half.slice(0, 50).with_(x_deg=np.full(50, 3.0))
-    mean = average([RecordingSet(Cohort([r])) for r in (first, half, third)]).cohort[0]
+    mean = average_views([RecordingSet(Cohort([r])) for r in (first, half, third)]).cohort[0]
     assert np.allclose(mean.x_deg[:50], 2.0)
     assert np.allclose(mean.x_deg[50:100], 1.5)
     assert np.allclose(mean.x_deg[100:], 0.0)
@@ -346,7 +343,7 @@ def test_a_view_counts_where_it_has_a_sample():
         y_deg=np.where(half.valid, np.nan, 1.0),
         valid=~half.valid,
     )
-    whole = average([RecordingSet(Cohort([r])) for r in (lost, half)]).cohort[0]
+    whole = average_views([RecordingSet(Cohort([r])) for r in (lost, half)]).cohort[0]
     assert whole.valid.all()
     assert np.allclose(whole.x_deg, np.where(half.valid, 3.0, 1.0))
 
@@ -354,7 +351,7 @@ def test_a_view_counts_where_it_has_a_sample():
 def test_a_recording_that_one_view_lacks_is_averaged_over_the_others():
     a, b = made(SCREEN, seconds=1, person="a"), made(SCREEN, seconds=1, person="b", seed=5)
     shifted = a.with_(x_deg=a.x_deg + 2.0)
-    mean = average([RecordingSet(Cohort([a])), RecordingSet(Cohort([shifted, b]))])
+    mean = average_views([RecordingSet(Cohort([a])), RecordingSet(Cohort([shifted, b]))])
     assert [r.person for r in mean.cohort] == ["a", "b"]
     assert np.allclose(mean.cohort[0].x_deg, a.x_deg + 1.0)
     assert np.array_equal(mean.cohort[1].x_deg, b.x_deg)
@@ -373,15 +370,15 @@ def test_tables_are_averaged_row_by_row():
         table([1.0, 2.0, 3.0], ["a", "a", "b"]),
         table([3.0, np.nan, 5.0, 9.0], ["a", "a", "b", "b"]),
     )
-    mean = average(
+    mean = average_views(
         [RecordingSet(None, {"fixation": one}), RecordingSet(None, {"fixation": two})]
     ).fixations
     # b has another number of rows in the second release: which belong together is not known, so the
     # first stays.
     assert mean.values[:, 0].tolist() == [2.0, 2.0, 3.0]
     with pytest.raises(DataError, match="one kind"):
-        average(
+        average_views(
             [RecordingSet(None, {"fixation": one}), RecordingSet(Cohort([made(SCREEN, seconds=1)]))]
         )
     with pytest.raises(DataError, match="at least one"):
-        average([])
+        average_views([])

@@ -2,19 +2,21 @@
 people, and on whatever else comes.
 """
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 import gazeveil
-from gazeveil.attacks.denoiser import apply
+from gazeveil.attacks.denoiser import apply_denoiser
 from gazeveil.attacks.identify.linkage import Linkage, match
 from gazeveil.attacks.identify.trace import Trace, distances
-from gazeveil.attacks.identify.vectors import Vectors, recording_vectors
+from gazeveil.attacks.identify.vectors import recording_vectors
 from gazeveil.attacks.registry import attack
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
@@ -40,7 +42,7 @@ def people(
         for i in range(count)
         for j in range(stimuli)
     ]
-    return Vectors(tuple(keys), np.array(rows), tuple(f"f{k}" for k in range(columns)))
+    return RecordingVectors(tuple(keys), np.array(rows), tuple(f"f{k}" for k in range(columns)))
 
 
 def halves(vectors, learnt=6):
@@ -53,7 +55,7 @@ def rate(vectors, learnt=6):
 
 
 def with_values(vectors, values):
-    return Vectors(vectors.keys, values, vectors.columns, vectors.blocks)
+    return RecordingVectors(vectors.keys, values, vectors.columns, vectors.blocks)
 
 
 # --- matching
@@ -77,7 +79,7 @@ def test_noise_that_people_share_the_shape_of_is_whitened_away():
 def test_features_that_tell_nothing_do_not_drown_the_others():
     clear = people(count=24, stimuli=8, columns=4, noise=1.0)
     junk = np.random.default_rng(1).normal(size=(len(clear), 300))
-    both = Vectors(
+    both = RecordingVectors(
         clear.keys,
         np.concatenate((clear.values, junk), axis=1),
         (*clear.columns, *(f"junk{i}" for i in range(300))),
@@ -88,7 +90,7 @@ def test_features_that_tell_nothing_do_not_drown_the_others():
 def test_a_kind_of_features_that_tells_nothing_gets_no_say():
     clear = people(count=24, stimuli=8, columns=4, noise=1.0)
     junk = np.random.default_rng(1).normal(size=(len(clear), 300))
-    apart = Vectors(
+    apart = RecordingVectors(
         clear.keys,
         np.concatenate((clear.values, junk), axis=1),
         (*clear.columns, *(f"junk{i}" for i in range(300))),
@@ -107,7 +109,9 @@ def test_shuffled_people_are_found_at_chance():
             rows = np.flatnonzero(vectors.stimuli == stimulus)
             order[rows] = rng.permutation(rows)
         blocks = tuple("ab"[k % 2] for k in range(10))
-        hits.append(rate(Vectors(vectors.keys, vectors.values[order], vectors.columns, blocks)))
+        hits.append(
+            rate(RecordingVectors(vectors.keys, vectors.values[order], vectors.columns, blocks))
+        )
     # 600 guesses at 1/20: four standard errors.
     assert abs(np.mean(hits) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 600)
 
@@ -170,8 +174,8 @@ def test_a_person_of_whom_nothing_is_known_gets_zeros():
     blocks = tuple("ab"[k % 2] for k in range(10))
     for kinds in (gallery.blocks, blocks):
         pair = (
-            Vectors(gallery.keys, gallery.values, gallery.columns, kinds),
-            Vectors(probe.keys, values, probe.columns, kinds),
+            RecordingVectors(gallery.keys, gallery.values, gallery.columns, kinds),
+            RecordingVectors(probe.keys, values, probe.columns, kinds),
         )
         scores = match([pair])
         assert not scores.values[5].any()
@@ -182,10 +186,10 @@ def test_a_stimulus_that_one_person_saw_still_counts():
     vectors = people(count=12, stimuli=8)
     keys = [(p, f"{s}-{p}" if int(s[1:]) % 2 else s, x, t) for p, s, x, t in vectors.keys]
     first = np.array([int(k[1][1:3]) < 6 for k in keys])
-    alone = Vectors(tuple(keys), vectors.values, vectors.columns)
+    alone = RecordingVectors(tuple(keys), vectors.values, vectors.columns)
     assert match([(alone.where(first), alone.where(~first))]).credit().mean() > 0.9
     everybody = [(p, f"{s}-{p}", x, t) for p, s, x, t in vectors.keys]
-    alone = Vectors(tuple(everybody), vectors.values, vectors.columns)
+    alone = RecordingVectors(tuple(everybody), vectors.values, vectors.columns)
     assert match([(alone.where(first), alone.where(~first))]).credit().mean() > 0.9
 
 
@@ -222,7 +226,7 @@ def protected(vectors, stimulus, seed=5):
 def together(first, second):
     """What `RecordingSet.together` makes of two sources."""
     keys = (*first.keys, *((p, s, f"{x}~1", t) for p, s, x, t in second.keys))
-    return Vectors(keys, np.concatenate((first.values, second.values)), first.columns)
+    return RecordingVectors(keys, np.concatenate((first.values, second.values)), first.columns)
 
 
 def test_some_examples_of_a_release_do_not_spoil_a_raw_gallery():
@@ -244,7 +248,7 @@ def test_sources_that_show_everybody_are_centred_apart():
 
 def test_nothing_in_common_is_refused_in_one_sentence():
     gallery, probe = halves(people())
-    other = Vectors(probe.keys, probe.values, tuple(f"g{k}" for k in range(10)))
+    other = RecordingVectors(probe.keys, probe.values, tuple(f"g{k}" for k in range(10)))
     with pytest.raises(DataError, match="both sides"):
         match([(gallery, other)])
     with pytest.raises(DataError, match="both sides"):
@@ -264,7 +268,7 @@ def table(rows):
     return FeatureTable(np.array([r[2] for r in rows], dtype=float)[:, None], ("duration",), keys)
 
 
-def test_narrow_vectors_are_means_and_deviations_over_known_events():
+def test_summary_vectors_are_means_and_deviations_over_known_events():
     fixations = table(
         [("a", "s", 1.0), ("b", "s", 5.0), ("a", "s", 4.0), ("a", "s", np.nan), ("a", "t", np.nan)]
     )
@@ -287,26 +291,26 @@ def cohort(count=4, stimuli=3, seconds=10, rate_hz=120, space=None, seed=1):
     return gazeveil.simulate(count, stimuli, seconds, rate_hz, space=space, seed=seed).load()
 
 
-@pytest.mark.parametrize("features", ["narrow", "wide", "path"])
+@pytest.mark.parametrize("features", ["summary", "extended", "trajectory"])
 def test_vectors_come_in_the_order_of_the_recordings_and_follow_a_selection(features):
     whole = RecordingSet(cohort())
     made = recording_vectors(whole, features)
     assert made.keys == whole.keys
     assert np.isfinite(made.values).mean() > 0.9
-    if features != "path":  # a path is compared with the crowd's, and the crowd changes
+    if features != "trajectory":  # a trajectory is compared with the crowd's, and the crowd changes
         person = whole.persons[2]
         alone = recording_vectors(whole.select(people=[person]), features)
         assert np.allclose(alone.values, made.values[made.persons == person], equal_nan=True)
 
 
-def test_wide_vectors_are_about_300_features_of_three_kinds():
-    made = recording_vectors(RecordingSet(cohort(2, 2)), "wide")
+def test_extended_vectors_are_about_300_features_of_three_kinds():
+    made = recording_vectors(RecordingSet(cohort(2, 2)), "extended")
     assert 250 <= len(made.columns) <= 350
     assert len(set(made.columns)) == len(made.columns)
     assert set(made.blocks) == {"events", "places", "dynamics"}
 
 
-@pytest.mark.parametrize("features", ["wide", "path"])
+@pytest.mark.parametrize("features", ["extended", "trajectory"])
 def test_turning_everybody_round_changes_nothing_but_where_ahead_is(features):
     still = cohort()
     turned = Cohort(
@@ -319,7 +323,7 @@ def test_turning_everybody_round_changes_nothing_but_where_ahead_is(features):
         recording_vectors(RecordingSet(still), features),
         recording_vectors(RecordingSet(turned), features),
     )
-    kept = [c for c in a.columns if not c.startswith(("centre", "path_x_follow"))]
+    kept = [c for c in a.columns if not c.startswith(("centre", "trajectory_x_follow"))]
     same = np.isclose(
         a.select(kept).values, b.select(kept).values, rtol=1e-4, atol=1e-5, equal_nan=True
     )
@@ -345,7 +349,7 @@ def test_samples_that_are_all_lost_give_no_vector_and_no_warning():
     recording_set = RecordingSet(Cohort([lost, empty, *some[2:]]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for features in ("narrow", "wide", "path"):
+        for features in ("summary", "extended", "trajectory"):
             made = recording_vectors(recording_set, features)
             told = [
                 i
@@ -357,7 +361,7 @@ def test_samples_that_are_all_lost_give_no_vector_and_no_warning():
             Linkage(features=features).identify(recording_set, recording_set, 1)
 
 
-def test_a_path_is_described_against_the_others():
+def test_a_trajectory_is_described_against_the_others():
     n = 500
     t = np.arange(n, dtype=np.int64) * 20_000_000
     rng = np.random.default_rng(1)
@@ -371,24 +375,39 @@ def test_a_path_is_described_against_the_others():
             ]
         )
     )
-    made = recording_vectors(recording_set, "path").select(
-        ["path_x_mean", "path_y_mean", "path_behind_0"]
+    made = recording_vectors(recording_set, "trajectory").select(
+        ["trajectory_x_mean", "trajectory_y_mean", "trajectory_behind_0"]
     )
     assert made.values[2] == pytest.approx([3.0, 0.0, 1.0], abs=1e-2)
     assert made.values[0] == pytest.approx([-1.5, 0.0, 1.0], abs=1e-2)
 
 
-def test_released_tables_have_no_wide_vectors():
+def test_released_tables_have_no_extended_vectors():
     tables = RecordingSet(None, {"fixation": table([("a", "s", 1.0)])})
-    for features in ("wide", "path"):
+    for features in ("extended", "trajectory"):
         assert not Linkage(features=features).can(tables)
         with pytest.raises(DataError, match="need samples"):
             recording_vectors(tables, features)
     assert Linkage().can(tables)
-    with pytest.raises(ParameterError, match="Did you mean 'wide'"):
-        attack("linkage:features=wid")
+    with pytest.raises(ParameterError, match="Did you mean 'extended'"):
+        attack("linkage:features=extend")
     with pytest.raises(DataError, match="neither"):
         recording_vectors(RecordingSet(None, {"window": table([("a", "s", 1.0)])}))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("linkage:features=narrow", "'narrow' of linkage is called 'summary' now."),
+        ("linkage:features=wide", "'wide' of linkage is called 'extended' now."),
+        ("lda:features=wide", "'wide' of lda is called 'extended' now."),
+        ("linkage:features=path", "'path' of linkage is called 'trajectory' now."),
+        ("rbfn:front=lowpass", "'front' of attack rbfn is called 'denoiser' now."),
+    ],
+)
+def test_former_words_are_answered_with_the_present_ones(text, answer):
+    with pytest.raises(ParameterError, match=re.escape(answer)):
+        attack(text)
 
 
 # --- traces
@@ -499,8 +518,8 @@ def test_real_people_shuffled_within_stimuli_are_found_at_chance(gazecom):
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("features", ["narrow", "wide"])
-def test_no_front_end_makes_the_attacker_weaker_on_real_people(gazecom, features):
+@pytest.mark.parametrize("features", ["summary", "extended"])
+def test_no_denoiser_makes_the_attacker_weaker_on_real_people(gazecom, features):
     for sigma_deg in (1, 10):
         releases = [
             RecordingSet(
@@ -514,11 +533,11 @@ def test_no_front_end_makes_the_attacker_weaker_on_real_people(gazecom, features
         base = np.mean(
             [Linkage(features=features).identify(*sides, 1).credit() for sides in plain], axis=0
         )
-        for front in ("median", "lowpass", "kalman", "wiener"):
+        for denoiser in ("median", "lowpass", "kalman", "wiener"):
             behind = np.mean(
                 [
                     Linkage(features=features)
-                    .identify(*(apply(front, side) for side in sides), 1)
+                    .identify(*(apply_denoiser(denoiser, side) for side in sides), 1)
                     .credit()
                     for sides in plain
                 ],

@@ -9,7 +9,6 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.denoiser import average
 from gazeveil.attacks.infer.record_linkage import (
     by_tasks,
     by_views,
@@ -18,6 +17,7 @@ from gazeveil.attacks.infer.record_linkage import (
     one_to_one,
     still_alike,
 )
+from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
@@ -167,7 +167,7 @@ def test_views_of_a_gaussian_stream_keep_a_quarter_of_the_noise_when_sixteen_are
             ]
         )
 
-    assert error(average(views)) == pytest.approx(error(views[0]) / 4, rel=0.1)
+    assert error(average_views(views)) == pytest.approx(error(views[0]) / 4, rel=0.1)
 
 
 @pytest.fixture(scope="module")

@@ -79,9 +79,9 @@ def test_the_demo_shows_one_mechanism_of_each_kind_and_all_its_attackers(folder:
     assert {a for a in results.frame["attack"].to_list() if a} == {
         "rbfn",
         "linkage",
-        "linkage:features=wide",
+        "linkage:features=extended",
         "linkage:knowledge=white-box",
-        "linkage:front=lowpass",
+        "linkage:denoiser=lowpass",
     }
     assert {u for u in results.frame["utility"].to_list() if u} == {
         "document:split=people",
@@ -98,7 +98,9 @@ def test_the_demo_runs_again_computes_nothing_twice_and_says_what_it_found(
     # What costs time and is the same every time.
     monkeypatch.setattr(demo, "audit", lambda text, trials: f"{text}: not audited")
     monkeypatch.setattr(demo, "draw_overview", lambda *_: None)
-    monkeypatch.setattr("gazeveil.evaluation.report.write", lambda _, path: path / "report.html")
+    monkeypatch.setattr(
+        "gazeveil.evaluation.report.page.write_report", lambda _, path: path / "report.html"
+    )
     before = (folder / "study" / "results.parquet").read_bytes()
     assert run("demo", "--out", folder, "--open", *SMALL) == 0
     said = " ".join(capsys.readouterr().out.split())

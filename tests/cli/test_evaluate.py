@@ -12,7 +12,8 @@ import pytest
 
 import gazeveil
 from gazeveil.cli.main import main
-from gazeveil.evaluation.results import FRAME, Results
+from gazeveil.evaluation.columns import FRAME
+from gazeveil.evaluation.results import Results
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import write
 
@@ -227,7 +228,7 @@ def copied(raw: Path, folder: Path, **changes: object) -> Path:
         (("evaluate", "RAW", "-m", "gausian:sigma_deg=2"), "Did you mean 'gaussian'"),
         (("evaluate", "RAW", "-a", "linkag"), "Did you mean 'linkage'"),
         (("evaluate", "RAW", "-u", "salency"), "Did you mean 'saliency'"),
-        (("evaluate", "RAW", "-a", "linkage:featurs=wide"), "Did you mean 'features'"),
+        (("evaluate", "RAW", "-a", "linkage:featurs=extended"), "Did you mean 'features'"),
         (("evaluate", "RAW", "--scenario", "raw"), "must be one of"),
         (("evaluate", "RAW", "--split", "person"), "must be one of"),
         (("evaluate", "RAW", "--train", "2"), "above 0 and below 1"),

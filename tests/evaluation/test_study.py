@@ -264,9 +264,9 @@ def test_cells_that_would_only_repeat_another_are_left_out_and_said() -> None:
     attacks: tuple[Attack, ...] = (
         Place(knowledge="white-box"),
         Place(views=2),
-        Place(front="median"),
+        Place(denoiser="median"),
         Twin(),
-        Duration(front="median"),
+        Duration(denoiser="median"),
     )
     study = small(
         mechanisms=("gaussian:sigma_deg=5", "k-same-select:k=2"),
@@ -281,9 +281,9 @@ def test_cells_that_would_only_repeat_another_are_left_out_and_said() -> None:
     assert by_attack == {
         "place:knowledge=white-box": {"raw/private"},
         "place:views=2": {"raw/private"},
-        "place:front=median": {"private/raw", "raw/private", "release/release"},
+        "place:denoiser=median": {"private/raw", "raw/private", "release/release"},
         "twin": {"private/raw", "raw/private"},
-        "duration:front=median": {"private/raw", "raw/private", "release/release"},
+        "duration:denoiser=median": {"private/raw", "raw/private", "release/release"},
     }
     table_cells = {
         c.what for c in planned.cells if c.mechanism.startswith("k-same") and c.kind == "attack"
@@ -293,8 +293,8 @@ def test_cells_that_would_only_repeat_another_are_left_out_and_said() -> None:
         "white-box in private/raw is the black-box attacker again" in s for s in planned.left_out
     )
     assert any(
-        "place:front=median cannot use a release of k-same-select, which holds fixation and saccade"
-        " tables" in s
+        "place:denoiser=median cannot use a release of k-same-select, which holds fixation and"
+        " saccade tables" in s
         for s in planned.left_out
     )
 

@@ -97,7 +97,7 @@ PLANTS = (
         "copies pass",
         "A mechanism without noise gives samples.",
         lambda p: everywhere(
-            p, "gatekeeper.streams.families", "problem", lambda _: lambda mechanism: None
+            p, "gatekeeper.policy.families", "problem", lambda _: lambda mechanism: None
         ),
         (f"{STREAMS}::test_a_device_refuses_copies_for_its_own_tile_too",),
     ),
@@ -120,7 +120,7 @@ PLANTS = (
         "Apps are told the numbers that events have in the event log.",
         lambda p: method(
             p,
-            "gatekeeper.core.event_numbers",
+            "gatekeeper.core.events.numbers",
             "EventNumbers",
             "told",
             lambda _: lambda self, entry, oldest: entry.event,

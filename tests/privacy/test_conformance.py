@@ -13,9 +13,11 @@ from gazeveil.privacy import registry
 from gazeveil.privacy.conformance import conform
 from gazeveil.privacy.guarantee import Change, Guarantee, Loss
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.registry import mechanism, register
 from gazeveil.privacy.release import Release
+from gazeveil.privacy.tables.sequences.laplace import LPA
 
 TEXTS = [
     "lpa:epsilon=1",
@@ -113,8 +115,29 @@ def test_the_kit_finds_what_is_wrong_with_a_liar() -> None:
         "the same seed must give the same release",
         "is not refused",
         "gives AttributeError instead of a sentence",
+        "it has no `label` of its own",
+        "it has no `plot`",
     ):
         assert part in found
+
+
+@dataclass(frozen=True)
+class Drawn(LPA):
+    """A mechanism whose picture nobody can draw, with the label of its base."""
+
+    name: ClassVar[str] = "drawn"
+    plot: ClassVar[PlotRecipe] = PlotRecipe("no_module:draw", (":epsilon=-1", "nothing:"))
+
+
+def test_a_plot_that_cannot_be_drawn_and_a_label_of_the_base_are_found() -> None:
+    found = "\n".join(conform(Drawn(1)))
+    for part in ("no `label` of its own", "'no_module:draw' is no module", "epsilon", "'nothing'"):
+        assert part in found
+
+
+def test_every_label_belongs_to_one_mechanism() -> None:
+    labels = [registry.get(name).label for name in registry.mechanisms()]
+    assert len(labels) == len(set(labels))
 
 
 def test_a_mechanism_of_ones_own_registers_once_and_never_replaces_ours() -> None:

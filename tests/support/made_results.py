@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gazeveil.attacks.result import rate_result
-from gazeveil.evaluation.results import Results, frame_of, mechanism_text, outcomes_of
+from gazeveil.evaluation.columns import mechanism_text
+from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 
 REPETITIONS = 5
 
@@ -18,44 +19,44 @@ FOUND: dict[tuple[str, str, str, str], dict[str, int]] = {
     ("none", "", "", "raw/raw"): {
         "rbfn": 22,
         "linkage": 23,
-        "linkage:features=wide": 23,
+        "linkage:features=extended": 23,
         "forest": 20,
     },
     ("gaussian", "corrected", "sigma_deg=10", "private/private"): {
         "rbfn": 1,
         "linkage": 5,
-        "linkage:features=wide": 7,
+        "linkage:features=extended": 7,
         "forest": 3,
     },
     ("gaussian", "corrected", "sigma_deg=10", "raw/private"): {
         "rbfn": 1,
         "linkage": 2,
-        "linkage:features=wide": 2,
+        "linkage:features=extended": 2,
         "linkage:knowledge=white-box": 6,
-        "linkage:features=wide,front=lowpass": 4,
+        "linkage:features=extended,denoiser=lowpass": 4,
     },
     ("temporal", "corrected", "K=3", "private/private"): {
         "rbfn": 13,
         "linkage": 20,
-        "linkage:features=wide": 21,
+        "linkage:features=extended": 21,
         "forest": 15,
     },
     ("k-same-select", "published", "k=4", "private/raw"): {
         "rbfn": 1,
         "linkage": 12,
-        "linkage:features=wide": 11,
+        "linkage:features=extended": 11,
         "forest": 4,
     },
     ("k-same-select", "corrected", "k=4", "private/raw"): {
         "rbfn": 1,
         "linkage": 2,
-        "linkage:features=wide": 1,
+        "linkage:features=extended": 1,
         "forest": 1,
     },
     ("kaleido", "corrected", "epsilon=1,w=50,r_deg=2", "private/private"): {
         "rbfn": 1,
         "linkage": 1,
-        "linkage:features=wide": 2,
+        "linkage:features=extended": 2,
         "forest": 0,
     },
 }

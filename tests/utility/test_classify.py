@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 import gazeveil
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
+from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.utility.aggregate import recording_table
 from gazeveil.utility.classification.classifiers import (
     CLASSIFIERS,
     most_votes,

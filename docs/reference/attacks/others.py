@@ -1,9 +1,10 @@
 """Fill in docs/reference/attacks/others.md: what the attacks beyond identification find.
 
 The prose of that page is written by hand; what stands between its `<!-- NAME -->` and `<!-- end
--->` lines comes from here. Run as `python docs/reference/attacks/others.py [NAME ...]`; without names all
-parts are made. GazeCom and WebQAmGaze are looked for under GAZEVEIL_DATA (default ../shared/data);
-a part whose recordings are missing keeps its old figures. A few minutes on one core.
+-->` lines comes from here. Run as `python docs/reference/attacks/others.py [NAME ...]`; without
+names all parts are made. GazeCom and WebQAmGaze are looked for under GAZEVEIL_DATA (default
+../shared/data); a part whose recordings are missing keeps its old figures. A few minutes on one
+core.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def attributes() -> str:
     ).prepared(TABLES)
     for name, recording_set in (("simulated, raw", people), ("simulated, Gaussian 5 deg", noisy)):
         gender, age = (
-            infer(recording_set, recording_set, what, seed=SEED, features="wide")
+            infer(recording_set, recording_set, what, seed=SEED, features="extended")
             for what in ("gender", "age")
         )
         rows += _inferred(name, gender.results) + _inferred(name, age.results)
@@ -248,7 +249,7 @@ def joining() -> str:
     recording_set = gazecom()
     assert recording_set.cohort is not None
     rows = []
-    wide = attack("linkage:features=wide")
+    extended = attack("linkage:features=extended")
     a, b = splits(recording_set)[0]
     views = {
         sigma: [
@@ -260,20 +261,22 @@ def joining() -> str:
         for sigma in (2, 5)
     }
     for sigma, made in views.items():
-        both = link_records(wide, made[0].select(stimuli=a), made[1].select(stimuli=b), SEED)
-        raw = link_records(wide, recording_set.select(stimuli=a), made[1].select(stimuli=b), SEED)
+        both = link_records(extended, made[0].select(stimuli=a), made[1].select(stimuli=b), SEED)
+        raw = link_records(
+            extended, recording_set.select(stimuli=a), made[1].select(stimuli=b), SEED
+        )
         for name, found in (
             (f"two Gaussian {sigma} deg releases", both),
             (f"raw and Gaussian {sigma} deg", raw),
         ):
             rows.append([name, share(found.alone), share(found.together)])
     first = table(
-        ["GazeCom, linkage on wide features", "each name alone", "all names at once"], rows
+        ["GazeCom, linkage on extended features", "each name alone", "all names at once"], rows
     )
     rows = []
     for sigma, made in views.items():
         averaged = by_views(
-            wide,
+            extended,
             recording_set.select(stimuli=a),
             [v.select(stimuli=b) for v in made],
             (1, 4, 16),

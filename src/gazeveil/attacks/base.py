@@ -15,8 +15,8 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 
-#: What an attacker may do to samples before anything else (:mod:`gazeveil.attacks.denoiser`).
-FRONTS = ("none", "median", "lowpass", "kalman", "wiener")
+#: Filters an attacker may put before everything else (:mod:`gazeveil.attacks.denoiser`).
+DENOISERS = ("none", "median", "lowpass", "kalman", "wiener")
 
 #: What an attacker knows of the mechanism: nothing, some protected examples, or the mechanism
 #: itself (and so makes releases to train on).
@@ -86,8 +86,8 @@ class Attack(ABC):
 
     Parameters
     ----------
-    front : str
-        One of :data:`FRONTS`, applied to released samples on both sides.
+    denoiser : str
+        Filter, one of :data:`DENOISERS`, applied to released samples on both sides.
     knowledge : str
         One of :data:`KNOWLEDGE`; says what the gallery is made of where the scenario trains on raw
         material.
@@ -101,13 +101,16 @@ class Attack(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
 
-    front: str = field(default="none", kw_only=True)
+    #: Former names of parameters, with the present ones.
+    former: ClassVar[dict[str, str]] = {"front": "denoiser"}
+
+    denoiser: str = field(default="none", kw_only=True)
     knowledge: str = field(default="black-box", kw_only=True)
     draws: int = field(default=3, kw_only=True)
     views: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        checks.one_of(self.name, "front", self.front, FRONTS)
+        checks.one_of(self.name, "denoiser", self.denoiser, DENOISERS)
         checks.one_of(self.name, "knowledge", self.knowledge, KNOWLEDGE)
         checks.count(self.name, "draws", self.draws)
         checks.count(self.name, "views", self.views)

@@ -1,88 +1,27 @@
-"""Front ends: what an attacker does to released samples before looking at them.
+"""Denoisers: filters that an attacker puts on released samples before looking at them.
 
-Independent noise averages away (theory of David-John et al.'s (2021) Gaussian noise: a mean over n
-samples has 1/sqrt(n) of it), so whoever has a release filters it first. Every filter here measures,
-in the samples it is given, how much white noise there is and how much the eye moves, and filters
-accordingly: next to nothing on a clean recording, hard on a noisy one.
-
-* The noise of one sample, sigma: with steps d_i = x_(i+1) - x_i of a path that wanders and has
-  independent noise on every sample, var(d) = 2 sigma^2 + q and var(d_(i+1) - d_i) = 6 sigma^2 + 2
-  q, so sigma^2 = (var of second - 2 var of first differences) / 2. Both are taken from medians, so
-  that saccades do not count. Tracker noise that is filtered already, and steps of a grid, give 0.
-* The movement, Q in deg^2/s: the mean squared step between averages over 0.5 s, less what the noise
-  adds.
-* Movement and noise have equal power at the frequency f = sqrt(Q rate) / (2 pi sigma) (a wandering
-  path has the spectrum Q / (2 pi f)^2, the noise sigma^2 / rate): `lowpass` is a Gaussian kernel
-  with this cut, `median` has a window of one over twice this cut, `kalman` is the Kalman filter and
-  Rauch-Tung-Striebel smoother of a wandering path with these two numbers, `wiener` multiplies the
-  spectrum by 1 - noise / observed.
-
-On a sphere the coordinates of the unit vector are filtered and brought back to length one, so
-nothing happens at 0/360 or at the poles. Lost samples stay lost; they are bridged for the filter
-only, and gaps of more than 0.5 s are not.
+Independent noise averages away (a mean over n samples of David-John et al.'s (2021) Gaussian noise
+has 1/sqrt(n) of it), so whoever has a release filters it first. The filters are in
+:mod:`gazeveil.attacks.filters`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
-from gazeveil.attacks.base import FRONTS, Attack, Scores
-from gazeveil.compiled import compiled
+from gazeveil.attacks.base import DENOISERS, Attack, Scores
+from gazeveil.attacks.filters import filtered
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import RecordingKey
 
 Floats = NDArray[np.float64]
-
-#: Gaps longer than this, in seconds, end a stretch.
-LONGEST_GAP_S = 0.5
-
-_AVERAGE_S = 0.5
-_LEAST_Q = 1.0  # deg^2/s; a path that does not move at all would be averaged over its whole length
-_MAD = 0.6744897501960817  # median of |N(0, 1)|
-_DEG = 180.0 / np.pi
-
-
-@dataclass(frozen=True)
-class Level:
-    """How noisy a recording is, along one axis.
-
-    Parameters
-    ----------
-    sigma_deg : float
-        Standard deviation of the independent noise of one sample.
-    movement : float
-        Mean squared movement in deg^2/s.
-    rate_hz : float
-        Samples per second.
-    """
-
-    sigma_deg: float
-    movement: float
-    rate_hz: float
-
-    @property
-    def cut_hz(self) -> float:
-        """Where movement and noise have equal power; infinite without noise."""
-        return (
-            float("inf")
-            if self.sigma_deg == 0
-            else float(np.sqrt(self.movement * self.rate_hz) / (2 * np.pi * self.sigma_deg))
-        )
-
-    @property
-    def clean(self) -> bool:
-        """Whether the cut lies above what the rate can show, so that filtering would do nothing."""
-        return not self.cut_hz < self.rate_hz / 2
 
 
 class Denoised(RecordingSet):
@@ -112,7 +51,7 @@ class Denoised(RecordingSet):
             super().select(of_people, of_stimuli), self.before.select(of_people, of_stimuli)
         )
 
-    def where(self, wanted: Callable[[tuple[str, str, str, str]], bool]) -> RecordingSet:
+    def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:
         """As of any recording set; both signals are selected from."""
         return self._with(super().where(wanted), self.before.where(wanted))
 
@@ -129,12 +68,12 @@ class Denoised(RecordingSet):
         return part if part.cohort is None else Denoised(part.cohort, before, part._tables)
 
 
-def apply(front: str, recording_set: RecordingSet) -> RecordingSet:
-    """A recording set behind a front end: samples filtered, tables found again on first use.
+def apply_denoiser(denoiser: str, recording_set: RecordingSet) -> RecordingSet:
+    """A recording set behind a denoiser: samples filtered, tables found again on first use.
 
     Parameters
     ----------
-    front : {"none", "median", "lowpass", "kalman", "wiener"}
+    denoiser : {"none", "median", "lowpass", "kalman", "wiener"}
         The filter.
     recording_set : RecordingSet
         A release; one without samples is given back as it is, because there is nothing to filter.
@@ -144,19 +83,19 @@ def apply(front: str, recording_set: RecordingSet) -> RecordingSet:
     RecordingSet
         With `before`, the material as released (:class:`Denoised`), unless nothing was done.
     """
-    checks.one_of("denoise.apply", "front", front, FRONTS)
-    if front == "none" or recording_set.cohort is None:
+    checks.one_of("apply_denoiser", "denoiser", denoiser, DENOISERS)
+    if denoiser == "none" or recording_set.cohort is None:
         return recording_set
     cohort = recording_set.cohort
     before = list(cohort)
-    after = [filtered(r, front) for r in before]
+    after = [filtered(r, denoiser) for r in before]
     if all(a is b for a, b in zip(after, before, strict=True)):
         return recording_set
     return Denoised(Cohort(after, cohort.people, name=cohort.name), recording_set)
 
 
 def before(recording_set: RecordingSet) -> RecordingSet:
-    """The material as released: without the front end, where there is one."""
+    """The material as released: without the denoiser, where there is one."""
     return recording_set.before if isinstance(recording_set, Denoised) else recording_set
 
 
@@ -198,281 +137,3 @@ def standardised(values: Floats) -> Floats:
     if spread < 1e-12:
         return np.zeros_like(values)
     return np.where(told[:, None], (filled - filled[told].mean()) / spread, 0.0)
-
-
-def filtered(recording: Recording, front: str) -> Recording:
-    """One recording behind a front end; the same samples are valid, and a clean recording is given
-    back as it is.
-    """
-    checks.one_of("denoise.filtered", "front", front, FRONTS)
-    if front == "none":
-        return recording
-    level = noise_level(recording)
-    if level.clean:
-        return recording
-    x, y = recording.x_deg.copy(), recording.y_deg.copy()
-    for rows, axes in _stretches(recording):
-        smooth = [_filter(axis, front, level) for axis in axes]
-        here = rows.start + np.flatnonzero(recording.valid[rows])
-        inside = here - rows.start
-        if isinstance(recording.space, Sphere):
-            new_x, new_y = recording.space.degrees(
-                np.stack([axis[inside] for axis in smooth], axis=1)
-            )
-        else:
-            new_x, new_y = smooth[0][inside], smooth[1][inside]
-        # A mean of directions that cancel has none: there the sample stays as it was.
-        known = np.isfinite(new_x) & np.isfinite(new_y)
-        x[here[known]], y[here[known]] = new_x[known], new_y[known]
-    return recording.with_(x_deg=x, y_deg=y)
-
-
-def noise_level(recording: Recording) -> Level:
-    """Independent noise and movement of a recording, measured in its own samples."""
-    rate = recording.rate_hz
-    if not rate > 0:
-        return Level(0.0, _LEAST_Q, 1.0)
-    first: list[list[Floats]] = []
-    second: list[list[Floats]] = []
-    coarse: list[Floats] = []
-    block = max(1, round(_AVERAGE_S * rate))
-    for _, axes in _stretches(recording):
-        d1 = [np.diff(a) for a in axes]
-        first.append(d1)
-        second.append([np.diff(d) for d in d1])
-        whole = len(axes[0]) // block * block
-        if whole >= 2 * block:
-            means = np.stack([a[:whole].reshape(-1, block).mean(axis=1) for a in axes], axis=1)
-            coarse.append((np.diff(means, axis=0) ** 2).sum(axis=1) / 2)
-    if not first:
-        return Level(0.0, _LEAST_Q, rate)
-    # Gaze moves in two directions whatever the number of coordinates, so the sum over axes is
-    # halved.
-    v1 = sum(_robust_variance([d[k] for d in first]) for k in range(len(first[0]))) / 2
-    v2 = sum(_robust_variance([d[k] for d in second]) for k in range(len(second[0]))) / 2
-    sigma2 = max(0.0, (v2 - 2 * v1) / 2)
-    moved = float(np.concatenate(coarse).mean()) if coarse else 0.0
-    movement = max(_LEAST_Q, (moved - 2 * sigma2 / block) * 1.5 / _AVERAGE_S)
-    return Level(float(np.sqrt(sigma2)), movement, rate)
-
-
-def _robust_variance(parts: Sequence[Floats]) -> float:
-    """Variance of the bulk, from the median of absolute values (differences have mean 0); 0 without
-    values.
-    """
-    values = np.concatenate(parts)
-    return float(np.median(np.abs(values)) / _MAD) ** 2 if len(values) else 0.0
-
-
-def _stretches(recording: Recording) -> Iterator[tuple[slice, list[Floats]]]:
-    """Runs of samples without a long gap, with their coordinates in degrees, lost samples bridged
-    by straight lines.
-    """
-    good = np.flatnonzero(recording.valid)
-    if len(good) == 0:
-        return
-    t = recording.t_ns[good]
-    longest_ns = 1e9 * max(LONGEST_GAP_S, 1.5 / recording.rate_hz if recording.rate_hz > 0 else 0.0)
-    cuts = np.flatnonzero(np.diff(t) > longest_ns) + 1
-    if isinstance(recording.space, Sphere):
-        v = recording.space.vectors(recording.x_deg[good], recording.y_deg[good]) * _DEG
-        columns = [v[:, 0], v[:, 1], v[:, 2]]
-    else:
-        columns = [recording.x_deg[good], recording.y_deg[good]]
-    edges = [0, *cuts.tolist(), len(good)]
-    for a, b in pairwise(edges):
-        rows = slice(int(good[a]), int(good[b - 1]) + 1)
-        places = np.arange(rows.start, rows.stop)
-        yield rows, [np.interp(places, good[a:b], column[a:b]) for column in columns]
-
-
-# --- the filters, each along one coordinate of one stretch
-# --------------------------------------------------------------------
-
-
-def _filter(axis: Floats, front: str, level: Level) -> Floats:
-    if front == "lowpass":
-        return _lowpass(axis, level)
-    if front == "median":
-        return _median(axis, level)
-    if front == "kalman":
-        return _smoother(
-            np.ascontiguousarray(axis), level.movement / level.rate_hz, level.sigma_deg**2
-        )
-    return _wiener(axis, level)
-
-
-def _lowpass(axis: Floats, level: Level) -> Floats:
-    """A Gaussian kernel whose gain is 1/sqrt(2) at the cut."""
-    from scipy.ndimage import gaussian_filter1d
-
-    width = float(np.sqrt(np.log(2.0))) / (2 * np.pi * level.cut_hz) * level.rate_hz
-    smooth: Floats = gaussian_filter1d(axis, width, mode="reflect", truncate=4.0)
-    return smooth
-
-
-def _median(axis: Floats, level: Level) -> Floats:
-    """The running median; the ends are mirrored."""
-    from scipy.ndimage import median_filter
-
-    half = int(level.rate_hz / (4 * level.cut_hz))
-    size = min(2 * half + 1, 2 * ((len(axis) - 1) // 2) + 1)
-    middle: Floats = median_filter(axis, size=size, mode="reflect") if size > 1 else axis
-    return middle
-
-
-def _wiener(axis: Floats, level: Level) -> Floats:
-    """The spectrum times 1 - noise / observed, where observed is the power averaged over
-    neighbouring frequencies (wider ones where there are more).
-    """
-    n = len(axis)
-    if n < 16:
-        return _lowpass(axis, level)
-    # Mirrored, so that the two ends meet; the line through the ends is the crudest movement.
-    both = np.concatenate((axis, axis[::-1]))
-    spectrum = np.fft.rfft(both - both.mean())
-    power = np.abs(spectrum) ** 2
-    places = np.arange(len(power))
-    half = np.maximum(2, places // 4)
-    total = np.concatenate(([0.0], np.cumsum(power)))
-    low, high = np.maximum(1, places - half), np.minimum(len(power), places + half + 1)
-    observed = (total[high] - total[low]) / np.maximum(1, high - low)
-    # A mirrored stretch holds every noise value twice: its expected power is 2 n sigma^2 on average
-    # over frequencies.
-    noise = 2 * n * level.sigma_deg**2
-    gain = np.clip(1.0 - noise / np.maximum(observed, 1e-300), 0.0, 1.0)
-    # The observed power wavers by chance, so above the cut a gain left over by chance is bounded by
-    # that of a wandering path.
-    frequency = places * level.rate_hz / (2 * n)
-    gain = np.minimum(gain, 4.0 / (1.0 + (frequency / level.cut_hz) ** 2))
-    smooth: Floats = np.fft.irfft(spectrum * gain, n=2 * n)[:n] + both.mean()
-    return smooth
-
-
-@compiled
-def _smoother(z: NDArray[np.float64], q: float, r: float) -> NDArray[np.float64]:
-    """Kalman filter and Rauch-Tung-Striebel smoother of a wandering path (steps of variance q) seen
-    with noise of variance r.
-    """
-    n = len(z)
-    mean, variance = np.empty(n), np.empty(n)
-    mean[0], variance[0] = z[0], r
-    for i in range(1, n):
-        ahead = variance[i - 1] + q
-        gain = ahead / (ahead + r)
-        mean[i] = mean[i - 1] + gain * (z[i] - mean[i - 1])
-        variance[i] = (1.0 - gain) * ahead
-    for i in range(n - 2, -1, -1):
-        back = variance[i] / (variance[i] + q)
-        mean[i] += back * (mean[i + 1] - mean[i])
-    return mean
-
-
-# --- repeated views
-# --------------------------------------------------------------------------------------------------
-
-
-def average(recording_sets: Sequence[RecordingSet]) -> RecordingSet:
-    """Several releases of the same recordings averaged, sample by sample or row by row: m
-    independent ones leave 1/sqrt(m) of the noise.
-
-    Parameters
-    ----------
-    recording_sets : sequence of RecordingSet
-        All with samples, or all with tables only. A recording is averaged over the releases that
-        hold it; a sample of the first one over those that have a valid sample at the same time;
-        rows of tables over the releases that hold as many rows of that recording.
-
-    Raises
-    ------
-    DataError
-        Without recording sets, or if some hold samples and some do not.
-    """
-    views = list(recording_sets)
-    if not views:
-        raise DataError("denoise.average needs at least one recording set.")
-    if len(views) == 1:
-        return views[0]
-    first = views[0]
-    if all(v.cohort is None for v in views):
-        names = [
-            name for name in ("fixation", "saccade", "window") if all(v.has(name) for v in views)
-        ]
-        return RecordingSet(
-            None,
-            {n: _mean_table([v.table(n) for v in views]) for n in names},
-            first.preparation,
-            first.people,
-        )
-    groups: dict[tuple[str, str, str, str], list[Recording]] = {}
-    for view in views:
-        if view.cohort is None:
-            raise DataError(
-                "denoise.average needs releases of one kind. Some hold samples and some hold tables"
-                " only."
-            )
-        for recording in view.cohort:
-            groups.setdefault(recording.key, []).append(recording)
-    name = first.cohort.name if first.cohort is not None else ""
-    return RecordingSet(
-        Cohort([_mean_recording(g) for g in groups.values()], first.people, name=name),
-        None,
-        first.preparation,
-        first.people,
-    )
-
-
-def _mean_recording(views: Sequence[Recording]) -> Recording:
-    """The mean position at each time of the first view: of directions on a sphere, of angles on a
-    screen.
-    """
-    base = views[0]
-    sphere = isinstance(base.space, Sphere)
-    total = np.zeros((len(base), 3 if sphere else 2))
-    count = np.zeros(len(base))
-    for view in views:
-        if np.array_equal(view.t_ns, base.t_ns):
-            mine, here = np.flatnonzero(view.valid), np.flatnonzero(view.valid)
-        else:
-            good = np.flatnonzero(view.valid)
-            _, here, at = np.intersect1d(base.t_ns, view.t_ns[good], return_indices=True)
-            mine = good[at]
-        xy = view.x_deg[mine], view.y_deg[mine]
-        total[here] += view.space.vectors(*xy) if sphere else np.stack(xy, axis=1)
-        count[here] += 1
-    seen = count > 0
-    mean = total / np.maximum(count, 1)[:, None]
-    x, y = base.space.degrees(mean) if sphere else (mean[:, 0], mean[:, 1])
-    valid = seen & np.isfinite(x) & np.isfinite(y)
-    # Where the first view's clock stands still, its own mask says which sample counts.
-    valid &= _strictly_later(base.t_ns, valid, base.valid)
-    return base.with_(
-        x_deg=np.where(valid, x, np.nan), y_deg=np.where(valid, y, np.nan), valid=valid
-    )
-
-
-def _strictly_later(
-    t_ns: NDArray[np.int64], valid: NDArray[np.bool_], trusted: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    times = t_ns[valid]
-    return np.ones(len(t_ns), dtype=np.bool_) if (np.diff(times) > 0).all() else trusted
-
-
-def _mean_table(views: Sequence[FeatureTable]) -> FeatureTable:
-    """Rows of the first table, each averaged over the tables that hold as many rows of that
-    recording; NaN where none measured it.
-    """
-    base = views[0]
-    total, count = np.zeros(base.values.shape), np.zeros(base.values.shape)
-    places = base.recordings()
-    for view in views:
-        if view.columns != base.columns:
-            raise DataError("denoise.average needs tables with the same features.")
-        mine = view.recordings()
-        for key, rows in places.items():
-            if key in mine and len(mine[key]) == len(rows):
-                values = view.values[mine[key]]
-                total[rows] += np.nan_to_num(values)
-                count[rows] += ~np.isnan(values)
-    values = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return FeatureTable(values, base.columns, base.keys, base.bounds, base.counts)

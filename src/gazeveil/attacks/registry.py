@@ -42,7 +42,7 @@ def attack(name: str, **parameters: object) -> Attack:
 
     Examples
     --------
-    >>> str(attack("linkage:features=wide"))
-    'linkage:features=wide'
+    >>> str(attack("linkage:features=extended"))
+    'linkage:features=extended'
     """
     return build_by_text(REGISTRY, name, parameters)

@@ -19,9 +19,10 @@ from gazeveil.cli.arguments import (
     console,
     options,
     read_cohort,
-    track,
+    say,
     write_json,
 )
+from gazeveil.cli.progress import track
 from gazeveil.errors import ParameterError
 from gazeveil.events import agreement, detect
 from gazeveil.gaze.events import KINDS, Events
@@ -31,7 +32,8 @@ from gazeveil.io.events_file import write_events
 NAME = "events"
 HELP = """Detect fixations, saccades, pursuits, blinks and the rest.
 
-Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out events.parquet`"""
+Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out
+events.parquet`"""
 
 
 def command(
@@ -44,32 +46,17 @@ def command(
     ] = "auto",
     parameters: Annotated[
         list[str] | None,
-        typer.Option(
-            "--parameter",
-            "-p",
-            metavar="NAME=VALUE",
-            help="A parameter of the method.",
-            show_default=False,
-        ),
+        typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="A parameter of the method."),
     ] = None,
     against: Annotated[
         str | None,
         typer.Option(
-            "--against",
-            metavar="LABELLER",
-            help="Score against labels in the recordings.",
-            show_default=False,
+            "--against", metavar="LABELLER", help="Score against labels in the recordings."
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write the events, .parquet or .csv.",
-            show_default=False,
-        ),
+        typer.Option("--out", "-o", metavar="FILE", help="Write the events, .parquet or .csv."),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -114,7 +101,7 @@ def command(
         screen_out.print(str(score))
         result["agreement"] = {"against": against, "f1": dict(score.f1), "kappa": score.kappa}
     if out is not None:
-        screen_out.print(f"Events: {out}", soft_wrap=True)
+        say(f"Events: {out}")
     write_json(json_file, result)
 
 

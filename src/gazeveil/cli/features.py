@@ -19,18 +19,17 @@ from gazeveil.cli.arguments import (
     console,
     options,
     read_cohort,
-    track,
+    say,
     write_json,
 )
-from gazeveil.errors import DataError
+from gazeveil.cli.progress import track
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable, event_features, window_features
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.features_file import write_table
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.registry import get, mechanism, mechanisms
 
 NAME = "features"
-HELP = """Compute features of fixations, of saccades or of windows, and protect them if a mechanism is named.
+HELP = """Compute features of fixations, of saccades or of windows, for `gazeveil protect` too.
 
 Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`"""
 
@@ -49,39 +48,25 @@ def command(
     parameters: Annotated[
         list[str] | None,
         typer.Option(
-            "--parameter",
-            "-p",
-            metavar="NAME=VALUE",
-            help="E.g. subset=reading, window_s=10.",
-            show_default=False,
+            "--parameter", "-p", metavar="NAME=VALUE", help="E.g. subset=reading, window_s=10."
         ),
     ] = None,
-    protect: Annotated[
-        str | None,
-        typer.Option(
-            "--mechanism",
-            metavar="NAME:PARAMETER=VALUE,...",
-            help="Release a protected table instead, e.g. lpa:epsilon=1.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="For tests: repeatable noise that protects nobody.", show_default=False),
-    ] = None,
+    mechanism: Annotated[str | None, typer.Option("--mechanism", hidden=True)] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write the table, .parquet or .csv.",
-            show_default=False,
-        ),
+        typer.Option("--out", "-o", metavar="FILE", help="Write the table, .parquet or .csv."),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compute features."""
+    if mechanism is not None:
+        raise ParameterError(
+            "`gazeveil features` computes and does not protect: write the table with --out"
+            " table.parquet, then protect it with `gazeveil protect table.parquet safe.parquet"
+            f" --mechanism {mechanism}`.",
+            name="--mechanism",
+            got=mechanism,
+        )
     kind = checks.one_of("features", "--kind", kind, ("fixation", "saccade", "all", "window"))
     cohort = read_cohort(path, format_name, settings, screen)
     given = options(
@@ -103,15 +88,6 @@ def command(
             f"No recording gives a row: {_why(table)}. For windows, choose a smaller window_s with"
             " --parameter window_s=5."
         )
-    promise: dict[str, object] = {}
-    if protect is not None:
-        release = _table_mechanism(protect).release(table, seed)
-        table = release.data
-        promise = {
-            "guarantee": release.guarantee.to_dict(),
-            "provenance": release.provenance.to_dict(),
-        }
-        screen_out.print(str(release.guarantee))
     screen_out.print(
         _table(
             table,
@@ -120,16 +96,8 @@ def command(
     )
     if out is not None:
         write_table(table, out)
-        screen_out.print(f"Features: {out}", soft_wrap=True)
-    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table), **promise})
-
-
-def _table_mechanism(text: str) -> Mechanism[FeatureTable]:
-    found = mechanism(text)
-    if found.kind != "table":
-        known = ", ".join(n for n in mechanisms() if get(n).kind == "table")
-        checks.refuse("features", "--mechanism", f"a mechanism on tables ({known})", text)
-    return found
+        say(f"Features: {out}")
+    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table)})
 
 
 def _why(table: FeatureTable) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from gazeveil.attacks.base import Attack
+from gazeveil.attacks.denoiser import apply_denoiser
+from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError
 from gazeveil.evaluation.plan import same_stimulus, seed_of, table_names, tables_of
 from gazeveil.evaluation.study import Study
@@ -231,9 +231,9 @@ class ReleaseCache:
         if gallery == "raw" and self.mechanism is not None and attack.knowledge != "black-box":
             known = self._knowing(attack, learnt, tables_of(attack))
         else:
-            known = self._seen(gallery, learnt, attack.front)
+            known = self._seen(gallery, learnt, attack.denoiser)
         return known, self._seen(
-            probe, asked, attack.front, attack.views if probe == "second" else 1
+            probe, asked, attack.denoiser, attack.views if probe == "second" else 1
         )
 
     def analyst(self, scenario: str) -> tuple[RecordingSet, RecordingSet, RecordingSet]:
@@ -277,16 +277,16 @@ class ReleaseCache:
             return recording_set.halves()[0 if part == "gallery" else 1]
         return recording_set.where(self.split.gallery if part == "gallery" else self.split.probe)
 
-    def _seen(self, which: str, part: str, front: str, views: int = 1) -> RecordingSet:
-        """A part as the attacker sees it: averaged over views, then behind the front end."""
+    def _seen(self, which: str, part: str, denoiser: str, views: int = 1) -> RecordingSet:
+        """A part as the attacker sees it: averaged over views, then behind the denoiser."""
         held = self._part(which, part)
         if views > 1:
             names = [which, *(f"view {i}" for i in range(2, views + 1))]
             held = self._once(
                 ("views", which, part, views),
-                lambda: _denoise().average([self._part(n, part) for n in names]),
+                lambda: average_views([self._part(n, part) for n in names]),
             )
-        return self._behind(front, held, "seen", which, part, views)
+        return self._behind(denoiser, held, "seen", which, part, views)
 
     def _knowing(self, attack: Attack, part: str, tables: tuple[str, ...]) -> RecordingSet:
         """The gallery of an attacker who knows more than raw recordings: releases made from them,
@@ -317,18 +317,20 @@ class ReleaseCache:
             tables,
         )
         return self._behind(
-            attack.front,
+            attack.denoiser,
             self._once(key, white if attack.knowledge == "white-box" else exemplars),
             *key,
         )
 
-    def _behind(self, front: str, recording_set: RecordingSet, *key: object) -> RecordingSet:
-        # The front end comes last: it remembers the samples it was given, because an attacker holds
+    def _behind(self, denoiser: str, recording_set: RecordingSet, *key: object) -> RecordingSet:
+        # The denoiser comes last: it remembers the samples it was given, because an attacker holds
         # both.
         return (
             recording_set
-            if front == "none"
-            else self._once(("front", front, *key), lambda: _denoise().apply(front, recording_set))
+            if denoiser == "none"
+            else self._once(
+                ("denoiser", denoiser, *key), lambda: apply_denoiser(denoiser, recording_set)
+            )
         )
 
     def _protect(self, recording_set: RecordingSet, which: str) -> RecordingSet:
@@ -355,7 +357,3 @@ def _releases(scenario: str) -> tuple[str, str]:
         return "first", "first"
     train, test = scenario.split("/")
     return "first" if train == "private" else "raw", "second" if test == "private" else "raw"
-
-
-def _denoise() -> ModuleType:
-    return import_module("gazeveil.attacks.denoiser")

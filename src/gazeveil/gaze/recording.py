@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,9 @@ from gazeveil.errors import DataError
 from gazeveil.gaze.events import WORD, Events, read_only
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.validity import are_plain
+
+#: (person, stimulus, session, task): what tells recordings apart.
+RecordingKey: TypeAlias = tuple[str, str, str, str]
 
 _KNOWN_RATES_HZ = (
     25,
@@ -248,7 +252,7 @@ class Recording:
         return len(self.t_ns)
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> RecordingKey:
         """(person, stimulus, session, task): what tells recordings of a cohort apart."""
         return self.person, self.stimulus, self.session, self.task
 

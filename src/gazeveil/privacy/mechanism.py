@@ -9,9 +9,11 @@ a module of its own and nothing else is edited::
 
     class Mine(Mechanism[Cohort]):
         name = "mine"
+        label = "my noise"
         kind = "cohort"
         paper = "Doe 2026"
         summary = "Adds noise to everything."
+        plot = PlotRecipe("population", (":sigma_deg=1",))
         claims = {"corrected": Claim("epsilon-dp", "user", "proved")}
 
         def release(self, data, seed=None): ...
@@ -27,14 +29,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import ClassVar, Generic, TypeVar
 
 from gazeveil import checks
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.release import Provenance, Release
 
 Data = TypeVar("Data")
+Out = TypeVar("Out")
+
+_NO_NOTES: Mapping[str, int] = MappingProxyType({})
 
 #: What a mechanism takes and gives.
 KINDS = ("stream", "table", "cohort", "map", "people")
@@ -49,7 +57,7 @@ class Claim:
     definition: str
     unit: str
     status: str
-    words: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,12 +68,16 @@ class Mechanism(ABC, Generic[Data]):
     ----------------
     name : str
         As in `gazeveil.mechanism(name)`.
+    label : str
+        What readers of results call it.
     kind : str
         One of :data:`KINDS`.
     paper : str
         Where it comes from.
     summary : str
         One line of purpose, for lists.
+    plot : PlotRecipe
+        The picture on its page.
     claims : mapping of reading to Claim
         The readings it offers and what each promises; `reading` must be one of them.
 
@@ -76,9 +88,11 @@ class Mechanism(ABC, Generic[Data]):
     """
 
     name: ClassVar[str]
+    label: ClassVar[str]
     kind: ClassVar[str]
     paper: ClassVar[str]
     summary: ClassVar[str]
+    plot: ClassVar[PlotRecipe]
     claims: ClassVar[Mapping[str, Claim]]
 
     reading: str = field(default="corrected", kw_only=True)
@@ -148,6 +162,29 @@ class Mechanism(ABC, Generic[Data]):
             {k: str(v) for k, v in self.parameters().items()},
             seed is not None,
         )
+
+    def released(
+        self,
+        data: Out,
+        guarantee: Guarantee,
+        seed: int | None,
+        notes: Mapping[str, int] = _NO_NOTES,
+    ) -> Release[Out]:
+        """A release with this mechanism's provenance; one from a test stream is only `claimed`.
+
+        Parameters
+        ----------
+        data
+            What was made.
+        guarantee : Guarantee
+            What it promises with the operating system's randomness.
+        seed : int or None
+            The test stream, if there was one.
+        notes : mapping of str to int
+            Counts for whoever holds the raw data.
+        """
+        promise = guarantee if seed is None else guarantee.tested()
+        return Release(data, promise, self.provenance(seed), notes)
 
     def __str__(self) -> str:
         """The command line's form, `name:parameter=value,...`."""

@@ -93,7 +93,7 @@ def test_the_first_block_the_end_of_a_lease_and_a_lock_are_waited_for_elsewhere(
         assert held.wait(10)
         began = time.monotonic()
         assert not keeper.push_now(*block(110, 10))
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 5.0, "the lock is held for ten seconds"
         let_go.set()
         holder.join()
         assert keeper.push_now(*block(110, 10))

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from gazeveil.cli.main import app as cli
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.errors import LedgerError
-from gazeveil.gatekeeper.ledger.audit_export import START, link, verify_lines
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.export import START, link, verify_lines
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from tests.support.gatekeeper_running import running, until
 from tests.support.postgres import Server, postgres  # noqa: F401

@@ -23,7 +23,7 @@ import pytest
 import sqlalchemy as sa
 
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
 from tests.support.postgres import Server, postgres, quick_folder  # noqa: F401
 

@@ -172,7 +172,7 @@ def test_a_file_lost_in_the_middle_of_a_stream_ends_it_and_its_spending_is_not_f
                 assert message["code"] == "ledger"
                 ended.add(message["id"])
             time.sleep(0.02)
-        assert time.monotonic() - lost < 6
+        assert time.monotonic() - lost < 15, "two seconds of silence, on a machine that is busy"
         _not_ready(here, "removed" if how == "removed" else "replaced by another")
         with here.client(token) as app:
             assert app.get("/v1/tile").json()["error"]["code"] == "ledger"
@@ -237,7 +237,8 @@ def test_a_full_disk_ends_streams_refuses_and_lets_the_owner_take_away(small_dis
             )
             began = time.monotonic()
             assert here.owner.post("/v1/apps/shop/revoke").json()["state"] == "revoked"
-            assert time.monotonic() - began < 1.0
+            # 0.4 s, and a call that waited for the ledger would take its patience of 5 s.
+            assert time.monotonic() - began < 3.0
             assert b'"revoke"' in (small_disk / "home" / "taken-back").read_bytes(), (
                 "marked although the disk is full"
             )

@@ -319,7 +319,7 @@ def test_texts_with_quotes_zeroes_and_megabytes_neither_inject_nor_crash(ledger:
 def test_the_database_itself_refuses_to_change_what_only_grows(
     ledger: Ledger, statement: str, table: str
 ) -> None:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 
     ledger.set_limit("shop", "epsilon", Fraction(1))
     AuditLog(ledger).record("answer", "shop", {}, 0)

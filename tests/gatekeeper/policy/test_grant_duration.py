@@ -20,11 +20,11 @@ from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.core.in_use import ANSWER_NS, InUse
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.ledger.time_left import words
 from gazeveil.gatekeeper.policy.grant import LASTS, Grant
 from gazeveil.gatekeeper.policy.grant_duration import ONCE_NS, UNUSED_NS, as_written, tonight_ns
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.wearers import Wearer
+from gazeveil.gatekeeper.service.time_left import words
 from tests.support.gatekeeper_running import ALL, KALEIDO, Running, running, until
 
 SECOND_NS = 10**9

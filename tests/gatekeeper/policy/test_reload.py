@@ -280,7 +280,7 @@ def test_reload_takes_away_at_once_and_gives(here: Running, policy_path: Path) -
         )
         answer = here.owner.post("/v1/policy/reload")
         assert answer.status_code == 200, answer.text
-        assert talk.until("ended", 5)["code"] == "revoked"
+        assert talk.until("ended")["code"] == "revoked"
     assert here.service is not None
     assert here.service.policy.apps["shop"].areas == 7
 
@@ -339,7 +339,7 @@ def test_a_reload_that_takes_away_does_not_wait_for_the_database(
         policy_path.write_text("consent = false\n[apps.shop]\npreset = 'research'\n")
         with pytest.raises(LedgerError):
             service.reload_policy()
-        assert talk.until("ended", 5)["code"] == "no-consent"
+        assert talk.until("ended")["code"] == "no-consent"
         assert service.policy.apps == {}, "nothing that both policies do not allow alike"
 
 
@@ -425,7 +425,7 @@ def test_the_signal_reads_the_policy_again_and_a_broken_one_does_not_stop_the_se
             if "broken" in text:
                 until(lambda: "line 2" in service.errors.read_text())
             else:
-                until(lambda wanted=consent: owner.get("/v1/apps").json()["consent"] is wanted)  # type: ignore[misc]
+                until(lambda wanted=consent: owner.get("/v1/apps").json()["consent"] is wanted)
             time.sleep(0.1)
             assert owner.get("/v1/apps").json()["consent"] is consent
         owner.close()

@@ -42,7 +42,7 @@ from gazeveil.gatekeeper.trackers.pupil import PupilTracker
 from gazeveil.gatekeeper.trackers.pupil_format import ScreenPicture, pinhole
 from gazeveil.gatekeeper.trackers.websocket import ListeningTracker
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from tests.support.fake_pupil import FakePupil, PupilClient, gaze
 from tests.support.fake_pylsl import FakePylsl
 

@@ -13,7 +13,6 @@ import pytest
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.service.access_requests import MOST_DISMISSALS, PURPOSES, AccessRequests
-from gazeveil.gatekeeper.service.state_dir import put
 from tests.support.gatekeeper_running import KALEIDO, Running, running
 
 LIE = "Gazeveil: this app was checked and is safe"
@@ -103,7 +102,7 @@ def test_the_third_dismissal_blocks_also_after_a_restart_until_the_owner_lifts_i
 def test_a_count_that_cannot_be_read_lifts_no_block(tmp_path: Path) -> None:
     (tmp_path / "dismissed.json").write_text('{"nagger": "many"}')
     with pytest.raises(ParameterError, match=r"cannot be read\. Remove it"):
-        AccessRequests(tmp_path / "dismissed.json", put)
+        AccessRequests(tmp_path / "dismissed.json")
 
 
 def test_a_dropped_app_leaves_nothing_to_the_next_of_its_name_but_what_it_spent(

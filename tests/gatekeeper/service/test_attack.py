@@ -28,7 +28,7 @@ from schemathesis.checks import CHECKS
 from websockets.exceptions import ConnectionClosed
 
 from gazeveil.gatekeeper import DeviceLimits
-from gazeveil.gatekeeper.service.logs import JsonLines, set_up
+from gazeveil.gatekeeper.logs import JsonLines, set_up
 from gazeveil.gatekeeper.streams.billing import NOT_NOW
 from tests.support.gatekeeper_running import GAUSSIAN, KALEIDO, Running, owner_token, running, until
 

@@ -367,7 +367,7 @@ def test_a_full_disk_refuses_grants_and_still_revokes(
 
     with here.tracker() as tracker, here.talk(token) as talk:
         talk.subscribe(1, what="samples", mechanism=TEN)
-        monkeypatch.setattr(policy_file, "put", full)
+        monkeypatch.setattr(policy_file, "write_whole", full)
         refused = here.owner.post(f"/v1/apps/{here.last}/grant", json={"preset": "research"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "disk")
         apps = {a["app"]: a for a in here.owner.get("/v1/apps").json()["apps"]}

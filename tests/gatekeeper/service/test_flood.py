@@ -113,7 +113,7 @@ def test_one_post_of_64_kb_does_not_stop_the_service(tmp_path: Path) -> None:
                 timeout=60,
             )
             assert answer.status_code in (400, 401, 422), name
-            assert time.monotonic() - started < 3, name
+            assert time.monotonic() - started < 10, f"{name}: the pattern before took up to 36 s"
 
 
 def test_a_cookie_of_escapes_does_not_stop_the_service(process: Process) -> None:

@@ -18,8 +18,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.service.sessions import MOST, Sessions
-from gazeveil.gatekeeper.service.tokens import Tokens
+from gazeveil.gatekeeper.service.credentials.sessions import MOST, Sessions
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from tests.support.gatekeeper_browser import SESSION, browser, desk, process, sign_in, signed_in  # noqa: F401
 from tests.support.gatekeeper_running import Process, Running, Talk, free_port, running
 from tests.support.gatekeeper_running import sign_in as sign_in_with
@@ -288,16 +288,16 @@ def test_an_end_that_could_not_be_written_is_in_force_and_written_later(tmp_path
         ledger.database.engine.dispose()
         with ledger.database.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA busy_timeout=50")
-        assert not sessions.write_ends()
-        assert tokens.end_owner_token(tokens.id_of(token))
-        assert not tokens.write_ends()
+        assert not sessions.ends.write()
+        assert tokens.end_owner_token(tokens.live.id_of(token))
+        assert not tokens.ends.write()
         blocker.execute("ROLLBACK")
         blocker.close()
-        assert tokens.remembered(token, time.time_ns()) is None
+        assert tokens.live.holder(token, time.time_ns()) is None
         assert tokens.check(token, time.time_ns()) is None, "not written yet, and in force"
-        assert tokens.write_ends()
+        assert tokens.ends.write()
         assert Tokens(ledger).check(token, time.time_ns()) is None
-        assert sessions.write_ends()
+        assert sessions.ends.write()
         assert Sessions(ledger).listed(time.time_ns()) == ()
 
 

@@ -33,10 +33,10 @@ from gazeveil.gatekeeper.errors import Denied, Refused
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy import file as policy_file
 from gazeveil.gatekeeper.policy.policy import Policy
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import Settings
-from gazeveil.gatekeeper.service.tokens import Tokens
 from tests.support.gatekeeper_running import (
     KALEIDO,
     Process,
@@ -49,8 +49,16 @@ from tests.support.gatekeeper_running import (
 )
 from tests.support.postgres import Server, postgres, quick_folder  # noqa: F401
 
-#: After this nothing may leave: two seconds of silence and one look at the clock.
-SILENCE_S = 2.5
+#: A press takes 0.4 s where it cannot be written and 0.2 s more where samples hold the lock. One
+#: that waited for the database would take the five seconds of its patience at least.
+AT_ONCE_S = 3.0
+
+#: Feeds end two seconds after the ledger fell silent, at the next look at the clock. Without that
+#: look, those that cost nothing would never end, and the others not before the database gives up.
+SILENT_S = 4.0
+
+#: What had left before a press may be heard so much later.
+ON_ITS_WAY_S = 0.5
 
 
 class Gaze:
@@ -99,6 +107,12 @@ class Ear:
 
     def given(self) -> list[tuple[float, dict[str, Any]]]:
         return self.of("event", "tile", "samples", "saccade-start")
+
+    def nothing_since(self, time_s: float) -> bool:
+        """Whether nothing was given after a time, nor on any feed after its last word."""
+        last = {m["id"]: at for at, (_, m) in enumerate(self.heard) if m["type"] == "ended"}
+        late = [m for at, (_, m) in enumerate(self.heard) if at > last.get(m.get("id"), at)]
+        return not late and all(t <= time_s + ON_ITS_WAY_S for t, _ in self.given())
 
 
 @contextmanager
@@ -180,19 +194,19 @@ def test_off_is_in_force_at_once_while_the_database_does_not_answer(
             answer, took_s = press(here, "/v1/consent", {"on": False})
             pressed = time.monotonic()
             assert (answer.status_code, answer.json()) == (200, {"on": False, "written": False})
-            assert took_s < 1.0
-            until(lambda: len(ear.of("ended")) == 3, 5)
+            assert took_s < AT_ONCE_S
+            until(lambda: len(ear.of("ended")) == 3, 20)
             time.sleep(1.0)
-            assert [m for t, m in ear.given() if t > pressed + 0.05] == []
+            assert ear.nothing_since(pressed)
             assert {m["code"] for _, m in ear.of("ended")} <= {"no-consent", "ledger"}
             # The page shows what is in force, from memory.
             began = time.monotonic()
             shown = here.owner.get("/v1/apps")
             assert shown.status_code == 200
-            assert time.monotonic() - began < 1.0
+            assert time.monotonic() - began < AT_ONCE_S
             assert shown.json()["consent"] is False
             assert shown.json()["apps"][0]["app"] == "shop"
-            until(lambda: here.owner.get("/v1/apps").json()["ledger"] is False, 5)
+            until(lambda: here.owner.get("/v1/apps").json()["ledger"] is False, 20)
         assert here.service is not None
         service = here.service
         until(lambda: not len(service.revocations), 20, 0.1)
@@ -218,9 +232,9 @@ def test_revoking_and_dropping_work_from_memory_too(broken: tuple[Running, Any],
             )
             pressed = time.monotonic()
             assert (answer.status_code, answer.json()["written"]) == (200, False)
-            assert took_s < 1.0
+            assert took_s < AT_ONCE_S
             time.sleep(1.0)
-            assert [m for t, m in ear.given() if t > pressed + 0.05] == []
+            assert ear.nothing_since(pressed)
             again = here.owner.post("/v1/consent", json={"on": True})
             assert again.status_code == 503, "nothing new is given before what was taken is written"
         until(lambda: not len(service.revocations), 20, 0.1)
@@ -237,13 +251,11 @@ def test_every_feed_ends_when_the_ledger_is_silent_and_nobody_presses_anything(
     with streaming(here) as ear:
         with breaking():
             broke = time.monotonic()
-            until(lambda: len(ear.of("ended")) == 3, 15)
+            until(lambda: len(ear.of("ended")) == 3, 20)
             time.sleep(1.0)
             assert {m["code"] for _, m in ear.of("ended")} == {"ledger"}
-            assert (
-                max(t for t, _ in ear.of("ended")) - broke < SILENCE_S + 0.5
-            )  # the machine that tests is busy
-            assert [m for t, m in ear.given() if t > broke + SILENCE_S + 0.5] == []
+            assert max(t for t, _ in ear.of("ended")) - broke < SILENT_S
+            assert ear.nothing_since(broke + SILENT_S)
             ready = httpx.get(here.address + "/health/ready")
             assert ready.status_code == 503
             assert ready.json()["reason"].startswith("Nothing is given now. ")
@@ -258,7 +270,8 @@ def test_a_flood_of_apps_that_wait_for_the_database_does_not_delay_off(
     with running(quick_folder / "home", database=postgres.fresh()) as here:
         token = here.app("shop")
         with hanging(postgres):
-            request = f"GET /v1/tile HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+            head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+            request = f"GET /v1/tile HTTP/1.1\r\n{head}\r\n".encode()
             apps = [
                 socket.create_connection(("127.0.0.1", httpx.URL(here.address).port or 80))
                 for _ in range(60)
@@ -269,10 +282,41 @@ def test_a_flood_of_apps_that_wait_for_the_database_does_not_delay_off(
             assert not select.select(apps, [], [], 0)[0]
             answer, took_s = press(here, "/v1/consent", {"on": False})
             assert (answer.status_code, answer.json()["on"]) == (200, False)
-            assert took_s < 1.0
+            assert took_s < AT_ONCE_S
             assert here.owner.get("/v1/apps").json()["consent"] is False
         for one in apps:
             one.close()
+
+
+def test_off_and_the_event_loop_do_not_wait_for_samples_that_wait_for_the_database(
+    tmp_path: Path,
+) -> None:
+    """Once a second the event loop looked at what is in use, and waited with the samples."""
+    with running(tmp_path / "home") as here:
+        assert here.service is not None
+        state = here.service.keeper.state
+        here.app("shop")
+        held, let_go = threading.Event(), threading.Event()
+
+        def samples() -> None:
+            with state.lock:
+                held.set()
+                let_go.wait(30)
+
+        waiting = threading.Thread(target=samples)
+        waiting.start()
+        assert held.wait(20)
+        pages = [threading.Thread(target=here.owner.get, args=("/v1/apps",)) for _ in range(8)]
+        for page in pages:
+            page.start()
+        time.sleep(1.2)  # the event loop has looked meanwhile
+        answer, took_s = press(here, "/v1/consent", {"on": False})
+        assert (answer.status_code, answer.json()["on"]) == (200, False)
+        assert took_s < AT_ONCE_S
+        assert here.service.keeper.in_use() == ()
+        let_go.set()
+        for thread in (waiting, *pages):
+            thread.join(20)
 
 
 def test_a_full_disk_stops_giving_and_never_taking(
@@ -284,7 +328,7 @@ def test_a_full_disk_stops_giving_and_never_taking(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         with monkeypatch.context() as broken:
-            broken.setattr(policy_file, "put", full)
+            broken.setattr(policy_file, "write_whole", full)
             given = here.owner.post("/v1/apps/shop/grant", json={"preset": "avatar"})
             assert (given.status_code, given.json()["error"]["code"]) == (503, "disk")
             answer, took_s = press(here, "/v1/apps/shop/revoke")
@@ -293,8 +337,8 @@ def test_a_full_disk_stops_giving_and_never_taking(
                 False,
                 "revoked",
             )
-            assert took_s < 1.0
-            until(lambda: len(ear.of("ended")) == 3, 5)
+            assert took_s < AT_ONCE_S
+            until(lambda: len(ear.of("ended")) == 3, 20)
         assert here.service is not None
         service = here.service
         until(lambda: not len(service.revocations), 20, 0.1)
@@ -368,7 +412,7 @@ def test_a_taking_is_marked_also_on_a_full_disk_and_worked_off_in_order(tmp_path
     for one in several:
         began = time.monotonic()
         assert not revocations.add(one)
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < AT_ONCE_S
     assert path.stat().st_size == size, (
         "written in place: a disk without room for one more block takes it"
     )
@@ -408,7 +452,7 @@ def test_what_is_taken_while_something_is_given_stays_taken(
         assert begun.wait(20)
         answer, took_s = press(here, "/v1/consent", {"on": False})
         assert (answer.status_code, answer.json()["on"]) == (200, False)
-        assert took_s < 1.0
+        assert took_s < AT_ONCE_S
         go_on.set()
         giving.join(20)
         assert (answers[0].status_code, answers[0].json()["error"]["code"]) == (409, "changed")
@@ -431,7 +475,8 @@ def test_a_token_that_was_taken_away_is_void_while_the_policy_file_cannot_be_wri
     other wearers' grants too."""
     path = tmp_path / "policy.toml"
     path.write_text(
-        'version=1\nconsent=true\n[apps.game]\nscopes=["tile"]\n[wearers.anna]\nconsent=true\n[wearers.anna.apps.game]\nscopes=["tile"]\n'
+        'version=1\nconsent=true\n[apps.game]\nscopes=["tile"]\n'
+        '[wearers.anna]\nconsent=true\n[wearers.anna.apps.game]\nscopes=["tile"]\n'
     )
     settings = Settings(home=tmp_path / "home", tracker="websocket", rate_hz=120.0, policy=path)
 
@@ -444,7 +489,7 @@ def test_a_token_that_was_taken_away_is_void_while_the_policy_file_cannot_be_wri
         assert service.drop_token("game") is False
         await service.switch_wearer("anna", stale=True)
         with pytest.raises(Refused, match="A valid token is needed"):
-            service.app_caller(token, "127.0.0.1")
+            service.callers.of_app(token, "127.0.0.1")
         with pytest.raises(Denied) as no:
             service.keeper.app("game").current_tile()
         assert no.value.code == "revoked"
@@ -459,6 +504,17 @@ def test_a_token_that_was_taken_away_is_void_while_the_policy_file_cannot_be_wri
         await service.close()
 
     asyncio.run(attack())
+
+
+def test_the_end_of_a_programs_token_is_written_when_the_database_is_back(tmp_path: Path) -> None:
+    """It was written with the next end alone, so that a restart brought the token back to life."""
+    with running(tmp_path / "home") as here:
+        assert here.service is not None
+        service = here.service
+        made = here.owner.post("/v1/owner/tokens", json={"name": "script"}).json()
+        with locked(tmp_path / "home" / "gatekeeper.sqlite"):
+            assert here.owner.delete(f"/v1/owner/tokens/{made['id']}").status_code == 204
+        until(lambda: Tokens(service.ledger).check(made["token"], time.time_ns()) is None, 20, 0.1)
 
 
 def test_a_token_that_was_forgotten_is_void_until_its_end_is_written() -> None:

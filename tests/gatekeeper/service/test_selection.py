@@ -20,7 +20,8 @@ from websockets.asyncio.client import connect as connect_async
 
 from gazeveil.gatekeeper.client.client import Target, connect
 from gazeveil.gatekeeper.errors import Denied
-from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Channel, Connection
+from gazeveil.gatekeeper.service.sockets.channel import Channel
+from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Connection
 from gazeveil.gatekeeper.trackers import open_tracker
 from tests.support.gatekeeper_running import Running, Talk, TrackerTalk, running, until
 
@@ -63,9 +64,7 @@ def worked_off(here: Running, tracker: TrackerTalk) -> None:
     assert here.service is not None
     mark = TrackerTalk.latest_ns + tracker.step_ns
     seen = threading.Event()
-    watching = here.service.keeper.live().watch(
-        lambda t_ns, *_: seen.set() if mark in t_ns else None
-    )
+    watching = here.service.keeper.watch(lambda t_ns, *_: seen.set() if mark in t_ns else None)
     tracker.send(np.nan, np.nan, valid=False)  # a lost sample says nothing about the eye
     assert seen.wait(30)
     watching.close()

@@ -282,7 +282,7 @@ def test_sigterm_ends_it_in_time_while_everything_is_being_compiled(tmp_path: Pa
     code = service.kill(signal.SIGTERM)
     took_s = time.monotonic() - began
     assert code == 0
-    assert took_s < 2 + 2 + 3, f"{took_s:.1f} s: shutdown_s + 2, and 3 for a machine that is busy"
+    assert took_s < 15, f"{took_s:.1f} s: shutdown_s + 2, or half a minute for the compiler"
 
 
 def test_the_floor_of_uvicorn_has_what_is_used() -> None:

@@ -26,10 +26,10 @@ from gazeveil.gatekeeper import (
     MechanismRule,
     Policy,
 )
+from gazeveil.gatekeeper.policy.families import COPIES, FAMILIES, PUBLIC
 from gazeveil.gatekeeper.policy.grant import APP_LIMITS, CURRENCIES, DEVICE_LIMITS
 from gazeveil.gatekeeper.policy.rules import judge
 from gazeveil.gatekeeper.streams.billing import cost_of, lease_samples
-from gazeveil.gatekeeper.streams.families import COPIES, FAMILIES, PUBLIC
 from gazeveil.gatekeeper.streams.place import place_rho
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy import registry
@@ -402,7 +402,7 @@ def test_the_page_says_the_default_limits_in_hours_of_use() -> None:
         )
         assert f"| {DEVICE_LIMITS[currency]} |" in row
         for hours, text in re.findall(r"([\d.]+) of `([^`]+)`", row):
-            promise = registry.mechanism(text).promise(120.0, Sphere())  # type: ignore[attr-defined]
+            promise = registry.mechanism(text).promise(120.0, Sphere())
             lease = lease_samples(promise, 120.0)
             name, amount = cost_of(promise, lease, Fraction(1))
             assert name == currency

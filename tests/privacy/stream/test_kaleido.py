@@ -178,10 +178,11 @@ def test_the_published_reading_is_caught_spending_more_than_epsilon() -> None:
     session = mechanism.open_many(200, 100.0, SCREEN, seed=1)
     t, x, y, valid = adversarial(200, 160, 1)
     session.push(t, x, y, valid)
-    stage = session._stage
-    tested = np.concatenate([[stage.trace[i] != 0] for i in range(200)]) & valid  # type: ignore[attr-defined]
+    stage: Any = session._stage
+    tested = np.concatenate([[stage.trace[i] != 0] for i in range(200)]) & valid
     # A test with noise Lap(1/epsilon_test) tells r epsilon_test about a move of r degrees.
-    loss = float(mechanism.r_deg) * float(stage.settings[2]) * windows(tested.astype(np.int64), 50)  # type: ignore[attr-defined]
+    tests = windows(tested.astype(np.int64), 50)
+    loss = float(mechanism.r_deg) * float(stage.settings[2]) * tests
     assert loss > 1.0
     assert gazeveil.audit(mechanism, trials=2000).refuted
 

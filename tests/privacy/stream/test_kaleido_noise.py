@@ -269,8 +269,9 @@ def test_noise_made_of_other_portions_of_words_is_the_same_noise(
 
 def test_rounding_costs_less_than_two_parts_in_a_thousand() -> None:
     for r in (0.001, 0.5, 1, 2, 10, 31):
-        plan = Kaleido(1, 50, r).plan(100.0, SCREEN)
-        assert 1 < plan.r_steps * plan.step_deg / Kaleido(1, 50, r).r_deg < 1.002  # type: ignore[operator]
+        mechanism = Kaleido(1, 50, r)
+        plan = mechanism.plan(100.0, SCREEN)
+        assert 1 < plan.r_steps * plan.step_deg / Fraction(mechanism.r_deg) < 1.002
     assert lattice.lattice_bits(Kaleido(1, 1, 360).r_deg) == 5  # type: ignore[arg-type]
 
 

@@ -754,7 +754,7 @@ def test_real_people_are_found_less_often_than_under_gaussian_noise_that_errs_mo
         orders = [
             np.random.default_rng([7, n]).permutation(cohort.stimuli).tolist() for n in range(4)
         ]
-        wide = attack("linkage:features=wide")
+        wide = attack("linkage:features=extended")
         shares = [
             wide.identify(gallery.select(stimuli=o[:learnt]), probe.select(stimuli=o[learnt:]), n)
             .credit()

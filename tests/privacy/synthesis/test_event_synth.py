@@ -15,10 +15,10 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.conformance import conform
+from gazeveil.privacy.plausible_deniability import cell, cell_width
 from gazeveil.privacy.randomness.rng import TestStream, Words
 from gazeveil.privacy.synthesis.events_pd.audit import exchanged, found_share, same, sessions
 from gazeveil.privacy.synthesis.events_pd.mechanism import EventSynthPD
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import cell, width
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     CLIP,
     amplitudes_deg,
@@ -30,7 +30,7 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     speed_histograms,
     summed_probability,
 )
-from gazeveil.privacy.synthesis.events_pd.seed_density import density, plausible, turned
+from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords, density, plausible
 from gazeveil.privacy.synthesis.motion import motion
 from tests.support.recordings import real
 
@@ -166,19 +166,17 @@ def test_fast_densities_count_the_people_that_exact_ones_do(gamma: int, kappa: f
         y, where, at = (
             values[spans[seed, 0]] + rng.normal(0, 1, 4),
             place[spans[seed, 0]],
-            width(gamma),
+            cell_width(gamma),
         )
+        seeds = SeedRecords.of(values, place, kappa, np.zeros(starts[-1]), starts)
         cells = [
-            cell(density(values, place, kappa, lo, hi, y, where), at) if hi > lo else math.nan
-            for lo, hi in spans
+            cell(density(seeds, lo, hi, y, where), at) if hi > lo else math.nan for lo, hi in spans
         ]
         exactly = max(1, sum(c == cells[seed] for c in cells))
-        asked = (turned(values, place), spans, people, seed)
         counts.append(exactly)
         for wanted in range(1, people + 2):
-            assert plausible(
-                values, place, kappa, *asked, wanted, at, y, where, np.empty(starts[-1])
-            ) is (exactly >= wanted)
+            passes = plausible(seeds, spans, seed, wanted, at, y, where, np.empty(starts[-1]))
+            assert passes is (exactly >= wanted)
     assert max(counts) > 3
     assert min(counts) == 1
 
@@ -353,7 +351,7 @@ def test_a_seed_repeats_the_release_and_none_does_not(cohort: Cohort) -> None:
 
 
 def test_a_release_over_files_is_the_same_each_time_it_is_looked_at(cohort: Cohort) -> None:
-    lazy = Cohort([Handle(r.person, r.stimulus, lambda r=r: r, r.session, r.task) for r in cohort])  # type: ignore[misc]
+    lazy = Cohort([Handle(r.person, r.stimulus, r.with_, *r.key[2:]) for r in cohort])
     out = EventSynthPD(3, 2).release(lazy).data
     assert all(isinstance(item, Handle) for item in out.items)
     assert same(out, out)

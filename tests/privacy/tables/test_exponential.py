@@ -11,8 +11,8 @@ from scipy.stats import gumbel_l
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.exponential import ExponentialDP
-from gazeveil.privacy.tables.exponential_published import (
+from gazeveil.privacy.tables.exponential.mechanism import ExponentialDP
+from gazeveil.privacy.tables.exponential.published import (
     published_cdf,
     published_loss,
     published_noise,

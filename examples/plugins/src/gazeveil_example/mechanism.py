@@ -17,6 +17,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from gazeveil import Change, Guarantee, Loss, Mechanism, Release
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.privacy_map import UnitMap
 
 
@@ -44,9 +46,11 @@ class RandomizedResponse(Mechanism[Mapping[str, Mapping[str, object]]]):
     """
 
     name: ClassVar[str] = "randomized-response"
+    label: ClassVar[str] = "randomized response"
     kind: ClassVar[str] = "people"
     paper: ClassVar[str] = "Warner, Randomized response, JASA 1965"
     summary: ClassVar[str] = "Release one attribute of people, kept or replaced at random"
+    plot: ClassVar[PlotRecipe] = PlotRecipe("gazeveil_example.mechanism:draw")
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
         {"corrected": Claim("epsilon-ldp", "user", "proved", "independent draws for each person")}
     )
@@ -123,3 +127,19 @@ class RandomizedResponse(Mechanism[Mapping[str, Mapping[str, object]]]):
             return np.array(numbers, dtype=np.float64)[:, None]
 
         return Game("user", float(self.epsilon), "One person with another answer.", play)
+
+
+def draw(path: Path) -> None:
+    """Draw how many people of 100 answer what, before and after."""
+    import matplotlib.pyplot as plt
+
+    people = {str(i): {"gender": "f" if i < 30 else "m"} for i in range(100)}
+    released = RandomizedResponse().release(people, seed=1).data
+    figure, axes = plt.subplots(figsize=(4, 3), layout="constrained")
+    for place, (label, data) in enumerate({"true": people, "released": released}.items()):
+        counts = [sum(a["gender"] == answer for a in data.values()) for answer in "fm"]
+        axes.bar([place - 0.2, place + 2.8], counts, 0.4, label=label)
+    axes.set(xticks=(0.3, 3.3), xticklabels=("f", "m"), ylabel="people")
+    axes.legend()
+    figure.savefig(path)
+    plt.close(figure)

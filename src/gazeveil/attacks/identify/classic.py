@@ -5,7 +5,7 @@ At `level="event"` each event is classified and the probabilities are averaged p
 over fixations and saccades; at `level="window"` the same is done with the 52 window features; at
 `level="recording"` whole recordings are classified by their vectors
 (:mod:`gazeveil.attacks.identify.vectors`: means and deviations of event features, rates of events;
-wide ones hold positions and spectra too).
+extended ones hold positions and spectra too).
 
 Rows are standardised with training statistics. The classifiers are scikit-learn's, except LDA,
 whose shrinkage survives people with one row.
@@ -24,15 +24,17 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.identify.event_attack import RowAttack, Scorer, fused, person_scores
+from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.attacks.scaler import Standard
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
 
 #: What a row is.
 LEVELS = ("event", "recording", "window")
 
 #: Vectors of whole recordings.
-VECTORS = ("narrow", "wide")
+VECTORS = ("summary", "extended")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +45,8 @@ class Classic(RowAttack):
     ----------
     level : {"event", "recording", "window"}
         What a row is.
-    features : {"narrow", "wide"}
-        Which vectors recordings have; `wide` needs samples.
+    features : {"summary", "extended"}
+        Which vectors recordings have; `extended` needs samples.
     kinds, weights, vote, train_events, test_events, balance
         As in :class:`gazeveil.attacks.identify.event_attack.RowAttack`; at level `recording` the
         caps and weights do nothing.
@@ -53,14 +55,14 @@ class Classic(RowAttack):
     needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
 
     level: str = "event"
-    features: str = "narrow"
+    features: str = "summary"
     train_events: int = 200
 
     def check(self) -> None:
         """Check the parameters."""
         super().check()
         checks.one_of(self.name, "level", self.level, LEVELS)
-        checks.one_of(self.name, "features", self.features, VECTORS)
+        check_features(self.name, self.features, VECTORS)
         if self.level != "event" and self.kinds != "both":
             checks.refuse(
                 self.name,
@@ -69,11 +71,11 @@ class Classic(RowAttack):
                 self.kinds,
                 "Use level=event.",
             )
-        if self.level != "recording" and self.features != "narrow":
+        if self.level != "recording" and self.features != "summary":
             checks.refuse(
                 self.name,
                 "features",
-                "'narrow' unless level is 'recording'",
+                "'summary' unless level is 'recording'",
                 self.features,
                 "Use level=recording.",
             )
@@ -87,7 +89,7 @@ class Classic(RowAttack):
         """Whether a release holds what this attacker looks at at its level."""
         return (
             recording_set.cohort is not None
-            if self.features == "wide"
+            if self.features == "extended"
             else super().can(recording_set)
         )
 
@@ -95,8 +97,6 @@ class Classic(RowAttack):
         """As :meth:`Attack.identify`."""
         if self.level != "recording":
             return super().identify(gallery, probe, seed)
-        from gazeveil.attacks.identify.vectors import Vectors, recording_vectors
-
         train, test = (
             recording_vectors(gallery, self.features),
             recording_vectors(probe, self.features),
@@ -108,7 +108,7 @@ class Classic(RowAttack):
                 " tables on both sides."
             )
 
-        def known_rows(vectors: Vectors) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+        def known_rows(vectors: RecordingVectors) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
             values = vectors.select(both).values
             # Rates are known also of recordings without events: such a row says only that there was
             # nothing.

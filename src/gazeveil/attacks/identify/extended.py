@@ -1,6 +1,6 @@
 """About 270 features of a recording: all a patient attacker writes down before choosing.
 
-Event features and their rates (the narrow vector), quantiles of durations and amplitudes, the main
+Event features and their rates (the summary vector), quantiles of durations and amplitudes, the main
 sequence, directions, positions, speeds and accelerations of single samples, the spectrum of the
 velocity in bands, movement between averages over 0.1 to 2 s, and lost samples. The averages are
 what outlives independent noise: a mean over n samples has 1/sqrt(n) of it. Everything is in units
@@ -15,8 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.attacks.identify.path import slot_means
-from gazeveil.attacks.identify.vectors import Vectors, narrow
+from gazeveil.attacks.identify.trajectory import slot_means
 from gazeveil.attacks.statistics import (
     LEAST,
     correlation,
@@ -28,6 +27,7 @@ from gazeveil.attacks.statistics import (
     shape,
 )
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors, summary_vectors
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.geometry import Sphere, mean_direction
 from gazeveil.gaze.recording import Recording
@@ -45,11 +45,11 @@ _DIRECTIONS = 8
 Floats = NDArray[np.float64]
 
 
-def vectors(recording_set: RecordingSet) -> Vectors:
-    """Wide vectors of the recordings of a recording set that has samples, in the blocks `events`,
-    `places` and `dynamics`.
+def vectors(recording_set: RecordingSet) -> RecordingVectors:
+    """Extended vectors of the recordings of a recording set that has samples, in the blocks
+    `events`, `places` and `dynamics`.
     """
-    base = narrow(recording_set)
+    base = summary_vectors(recording_set)
     keys = recording_set.keys
     events = _event_columns(recording_set.fixations, recording_set.saccades, keys)
     columns, blocks = [*base.columns, *events], ["events"] * (len(base.columns) + len(events))
@@ -65,7 +65,7 @@ def vectors(recording_set: RecordingSet) -> Vectors:
                 len(keys), len(names)
             )
         )
-    return Vectors(keys, np.concatenate(parts, axis=1), tuple(columns), tuple(blocks))
+    return RecordingVectors(keys, np.concatenate(parts, axis=1), tuple(columns), tuple(blocks))
 
 
 # --- events

@@ -9,10 +9,10 @@ recordings stronger than the network of the papers.
 
 Before whitening each feature is multiplied by the share of its variance that lies between people
 (the intraclass correlation, of the gallery), so that features which tell nothing do not drown the
-others. Where there are several kinds of features (`wide`, or a front end that gives two signals)
-each kind is matched on its own, and the scores are added with weights: how far people stand out
-from the others where the gallery is matched with itself, some stimuli against the rest. Nothing of
-the probe's truth enters anywhere.
+others. Where there are several kinds of features (`extended`, or a denoiser, which gives two
+signals) each kind is matched on its own, and the scores are added with weights: how far people
+stand out from the others where the gallery is matched with itself, some stimuli against the rest.
+Nothing of the probe's truth enters anywhere.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised
-from gazeveil.attacks.identify.vectors import FEATURES, Vectors, recording_vectors
+from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
 
 #: What each kind of vectors is made of.
 NEEDS = {
-    "narrow": ("fixation", "saccade"),
-    "wide": ("samples", "fixation", "saccade"),
-    "path": ("samples",),
+    "summary": ("fixation", "saccade"),
+    "extended": ("samples", "fixation", "saccade"),
+    "trajectory": ("samples",),
 }
 
 #: Standardised features are cut here: one odd event must not decide.
@@ -57,34 +57,34 @@ class Linkage(Attack):
 
     Parameters
     ----------
-    features : {"narrow", "wide", "path"}
-        `narrow`: means and standard deviations of event features and event rates, also from tables;
-        `wide`: about 300 features of events, places and dynamics; `path`: the path of 0.2 s
-        averages against the crowd's. The last two need samples.
+    features : {"summary", "extended", "trajectory"}
+        `summary`: means and standard deviations of event features and event rates, also from
+        tables; `extended`: about 300 features of events, places and dynamics; `trajectory`: that of
+        0.2 s averages against the crowd's. The last two need samples.
 
     Examples
     --------
-    >>> str(Linkage(features="wide", front="lowpass"))
-    'linkage:front=lowpass,features=wide'
+    >>> str(Linkage(features="extended", denoiser="lowpass"))
+    'linkage:denoiser=lowpass,features=extended'
     """
 
     name: ClassVar[str] = "linkage"
-    needs: ClassVar[tuple[str, ...]] = NEEDS["narrow"]
+    needs: ClassVar[tuple[str, ...]] = NEEDS["summary"]
 
     #: It weighs the filtered and the released signal itself
     #: (:func:`gazeveil.attacks.denoiser.identify`).
     two_signals: ClassVar[bool] = True
 
-    features: str = "narrow"
+    features: str = "summary"
 
     def check(self) -> None:
         """One of the kinds of vectors, and what those are made of."""
-        checks.one_of(self.name, "features", self.features, FEATURES)
+        check_features(self.name, self.features)
         self.store("needs", NEEDS[self.features])
 
     def can(self, recording_set: RecordingSet) -> bool:
-        """Narrow vectors need a table of events, the others samples."""
-        if self.features == "narrow":
+        """Summary vectors need a table of events, the others samples."""
+        if self.features == "summary":
             return recording_set.has("fixation") or recording_set.has("saccade")
         return recording_set.cohort is not None
 
@@ -103,7 +103,7 @@ class Linkage(Attack):
         )
 
 
-def match(signals: list[tuple[Vectors, Vectors]]) -> Scores:
+def match(signals: list[tuple[RecordingVectors, RecordingVectors]]) -> Scores:
     """Scores of the people of the probe against those of the gallery.
 
     Parameters
@@ -138,7 +138,9 @@ def match(signals: list[tuple[Vectors, Vectors]]) -> Scores:
     return Scores(known, probes, total.round(9))
 
 
-def _blocks(gallery: Vectors, probe: Vectors) -> list[tuple[Vectors, Vectors]]:
+def _blocks(
+    gallery: RecordingVectors, probe: RecordingVectors
+) -> list[tuple[RecordingVectors, RecordingVectors]]:
     """Kinds of features that both sides know, each with the columns that both know."""
     if not len(gallery) or not len(probe):
         return []
@@ -148,7 +150,7 @@ def _blocks(gallery: Vectors, probe: Vectors) -> list[tuple[Vectors, Vectors]]:
     return [(g.of_block(name), p.of_block(name)) for name in dict.fromkeys(g.blocks)]
 
 
-def _known_columns(vectors: Vectors) -> set[str]:
+def _known_columns(vectors: RecordingVectors) -> set[str]:
     """Columns in which at least one recording has a value."""
     return {
         vectors.columns[i] for i in np.flatnonzero(np.isfinite(vectors.values).any(axis=0)).tolist()
@@ -156,7 +158,10 @@ def _known_columns(vectors: Vectors) -> set[str]:
 
 
 def _cosines(
-    gallery: Vectors, probe: Vectors, known: tuple[str, ...], probes: tuple[str, ...]
+    gallery: RecordingVectors,
+    probe: RecordingVectors,
+    known: tuple[str, ...],
+    probes: tuple[str, ...],
 ) -> Floats:
     """Cosines between people, shape (probes, known); 0 for people with nothing to go by."""
     g, p = _standard(gallery, gallery), _standard(probe, gallery)
@@ -172,7 +177,7 @@ def _cosines(
     return _unit(b) @ _unit(a).T
 
 
-def _standard(vectors: Vectors, reference: Vectors) -> Floats:
+def _standard(vectors: RecordingVectors, reference: RecordingVectors) -> Floats:
     """Differences from the mean of the stimulus over people, in units of their source, cut at
     +-CLIP; 0 where nothing is known, as everybody else.
 
@@ -195,7 +200,9 @@ def _standard(vectors: Vectors, reference: Vectors) -> Floats:
     return result
 
 
-def _centred(vectors: Vectors, rows: NDArray[np.bool_], reference: Vectors) -> Floats:
+def _centred(
+    vectors: RecordingVectors, rows: NDArray[np.bool_], reference: RecordingVectors
+) -> Floats:
     """The rows of one source less the mean of their stimulus over the people of the source.
 
     Where another source shows a stimulus by more than twice as many people (a raw gallery with some
@@ -239,7 +246,7 @@ def _unit_of(values: Floats) -> Floats:
     return np.where(spread > _TINY, spread, np.inf)
 
 
-def _sources(vectors: Vectors) -> NDArray[np.str_]:
+def _sources(vectors: RecordingVectors) -> NDArray[np.str_]:
     """Which release each recording comes from: :meth:`RecordingSet.together` writes it behind a `~`
     into the session.
     """
@@ -289,7 +296,7 @@ def _unit(rows: Floats) -> Floats:
     return np.where(length > _TINY, rows / np.maximum(length, _TINY), 0.0)
 
 
-def _worth(gallery: Vectors) -> float:
+def _worth(gallery: RecordingVectors) -> float:
     """How far people stand out where some stimuli of the gallery are matched with the rest.
 
     The mean, over people, of their own score less the mean of the others', in standard deviations

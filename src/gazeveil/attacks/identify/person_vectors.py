@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.attacks.identify.vectors import Vectors, recording_vectors
+from gazeveil.attacks.identify.vectors import recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +42,13 @@ class PersonVectors:
         return PersonVectors(self.people, self.values[:, [at[c] for c in columns]], columns)
 
 
-def centred(recording_set: RecordingSet, features: str = "narrow") -> Vectors:
-    """Vectors of recordings without what their stimulus has in common; a stimulus that one person
-    saw alone loses the mean over everything.
+def centred(recording_set: RecordingSet, features: str = "summary") -> RecordingVectors:
+    """RecordingVectors of recordings without what their stimulus has in common; a stimulus that one
+    person saw alone loses the mean over everything.
     """
-    if features == "narrow" and not (recording_set.has("fixation") or recording_set.has("saccade")):
+    if features == "summary" and not (
+        recording_set.has("fixation") or recording_set.has("saccade")
+    ):
         found = _window_vectors(recording_set)
     else:
         found = recording_vectors(recording_set, features)
@@ -57,10 +60,10 @@ def centred(recording_set: RecordingSet, features: str = "narrow") -> Vectors:
         values[rows] -= (
             _mean(found.values[rows]) if len(np.unique(persons[rows])) > 1 else everything
         )
-    return Vectors(found.keys, values, found.columns)
+    return RecordingVectors(found.keys, values, found.columns)
 
 
-def person_vectors(vectors: Vectors) -> PersonVectors:
+def person_vectors(vectors: RecordingVectors) -> PersonVectors:
     """The mean vector of each person."""
     persons = vectors.persons
     people = tuple(sorted(set(persons.tolist())))
@@ -80,7 +83,7 @@ def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
     )
 
 
-def _window_vectors(recording_set: RecordingSet) -> Vectors:
+def _window_vectors(recording_set: RecordingSet) -> RecordingVectors:
     table = recording_set.windows
     parts = table.recordings()
     rows = []
@@ -89,6 +92,6 @@ def _window_vectors(recording_set: RecordingSet) -> Vectors:
         mean = _mean(own)
         rows.append(np.concatenate((mean, np.sqrt(_mean((own - mean) ** 2)))))
     columns = tuple(f"window_{n}_{what}" for what in ("mean", "sd") for n in table.columns)
-    return Vectors(
+    return RecordingVectors(
         tuple(parts), np.array(rows, dtype=np.float64).reshape(len(parts), len(columns)), columns
     )

@@ -2,11 +2,11 @@
 the same trace.
 
 The strongest position: not "does this look like Anna" but "is this the recording of Anna that I
-have". Both traces become paths of averages over `slot_s` seconds, which leaves 1/sqrt(n) of
-independent noise; two paths are compared by the mean squared angle between them, at the lag that
-fits best (filters delay), and averaged over the stimuli that two people share. With independent
-Gaussian noise of one width the smallest mean is the largest likelihood, so no attacker who only
-knows that much does better.
+have". Both traces become trajectories of averages over `slot_s` seconds, which leaves 1/sqrt(n) of
+independent noise; two trajectories are compared by the mean squared angle between them, at the lag
+that fits best (filters delay), and averaged over the stimuli that two people share. With
+independent Gaussian noise of one width the smallest mean is the largest likelihood, so no attacker
+who only knows that much does better.
 
 It needs the same stimuli on both sides, so it is run on raw recordings and a release of the same
 recordings, not on a split by stimulus.
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.identify.path import slot_means
+from gazeveil.attacks.identify.trajectory import slot_means
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 
-#: Least share of a shorter path that two paths must have in common to be compared.
+#: Least share of a shorter trajectory that two trajectories must have in common to be compared.
 LEAST_SHARED = 0.25
 
 Floats = NDArray[np.float64]
@@ -69,7 +69,7 @@ class Trace(Attack):
         random.
         """
         known, probes = gallery.persons, probe.persons
-        here, there = self._paths(gallery), self._paths(probe)
+        here, there = self._trajectories(gallery), self._trajectories(probe)
         shared = sorted(set(here) & set(there))
         if not shared:
             raise DataError(
@@ -81,14 +81,14 @@ class Trace(Attack):
         rows, columns = {p: i for i, p in enumerate(probes)}, {p: i for i, p in enumerate(known)}
         for stimulus in shared:
             owners = np.array([columns[person] for person, _ in here[stimulus]])
-            candidates = _stacked([path for _, path in here[stimulus]])
-            for person, path in there[stimulus]:
+            candidates = _stacked([trajectory for _, trajectory in here[stimulus]])
+            for person, trajectory in there[stimulus]:
                 apart = np.full(len(known), np.inf)
                 # Of several recordings of one person with one stimulus the nearest counts.
-                np.minimum.at(apart, owners, distances(path, candidates, lags))
+                np.minimum.at(apart, owners, distances(trajectory, candidates, lags))
                 told = np.isfinite(apart)
-                total[rows[person], told] -= len(path) * apart[told]
-                weight[rows[person], told] += len(path)
+                total[rows[person], told] -= len(trajectory) * apart[told]
+                weight[rows[person], told] += len(trajectory)
         mean = total / np.where(weight > 0, weight, np.nan)
         # Somebody without a stimulus in common is the least likely; a probe that shares none with
         # anybody gets zeros.
@@ -97,8 +97,8 @@ class Trace(Attack):
         values[~(weight > 0).any(axis=1)] = 0.0
         return Scores(known, probes, values.round(9))
 
-    def _paths(self, recording_set: RecordingSet) -> dict[str, list[tuple[str, Floats]]]:
-        """Paths with their person, by stimulus."""
+    def _trajectories(self, recording_set: RecordingSet) -> dict[str, list[tuple[str, Floats]]]:
+        """Trajectories with their person, by stimulus."""
         if recording_set.cohort is None:
             raise DataError(
                 "The trace attacker needs samples on both sides, and one side holds tables only."
@@ -111,32 +111,34 @@ class Trace(Attack):
         return result
 
 
-def _stacked(paths: list[Floats]) -> Floats:
-    """Paths in one array, shape (paths, slots, 3), NaN behind the end of shorter ones."""
-    result = np.full((len(paths), max(len(p) for p in paths), 3), np.nan)
-    for i, path in enumerate(paths):
-        result[i, : len(path)] = path
+def _stacked(trajectories: list[Floats]) -> Floats:
+    """Trajectories in one array, shape (trajectories, slots, 3), NaN behind the end of shorter
+    ones.
+    """
+    result = np.full((len(trajectories), max(len(p) for p in trajectories), 3), np.nan)
+    for i, trajectory in enumerate(trajectories):
+        result[i, : len(trajectory)] = trajectory
     return result
 
 
-def distances(path: Floats, candidates: Floats, lags: int = 0) -> Floats:
-    """Mean squared angle in deg^2 between a path and each of others at the best lag; infinite where
-    they share too little.
+def distances(trajectory: Floats, candidates: Floats, lags: int = 0) -> Floats:
+    """Mean squared angle in deg^2 between a trajectory and each of others at the best lag; infinite
+    where they share too little.
 
     Parameters
     ----------
-    path : array, shape (slots, 3)
+    trajectory : array, shape (slots, 3)
         Unit vectors; NaN where unknown.
-    candidates : array, shape (paths, slots, 3)
+    candidates : array, shape (trajectories, slots, 3)
         The others.
     lags : int
         Largest shift in slots, both ways.
     """
     best = np.full(len(candidates), np.inf)
     lengths = np.isfinite(candidates[:, :, 0]).sum(axis=1)
-    least = np.maximum(1.0, LEAST_SHARED * np.minimum(np.isfinite(path[:, 0]).sum(), lengths))
+    least = np.maximum(1.0, LEAST_SHARED * np.minimum(np.isfinite(trajectory[:, 0]).sum(), lengths))
     for lag in range(-lags, lags + 1):
-        u, v = path[max(0, lag) :], candidates[:, max(0, -lag) :]
+        u, v = trajectory[max(0, lag) :], candidates[:, max(0, -lag) :]
         n = min(len(u), v.shape[1])
         # Twice the arc of half the chord: exact for small and for large angles.
         chord = np.sqrt(((u[None, :n] - v[:, :n]) ** 2).sum(axis=2))

@@ -4,13 +4,14 @@ Nobody is guessed by an attacker who has seen them: for every person the attacke
 others (leave one person out), however many recordings a person has, because recordings of one
 person in training and test would turn recognition into a guess of the attribute.
 
-The attacker is a ridge regression on person vectors (:mod:`gazeveil.attacks.identify.person_vectors`),
-the mean of a weak, a middle and a strong shrinkage; classes are regressed on as 0 or 1. Choosing
-one shrinkage inside each fold by the attributes of the others would push guesses away from the
-truth where nothing shows (areas around 0.42 instead of 0.5). How boldly a guess leaves the mean, or
-the largest class, is chosen inside each fold, by the closed leave-one-out guesses about the others;
-that does not change the order of guesses. All but the attribute itself is computed once, so a
-permutation test (attributes dealt out anew among people) costs little.
+The attacker is a ridge regression on person vectors
+(:mod:`gazeveil.attacks.identify.person_vectors`), the mean of a weak, a middle and a strong
+shrinkage; classes are regressed on as 0 or 1. Choosing one shrinkage inside each fold by the
+attributes of the others would push guesses away from the truth where nothing shows (areas around
+0.42 instead of 0.5). How boldly a guess leaves the mean, or the largest class, is chosen inside
+each fold, by the closed leave-one-out guesses about the others; that does not change the order of
+guesses. All but the attribute itself is computed once, so a permutation test (attributes dealt out
+anew among people) costs little.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from gazeveil.features.recording_set import RecordingSet
 
 Reals = NDArray[np.float64]
 
-#: Shrinkages, in units of the mean square of a person vector; the middle one fits an attribute half of
-#: which shows in gaze.
+#: Shrinkages, in units of the mean square of a person vector; the middle one fits an attribute half
+#: of which shows in gaze.
 SHRINKAGES = (1.0, 0.1, 10.0)
 
 #: Factors tried on guesses.
@@ -81,7 +82,7 @@ def infer(
     test: RecordingSet,
     attribute: str,
     seed: int,
-    features: str = "narrow",
+    features: str = "summary",
     people: Mapping[str, Mapping[str, object]] | None = None,
     draws: int = 999,
 ) -> Inferred:
@@ -98,7 +99,7 @@ def infer(
         `gender`, `age`... as in `recording_set.people`.
     seed : int
         Of the permutation test and the intervals.
-    features : {"narrow", "wide", "path"}
+    features : {"summary", "extended", "trajectory"}
         As in :func:`gazeveil.attacks.identify.vectors.recording_vectors`.
     people : mapping, optional
         Where the attributes are; default those of `train`, and of `test` for people who have none
@@ -193,9 +194,9 @@ class _Folds:
         )
         for i in range(n):
             z, scale = _standard(np.delete(x, i, axis=0))
-            # Person vectors are centred among all people of their material. Taking the others' mean away
-            # here would bring the left-out person's own training vector in, because the others'
-            # mean is its opposite.
+            # Person vectors are centred among all people of their material. Taking the others' mean
+            # away here would bring the left-out person's own training vector in, because the
+            # others' mean is its opposite.
             asked = np.where(np.isfinite(y[i]), y[i] / scale, 0.0)
             gram = z @ z.T
             unit = max(float(np.trace(gram)) / (n - 1), 1e-12)

@@ -121,7 +121,7 @@ class AttributeInference(InferenceAttack):
     summary: ClassVar[str] = "guesses gender, age or another attribute of everybody in the release"
 
     attribute: str = "gender"
-    features: str = "narrow"
+    features: str = "summary"
     draws: int = 999
 
     def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
@@ -148,7 +148,7 @@ class MembershipInference(InferenceAttack):
     kind: ClassVar[str] = "membership"
     summary: ClassVar[str] = "tells who of the people with raw recordings is in the release"
 
-    features: str = "narrow"
+    features: str = "summary"
 
     def run(self, raw: RecordingSet, release: RecordingSet, seed: int = 0) -> InferenceResult:
         """Score everybody with raw recordings; people named in the release are the members."""

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.identify.person_vectors import centred, person_vectors
-from gazeveil.attacks.identify.vectors import Vectors
 from gazeveil.attacks.result import AttackResult, rate_result
 from gazeveil.attacks.roc import area_interval, auc, hits_at
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.maps.heatmap import HeatMap
 from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
@@ -58,7 +58,10 @@ class Membership:
 
 
 def membership(
-    release: RecordingSet, targets: RecordingSet, members: Collection[str], features: str = "narrow"
+    release: RecordingSet,
+    targets: RecordingSet,
+    members: Collection[str],
+    features: str = "summary",
 ) -> Membership:
     """Judge a release by people who are in it and people who are not.
 
@@ -70,7 +73,7 @@ def membership(
         Raw recordings of everybody asked about.
     members : collection of str
         Which of them took part: the truth, used for judging alone.
-    features : {"narrow", "wide", "path"}
+    features : {"summary", "extended", "trajectory"}
         As in :func:`gazeveil.attacks.identify.vectors.recording_vectors`; for a release of window
         features these are used.
 
@@ -88,14 +91,14 @@ def membership(
 
 
 def nearness(
-    release: RecordingSet, targets: RecordingSet, features: str = "narrow"
+    release: RecordingSet, targets: RecordingSet, features: str = "summary"
 ) -> tuple[tuple[str, ...], Reals]:
     """The attacker's score of every target, without knowing who took part."""
     windows = not (release.has("fixation") or release.has("saccade"))
     # Both sides are seen through the same tables, so a release of windows is compared with windows.
     own = (
         RecordingSet(tables={"window": targets.windows}, people=targets.people)
-        if windows and features == "narrow"
+        if windows and features == "summary"
         else targets
     )
     mine, theirs = centred(own, features), centred(release, features)
@@ -135,7 +138,7 @@ def _spread(values: Reals) -> Reals:
     return np.where(spread > 1e-12, spread, np.inf)
 
 
-def _whitening(vectors: Vectors, scale: Reals) -> Reals:
+def _whitening(vectors: RecordingVectors, scale: Reals) -> Reals:
     """A matrix after which recordings of one person differ alike in all directions (Ledoit and
     Wolf's covariance); the identity without repeated recordings.
     """
@@ -182,7 +185,7 @@ def play(
     publish: Callable[[RecordingSet, int], RecordingSet],
     seed: int,
     rounds: int = 5,
-    features: str = "narrow",
+    features: str = "summary",
     same: bool = False,
 ) -> Membership:
     """The whole game: publish a random half of the people, ask about all, and again.

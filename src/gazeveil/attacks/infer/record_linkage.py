@@ -26,9 +26,9 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import average
 from gazeveil.attacks.identify.curves import Point, prepared
 from gazeveil.attacks.result import AttackResult, identification, rate_result
+from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 
@@ -181,7 +181,7 @@ def by_views(
     for count in sorted(set(counts)):
         if checks.count("by_views", "counts", count) > len(views):
             checks.refuse("by_views", "counts", f"at most {len(views)}, the views there are", count)
-        probe = views[0] if count == 1 else average(views[:count])
+        probe = views[0] if count == 1 else average_views(views[:count])
         points.append(Point(count, identification([attack.identify(gallery, probe, seed)])))
     return tuple(points)
 

@@ -35,7 +35,7 @@ _ATTACKS = {
     "ekyt": "deep network (EKYT)",
 }
 
-_FRONTS = {
+_DENOISERS = {
     "median": "a median filter",
     "lowpass": "a low-pass filter",
     "kalman": "a Kalman smoother",
@@ -43,7 +43,7 @@ _FRONTS = {
 }
 
 #: Parameters that make an attacker another one than its frozen self.
-_STRONGER = ("front", "knowledge", "draws", "views")
+_STRONGER = ("denoiser", "knowledge", "draws", "views")
 
 _STATUS = {
     "proved": ("✓", "proved"),
@@ -68,7 +68,7 @@ class AttackParts:
     own : tuple of (str, str)
         Its own parameters.
     stronger : dict
-        What it does beyond its frozen self: `front`, `knowledge`, `draws`, `views`.
+        What it does beyond its frozen self: `denoiser`, `knowledge`, `draws`, `views`.
     """
 
     name: str
@@ -77,7 +77,7 @@ class AttackParts:
 
     @property
     def plain(self) -> bool:
-        """Whether it is frozen: no front end, no knowledge of the mechanism, one view."""
+        """Whether it is frozen: no denoiser, no knowledge of the mechanism, one view."""
         return not self.stronger
 
     @property
@@ -92,8 +92,8 @@ def attack_parts(text: str) -> AttackParts:
 
     Examples
     --------
-    >>> attack_parts("linkage:features=wide,front=lowpass").frozen
-    'linkage:features=wide'
+    >>> attack_parts("linkage:features=extended,denoiser=lowpass").frozen
+    'linkage:features=extended'
     """
     name, _, rest = text.partition(":")
     pairs = [(k, v) for k, _, v in (p.partition("=") for p in rest.split(",") if p)]
@@ -109,15 +109,17 @@ def attack_label(text: str) -> str:
 
     Examples
     --------
-    >>> attack_label("linkage:features=wide,knowledge=white-box")
-    'linkage (wide features), retrained on its own releases'
+    >>> attack_label("linkage:features=extended,knowledge=white-box")
+    'linkage (extended features), retrained on its own releases'
     """
     parts = attack_parts(text)
     own = ", ".join(f"{v} {k}" if k == "features" else f"{k}={v}" for k, v in parts.own)
     label = _ATTACKS.get(parts.name, parts.name) + (f" ({own})" if own else "")
     extra = []
-    if "front" in parts.stronger:
-        extra.append("behind " + _FRONTS.get(parts.stronger["front"], parts.stronger["front"]))
+    if "denoiser" in parts.stronger:
+        extra.append(
+            "behind " + _DENOISERS.get(parts.stronger["denoiser"], parts.stronger["denoiser"])
+        )
     knowledge = parts.stronger.get("knowledge")
     if knowledge == "white-box":
         extra.append("retrained on its own releases")
@@ -132,19 +134,19 @@ def attack_label(text: str) -> str:
 
 @cache
 def mechanism_label(mechanism: str, reading: str, parameters: str) -> str:
-    """A mechanism as a reader calls it: its name, the parameters that are not the defaults, and its
-    reading where that is not `corrected`.
+    """A mechanism as a reader calls it: its label, the parameters that are not the defaults, and
+    its reading where that is not `corrected`.
 
     Examples
     --------
     >>> mechanism_label("gaussian", "corrected", "sigma_deg=10")
-    'gaussian (10 deg)'
+    'Gaussian noise (10 deg)'
     >>> mechanism_label("k-same-select", "published", "k=4")
     'k-same-select as published (k=4)'
     """
     if mechanism == "none":
         return "no protection"
-    defaults = _defaults(mechanism)
+    label, defaults = _described(mechanism)
     pairs = [
         (k, v)
         for k, _, v in (p.partition("=") for p in parameters.split(",") if p)
@@ -152,7 +154,7 @@ def mechanism_label(mechanism: str, reading: str, parameters: str) -> str:
     ]
     shown = [_parameter(k, v, alone=len(pairs) == 1) for k, v in pairs]
     read = {"corrected": "", "": "", "published": " as published"}.get(reading, f" {reading}")
-    return mechanism + read + (f" ({', '.join(shown)})" if shown else "")
+    return label + read + (f" ({', '.join(shown)})" if shown else "")
 
 
 def _parameter(name: str, value: str, *, alone: bool) -> str:
@@ -164,14 +166,16 @@ def _parameter(name: str, value: str, *, alone: bool) -> str:
 
 
 @cache
-def _defaults(mechanism: str) -> dict[str, str]:
+def _described(mechanism: str) -> tuple[str, dict[str, str]]:
+    """The label and the default parameters of a mechanism."""
     from gazeveil.privacy.registry import get
 
     try:
         cls = get(mechanism)
     except GazeveilError:
-        return {}  # a mechanism of somebody else: all its parameters are shown
-    return {f.name: str(f.default) for f in fields(cls) if f.default is not MISSING}
+        return mechanism, {}  # a mechanism of somebody else: all its parameters are shown
+    defaults = {f.name: str(f.default) for f in fields(cls) if f.default is not MISSING}
+    return getattr(cls, "label", mechanism), defaults
 
 
 def percent(rate: float) -> str:
@@ -226,7 +230,7 @@ def by_guessing(chance: float, n: int) -> str:
     )
 
 
-def figure_text(value: float) -> str:
+def number_text(value: float) -> str:
     """A figure with three digits that count; a dash where there is none."""
     if not math.isfinite(value):
         return "-"

@@ -28,9 +28,10 @@ from urllib.parse import quote
 
 from gazeveil.errors import MissingExtraError
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
-from gazeveil.gatekeeper.core.areas import Area
-from gazeveil.gatekeeper.core.event_log import PublicEvent
-from gazeveil.gatekeeper.core.selection import DWELL_MS, Target
+from gazeveil.gatekeeper.core.areas import RegisteredArea
+from gazeveil.gatekeeper.core.events.log import PublicEvent
+from gazeveil.gatekeeper.core.selection import DWELL_MS
+from gazeveil.gatekeeper.core.targets import Target
 from gazeveil.gatekeeper.errors import Denied
 
 try:
@@ -119,7 +120,7 @@ class Gaze:
         self._http = httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=timeout_s
         )
-        self._rects: dict[Rect, Area] = {}
+        self._rects: dict[Rect, RegisteredArea] = {}
 
     def __enter__(self) -> Gaze:
         return self
@@ -196,7 +197,7 @@ class Gaze:
 
     def register_area(
         self, name: str, x_deg: float, y_deg: float, width_deg: float, height_deg: float
-    ) -> Area:
+    ) -> RegisteredArea:
         """Register a rectangle; it comes back with its edges moved outward to the public grid."""
         body = {
             "name": name,
@@ -207,18 +208,18 @@ class Gaze:
         }
         return _area(self._call("POST", "/v1/areas", body))
 
-    def areas(self) -> tuple[Area, ...]:
+    def areas(self) -> tuple[RegisteredArea, ...]:
         """All areas of the app."""
         return tuple(_area(one) for one in self._call("GET", "/v1/areas")["areas"])
 
-    def remove_area(self, area: Area) -> None:
+    def remove_area(self, area: RegisteredArea) -> None:
         """Remove an area."""
         self._call("DELETE", f"/v1/areas/{quote(str(area.id), safe='')}")
         self._rects = {rect: known for rect, known in self._rects.items() if known.id != area.id}
 
     def get_fixations(
         self,
-        area: Area | Rect,
+        area: RegisteredArea | Rect,
         since_ms: int | None = None,
         until_ms: int | None = None,
         after: int | None = None,
@@ -233,7 +234,7 @@ class Gaze:
 
     def get_saccades(
         self,
-        area: Area | Rect,
+        area: RegisteredArea | Rect,
         since_ms: int | None = None,
         until_ms: int | None = None,
         after: int | None = None,
@@ -251,11 +252,11 @@ class Gaze:
         number = fixation if isinstance(fixation, int) else fixation.number
         return int(self._call("GET", f"/v1/fixations/{number}/dwell")["duration_ms"])
 
-    def metrics(self, area: Area | Rect) -> AreaMetrics:
+    def metrics(self, area: RegisteredArea | Rect) -> AreaMetrics:
         """Count, visits, dwell, order and times to the first fixation and saccade."""
         return AreaMetrics(**self._call("GET", self._path(area, "metrics")))
 
-    def counter(self, area: Area | Rect) -> CountAnswer:
+    def counter(self, area: RegisteredArea | Rect) -> CountAnswer:
         """A differentially private count of fixations."""
         answer = self._call("GET", self._path(area, "counter"))
         return CountAnswer(
@@ -397,7 +398,7 @@ class Gaze:
     def _talk(self, wish: Mapping[str, object], patience: int | None) -> Talk:
         return Talk(self._token, wish, patience)
 
-    def _path(self, area: Area | Rect, what: str) -> str:
+    def _path(self, area: RegisteredArea | Rect, what: str) -> str:
         if isinstance(area, Rect):
             if area not in self._rects:
                 name = f"{area.x_deg:g},{area.y_deg:g},{area.width_deg:g},{area.height_deg:g}"
@@ -408,7 +409,7 @@ class Gaze:
         return f"/v1/areas/{quote(str(area.id), safe='')}/{what}"
 
     def _events(
-        self, area: Area | Rect, what: str, limits: Mapping[str, int | None]
+        self, area: RegisteredArea | Rect, what: str, limits: Mapping[str, int | None]
     ) -> tuple[PublicEvent, ...]:
         given = {name: value for name, value in limits.items() if value is not None}
         answer = self._call("GET", self._path(area, what), parameters=given)
@@ -458,8 +459,8 @@ def _selection(targets: Sequence[Target], by: By, dwell_ms: int) -> dict[str, ob
     }
 
 
-def _area(answer: Mapping[str, Any]) -> Area:
-    return Area(
+def _area(answer: Mapping[str, Any]) -> RegisteredArea:
+    return RegisteredArea(
         **{
             name: answer[name]
             for name in ("id", "name", "x_deg", "y_deg", "width_deg", "height_deg")

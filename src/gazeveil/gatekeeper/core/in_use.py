@@ -53,23 +53,31 @@ class Indicator:
         """Whether an answer still counts, so that time alone may change what is in use."""
         return bool(self._until_ns)
 
-    def look(self, subscriptions: Iterable[tuple[str, str]], now_ns: int) -> InUse:
-        """What is in use now; tells those who want to know where it has changed."""
+    def look(
+        self, subscriptions: Iterable[tuple[str, str]], now_ns: int, tell: bool = True
+    ) -> InUse:
+        """What is in use now; tells those who want to know where it has changed. Who does not hold
+        the Gatekeeper's lock may only read.
+        """
         # A clock that was put back must not keep the indicator on: what counts for longer than it
         # can has ended.
-        self._until_ns = {
+        until_ns = {
             use: until
-            for use, until in self._until_ns.items()
+            for use, until in self._until_ns.copy().items()
             if now_ns < until <= now_ns + ANSWER_NS
         }
-        now = tuple(sorted({*subscriptions, *self._until_ns}))
-        if now != self._last:
-            self._last = now
-            for callback in tuple(self._callbacks):
-                try:
-                    callback(now)
-                except (
-                    Exception
-                ):  # the indicator's own fault must not reach the tracker or the apps
-                    self._callbacks.remove(callback)
+        now = tuple(sorted({*subscriptions, *until_ns}))
+        if tell:
+            self._until_ns = until_ns
+            self._tell(now)
         return now
+
+    def _tell(self, now: InUse) -> None:
+        if now == self._last:
+            return
+        self._last = now
+        for callback in tuple(self._callbacks):
+            try:
+                callback(now)
+            except Exception:  # the indicator's own fault must not reach the tracker or the apps
+                self._callbacks.remove(callback)

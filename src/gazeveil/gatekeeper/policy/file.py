@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from gazeveil.gatekeeper.policy.edit import edited
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy, load_text
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
-from gazeveil.gatekeeper.service.state_dir import put
+from gazeveil.gatekeeper.whole_file import write_whole
 
 _Value = TypeVar("_Value")
 
@@ -143,7 +143,7 @@ class PolicyFile:
             made = self._changed(text, there, wanted)
         else:
             made = self._whole(wanted)
-        put(self.path, made)
+        write_whole(self.path, made)
         self._text, self._policy = made, wanted
         return edit
 
@@ -153,7 +153,7 @@ class PolicyFile:
         if "#" in text and made == whole:
             # No way was found to keep the comments (there is none for YAML), so the owner's own
             # text is kept beside.
-            put(self.path.with_name(self.path.name + ".before"), text)
+            write_whole(self.path.with_name(self.path.name + ".before"), text)
         return made
 
     def _whole(self, policy: Policy) -> str:
@@ -188,14 +188,8 @@ def merged(before: Policy, ours: Policy, theirs: Policy) -> Policy:
         )
     device = _pick(before.device, ours.device, theirs.device)
     mine_first = everyone.pop(OWNER, Wearer())
-    return replace(
-        ours,
-        apps=mine_first.apps,
-        device=device,
-        consent=mine_first.consent,
-        wearer=OWNER,
-        others=everyone,
-    ).worn_by(ours.wearer)
+    policy = Policy(mine_first.apps, device, mine_first.consent, ours.version, OWNER, everyone)
+    return policy.worn_by(ours.wearer)
 
 
 def _merged_apps(

@@ -13,12 +13,13 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from gazeveil.errors import ParameterError
+from gazeveil.gatekeeper.whole_file import write_whole
 
 #: What an app may say it wants gaze for. It is the app's own word: the owner reads it as that.
 PURPOSES: Mapping[str, str] = MappingProxyType(
@@ -73,8 +74,6 @@ class AccessRequests:
     ----------
     path : Path
         Where the counts lie.
-    put : callable
-        Writes a file whole or not at all; gets path and text.
 
     Raises
     ------
@@ -82,8 +81,8 @@ class AccessRequests:
         For a file that cannot be read: believing there were no dismissals would lift every block.
     """
 
-    def __init__(self, path: Path, put: Callable[[Path, str], None]) -> None:
-        self._path, self._put = path, put
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._lock = threading.Lock()
         self._waiting: dict[str, AccessRequest] = {}
         self._dismissed = _read(path)
@@ -165,7 +164,7 @@ class AccessRequests:
         """Write the counts."""
         with self._lock:
             text = json.dumps(self._dismissed, sort_keys=True)
-            self._put(self._path, text + "\n")
+            write_whole(self._path, text + "\n")
 
 
 def _read(path: Path) -> dict[str, int]:

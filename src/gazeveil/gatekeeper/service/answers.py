@@ -10,17 +10,17 @@ from typing import Any
 
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.ledger.accounts import Balance
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.ledger.time_left import Price, Prices, seconds_left, words, words_of_days
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.presets import preset_of
 from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.wearers import account_of
 from gazeveil.gatekeeper.service.access_requests import AccessRequests
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.settings import Settings
-from gazeveil.gatekeeper.service.tokens import Tokens
+from gazeveil.gatekeeper.service.time_left import Price, Prices, seconds_left, words, words_of_days
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.guarantee import Guarantee
 

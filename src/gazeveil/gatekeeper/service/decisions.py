@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.core.areas import Area
+from gazeveil.gatekeeper.core.areas import RegisteredArea
 from gazeveil.gatekeeper.errors import Refused
+from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.file import PolicyFile
 from gazeveil.gatekeeper.policy.grant import SCOPES, Grant
 from gazeveil.gatekeeper.policy.grant_duration import as_written
@@ -25,7 +26,6 @@ from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
 from gazeveil.gatekeeper.service.answers import Figures
-from gazeveil.gatekeeper.service.logs import LOG
 from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
 
@@ -38,7 +38,7 @@ class Decisions(Figures):
     broadcaster: Broadcaster
     revocations: Revocations
     policy_file: PolicyFile
-    areas: dict[tuple[str, int], Area]
+    areas: dict[tuple[str, int], RegisteredArea]
     _lock: threading.RLock
     _writing: threading.Lock
 

@@ -22,9 +22,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy
-from gazeveil.gatekeeper.service.logs import LOG
 
 #: What can be taken.
 KINDS = ("consent", "revoke", "token", "drop")

@@ -1,8 +1,7 @@
-"""The home folder of a service: who may see it, its lock, and how files in it are written."""
+"""The home folder of a service: who may see it, and its lock."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from gazeveil.errors import ParameterError
-from gazeveil.gatekeeper.service.logs import LOG
+from gazeveil.gatekeeper.logs import LOG
 
 #: The file that says a folder is a service's home; it is also the lock.
 MARKER = "lock"
@@ -77,23 +76,3 @@ def only_one(home: Path) -> IO[bytes]:
                 " another folder with --home."
             ) from None
     return file
-
-
-def put(path: Path, text: str) -> None:
-    """Write a file whole or not at all; a link is followed, a new file is for its owner alone, and
-    the rights of one that is there stay.
-    """
-    path = path.resolve()
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".policy-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            with contextlib.suppress(FileNotFoundError):
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise

@@ -24,8 +24,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from gazeveil.gatekeeper.ledger.accounts import DAY_NS
-from gazeveil.gatekeeper.service.logs import LOG
-from gazeveil.gatekeeper.service.state_dir import put
+from gazeveil.gatekeeper.logs import LOG
+from gazeveil.gatekeeper.whole_file import write_whole
 from gazeveil.privacy.randomness.keys import MasterKey, derived_key
 from gazeveil.privacy.stream.place.noise import PlaceNoise
 
@@ -80,10 +80,10 @@ class DayKeys:
 
     def now(self, wearer: str | None) -> DayKey:
         """The key of a wearer's day; the same object until the day is over."""
-        found = self._known.get(wearer)
+        known = self._known.get(wearer)
         day = self._clock_ns() // DAY_NS
-        if found is not None and day <= found.day:
-            return found
+        if known is not None and day <= known.day:
+            return known
         with self._lock:
             if day > self._day:
                 self._draw(day)
@@ -98,7 +98,7 @@ class DayKeys:
             return
         try:
             _overwrite(self._path)
-            put(self._path, json.dumps({"day": day, "key": self._secret.hex()}) + "\n")
+            write_whole(self._path, json.dumps({"day": day, "key": self._secret.hex()}) + "\n")
             self._path.chmod(0o600)
         except OSError as error:
             # In memory it protects as well; after a restart today there is another, which is
@@ -129,8 +129,8 @@ def _read(path: Path) -> tuple[int, bytes]:
         if os.name != "nt" and stat.S_IMODE(path.stat().st_mode) & 0o077:
             LOG.warning("the key of the day was open to other users and is not used")
             return -1, b""
-        found = json.loads(path.read_text(encoding="utf-8"))
-        day, key = int(found["day"]), bytes.fromhex(found["key"])
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        day, key = int(kept["day"]), bytes.fromhex(kept["key"])
     except FileNotFoundError:
         return -1, b""
     except (OSError, ValueError, KeyError, TypeError):

@@ -13,7 +13,7 @@ from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gaze.geometry import Space
 
 #: Lines about trackers go here: counts and reasons, never gaze.
-LOG = logging.getLogger("gazeveil.gatekeeper.trackers")
+LOG = logging.getLogger(__package__)
 
 #: For libraries whose own lines would hold gaze: `websockets` writes every frame to its log at
 #: level DEBUG, whatever the frame holds.
@@ -56,7 +56,7 @@ class Tracker(ABC):
         only where the source itself ends (a replay that does not loop). Take it once.
         """
 
-    async def close(self) -> None:  # noqa: B027 - most sources hold nothing open outside their iterator
+    async def close(self) -> None:  # noqa: B027 - most sources hold nothing open
         """Let go of sockets and threads; the iterator ends."""
 
     def malformed(self, reason: str) -> None:

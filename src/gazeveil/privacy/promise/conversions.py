@@ -71,30 +71,6 @@ def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
     return raised(high)
 
 
-def rdp_of_laplace(epsilon: float, alpha: float) -> float:
-    """Renyi divergence of order alpha between neighbours under Laplace noise with loss epsilon
-    (Mironov 2017, Table II).
-    """
-    a = alpha
-    high, low = (a - 1) * epsilon, -a * epsilon
-    mean = math.log(a / (2 * a - 1)) + high + math.log1p((a - 1) / a * math.exp(low - high))
-    return mean / (a - 1)
-
-
-def epsilon_of_rdp(divergence: Callable[[float], float], delta: Fraction) -> Fraction:
-    """The epsilon at which a mechanism with the given Renyi divergences gives (epsilon, delta)-DP,
-    rounded up.
-    """
-    d = _above_zero("epsilon_of_rdp", delta) * (1 - 1e-15)
-
-    def at(log_step: float) -> float:
-        step = math.exp(log_step)
-        alpha = 1 + step
-        return divergence(alpha) + math.log1p(-1 / alpha) - (math.log(d) + math.log(alpha)) / step
-
-    return raised(max(0.0, _smallest(at, -12.0, 12.0)))
-
-
 def _above_zero(owner: str, delta: Fraction) -> float:
     """Delta as a float, refused where it is none: Gaussian noise has no finite epsilon at delta =
     0.

@@ -21,8 +21,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.randomness.rng import source
@@ -39,7 +39,7 @@ _SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _ROWS = 5000  # streams at a time
 _HELD = 1 << 21  # slots of them at a time, which are some hundred megabytes
 _SLOTS = 1024  # slots of a window that are played
-_WORDS = (
+_DESCRIPTION = (
     "One window at 100 Hz: two streams r apart that change places from slot to slot, after a past"
     " that leaves the whole budget."
 )
@@ -125,7 +125,7 @@ def at_a_time(each: int) -> int:
     return max(1, min(_ROWS, _HELD // each))
 
 
-def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> Floats:
     published = mechanism.reading == "published"
     plan = (
         None if published else slots_alone(replace(mechanism, after="none").plan(RATE_HZ, _SCREEN))
@@ -151,22 +151,22 @@ def slots_alone(plan: KaleidoPlan) -> KaleidoPlan:
     return replace(plan, whole=whole)
 
 
-def _streams(odd: NDArray[np.int64], r: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _streams(odd: Ints, r: float) -> tuple[Floats, Floats]:
     """Where the two streams look, along one axis."""
     return np.where(odd == 0, r, 0.0), np.where(odd == 0, 0.0, r)
 
 
 def _statistics(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    tests: NDArray[np.bool_],
-    published: NDArray[np.bool_],
-    scale: NDArray[np.float64],
-    places: tuple[NDArray[np.float64], NDArray[np.float64]],
+    x: Floats,
+    y: Floats,
+    tests: Bools,
+    published: Bools,
+    scale: Floats,
+    places: tuple[Floats, Floats],
     before: float,
     threshold: float,
     test_scale: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Log likelihood ratio of the outcome of a window under the two streams; x and y are what was
     released.
     """
@@ -194,9 +194,7 @@ def _statistics(
     return np.stack((total, published.sum(axis=1).astype(np.float64)), axis=1)
 
 
-def _corrected(
-    plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any
-) -> NDArray[np.float64]:
+def _corrected(plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any) -> Floats:
     stage = LatticeStage(plan, rows, [bits])
     stage.traced = True
     g = float(plan.step_deg)
@@ -225,7 +223,7 @@ def _corrected(
     )
 
 
-def _published(mechanism: Kaleido, side: int, rows: int, bits: Any) -> NDArray[np.float64]:
+def _published(mechanism: Kaleido, side: int, rows: int, bits: Any) -> Floats:
     stage = mechanism.stage(RATE_HZ, _SCREEN, rows, _Fixed(bits))
     assert isinstance(stage, PublishedKaleido)
     sample_ns = int(1e9 / RATE_HZ)
@@ -274,10 +272,10 @@ def kaleido(mechanism: Kaleido, unit: str | None) -> Game:
         if published
         else mechanism.plan(RATE_HZ, _SCREEN).slots
     )
-    words = _WORDS + (
+    description = _DESCRIPTION + (
         f" Of its {slots:,} slots the first {_SLOTS:,} are played." if slots > _SLOTS else ""
     )
-    words += (
+    description += (
         " The exact loss is that of a stream with pauses, which tests every sample."
         if published
         else ""
@@ -285,7 +283,7 @@ def kaleido(mechanism: Kaleido, unit: str | None) -> Game:
     return Game(
         "window",
         float(mechanism.epsilon),
-        words,
+        description,
         lambda side, trials, seed: _play(mechanism, side, trials, seed),
         exact=_exact(mechanism),
     )

@@ -33,15 +33,16 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import discrete_gaussian
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits, Integers, PerBlock, Supply
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.gaussian import (
@@ -52,7 +53,8 @@ from gazeveil.privacy.stream.gaussian import (
     gaussian_guarantee,
     stop,
 )
-from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ class GaussianFixation(StreamMechanism):
     """
 
     name: ClassVar[str] = "gaussian-fixation"
+    label: ClassVar[str] = "Gaussian noise per fixation"
     summary: ClassVar[str] = "Adds one Gaussian draw to all samples of a fixation."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "After David-John et al. 2021, with one draw per fixation"
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
@@ -206,13 +210,7 @@ class _Memo(Stage):
         if detected:
             self.noise.restart()
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         if x_deg.shape[1]:
             offset, noise = self.noise.advance(x_deg.shape[1])
             _memoise(
@@ -243,10 +241,10 @@ def _apart(x0: float, y0: float, x1: float, y1: float, sphere: bool) -> float:
 
 @compiled
 def _memoise(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    noise: NDArray[np.int64],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    noise: Ints,
     offset: int,
     gap: int,
     bits: int,
@@ -254,8 +252,8 @@ def _memoise(
     near: float,
     apart: float,
     detected: bool,
-    places: NDArray[np.float64],
-    released: NDArray[np.float64],
+    places: Floats,
+    released: Floats,
 ) -> None:
     scale = float(np.int64(1) << bits)
     step = 1.0 / scale

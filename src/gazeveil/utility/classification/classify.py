@@ -25,9 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable
 from gazeveil.gaze.cohort import Attributes
-from gazeveil.utility.aggregate import recording_table
 from gazeveil.utility.base import Utility, UtilityResult
 from gazeveil.utility.classification.classifiers import CLASSIFIERS, GAMMAS
 from gazeveil.utility.classification.rows import LABELS, Halves, Key, class_of, rows_of

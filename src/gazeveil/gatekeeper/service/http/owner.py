@@ -15,36 +15,51 @@ from fastapi.responses import PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.policy.certificate import certificate, certificate_text
+from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.grant_duration import tonight_ns
 from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.text import grant_of
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
-from gazeveil.gatekeeper.service.http import schemas
+from gazeveil.gatekeeper.service.certificate import certificate, certificate_text
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
 from gazeveil.gatekeeper.service.http.owner_session import Owner, Taker, need_both_halves
-from gazeveil.gatekeeper.service.service import HOUR_NS, Refused, Service
+from gazeveil.gatekeeper.service.http.schemas.device import AuditAnswer, CertificateAnswer
+from gazeveil.gatekeeper.service.http.schemas.fields import APP_PATTERN
+from gazeveil.gatekeeper.service.http.schemas.grants import BudgetsAnswer, GiveBody
+from gazeveil.gatekeeper.service.http.schemas.owner import (
+    AccessRequestsAnswer,
+    AppAnswer,
+    AppBody,
+    ConfirmBody,
+    ConsentAnswer,
+    ConsentBody,
+    DeviceAnswer,
+    InUseAnswer,
+    RevokedAnswer,
+    TakenAnswer,
+    TokenAnswer,
+)
+from gazeveil.gatekeeper.service.service import HOUR_NS, Service
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["owner"])
 
 
-AppName = Annotated[str, Path(min_length=1, max_length=64, pattern=schemas.APP_PATTERN)]
+AppName = Annotated[str, Path(min_length=1, max_length=64, pattern=APP_PATTERN)]
 
 
-@router.get("/apps", response_model=schemas.DeviceAnswer)
+@router.get("/apps", response_model=DeviceAnswer)
 async def apps(request: Request, owner: Owner) -> dict[str, Any]:
     """The device, the presets and all apps, from memory: what is in force is shown also while the
     ledger does not answer.
     """
     service = service_of(request)
-    return await service.at_once(_device, service)
+    return await service.from_memory(_device, service)
 
 
 def _device(service: Service) -> dict[str, Any]:
-    with_token = service.tokens.remembered_apps(time.time_ns())
+    with_token = service.tokens.live.apps(time.time_ns())
     names = sorted(
         {*service.policy.apps, *with_token, *(ask.app for ask in service.access_requests.waiting())}
     )
@@ -57,7 +72,7 @@ def _device(service: Service) -> dict[str, Any]:
         **service.public(),
         "tracker": {
             "name": service.settings.tracker if service.tracker is None else service.tracker.name,
-            "connected": service.tracker_connected,
+            "connected": service.tracker_input.connected,
         },
         "presets": [
             {
@@ -106,8 +121,8 @@ def _app(service: Service, name: str, has_token: bool, calls: int) -> dict[str, 
     }
 
 
-@router.post("/apps", response_model=schemas.TokenAnswer, status_code=201)
-def add_app(request: Request, owner: Owner, body: schemas.AppBody) -> dict[str, str]:
+@router.post("/apps", response_model=TokenAnswer, status_code=201)
+def add_app(request: Request, owner: Owner, body: AppBody) -> dict[str, str]:
     """Make an app known and give out its token, once. It may do nothing until it is granted
     something.
     """
@@ -137,7 +152,7 @@ def _known(service: Service, app: str) -> None:
 
 
 def _has_token(service: Service, app: str) -> bool:
-    return app in service.tokens.remembered_apps(time.time_ns())
+    return app in service.tokens.live.apps(time.time_ns())
 
 
 def _bound(sign: str, value: str) -> object:
@@ -149,8 +164,8 @@ def _bound(sign: str, value: str) -> object:
     )
 
 
-@router.post("/apps/{app}/grant", response_model=schemas.AppAnswer)
-def grant(request: Request, owner: Owner, app: AppName, body: schemas.GiveBody) -> dict[str, Any]:
+@router.post("/apps/{app}/grant", response_model=AppAnswer)
+def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[str, Any]:
     """Grant a preset, with changes if wanted, or a grant in full; in force at once."""
     service = service_of(request)
     _known(service, app)
@@ -218,7 +233,7 @@ def _lasting(grant: Grant, lasts: str) -> Grant:
     )
 
 
-@router.post("/apps/{app}/revoke", response_model=schemas.RevokedAnswer)
+@router.post("/apps/{app}/revoke", response_model=RevokedAnswer)
 async def revoke(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
     """Take the grant back; open subscriptions end within one sample, also while nothing can be
     written.
@@ -229,7 +244,7 @@ async def revoke(request: Request, owner: Taker, app: AppName) -> dict[str, Any]
     return {**_app(service, app, _has_token(service, app), 0), "written": written}
 
 
-@router.post("/apps/{app}/unblock", response_model=schemas.AppAnswer)
+@router.post("/apps/{app}/unblock", response_model=AppAnswer)
 def unblock(request: Request, owner: Owner, app: AppName) -> dict[str, Any]:
     """Let an app ask again whose asks were dismissed three times."""
     service = service_of(request)
@@ -238,7 +253,7 @@ def unblock(request: Request, owner: Owner, app: AppName) -> dict[str, Any]:
     return _app(service, app, _has_token(service, app), 0)
 
 
-@router.delete("/apps/{app}", response_model=schemas.TakenAnswer)
+@router.delete("/apps/{app}", response_model=TakenAnswer)
 async def drop_app(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
     """Remove an app with its token, grant, areas, asks and block; its connections are closed. What
     it has spent stays spent.
@@ -250,7 +265,7 @@ async def drop_app(request: Request, owner: Taker, app: AppName) -> dict[str, An
     return {"app": app, "written": await service.at_once(service.drop, app)}
 
 
-@router.post("/apps/{app}/token", response_model=schemas.TokenAnswer)
+@router.post("/apps/{app}/token", response_model=TokenAnswer)
 def rotate_token(request: Request, owner: Owner, app: AppName) -> dict[str, str]:
     """A new token; the old one stops working and its connections are closed."""
     service = service_of(request)
@@ -265,7 +280,7 @@ def rotate_token(request: Request, owner: Owner, app: AppName) -> dict[str, str]
     return answer
 
 
-@router.delete("/apps/{app}/token", response_model=schemas.TakenAnswer)
+@router.delete("/apps/{app}/token", response_model=TakenAnswer)
 async def drop_token(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
     """Take the token away and the grant back; the app stays on the list, and its connections are
     closed.
@@ -275,7 +290,7 @@ async def drop_token(request: Request, owner: Taker, app: AppName) -> dict[str, 
     return {"app": app, "written": await service.at_once(service.drop_token, app)}
 
 
-@router.post("/tracker/token", response_model=schemas.TokenAnswer)
+@router.post("/tracker/token", response_model=TokenAnswer)
 def tracker_token(request: Request, owner: Owner) -> dict[str, str]:
     """A token for the tracker's own channel `/v1/tracker`; the last one stops working and its
     connection is closed.
@@ -285,7 +300,7 @@ def tracker_token(request: Request, owner: Owner) -> dict[str, str]:
     return {"app": "tracker", "token": token}
 
 
-@router.get("/asks", response_model=schemas.AccessRequestsAnswer)
+@router.get("/asks", response_model=AccessRequestsAnswer)
 def asks(request: Request, owner: Owner) -> dict[str, Any]:
     """What apps would like to be granted."""
     return {"asks": list(service_of(request).access_requests.waiting())}
@@ -298,7 +313,7 @@ def dismiss(request: Request, owner: Owner, number: Annotated[int, Path(ge=0, le
         raise Refused(404, "unknown", "No such ask waits. It may have been answered already.")
 
 
-@router.get("/in-use", response_model=schemas.InUseAnswer)
+@router.get("/in-use", response_model=InUseAnswer)
 def in_use(request: Request, owner: Owner) -> dict[str, Any]:
     """Which apps use the gaze now, and by which scopes."""
     return {
@@ -306,8 +321,8 @@ def in_use(request: Request, owner: Owner) -> dict[str, Any]:
     }
 
 
-@router.post("/consent", response_model=schemas.ConsentAnswer)
-async def consent(request: Request, owner: Taker, body: schemas.ConsentBody) -> dict[str, bool]:
+@router.post("/consent", response_model=ConsentAnswer)
+async def consent(request: Request, owner: Taker, body: ConsentBody) -> dict[str, bool]:
     """Whether anything may leave the device; off ends everything at once, also while nothing can be
     written.
     """
@@ -319,14 +334,14 @@ async def consent(request: Request, owner: Taker, body: schemas.ConsentBody) -> 
 
 
 @router.post("/confirm", status_code=204)
-def confirm(request: Request, owner: Owner, body: schemas.ConfirmBody | None = None) -> None:
+def confirm(request: Request, owner: Owner, body: ConfirmBody | None = None) -> None:
     """The wearer's gesture for a choice, from the device's own pages where the tracker has none;
     the answer is the same whether something was chosen.
     """
     service_of(request).keeper.confirm(None if body is None else body.app)
 
 
-@router.get("/budgets", response_model=schemas.BudgetsAnswer)
+@router.get("/budgets", response_model=BudgetsAnswer)
 def budgets(request: Request, owner: Owner) -> dict[str, Any]:
     """Limits and spending of the device and of every app."""
     service = service_of(request)
@@ -336,7 +351,7 @@ def budgets(request: Request, owner: Owner) -> dict[str, Any]:
     return {"budgets": rows}
 
 
-@router.get("/audit", response_model=schemas.AuditAnswer)
+@router.get("/audit", response_model=AuditAnswer)
 def audit(
     request: Request,
     owner: Owner,
@@ -355,7 +370,7 @@ def audit(
 
 @router.get(
     "/certificate",
-    response_model=schemas.CertificateAnswer,
+    response_model=CertificateAnswer,
     responses={
         200: {
             "content": {"text/plain": {"schema": {"type": "string"}}},

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gazeveil.arrays import Ints
 from gazeveil.privacy.randomness.records import WordRecords
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.kaleido import step
@@ -26,7 +24,7 @@ class Draws:
         Settings, see :mod:`gazeveil.privacy.stream.kaleido.step`.
     """
 
-    def __init__(self, source: Source, whole: NDArray[np.int64]) -> None:
+    def __init__(self, source: Source, whole: Ints) -> None:
         self.tests = WordRecords(source.child("tests"), 1)
         self.points = WordRecords(source.child("points"), step.words_of_record(whole))
 

@@ -39,6 +39,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.stream_map import WindowBudget
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
@@ -47,7 +48,8 @@ from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
 from gazeveil.privacy.stream.kaleido.stage import AFTER, KaleidoPlan, LatticeStage, plan
 from gazeveil.privacy.stream.kaleido.step import HALVING, RESERVE, UNIFORM
-from gazeveil.privacy.stream.session import Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Stage
 
 DAVIDJOHN2023 = (
     'David-John, Butler and Jain, "Privacy-preserving datasets of eye-tracking samples with'
@@ -111,8 +113,12 @@ class Kaleido(StreamMechanism):
     """
 
     name: ClassVar[str] = "kaleido"
+    label: ClassVar[str] = "Kaleido"
     summary: ClassVar[str] = (
         "Adds noise to gaze within windows of time, with a budget for each window."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "streams", (":epsilon=50,w=60,r_deg=1", ":epsilon=5,w=60,r_deg=1")
     )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2023
@@ -291,6 +297,7 @@ class KaleidoReserve(_Slotted):
     """
 
     name: ClassVar[str] = "kaleido-reserve"
+    label: ClassVar[str] = "Kaleido with a reserve"
     summary: ClassVar[str] = (
         "Kaleido with half of its budget reserved in equal parts for the slots of a window."
     )
@@ -319,6 +326,7 @@ class KaleidoUniform(_Slotted):
     """
 
     name: ClassVar[str] = "kaleido-uniform"
+    label: ClassVar[str] = "Kaleido, uniform budget"
     summary: ClassVar[str] = "Kaleido with the same budget for every slot of a window."
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType({"corrected": _CORRECTED})
     rule: ClassVar[int] = UNIFORM

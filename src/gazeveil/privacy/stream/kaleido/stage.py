@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.noise import bigint
 from gazeveil.privacy.noise.lattice import (
@@ -33,7 +33,7 @@ from gazeveil.privacy.noise.spherical import (
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.draws import Draws
-from gazeveil.privacy.stream.session import Samples, Stage
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 #: What may be done to a published point.
 AFTER = ("none", "clamp", "snap", "posterior-mean")
@@ -61,8 +61,8 @@ class KaleidoPlan:
         Budget of all publications of a window.
     """
 
-    whole: NDArray[np.int64] = field(repr=False)
-    real: NDArray[np.float64] = field(repr=False)
+    whole: Ints = field(repr=False)
+    real: Floats = field(repr=False)
     step_deg: Fraction
     r_steps: Fraction
     epsilon_test: Fraction
@@ -107,7 +107,7 @@ class KaleidoPlan:
             max(int(self.whole[step.LEAST_UNITS]), self.share(self.units)[0]),
             self.share(0)[0],
         )
-        found, fitted, own = (
+        largest, fitted, own = (
             1.0,
             int(self.whole[step.FITTED]),
             (float(self.real[step.SHRINK]), float(self.real[step.LEAD])),
@@ -117,17 +117,17 @@ class KaleidoPlan:
             (max(least, fitted + 1), most, PLANAR),
         ):
             if low <= high:
-                found = max(found, most_tries(self.scale(high), self.scale(low), *line))
-        return found
+                largest = max(largest, most_tries(self.scale(high), self.scale(low), *line))
+        return largest
 
-    def state(self, streams: int) -> NDArray[np.int64]:
+    def state(self, streams: int) -> Ints:
         """Streams that have not begun."""
         states = np.zeros((streams, step.RING + 2 * self.slots), dtype=np.int64)
         states[:, step.LAST_TEST] = -self.skip
         return states
 
 
-def _fit_tangent(whole: NDArray[np.int64], real: NDArray[np.float64]) -> None:
+def _fit_tangent(whole: Ints, real: Floats) -> None:
     """Settings of tries on the sphere: the tangent that fits the scale of publications when nearly
     every slot publishes.
     """
@@ -144,7 +144,7 @@ def _fit_tangent(whole: NDArray[np.int64], real: NDArray[np.float64]) -> None:
     whole[step.FITTED] = int(min(times_units / (FITTING * min(scale, WIDE_RAD)), float(units)))
 
 
-def _fill_quadrature(real: NDArray[np.float64]) -> None:
+def _fill_quadrature(real: Floats) -> None:
     """Nodes and log weights of the posterior mean."""
     from scipy.special import gamma, roots_genlaguerre  # heavy
 
@@ -228,11 +228,11 @@ class _KaleidoRun:
         self,
         plan: KaleidoPlan,
         draws: Draws,
-        states: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-        trace: NDArray[np.int64],
+        states: Ints,
+        x_deg: Floats,
+        y_deg: Floats,
+        valid: Bools,
+        trace: Ints,
     ) -> None:
         self.plan, self.draws, self.states, self.trace = plan, draws, states, trace
         self.x_deg, self.y_deg, self.valid = x_deg, y_deg, valid
@@ -336,7 +336,7 @@ class LatticeStage(Stage):
         self.plan = plan
         self.draws = [Draws(s, plan.whole) for s in sources]
         self.states = plan.state(streams)
-        self.trace: NDArray[np.int64] | None = None
+        self.trace: Ints | None = None
         self.traced = False
         self._sphere, self._step_deg, self._skip = (
             bool(plan.whole[step.SPHERE]),
@@ -353,13 +353,7 @@ class LatticeStage(Stage):
         """
         self.states[:, step.HAS] = 0
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """Publish, repeat, or pass a lost sample on."""
         # Most single samples are between two slots and need no noise.
         if (

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled, fused
 from gazeveil.privacy.noise.lattice import around, lattice_point, planar_unit, shown_y_deg
 from gazeveil.privacy.noise.spherical import (
@@ -100,9 +100,7 @@ def _mean_on_axis(z: float, prior: float, variance: float) -> float:
 
 
 @compiled
-def _posterior_mean(
-    x: float, y: float, scale: float, real: NDArray[np.float64]
-) -> tuple[float, float]:
+def _posterior_mean(x: float, y: float, scale: float, real: Floats) -> tuple[float, float]:
     """Mean of the place given the noisy one, both from the prior's centre: planar Laplace is normal
     with variance 2 b**2 Gamma(3/2).
     """
@@ -148,7 +146,7 @@ def tangent_of(units: int, fitted: int, shrink: float, lead: float) -> tuple[flo
 
 
 @compiled
-def words_of_record(whole: NDArray[np.int64]) -> int:
+def words_of_record(whole: Ints) -> int:
     """Words of a record for a try of a point: four if most scales are narrow."""
     return int(3 + whole[NARROW])
 
@@ -168,7 +166,7 @@ def fourth_word(word: int, scale: float) -> int:
 
 
 @fused
-def make_tests(words: WordArray, test: int, count: int, ahead: NDArray[np.float64]) -> None:
+def make_tests(words: WordArray, test: int, count: int, ahead: Floats) -> None:
     """What can be known of tests on a screen, from one on, before it is decided
     how they are used.
     """
@@ -177,7 +175,7 @@ def make_tests(words: WordArray, test: int, count: int, ahead: NDArray[np.float6
 
 
 @fused
-def make_points(words: WordArray, position: int, count: int, ahead: NDArray[np.float64]) -> None:
+def make_points(words: WordArray, position: int, count: int, ahead: Floats) -> None:
     """What can be known of points on a screen, from a position on, before it is decided how they
     are used.
     """
@@ -190,13 +188,7 @@ def make_points(words: WordArray, position: int, count: int, ahead: NDArray[np.f
 
 @compiled
 def repeat(
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    states: NDArray[np.int64],
-    skip: int,
-    step: float,
-    sphere: bool,
+    x_deg: Floats, y_deg: Floats, valid: Bools, states: Ints, skip: int, step: float, sphere: bool
 ) -> bool:
     """What :func:`run` does with one sample of one stream between two slots, or with a lost one;
     False, and nothing is done, at a slot.
@@ -219,21 +211,21 @@ def repeat(
 # counting of their references, than the noise.
 @compiled
 def run(
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    x_deg: Floats,
+    y_deg: Floats,
+    valid: Bools,
     done: int,
-    states: NDArray[np.int64],
-    whole: NDArray[np.int64],
-    real: NDArray[np.float64],
-    known: NDArray[np.int64],
-    trace: NDArray[np.int64],
+    states: Ints,
+    whole: Ints,
+    real: Floats,
+    known: Ints,
+    trace: Ints,
     tests: WordArray,
     test: int,
-    ahead_tests: NDArray[np.float64],
+    ahead_tests: Floats,
     points: WordArray,
     position: int,
-    ahead_points: NDArray[np.float64],
+    ahead_points: Floats,
 ) -> tuple[int, int, int, int]:
     """Samples, stream after stream, from the done-th on; in place.
 

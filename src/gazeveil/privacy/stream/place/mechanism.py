@@ -27,9 +27,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.grid import Grid
@@ -37,6 +37,7 @@ from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import TAIL_DELTA
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import CELL_DEG, Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
@@ -45,9 +46,11 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Source
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.gaussian import GRID_BITS, GaussianLattice
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.cell_walk import NO_CELL, CellWalk
 from gazeveil.privacy.stream.place.noise import MOST_SIGMAS, PlaceNoise, place_sigma
-from gazeveil.privacy.stream.session import Samples, Session, Stage, StreamMechanism
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 # Draws that one place is made of at most: x and y at every sigma of a list.
 _MOST_DRAWS = 2 * MOST_SIGMAS
@@ -141,9 +144,11 @@ class GaussianPlace(StreamMechanism):
     """
 
     name: ClassVar[str] = "gaussian-place"
+    label: ClassVar[str] = "Gaussian noise per place"
     summary: ClassVar[str] = (
         "Releases one noisy place for each cell that is looked at, however often."
     )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         "After David-John et al. 2021, with one draw per place, as permanent randomised responses"
@@ -291,13 +296,7 @@ class _Places(Stage):
         """Forget the cell; the places stay for as long as their noise does."""
         self.walk.reset()
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """Each sample as the place of its cell."""
         cells = self.walk.run(x_deg, y_deg, valid)
         begin = 0
@@ -347,13 +346,7 @@ class _OwnPlaces(_Places):
         super().reset()
         self._take_keys()
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """Each sample as the place of its cell; a forked child under keys of its own."""
         if self._secure and not self._identity.original:
             self._identity.renew(self._take_keys)
@@ -361,13 +354,7 @@ class _OwnPlaces(_Places):
 
 
 @compiled
-def _look_up(
-    cells: NDArray[np.int64],
-    told: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    begin: int,
-) -> int:
+def _look_up(cells: Ints, told: Ints, x: Floats, y: Floats, begin: int) -> int:
     """Put places for samples, from number `begin` on in the order of streams, as far as they are
     known: the number of the first that is not.
     """

@@ -26,6 +26,7 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim, Mechanism
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.privacy_map import WholeMap
 from gazeveil.privacy.randomness.rng import source
@@ -71,7 +72,11 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
     seconds: Number | None = None
 
     name: ClassVar[str] = "clock-render-dp-k-same"
+    label: ClassVar[str] = "clock-render DP-k-same"
     summary: ClassVar[str] = "Renders noisy mean places of k people at public times."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "population", (":k=15,epsilon=1000", ":k=15,epsilon=10")
+    )
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {
@@ -140,18 +145,20 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
             ),
             name=data.name,
         )
-        told = inner.guarantee
+        promise = inner.guarantee
         origin = " (it was taken from the longest recording)" if self.seconds is None else ""
         mine = replace(
-            told,
-            losses=WholeMap.of("user", told.claimed_loss(Change.person()), presence=True),
+            promise,
+            losses=WholeMap.of("user", promise.claimed_loss(Change.person()), presence=True),
             mechanism=self.title,
             assumptions=(
-                *(a for a in told.assumptions if "bounds" not in a and "rows" not in a),
+                *(a for a in promise.assumptions if "bounds" not in a and "rows" not in a),
                 f"the length of {slots} slots is public{origin}",
                 f"the rate of {rate:g} samples a second and the space are public",
             ),
-            reason=told.reason if told.status != "proved" else "proofs/clock-render-dp-k-same.md",
+            reason=promise.reason
+            if promise.status != "proved"
+            else "proofs/clock-render-dp-k-same.md",
         )
         return Release(out, mine, self.provenance(seed), inner.curator_notes)
 

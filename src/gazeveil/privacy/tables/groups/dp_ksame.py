@@ -42,6 +42,7 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
 from gazeveil.privacy.noise.knorm import ASSUMPTION, knorm
 from gazeveil.privacy.noise.shells import most_sensitivity, shell_noise, shells
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
 from gazeveil.privacy.promise.privacy_map import UnitMap
@@ -118,7 +119,9 @@ class DPKSame(Mechanism[FeatureTable]):
     """
 
     name: ClassVar[str] = "dp-k-same"
+    label: ClassVar[str] = "DP-k-same"
     summary: ClassVar[str] = "Gives k people their mean features with noise."
+    plot: ClassVar[PlotRecipe] = PlotRecipe("own")
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = (
         "an improvement on k-same-select; Soria-Comas et al. 2014, Hardt and Talwar 2010"
@@ -188,12 +191,7 @@ class DPKSame(Mechanism[FeatureTable]):
         )
         table = _table(work, groups, values)
         guarantee = self._guarantee(work.sizes, delta, assumptions)
-        return Release(
-            table,
-            guarantee if seed is None else guarantee.tested(),
-            self.provenance(seed),
-            work.grid.notes(),
-        )
+        return self.released(table, guarantee, seed, work.grid.notes())
 
     def unclamped(self, data: FeatureTable, seed: int | None = None) -> FeatureTable:
         """What is released before it is clamped to the bounds; for audits and error figures."""
@@ -330,11 +328,9 @@ class DPKSame(Mechanism[FeatureTable]):
             vectors, size = groups * sizes.cells * sizes.features // together, together * d
             apart = (moved * n * STEPS**2, n * STEPS)
         else:
-            vectors, size, apart = (
-                groups * sizes.cells * sizes.features,
-                d,
-                (n * STEPS**2, n * STEPS),
-            )
+            vectors = groups * sizes.cells * sizes.features
+            size = d
+            apart = (n * STEPS**2, n * STEPS)
         epsilon = self.budget if chosen.noise == "joint" else self.budget / shares(sizes, self.per)
         if chosen.profile == "staircase":
             grid = grid_l2(

@@ -36,6 +36,7 @@ from gazeveil import checks
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import tail_delta
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number, format_exact
 from gazeveil.privacy.tables.sequences.fourier import (
@@ -151,8 +152,23 @@ class CFPA(_Chunked):
     """
 
     name: ClassVar[str] = "cfpa"
+    label: ClassVar[str] = "CFPA"
     summary: ClassVar[str] = (
         "Adds Laplace noise to the Fourier coefficients of each chunk of a feature sequence."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (
+            ":chunk=64,epsilon=20,shrink=wiener",
+            ":chunk=64,epsilon=20,per=chunk,shrink=wiener",
+            ":chunk=64,epsilon=20,reading=published",
+        ),
+        (
+            ":chunk=32,shrink=wiener",
+            ":chunk=64,shrink=wiener",
+            ":chunk=128,shrink=wiener",
+            "fpa:shrink=wiener",
+        ),
     )
 
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
@@ -182,7 +198,7 @@ class CFPA(_Chunked):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import chunked
+        from gazeveil.privacy.tables.sequences.audit import chunked
 
         return chunked(self, unit)
 
@@ -198,8 +214,18 @@ class DCFPA(_Chunked):
     """
 
     name: ClassVar[str] = "dcfpa"
+    label: ClassVar[str] = "DCFPA"
     summary: ClassVar[str] = (
         "Adds Laplace noise to the Fourier coefficients of the differences in each chunk."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (
+            ":chunk=64,epsilon=100",
+            ":chunk=64,epsilon=100,shrink=wiener",
+            ":chunk=64,epsilon=100,reading=published",
+        ),
+        (":chunk=32", ":chunk=32,shrink=wiener", "cfpa:chunk=32"),
     )
 
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
@@ -219,11 +245,9 @@ class DCFPA(_Chunked):
 
     def bins(self, epsilon: float) -> int:
         """The bins released of a chunk of differences: k, or the public rule's."""
-        return (
-            public_difference_k(self.chunk, epsilon, self.public, self.shrinks)
-            if self.k is None
-            else self.k
-        )
+        if self.k is None:
+            return public_difference_k(self.chunk, epsilon, self.public, self.shrinks)
+        return self.k
 
     def estimator(self, n: int, epsilon: float) -> Estimator:
         """The running sum of the first bins, or the best linear estimate from them."""
@@ -238,7 +262,7 @@ class DCFPA(_Chunked):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import chunked
+        from gazeveil.privacy.tables.sequences.audit import chunked
 
         return chunked(self, unit)
 

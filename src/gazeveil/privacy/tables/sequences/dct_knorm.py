@@ -55,6 +55,7 @@ from gazeveil.privacy.noise.shells import (
     shell_noise,
     shells,
 )
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.tables.sequences.integer_transform import (
@@ -123,8 +124,14 @@ class DCTKNorm(NoisyTable):
     """
 
     name: ClassVar[str] = "dct-knorm"
+    label: ClassVar[str] = "DCT K-norm"
     summary: ClassVar[str] = (
         "Adds noise of a chosen norm to the cosine coefficients of a feature sequence."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        ("fpa:epsilon=20,shrink=wiener", ":epsilon=20", ":epsilon=100"),
+        ("fpa:shrink=wiener", ":profile=exponential", ":"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "an improvement on fpa; Hardt and Talwar 2010, Geng et al. 2015"
@@ -230,23 +237,17 @@ class DCTKNorm(NoisyTable):
         whole = self.whole(blocks, plan)
         assumptions: tuple[str, ...] = ()
         if isinstance(law, Shells):
-            noise, delta, variance = (
-                shell_noise(law, count, words).T,
-                count * law.delta,
-                law.variance,
-            )
+            noise = shell_noise(law, count, words).T
+            delta = count * law.delta
+            variance = law.variance
         elif size == 1:
-            noise, delta, variance = (
-                discrete_laplace(law, count, words)[None, :],
-                tail_delta(epsilon, count),
-                2.0 * float(law) ** 2,
-            )
+            noise = discrete_laplace(law, count, words)[None, :]
+            delta = tail_delta(epsilon, count)
+            variance = 2.0 * float(law) ** 2
         else:
-            noise, delta, variance = (
-                knorm(size, law, count, words).T,
-                tail_delta(epsilon, count),
-                (size + 1) * float(law) ** 2,
-            )
+            noise = knorm(size, law, count, words).T
+            delta = tail_delta(epsilon, count)
+            variance = (size + 1) * float(law) ** 2
             assumptions = (ASSUMPTION,)
         noisy = (grid.rounded(whole) + noise).astype(np.float64) * grid.step
         if self.shrinks:
@@ -259,7 +260,7 @@ class DCTKNorm(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import dct_knorm
+        from gazeveil.privacy.tables.sequences.audit import dct_knorm
 
         return dct_knorm(self, unit)
 
@@ -272,11 +273,9 @@ def noise_variance(size: int, epsilon: float, profile: str | None) -> tuple[str,
     if profile == "exponential" or epsilon < LEAST_EPSILON or size > MOST_DIMENSION:
         return exponential
     gamma, variance = best_gamma(size, epsilon)
-    return (
-        ("staircase", gamma, variance)
-        if profile == "staircase" or variance < exponential[2]
-        else exponential
-    )
+    if profile == "staircase" or variance < exponential[2]:
+        return ("staircase", gamma, variance)
+    return exponential
 
 
 @lru_cache(maxsize=256)

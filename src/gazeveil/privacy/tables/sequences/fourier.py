@@ -38,6 +38,7 @@ from gazeveil import checks
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.tables.sequences.fourier_published import plan
@@ -84,8 +85,14 @@ class FPA(NoisyTable):
     """
 
     name: ClassVar[str] = "fpa"
+    label: ClassVar[str] = "FPA"
     summary: ClassVar[str] = (
         "Adds Laplace noise to the first Fourier coefficients of a feature sequence."
+    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (":epsilon=200", ":epsilon=200,shrink=wiener", ":epsilon=200,reading=published"),
+        (":", ":shrink=wiener", ":k=5"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
@@ -143,11 +150,9 @@ class FPA(NoisyTable):
 
     def bins(self, n: int, epsilon: float) -> int:
         """The bins released of a block: k, or the public rule's."""
-        return (
-            public_k(n, epsilon, self.public, self.shrinks)
-            if self.k is None
-            else bins(self.name, self.k, n)
-        )
+        if self.k is None:
+            return public_k(n, epsilon, self.public, self.shrinks)
+        return bins(self.name, self.k, n)
 
     def estimator(self, n: int, epsilon: float) -> Estimator:
         """The first bins, shrunk or not."""
@@ -178,7 +183,7 @@ class FPA(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import fpa
+        from gazeveil.privacy.tables.sequences.audit import fpa
 
         return fpa(self, unit)
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import discrete_laplace, tail_delta
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number
 from gazeveil.privacy.tables.sequences.integer_transform import coarsening, laplace_steps
@@ -75,7 +76,13 @@ class LPA(NoisyTable):
     """
 
     name: ClassVar[str] = "lpa"
+    label: ClassVar[str] = "LPA"
     summary: ClassVar[str] = "Adds Laplace noise to every value of a feature sequence."
+    plot: ClassVar[PlotRecipe] = PlotRecipe(
+        "features",
+        (":epsilon=100", ":epsilon=100,shrink=wiener", ":epsilon=100,reading=published"),
+        (":", ":shrink=wiener"),
+    )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
@@ -157,7 +164,7 @@ class LPA(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import lpa
+        from gazeveil.privacy.tables.sequences.audit import lpa
 
         return lpa(self, unit)
 

@@ -148,10 +148,8 @@ def _moved(
         for k in range(count[run]):
             if i >= samples:
                 return x, y
-            drift_x, drift_y = (
-                fade * drift_x + fresh * drawn[i, 0],
-                fade * drift_y + fresh * drawn[i, 1],
-            )
+            drift_x = fade * drift_x + fresh * drawn[i, 0]
+            drift_y = fade * drift_y + fresh * drawn[i, 1]
             at = arc(before, here, share((k + 1.0) / flight, SKEW)) if k + 1.0 < flight else here
             x[i], y[i] = to_degrees(step(at, drift_x, drift_y), sphere)
             i += 1

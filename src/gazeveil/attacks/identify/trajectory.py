@@ -1,0 +1,190 @@
+"""Where somebody looks compared with everybody else, on a trajectory of 0.2 s averages.
+
+Averages over 0.2 s have a few degrees less noise than samples, and a trajectory of them keeps what
+independent noise cannot hide: where a person's gaze sits, how far it follows the others, how late,
+how widely and how quickly it wanders. Two people's trajectories on different stimuli cannot be
+compared point by point, so each is described against the mean trajectory of the other people on the
+same stimulus; the description is the vector. Somebody who was alone with a stimulus is compared
+with the mean over time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.attacks.statistics import correlation, deviation, log_quantiles, quantiles
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.gaze.recording import Recording
+
+#: Length of the averages in seconds.
+SLOT_S = 0.2
+
+#: Lags behind the crowd, and of a trajectory with itself, in slots.
+_BEHIND = (-3, -2, -1, 0, 1, 2, 3)
+_LAGS = (1, 2, 5, 10, 25)
+
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_DIRECTIONS = 8
+
+Floats = NDArray[np.float64]
+
+
+def vectors(recording_set: RecordingSet) -> RecordingVectors:
+    """Trajectory vectors of the recordings of a recording set that has samples."""
+    keys = recording_set.keys
+    spaces: list[Space] = []
+    trajectories: list[Floats] = []
+    for recording in recording_set.cohort or ():
+        spaces.append(recording.space)
+        trajectories.append(slot_means(recording, SLOT_S))
+    rows: list[dict[str, float]] = [{} for _ in keys]
+    stimuli: dict[str, list[int]] = {}
+    for i, key in enumerate(keys):
+        stimuli.setdefault(key[1], []).append(i)
+    for places in stimuli.values():
+        for i, crowd in zip(
+            places,
+            _crowds([trajectories[i] for i in places], [keys[i][0] for i in places]),
+            strict=True,
+        ):
+            rows[i] = _describe(spaces[i], trajectories[i], crowd)
+    names = tuple(rows[0]) if rows else ()
+    return RecordingVectors(
+        keys,
+        np.array([[row[n] for n in names] for row in rows], dtype=np.float64).reshape(
+            len(keys), len(names)
+        ),
+        names,
+        ("trajectory",) * len(names),
+    )
+
+
+def slot_means(recording: Recording, length_s: float) -> Floats:
+    """Sums of unit vectors over the valid samples of each slot, shape (slots, 3), brought to length
+    one; NaN where there are none.
+
+    Slots count from the first sample. Directions that cancel have no mean.
+    """
+    if len(recording) == 0:
+        return np.empty((0, 3))
+    slot = (recording.t_ns - recording.t_ns.min()) // round(1e9 * length_s)
+    count, good = int(slot.max()) + 1, recording.valid
+    v = recording.space.vectors(recording.x_deg[good], recording.y_deg[good])
+    total: Floats = np.stack(
+        [
+            np.bincount(slot[good], weights=v[:, k], minlength=count).astype(np.float64)
+            for k in range(3)
+        ],
+        axis=1,
+    )
+    return _unit(total)
+
+
+def _unit(total: Floats) -> Floats:
+    length = np.linalg.norm(total, axis=1)
+    return np.where(length[:, None] > 1e-9, total / np.maximum(length, 1e-9)[:, None], np.nan)
+
+
+def _crowds(trajectories: list[Floats], people: list[str]) -> list[Floats]:
+    """For each trajectory the mean trajectory of the other people, as long as it."""
+    longest = max(len(p) for p in trajectories)
+    stack = np.full((len(trajectories), longest, 3), np.nan)
+    for i, p in enumerate(trajectories):
+        stack[i, : len(p)] = p
+    filled = np.nan_to_num(stack)
+    total = filled.sum(axis=0)
+    result = []
+    for i, p in enumerate(trajectories):
+        same = [j for j, person in enumerate(people) if person == people[i]]
+        others = total - filled[same].sum(axis=0)
+        # Nobody else was there: the person's own mean stands in, so that offsets become offsets
+        # from it.
+        alone = np.broadcast_to(filled[same].sum(axis=(0, 1)), others.shape)
+        result.append(_unit(alone if len(same) == len(trajectories) else others)[: len(p)])
+    return result
+
+
+def _describe(space: Space, trajectory: Floats, crowd: Floats) -> dict[str, float]:
+    """Offsets from the crowd, following it, distance to it, and the trajectory's own steps."""
+    x, y = space.degrees(trajectory)
+    crowd_x, crowd_y = space.degrees(crowd)
+    away = _offset(space, x, y, crowd_x, crowd_y)
+    result: dict[str, float] = {}
+    for axis, values in zip("xy", away, strict=True):
+        result[f"trajectory_{axis}_mean"] = (
+            float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+        )
+        result |= _named(f"trajectory_{axis}", quantiles(values, _QUANTILES))
+        result |= {
+            f"trajectory_{axis}_lag{lag}": correlation(values[:-lag], values[lag:]) for lag in _LAGS
+        }
+    result["trajectory_xy"] = correlation(*away)
+    result |= _named("trajectory_distance", log_quantiles(np.hypot(*away), _QUANTILES))
+    # Movements of the person against those of the crowd: gain, and how late.
+    steps = _offset(space, x[1:], y[1:], x[:-1], y[:-1])
+    crowd_steps = _offset(space, crowd_x[1:], crowd_y[1:], crowd_x[:-1], crowd_y[:-1])
+    flat_x = (
+        np.unwrap(np.where(np.isfinite(x), x, 0.0), period=360.0)
+        if isinstance(space, Sphere) and np.isfinite(x).all()
+        else x
+    )
+    for axis, own, other in (("x", flat_x, crowd_x), ("y", y, crowd_y)):
+        result[f"trajectory_{axis}_follow"] = correlation(own, other)
+        result[f"trajectory_{axis}_spread"] = deviation(own)
+    for behind in _BEHIND:
+        pairs = [
+            (_shifted(s, behind), _shifted(c, -behind))
+            for s, c in zip(steps, crowd_steps, strict=True)
+        ]
+        result[f"trajectory_behind_{behind}"] = correlation(
+            np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+        )
+    result |= _named("trajectory_step", log_quantiles(np.hypot(*steps), _QUANTILES))
+    for axis, values in zip("xy", steps, strict=True):
+        result[f"trajectory_step_{axis}_sd"] = deviation(values)
+        result |= {
+            f"trajectory_step_{axis}_lag{lag}": correlation(values[:-lag], values[lag:])
+            for lag in _LAGS[:3]
+        }
+    return result | _directions(*steps)
+
+
+def _shifted(values: Floats, by: int) -> Floats:
+    """Without the first `by` values, or without the last ones for a negative number."""
+    return values[by:] if by >= 0 else values[:by]
+
+
+def _directions(dx: Floats, dy: Floats) -> dict[str, float]:
+    """How far the trajectory goes in each of eight directions, as shares of the whole way."""
+    known = np.isfinite(dx) & np.isfinite(dy)
+    length = np.hypot(dx[known], dy[known])
+    sector = (
+        np.floor(
+            (np.degrees(np.arctan2(dy[known], dx[known])) + 180.0 / _DIRECTIONS)
+            / (360.0 / _DIRECTIONS)
+        ).astype(np.int64)
+        % _DIRECTIONS
+    )
+    way = np.bincount(sector, weights=length, minlength=_DIRECTIONS)
+    total = float(way.sum())
+    return {
+        f"trajectory_way_{i}": float(w) / total if total > 0 else float("nan")
+        for i, w in enumerate(way)
+    }
+
+
+def _offset(
+    space: Space, x: Floats, y: Floats, from_x: Floats, from_y: Floats
+) -> tuple[Floats, Floats]:
+    """Degrees right and down from one place to another, along arcs on a sphere."""
+    dx = x - from_x
+    if isinstance(space, Sphere):
+        dx = (np.mod(dx + 180.0, 360.0) - 180.0) * np.sin(np.radians((y + from_y) / 2))
+    return dx, y - from_y
+
+
+def _named(name: str, values: Floats) -> dict[str, float]:
+    return {f"{name}_q{100 * q:.0f}": float(v) for q, v in zip(_QUANTILES, values, strict=True)}
