@@ -1,4 +1,4 @@
-"""A promise in words, made from its map: nobody writes such a sentence by hand, so none can say
+"""The sentence of a promise, made from its map: nobody writes such a sentence by hand, so none can say
 more than the map does.
 """
 
