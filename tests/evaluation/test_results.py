@@ -15,8 +15,8 @@ import pytest
 
 from gazeveil.attacks.result import paired_interval
 from gazeveil.errors import DataError, FormatError, ParameterError
+from gazeveil.evaluation.collect import spread, utility_interval
 from gazeveil.evaluation.columns import RATE, mechanism_text
-from gazeveil.evaluation.intervals import spread, utility_interval
 from gazeveil.evaluation.results import Results, canonical, frame_of, outcomes_of
 
 CELL = {

@@ -19,7 +19,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import free, write
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.mechanism import synthetic
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model
 

@@ -67,7 +67,7 @@ def is_of_parts(path: Path) -> bool:
     """Whether a path is a study file with `[[part]]` tables."""
     if path.suffix.lower() != ".toml":
         return False
-    from gazeveil.papers.parts import has_parts
+    from gazeveil.papers.study_file import has_parts
 
     return has_parts(path)
 
@@ -76,9 +76,9 @@ def run_parts(
     path: Path, out: Path, quick: bool, counts: Mapping[str, int], executor: str | int | None
 ) -> Results:
     """Run a study of parts, part by part, and print what it found beside the published figures."""
-    from gazeveil.papers.parts import read
     from gazeveil.papers.published import lines
     from gazeveil.papers.series import of_part, run, shorter
+    from gazeveil.papers.study_file import read
 
     plan = shorter(read(path, quick), **counts)
     with bar("Computing cells") as progress:

@@ -83,15 +83,12 @@ def command(
     chosen = mechanism(mechanism_text)
     _check_paths(chosen, path, out)
     data = _read(chosen.kind, path, lambda: read_cohort(path, format_name, settings, screen))
-    if chosen.kind == "stream":
+    with bar("Protecting"):
         release = protect(data, chosen, seed, tuple(keep or ()))
-    else:
-        with bar("Protecting"):
-            release = protect(data, chosen, seed, tuple(keep or ()))
     if chosen.kind in ("stream", "cohort"):
         figures = _write_recordings(release, out)
     else:
-        figures = _write_file(chosen.kind, release, out)
+        figures = _write_file(chosen.kind, release.data, out)
     _print_notes(data, release, seed)
     say(release.guarantee)
     promise = {"guarantee": release.guarantee.to_dict(), "sentence": str(release.guarantee)}
@@ -148,16 +145,16 @@ def _write_recordings(release: Release[Cohort], out: Path) -> Numbers:
     return {"recordings": len(release.data), "samples": samples}
 
 
-def _write_file(kind: str, release: Release[Any], out: Path) -> Numbers:
-    writers: Mapping[str, tuple[Callable[[Any, Path], Path], str, str]] = {
-        "table": (write_table, "rows", "row"),
-        "map": (write_maps, "maps", "heat map"),
-        "people": (write_people, "people", "person"),
-    }
-    writer, name, word = writers[kind]
-    writer(release.data, out)
-    say(f"{counted(len(release.data), word)} written to {out}.")
-    return {name: len(release.data)}
+def _write_file(kind: str, data: Any, out: Path) -> Numbers:
+    if kind == "map":
+        write_maps({name: (one.space, one.cells, one.noisy) for name, one in data.items()}, out)
+    elif kind == "table":
+        write_table(data, out)
+    else:
+        write_people(data, out)
+    word = {"map": "heat map", "table": "row", "people": "person"}[kind]
+    say(f"{counted(len(data), word)} written to {out}.")
+    return {{"map": "maps", "table": "rows"}.get(kind, kind): len(data)}
 
 
 def _print_notes(data: Any, release: Release[Any], seed: int | None) -> None:

@@ -58,7 +58,7 @@ def command(
 
 def _print_studies(json_file: Path | None) -> None:
     from gazeveil.papers.catalogue import study_names, study_path
-    from gazeveil.papers.parts import read
+    from gazeveil.papers.study_file import read
 
     rows = []
     for name in study_names():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -18,27 +18,11 @@ from numpy.typing import NDArray
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.io.features_file import table_suffix
 
-
-class MapLike(Protocol):
-    """What is written: a HeatMap."""
-
-    @property
-    def space(self) -> Space:
-        """What the map covers."""
-        ...
-
-    @property
-    def cells(self) -> NDArray[np.float64]:
-        """Shares of looking, rows x columns."""
-        ...
-
-    @property
-    def noisy(self) -> NDArray[np.float64]:
-        """Noisy viewers, rows x columns."""
-        ...
+#: What a map covers, its shares of looking and its noisy viewers, both rows x columns.
+MapParts: TypeAlias = tuple[Space, NDArray[np.float64], NDArray[np.float64]]
 
 
-def write_maps(maps: Mapping[str, MapLike], path: Path) -> Path:
+def write_maps(maps: Mapping[str, MapParts], path: Path) -> Path:
     """Write maps by stimulus; the suffix `.parquet`, `.csv` or `.tsv` chooses the format.
 
     Raises
@@ -47,7 +31,7 @@ def write_maps(maps: Mapping[str, MapLike], path: Path) -> Path:
         For another suffix.
     """
     suffix = table_suffix(path, "a table of maps")
-    frame = pl.concat([_frame(stimulus, one) for stimulus, one in maps.items()])
+    frame = pl.concat([_frame(stimulus, *parts) for stimulus, parts in maps.items()])
     path.parent.mkdir(parents=True, exist_ok=True)
     if suffix == "parquet":
         frame.write_parquet(path)
@@ -56,21 +40,15 @@ def write_maps(maps: Mapping[str, MapLike], path: Path) -> Path:
     return path
 
 
-def _frame(stimulus: str, one: MapLike) -> pl.DataFrame:
-    space, (rows, columns) = one.space, one.cells.shape
+def _frame(
+    stimulus: str, space: Space, shares: NDArray[np.float64], viewers: NDArray[np.float64]
+) -> pl.DataFrame:
+    rows, columns = shares.shape
     row, column = (index.ravel() for index in np.indices((rows, columns)))
     x_deg = (column + 0.5) * (space.width_deg / columns)
     y_deg = (row + 0.5) * (space.height_deg / rows)
     if isinstance(space, Screen):
         x_deg, y_deg = x_deg - space.width_deg / 2, y_deg - space.height_deg / 2
-    return pl.DataFrame(
-        {
-            "stimulus": [stimulus] * len(row),
-            "row": row,
-            "column": column,
-            "x_deg": x_deg,
-            "y_deg": y_deg,
-            "share": one.cells.ravel(),
-            "viewers": one.noisy.ravel(),
-        }
-    )
+    parts = {"row": row, "column": column, "x_deg": x_deg, "y_deg": y_deg}
+    parts |= {"share": shares.ravel(), "viewers": viewers.ravel()}
+    return pl.DataFrame({"stimulus": [stimulus] * len(row), **parts})

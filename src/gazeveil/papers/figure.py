@@ -247,9 +247,8 @@ class Lookup:
     """The figures of some results, to be asked for by :class:`CellQuery`."""
 
     def __init__(self, results: Results) -> None:
-        self.rows = list(results.frame.iter_rows(named=True))
         self._by: dict[tuple[str, str, str], list[dict[str, object]]] = {}
-        for row in self.rows:
+        for row in results.frame.iter_rows(named=True):
             self._by.setdefault(
                 (str(row["cohort"]), str(row["mechanism"]), str(row["metric"])), []
             ).append(row)
@@ -305,10 +304,6 @@ class Lookup:
                 return None
             minus = raw.value / cell.scale
         return found.scaled(cell.scale, minus)
-
-    def where(self, **wanted: str) -> list[dict[str, object]]:
-        """Rows of the frame with these values."""
-        return [row for row in self.rows if all(row[k] == v for k, v in wanted.items())]
 
 
 def parts(results: Results) -> dict[str, dict[str, object]]:
@@ -390,11 +385,6 @@ def same(a: str, b: str | None) -> bool:
         return Fraction(a) == Fraction(b)
     except (ValueError, ZeroDivisionError):
         return a == b
-
-
-def first(cells: Sequence[CellQuery], exists: Callable[[CellQuery], bool]) -> CellQuery:
-    """The first cell a study holds, else the first."""
-    return next((c for c in cells if exists(c)), cells[0])
 
 
 def _agrees(row: Mapping[str, object], cell: CellQuery) -> bool:

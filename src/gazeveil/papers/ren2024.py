@@ -253,7 +253,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
         "Ren et al. 2024 Table 2: task recognised, %, published in brackets; raw"
         f" {drawing.number(None if raw is None else raw.value)} (98.5)"
     )
-    header = ("mechanism", "epsilon", "r = 5 %", "r = 10 %")
+    header: tuple[str, ...] = ("mechanism", "epsilon", "r = 5 %", "r = 10 %")
     made = [drawing.table(folder, "ren2024-table2", title, header, _task_rows(lookup), _NOTE)]
     header = ("r", "epsilon", *(f"{d}, {label}" for d in DATASETS for label in COMPARED))
     units = (

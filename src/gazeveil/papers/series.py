@@ -18,8 +18,9 @@ from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run as run_one
 from gazeveil.evaluation.sources import opened
 from gazeveil.evaluation.study import Study
-from gazeveil.papers.parts import TEXTS, MultiPartStudy, Part, read
+from gazeveil.papers.parts import TEXTS, MultiPartStudy, Part
 from gazeveil.papers.published import compare, paper_module
+from gazeveil.papers.study_file import read
 
 #: Called with the number of cells that are done and the number of all, of the part at work.
 Progress = Callable[[int, int], None]
@@ -44,7 +45,7 @@ def run(
     Parameters
     ----------
     plan : MultiPartStudy or path
-        What :func:`gazeveil.papers.parts.read` gives, or the file.
+        What :func:`gazeveil.papers.study_file.read` gives, or the file.
     out : path, optional
         Folder: each part has its own below `parts`, where a run that was stopped goes on; the whole
         is written at the end.

@@ -300,7 +300,7 @@ class Findings:
             if parts.plain or parts.frozen not in known:
                 continue
             for row in self.results.paired(attack, parts.frozen).iter_rows(named=True):
-                release = by_key.get(_key(row))
+                release = by_key.get(release_key(row))
                 # On raw recordings there is no mechanism to know and nothing to average.
                 if release is not None and not (
                     release.baseline and "denoiser" not in parts.stronger
@@ -404,7 +404,7 @@ def _rates(frame: pl.DataFrame) -> Iterable[tuple[Key, Rate]]:
     for row in wanted.iter_rows(named=True):
         numbers = {c: _number(row[c]) for c in ("value", "low", "high", "chance", "p_value")}
         yield (
-            _key(row),
+            release_key(row),
             Rate(
                 row["attack"],
                 row["scenario"] or "",
@@ -422,7 +422,7 @@ def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:
     for row in frame.filter(pl.col("utility").is_not_null()).iter_rows(named=True):
         value, low, high, chance = (_number(row[c]) for c in ("value", "low", "high", "chance"))
         yield (
-            _key(row),
+            release_key(row),
             Measure(
                 row["utility"],
                 row["metric"] or "",
@@ -436,7 +436,8 @@ def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:
         )
 
 
-def _key(row: Mapping[str, object]) -> Key:
+def release_key(row: Mapping[str, object]) -> Key:
+    """Which release a row of results is about."""
     mechanism, reading, parameters, events = (str(row[c] or "") for c in CELL[:4])
     return mechanism, reading, parameters, events
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ def _label_ends(axes: Axes, lines: Sequence[Line], people: int) -> None:
             annotation_clip=False,
         )
     across = axes.get_yaxis_transform()
-    style = {"color": light("muted"), "va": "center", "fontsize": 9.5}
+    style: dict[str, Any] = {"color": light("muted"), "va": "center", "fontsize": 9.5}
     axes.text(1.02, ends[-1], "guess", transform=across, **style)
 
 

@@ -29,6 +29,7 @@ from gazeveil.evaluation.report.sections import (
     failures,
     folded,
     guarantees,
+    inferences,
     method,
     persons,
     published,
@@ -149,6 +150,7 @@ def _sections(findings: Findings, folder: Path) -> list[tuple[str, str, Markup]]
     return [
         ("summary", "In short", _summary(findings)),
         ("identification", "Who is recognised", _identification(findings, folder)),
+        ("inference", "What else is inferred", inferences(findings)),
         ("utility", "What an analyst keeps", _utility(findings, folder)),
         ("adaptive", "When the attacker adapts", _adaptive(findings, folder)),
         ("gallery", "Among how many people", _gallery(findings, folder)),

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from gazeveil.evaluation.columns import CELL
-from gazeveil.evaluation.report.findings import ONE_RELEASE, Findings, Measure, Rate
+from gazeveil.evaluation.columns import CELL, RATE
+from gazeveil.evaluation.report.findings import ONE_RELEASE, Findings, Measure, Rate, release_key
 from gazeveil.evaluation.report.labels import (
     SCENARIOS,
     attack_label,
@@ -146,6 +146,30 @@ def _other_metrics(findings: Findings) -> dict[tuple[str, ...], dict[str, float]
             math.nan if row["value"] is None else float(row["value"])
         )
     return found
+
+
+def inferences(findings: Findings) -> Markup:
+    """What attackers who name nobody infer: attributes, links between records, positions."""
+    frame = findings.results.frame.filter(pl.col("attack").is_not_null())
+    naming = frame.filter(pl.col("metric") == RATE)["attack"].unique().to_list()
+    labels = {r.key: f"{r.number}. {r.label}" for r in findings.releases}
+    rows = [
+        (
+            labels[release_key(row)],
+            row["scenario"],
+            row["attack"],
+            row["metric"].replace("_", " "),
+            number_text(row["value"])
+            + (f" ({number_text(row['low'])} to {number_text(row['high'])})" if row["low"] else ""),
+            "-" if row["chance"] is None else number_text(row["chance"]),
+        )
+        for row in frame.filter(~pl.col("attack").is_in(naming)).iter_rows(named=True)
+        if row["value"] is not None
+    ]
+    if not rows:
+        return Markup("")
+    head = ("release", "scenario", "attack", "metric", "value (95 %)", "chance")
+    return table("Attackers who know the raw recordings and want something else.", head, rows)
 
 
 def utilities(findings: Findings) -> Markup:

@@ -185,18 +185,18 @@ class Demographics(Mechanism[People]):
     ) -> dict[str, dict[str, object]]:
         result: dict[str, dict[str, object]] = {}
         for person, a in rows.items():
-            found = [
+            fitting = [
                 b
                 for b in PUBLISHED[self.k]
                 if (b[0] is None or str(a["gender"]).upper().startswith(b[0]))
                 and b[1] <= float(a["age"]) <= b[2]
             ]
-            if not found:
+            if not fitting:
                 raise DataError(
                     f"Person '{person}' fits none of the supplement's ranges for k = {self.k}. Use"
                     " the corrected reading. Nothing was released."
                 )
-            gender, low, high = found[0]
+            gender, low, high = fitting[0]
             result[person] = {
                 "age": _span(low, high),
                 "gender": ANY if gender is None else str(a["gender"]),

@@ -95,8 +95,8 @@ class Chain(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "streams",
         (
-            ("noise", ":stages=gaussian(sigma_deg=3)", "C1"),
-            ("noise, smoothed", ":stages=gaussian(sigma_deg=3)+smoothing(first=5;second=10)", "C0"),
+            ":stages=gaussian(sigma_deg=3)",
+            ":stages=gaussian(sigma_deg=3)+smoothing(first=5;second=10)",
         ),
     )
     kind: ClassVar[str] = "stream"

@@ -72,9 +72,7 @@ class Temporal(StreamMechanism):
     name: ClassVar[str] = "temporal"
     label: ClassVar[str] = "temporal downsampling"
     summary: ClassVar[str] = "Lowers the sampling rate."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams", (("K = 12", ":K=12", "C0"), ("K = 12, held", ":K=12,hold=True", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":K=12", ":K=12,hold=True"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
@@ -187,13 +185,7 @@ class Spatial(StreamMechanism):
     name: ClassVar[str] = "spatial"
     label: ClassVar[str] = "spatial downsampling"
     summary: ClassVar[str] = "Rounds positions to a grid."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams",
-        (
-            ("L = 64, cell centres", ":L=64", "C0"),
-            ("L = 64, corners (published)", ":L=64,reading=published", "C1"),
-        ),
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":L=64", ":L=64,reading=published"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
@@ -240,12 +232,10 @@ class Spatial(StreamMechanism):
 
 class _Snap(Stage):
     def __init__(self, across_deg: float, down_deg: float, sphere: bool, centre: bool) -> None:
-        self.across_deg, self.down_deg, self.sphere, self.centre = (
-            across_deg,
-            down_deg,
-            sphere,
-            centre,
-        )
+        self.across_deg = across_deg
+        self.down_deg = down_deg
+        self.sphere = sphere
+        self.centre = centre
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         if self.sphere:

@@ -134,10 +134,7 @@ class Gaussian(StreamMechanism):
     name: ClassVar[str] = "gaussian"
     label: ClassVar[str] = "Gaussian noise"
     summary: ClassVar[str] = "Adds Gaussian noise to every gaze sample."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams",
-        (("sigma = 1 degree", ":sigma_deg=1", "C0"), ("sigma = 5 degrees", ":sigma_deg=5", "C1")),
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":sigma_deg=1", ":sigma_deg=5"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(

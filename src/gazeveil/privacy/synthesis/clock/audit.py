@@ -51,7 +51,7 @@ def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
     differ = (np.arange(samples) >= clock.aim) & (np.arange(samples) < clock.aim + clock.window)
 
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
-        found, several = [], at_a_time(samples)
+        scores, several = [], at_a_time(samples)
         for begin in range(0, trials, several):
             rows = min(several, trials - begin)
             slots = NoisySlots(clock, noise, rows, [source(seed, "audit", side, begin)])
@@ -61,8 +61,8 @@ def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
             ratio = (np.hypot(z, v) - np.hypot(z - apart * step_deg, v)).sum(axis=1) / (
                 scale * step_deg
             )
-            found.append(np.stack((ratio, z.mean(axis=1)), axis=1))
-        return np.concatenate(found)
+            scores.append(np.stack((ratio, z.mean(axis=1)), axis=1))
+        return np.concatenate(scores)
 
     description = (
         f"One window of {clock.window} samples at 100 Hz in which {clock.count} are read: two"

@@ -265,9 +265,7 @@ class EventSynthPD(Mechanism[Cohort]):
             data.people if published else {},
             name=data.name,
         )
-        return Release(
-            out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes
-        )
+        return self.released(out, guarantee, seed, notes)
 
     # --- published
     # ----------------------------------------------------------------------------------------------

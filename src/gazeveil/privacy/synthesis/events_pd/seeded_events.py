@@ -180,17 +180,13 @@ def _moved(place: Floats, kappa: float, u: float, turn: float, out: Floats) -> N
     bx, by, bz = -place[2] * ay, place[2] * ax, place[0] * ay - place[1] * ax
     n = math.sqrt(bx * bx + by * by + bz * bz)
     bx, by, bz = bx / n, by / n, bz / n
-    cx, cy, cz = (
-        place[1] * bz - place[2] * by,
-        place[2] * bx - place[0] * bz,
-        place[0] * by - place[1] * bx,
-    )
+    cx = place[1] * bz - place[2] * by
+    cy = place[2] * bx - place[0] * bz
+    cz = place[0] * by - place[1] * bx
     p, q = side * math.cos(turn), side * math.sin(turn)
-    out[0], out[1], out[2] = (
-        _on_grid(w * place[0] + p * bx + q * cx),
-        _on_grid(w * place[1] + p * by + q * cy),
-        _on_grid(w * place[2] + p * bz + q * cz),
-    )
+    out[0] = _on_grid(w * place[0] + p * bx + q * cx)
+    out[1] = _on_grid(w * place[1] + p * by + q * cy)
+    out[2] = _on_grid(w * place[2] + p * bz + q * cz)
     n = math.sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2])
     for i in range(3):
         out[i] /= n

@@ -33,7 +33,6 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
@@ -43,10 +42,9 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.drawn_recordings import drawn_recordings
 from gazeveil.privacy.synthesis.ksame.groups import (
@@ -54,6 +52,7 @@ from gazeveil.privacy.synthesis.ksame.groups import (
     common_frame,
     enough_people,
     groups_of,
+    law_guarantee,
     one_kind_of_space,
     shared,
     unknown_rates,
@@ -66,22 +65,13 @@ from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
 #: How pairs of different people are matched.
 MATCHES = ("index", "crowd")
 
-
 _MOST_THREADS = 8
-
 
 _REFUTED = (
     "groups are drawn anew for each task, and once more for saccades, and only the person is in all"
     " of theirs, so averaging over tasks finds them; the last group may have fewer than k members,"
     " a stimulus that some members did not see is shared by fewer, and each person keeps their own"
     " number and order of events, gaps and length"
-)
-
-_NOT_COVERED = (
-    "what all members of a group have in common",
-    "which stimuli a group saw, and how long its recordings are",
-    "somebody who knows the other members' raw data and can subtract it",
-    "a second release about the same people with another partition",
 )
 
 
@@ -164,7 +154,8 @@ class KSameSynth(Mechanism[Cohort]):
             members of a group have in common.
         """
         laws, notes = self._laws(data, Words(source(seed, self.name, self.reading)))
-        guarantee, published = self._guarantee(), self.reading == "published"
+        published = self.reading == "published"
+        guarantee = law_guarantee(self.title, self.k, "proofs/k-same-synth.md")
         if published:
             guarantee = guarantee.with_status("refuted", _REFUTED).with_not_covered(
                 "the attributes of people"
@@ -179,9 +170,7 @@ class KSameSynth(Mechanism[Cohort]):
             data.people if published else None,
             name=data.name,
         )
-        return Release(
-            out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes
-        )
+        return self.released(out, guarantee, seed, notes)
 
     def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Motion]:
         """The parameters that :meth:`release` with the same seed draws samples from, by (person,
@@ -212,8 +201,8 @@ class KSameSynth(Mechanism[Cohort]):
         notes = {"recordings_of_unknown_rate": unknown_rates(motions)}
         if self.reading == "published":
             return published_motions(motions, self.k, words), notes
-        given, suppressed = shared(motions, groups_of(people, self.k, words), self.k, self._average)
-        return given, {**notes, "suppressed": suppressed}
+        laws, suppressed = shared(motions, groups_of(people, self.k, words), self.k, self._average)
+        return laws, {**notes, "suppressed": suppressed}
 
     def _average(self, members: list[Motion]) -> Motion:
         """The group's parameters for one cell."""
@@ -224,17 +213,6 @@ class KSameSynth(Mechanism[Cohort]):
             else average(sequences, self.k)
         )
         return laid_out(values, frame.space, frame.rate_hz, frame.samples)
-
-    def _guarantee(self) -> Guarantee:
-        return Guarantee(
-            "k-anonymity",
-            counts={"k": Fraction(self.k)},
-            alike="law",
-            mechanism=self.title,
-            assumptions=("the release is the only one made about these people", ASSUMPTION),
-            not_covered=_NOT_COVERED,
-            reason="proofs/k-same-synth.md",
-        )
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""

@@ -140,11 +140,9 @@ class ExponentialDP(Mechanism[FeatureTable]):
         """
         seqs = sequences(self.name, data)
         share = Share.of(self._epsilon, self.per, seqs)
-        return (
-            self._corrected(seqs, share, seed)
-            if self.reading == "corrected"
-            else self._with_data_range(seqs, share.block, seed)
-        )
+        if self.reading == "corrected":
+            return self._corrected(seqs, share, seed)
+        return self._with_data_range(seqs, share.block, seed)
 
     @property
     def _epsilon(self) -> Fraction:
@@ -173,12 +171,7 @@ class ExponentialDP(Mechanism[FeatureTable]):
             tail_delta(share.block, grid.values.size),
         )
         table = rebuild(seqs, grid.real(grid.values + noise))
-        return Release(
-            table,
-            guarantee if seed is None else guarantee.tested(),
-            self.provenance(seed),
-            grid.notes(),
-        )
+        return self.released(table, guarantee, seed, grid.notes())
 
     def _with_data_range(
         self, seqs: Sequences, epsilon: Fraction, seed: int | None

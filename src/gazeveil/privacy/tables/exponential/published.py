@@ -40,26 +40,6 @@ def intended_noise(
     return draw.laplace(0.0, np.broadcast_to(2 * t_max * delta / epsilon, shape))
 
 
-def published_variance(epsilon: Number, delta: float, t_max: int) -> float:
-    """Variance of the published noise: b**2 (pi**2/6 + (gamma_E + ln lambda)**2) with b = 2 delta /
-    epsilon, lambda = epsilon / (2 t_max delta).
-    """
-    b, c = _law(epsilon, delta, t_max)
-    return b * b * (math.pi**2 / 6 + (np.euler_gamma - c) ** 2)
-
-
-def published_cdf(
-    x: NDArray[np.float64], epsilon: Number, delta: float, t_max: int
-) -> NDArray[np.float64]:
-    """Distribution function of the published noise: with u = x/b, half of F(u - c) + 1 - F(-u - c),
-    where F(z) = 1 - exp(-exp(z)).
-    """
-    b, c = _law(epsilon, delta, t_max)
-    u = np.asarray(x, dtype=np.float64) / b
-    with np.errstate(over="ignore"):
-        return 0.5 * (-np.expm1(-np.exp(u - c)) + np.exp(-np.exp(-u - c)))
-
-
 def published_log_density(
     x: NDArray[np.float64], epsilon: Number, delta: float, t_max: int
 ) -> NDArray[np.float64]:
@@ -144,7 +124,7 @@ def _highest(function: Callable[[float], float], u: NDArray[np.float64], place: 
     from scipy.optimize import minimize_scalar
 
     low, high = float(u[max(place - 1, 0)]), float(u[min(place + 1, len(u) - 1)])
-    found = minimize_scalar(
+    lowest = minimize_scalar(
         lambda x: -function(x), bounds=(low, high), method="bounded", options={"xatol": 1e-13}
     )
-    return max(function(float(u[place])), -float(found.fun))
+    return max(function(float(u[place])), -float(lowest.fun))

@@ -202,11 +202,9 @@ class Marginals(Mechanism[FeatureTable]):
             (`corrected`), missing values (`published`).
         """
         seqs = sequences(self.name, data)
-        return (
-            self._published(seqs, seed)
-            if self.reading == "published"
-            else self._corrected(seqs, seed)
-        )
+        if self.reading == "published":
+            return self._published(seqs, seed)
+        return self._corrected(seqs, seed)
 
     # --- as printed
     # ----------------------------------------------------------------------------------------------
@@ -284,12 +282,8 @@ class Marginals(Mechanism[FeatureTable]):
             "clamped": int(np.count_nonzero((raw < bounds[:, 0]) | (raw > bounds[:, 1]))),
             "missing": int(np.count_nonzero(np.isnan(raw))),
         }
-        return Release(
-            under_pseudonyms(seqs.table, shape, synthetic),
-            guarantee if seed is None else guarantee.tested(),
-            self.provenance(seed),
-            notes,
-        )
+        table = under_pseudonyms(seqs.table, shape, synthetic)
+        return self.released(table, guarantee, seed, notes)
 
     def _noisy_pmfs(self, rows: BinnedRows, epsilon: Fraction, words: Words) -> NDArray[np.float64]:
         """Noisy probabilities, shape (tasks, features, bins)."""

@@ -82,7 +82,7 @@ def worst_corner(rows: Reals) -> NDArray[np.int64]:
         best = signs[np.argmax(np.abs(signs @ rows).sum(axis=1))] @ rows
         return (best >= 0).astype(np.int64)
     rng = np.random.default_rng(0)
-    found, value = np.ones(n), -1.0
+    worst, value = np.ones(n), -1.0
     for start in [np.ones(n), *(np.sign(rng.normal(size=n)) for _ in range(50))]:
         corner = start
         for _ in range(100):
@@ -92,8 +92,8 @@ def worst_corner(rows: Reals) -> NDArray[np.int64]:
                 break
             corner = new
         if np.abs(rows @ corner).sum() > value:
-            found, value = corner, float(np.abs(rows @ corner).sum())
-    return (found > 0).astype(np.int64)
+            worst, value = corner, float(np.abs(rows @ corner).sum())
+    return (worst > 0).astype(np.int64)
 
 
 # --- the Laplace and Fourier family
@@ -125,8 +125,8 @@ class _Shape:
         )
 
     @property
-    def words(self) -> str:
-        """The pair in words."""
+    def description(self) -> str:
+        """The pair in a sentence."""
         if self.chunks == 1:
             return f"One feature of {self.size} rows: 0 where the neighbour is 1."
         return (
@@ -140,9 +140,9 @@ def _corners(shape: _Shape, corner: NDArray[np.int64], side: int, trials: int) -
     midpoint.
     """
     block = (corner if side == 0 else 1 - corner) * STEPS
-    one = np.full((shape.size, shape.chunks), STEPS // 2, dtype=np.int64)
-    one[:, : shape.changed] = block[:, None]
-    return np.tile(one, (1, trials))
+    blocks = np.full((shape.size, shape.chunks), STEPS // 2, dtype=np.int64)
+    blocks[:, : shape.changed] = block[:, None]
+    return np.tile(blocks, (1, trials))
 
 
 def _play_family(
@@ -163,9 +163,9 @@ def _play_family(
     ends = [rows @ (end * float(STEPS)) for end in (corner, 1 - corner)]
     scores = []
     for count in batches(trials, shape.size * shape.chunks):
-        noisy = plain.perturb(_corners(shape, corner, side, count), shape.epsilon, words).values
-        found = rows @ noisy
-        each = (np.abs(found - ends[1][:, None]) - np.abs(found - ends[0][:, None])).sum(axis=0)
+        blocks = _corners(shape, corner, side, count)
+        noisy = rows @ plain.perturb(blocks, shape.epsilon, words).values
+        each = (np.abs(noisy - ends[1][:, None]) - np.abs(noisy - ends[0][:, None])).sum(axis=0)
         scores.append(each.reshape(count, shape.chunks)[:, : shape.changed].sum(axis=1))
     return np.concatenate(scores)[:, None]
 
@@ -214,15 +214,15 @@ def _tells_by_its_scale(mechanism: NoisyTable) -> bool:
 def _published(
     mechanism: NoisyTable, shape: _Shape, play: Callable[[int, int, int | None], Reals] | None
 ) -> Game:
-    words = shape.words
+    description = shape.description
     exact = None
     if _tells_by_its_scale(mechanism):
         exact = float("inf")
-        words += (
+        description += (
             " Besides: where all people agree the published release has no noise at all, so one"
             " person's difference is seen with certainty."
         )
-    return Game(shape.unit, float(mechanism.budget), words, play, exact)
+    return Game(shape.unit, float(mechanism.budget), description, play, exact)
 
 
 def lpa(mechanism: LPA, unit: str | None) -> Game:
@@ -237,7 +237,7 @@ def lpa(mechanism: LPA, unit: str | None) -> Game:
     return Game(
         shape.unit,
         float(mechanism.budget),
-        shape.words,
+        shape.description,
         lambda side, n, seed: _play_family(mechanism, shape, corner, rows, side, n, seed),
         exact,
     )
@@ -273,11 +273,11 @@ def chunked(mechanism: CFPA | DCFPA, unit: str | None) -> Game:
 def _fourier_game(mechanism: NoisyTable, shape: _Shape, k: int, difference: bool) -> Game:
     corner, rows = _worst(shape.size, k, difference)
     exact = _exact_fourier(shape, corner, k, difference)
-    words = f"{shape.words} k = {k}."
+    description = f"{shape.description} k = {k}."
     return Game(
         shape.unit,
         float(mechanism.budget),
-        words,
+        description,
         lambda side, n, seed: _play_family(mechanism, shape, corner, rows, side, n, seed),
         exact,
     )
@@ -305,11 +305,11 @@ def _real_only(mechanism: FPA, shape: _Shape) -> Game:
         released = np.stack([work.draw(rng)[0][2, 0] for _ in range(trials)])
         return np.fft.rfft(released, axis=1)[:, 1:2].imag
 
-    words = (
-        f"{shape.words} One wave against its mirror image: the imaginary part of bin 1 is released"
-        " without noise."
+    description = (
+        f"{shape.description} One wave against its mirror image: the imaginary part of bin 1 is"
+        " released without noise."
     )
-    return Game(shape.unit, float(mechanism.budget), words, play, float("inf"))
+    return Game(shape.unit, float(mechanism.budget), description, play, float("inf"))
 
 
 def _play_published(
@@ -350,29 +350,28 @@ def dct_knorm(mechanism: DCTKNorm, unit: str | None) -> Game:
     the whole sensitivity.
     """
     shape = _Shape.of(mechanism, unit)
-    plan_ = mechanism.design(shape.size, shape.epsilon)
-    rows = cosine_rows(shape.size, np.array(plan_.places))
+    chosen = mechanism.design(shape.size, shape.epsilon)
+    rows = cosine_rows(shape.size, np.array(chosen.places))
     corner = np.ones(shape.size, dtype=np.int64)
     ends = [rows @ (end * float(STEPS)) for end in (corner, 1 - corner)]
 
     def play(side: int, trials: int, seed: int | None) -> Reals:
         words, plain, scores = Words(source(seed, "audit")), replace(mechanism, shrink="none"), []
         for count in batches(trials, shape.size):
-            found = (
-                rows
-                @ plain.perturb(_corners(shape, corner, side, count), shape.epsilon, words).values
-            )
-            near, far = (np.linalg.norm(found - end[:, None], axis=0) for end in ends)
-            scores.append(
-                np.stack(
-                    (far - near, found[plan_.places.index(0)] if 0 in plan_.places else far), axis=1
-                )
-            )
+            blocks = _corners(shape, corner, side, count)
+            noisy = rows @ plain.perturb(blocks, shape.epsilon, words).values
+            near, far = (np.linalg.norm(noisy - end[:, None], axis=0) for end in ends)
+            level = noisy[chosen.places.index(0)] if 0 in chosen.places else far
+            scores.append(np.stack((far - near, level), axis=1))
         return np.concatenate(scores)
 
-    words = f"{shape.words} D = {len(plan_.places)}, {plan_.profile} noise."
+    description = f"{shape.description} D = {len(chosen.places)}, {chosen.profile} noise."
     return Game(
-        shape.unit, float(mechanism.budget), words, play, _exact_cosine(mechanism, shape, corner)
+        shape.unit,
+        float(mechanism.budget),
+        description,
+        play,
+        _exact_cosine(mechanism, shape, corner),
     )
 
 
