@@ -24,6 +24,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +33,10 @@ from scipy.spatial import ConvexHull, QhullError
 
 from gazeveil import mechanism
 from gazeveil.gaze.geometry import Space, Sphere
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 from gazeveil.privacy.stream.place.noise import PlaceNoise
-from gazeveil.privacy.stream.session import Session, StreamMechanism
+from gazeveil.privacy.stream.session import Session
 
 RATE_HZ = 120.0
 SECONDS, SHORT_S = 10.0, 0.3
@@ -199,7 +201,8 @@ def main(given: Sequence[str] | None = None) -> None:
     rows = []
     for text in options.mechanisms:
         for where in ("random", "corner"):
-            found = errors_deg(mechanism(text), where, options.trials, np.random.default_rng(1))  # type: ignore[arg-type]
+            chosen: Any = mechanism(text)
+            found = errors_deg(chosen, where, options.trials, np.random.default_rng(1))
             rows.append(
                 {
                     "mechanism": text,

@@ -4,7 +4,7 @@ a finished study.
     python benchmarks/clock_render.py [--json FILE] [--samples 1000000]          speed python
     benchmarks/clock_render.py --errors median errors on recordings under GAZEVEIL_DATA python
     benchmarks/clock_render.py --table results/clock-gazecom              the table of `gazeveil
-    evaluate studies/clock-gazecom.toml --out ...`
+    reproduce clock-gazecom --out ...`
 
 **speed.** One long simulated stream in one block, noise from the operating system, seconds of the
 processor (all threads together), the fastest of several turns; Kaleido's time over ours.
@@ -37,7 +37,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.geometry import Space, distance_deg
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from lines import Lines
 
@@ -231,8 +231,8 @@ def table(folder: Path) -> None:
     parts = sorted(folder.rglob("results.parquet"))
     if not parts:
         sys.exit(
-            f"There is no results.parquet under {folder}. Run the study first: gazeveil evaluate"
-            f" studies/clock-gazecom.toml --out {folder}"
+            f"There is no results.parquet under {folder}. Run the study first: gazeveil reproduce"
+            f" clock-gazecom --out {folder}"
         )
     frame = pl.concat([pl.read_parquet(p) for p in parts], how="diagonal_relaxed").unique(
         maintain_order=True

@@ -21,7 +21,7 @@ that the mean profile has a loss of about 1. David-John et al. 2023 does not say
 * *loss*: squared error with latent numbers drawn plus divergence, for all models by the formula the
   network is trained with.
 
-`--grid` runs studies/davidjohn2023/cvae.toml whole (162 trainings of 30 epochs), `--quick-grid`
+`--grid` runs cvae.toml whole (162 trainings of 30 epochs), `--quick-grid`
 with one number changed at a time (10 trainings). Training and sampling are timed; on a GPU the
 clock stops after the device has.
 """
@@ -49,7 +49,7 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import PPCA, conditions
 from lines import Lines
 
 ROOT = Path(__file__).parent.parent
-STUDY = ROOT / "studies" / "davidjohn2023" / "cvae.toml"
+STUDY = Path(__file__).with_suffix(".toml")
 
 Floats = NDArray[np.float64]
 Saccades = dict[str, NDArray]

@@ -37,9 +37,8 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
-    _private,
-    collect,
 )
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import collect, private_windows
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
 from gazeveil.privacy.synthesis.dpgazesynth.windows import window_samples, windows_of
 from gazeveil.utility.density import jensen_shannon
@@ -232,7 +231,7 @@ def learned(
     base: Synthesis, cohort: Cohort, truth: np.ndarray, raw: Mapping[str, np.ndarray], seed: int
 ) -> dict[str, float]:
     """Total variation, density error of all gaze and what was learned."""
-    private = list(_private(base.scheme(), cohort))
+    private = list(private_windows(base.scheme(), cohort))
     chosen = base.settled(sum(len(w) for _, _, w in private))
     model = collect(chosen.scheme(), "", private, Streams(seed, "population")).learn()
     released = chosen.release(cohort, seed=seed).data
@@ -261,7 +260,8 @@ def compare(name: str, cohort: Cohort, epsilon: int, repetitions: int, lines: Li
     people = len({key[0] for key in cohort.keys})
     rounded = [{k: round(v, 4) for k, v in d.items()} for d in (split, one)]
     lines.add(
-        "one-report beside dpgazesynth: the smaller of the ratios of total variation and of density error",
+        "one-report beside dpgazesynth: the smaller of the ratios of total variation and of density"
+        " error",
         1.0,
         least,
         "times",

@@ -185,7 +185,8 @@ def main() -> None:
             flush=True,
         )
         print(
-            f"{'detector':<32}{'fixation':>9}{'saccade':>9}{'pursuit':>9}{'pso':>9}{'kappa':>9}{'saccade event F1':>18}{'M samples/s':>13}"
+            f"{'detector':<32}{'fixation':>9}{'saccade':>9}{'pursuit':>9}{'pso':>9}{'kappa':>9}"
+            f"{'saccade event F1':>18}{'M samples/s':>13}"
         )
         detectors: dict[str, tuple[str, Detector]] = {n: ("gazeveil", d) for n, d in OURS.items()}
         if not given.no_peers:

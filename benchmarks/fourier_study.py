@@ -4,7 +4,7 @@ recordings.
     python benchmarks/fourier_study.py [--people N] [--draws 3] [--json FILE] [--page
     docs/results/fourier-comparison.md]
 
-Datasets, windows, epsilons and mechanisms are in studies/fourier.toml; 48 features, epsilon per
+Datasets, windows, epsilons and mechanisms are in fourier_study.toml; 48 features, epsilon per
 recording-feature. All mechanisms get the same Wiener shrinkage with the same public spectrum, and
 the constant public midpoint is a row of its own. The figure is the root mean square error of a
 feature in units of its public range, averaged over features: expected in closed form before
@@ -31,7 +31,7 @@ from gazeveil.privacy.tables.sequences.recordings import sequences
 
 ROOT = Path(__file__).parent.parent
 DATA = Path(os.environ.get("GAZEVEIL_DATA", ROOT / ".." / "shared" / "data"))
-STUDY = tomllib.loads((ROOT / "studies" / "fourier.toml").read_text(encoding="utf-8"))
+STUDY = tomllib.loads((Path(__file__).with_suffix(".toml")).read_text(encoding="utf-8"))
 #: Folder, format, window and step in seconds, and the public length in windows.
 SETS = tuple(
     (c["folder"], c["format"], c["window_s"], c["step_s"], c.get("length"))
@@ -132,7 +132,8 @@ def verdict(result: dict[str, dict[str, tuple[float, float]]]) -> list[str]:
             )
         else:
             lines.append(
-                f"- epsilon {e}: `dct-knorm` has {ours / middle:.3f} of the midpoint's error, the best other one, `{name}`, {best / middle:.3f};"
+                f"- epsilon {e}: `dct-knorm` has {ours / middle:.3f} of the midpoint's error, the"
+                f" best other one, `{name}`, {best / middle:.3f};"
                 f" {'lower' if ours < best else 'not lower'} by a factor of {best / ours:.3f}."
             )
     return lines

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from gazeveil import Recording, Sphere, mechanism, mechanisms, read, simulate
 from gazeveil.gaze.geometry import distance_deg
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from streams import Nothing
 
 RATES_HZ = (60.0, 90.0, 120.0, 250.0)

@@ -21,13 +21,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter, process_time
 
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
-from gazeveil.gatekeeper.service.tokens import Tokens
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from lines import Lines
 
 COSTS = (Charge("device", "epsilon", Fraction(1, 3)), Charge("shop", "epsilon", Fraction(1, 3)))
@@ -49,7 +50,7 @@ def measure(
     rows = []
     for i in range(charges + 50):
         begin = process_time()
-        one = timed(lambda i=i: ledger.charge(f"bench {i}", COSTS, "lease", 0))  # type: ignore[misc]
+        one = timed(partial(ledger.charge, f"bench {i}", COSTS, "lease", 0))
         rows.append((one, (process_time() - begin) * 1e3, timed(bare)))
     cost, busy, alone = zip(*rows[50:], strict=True)
     over = median(cost) / median(alone)

@@ -66,8 +66,9 @@ def main() -> None:
                 )
                 gain = (alone - together) / (2 * alone.mean())
                 high = float(gain.mean() + 5 * gain.std() / np.sqrt(len(gain)))
+                attacker = "trained regressor" if trained else "best linear combination"
                 lines.add(
-                    f"{law}, {m} colluding apps, {'trained regressor' if trained else 'best linear combination'}: 0.02 over the upper end of the gain",
+                    f"{law}, {m} colluding apps, {attacker}: 0.02 over the upper end of the gain",
                     1.0,
                     0.02 / max(high, 1e-9),
                     "times",

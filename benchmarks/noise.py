@@ -19,11 +19,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from tests.support.opendp_noise import opendp_gaussian, opendp_laplace
 
 from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
 from gazeveil.privacy.noise.knorm import knorm
 from gazeveil.privacy.noise.local import ORACLES
-from gazeveil.privacy.noise.oracle import opendp_gaussian, opendp_laplace
 from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.noise.table import gaussian_table, laplace_table
 from gazeveil.privacy.randomness.rng import SystemSource, Words, source
@@ -115,7 +115,10 @@ def bench_others(lines: Lines, draws: int) -> None:
         )
     for figure, (count, work) in others.items():
         work(10, Words(source(None)))
-        seconds = best_s(lambda work=work, count=count: work(count, Words(source(None))), runs=2)  # type: ignore[misc]
+        seconds = best_s(
+            lambda work=work, count=count: work(count, Words(source(None))),  # type: ignore[misc]
+            runs=2,
+        )
         lines.add(figure, 0.0, count / seconds / 1e6, "M/s", draws=count)
 
 

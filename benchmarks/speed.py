@@ -13,6 +13,7 @@ import argparse
 import os
 import sys
 import tempfile
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +21,7 @@ from time import perf_counter
 import numpy as np
 
 from gazeveil import Recording, Screen, detect, event_features, read, simulate
+from gazeveil.gaze.cohort import Cohort
 from lines import Lines, best_s
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
@@ -100,7 +102,8 @@ def bench_ivt(lines: Lines, recording: Recording) -> None:
         begin = perf_counter()
         copy.pos2vel(method="savitzky_golay", window_length=7, degree=2)
         copy.detect("ivt", velocity_threshold=30.0, minimum_duration=100)
-        peer.seconds = min(getattr(peer, "seconds", np.inf), perf_counter() - begin)  # type: ignore[attr-defined]
+        taken = perf_counter() - begin
+        peer.seconds = min(getattr(peer, "seconds", np.inf), taken)  # type: ignore[attr-defined]
 
     detect(recording.slice(0, 10_000), "ivt")
     ours = best_s(lambda: detect(recording, "ivt"))
@@ -199,6 +202,10 @@ def bench_features(lines: Lines, recording: Recording) -> None:
     )
 
 
+def _read_all(cohort: Cohort) -> int:
+    return sum(len(recording) for recording in cohort)
+
+
 def bench_reading(lines: Lines) -> None:
     data = os.environ.get("GAZEVEIL_DATA")
     folder = Path(data) / "gazecom" if data else None
@@ -217,7 +224,7 @@ def bench_reading(lines: Lines) -> None:
             target.write_bytes(text)
         for name, path in (("ARFF", Path(temporary)), ("ARFF, gzipped, per byte of text", folder)):
             cohort = read(path)
-            seconds = best_s(lambda cohort=cohort: sum(len(r) for r in cohort), runs=2)  # type: ignore[misc]
+            seconds = best_s(partial(_read_all, cohort), runs=2)
             lines.add(
                 f"reading GazeCom {name}",
                 20.0,
@@ -232,7 +239,7 @@ def bench_simulation(lines: Lines) -> None:
     for task, space in (("video", SCREEN), ("free-viewing", None)):
         simulate(1, 1, 10.0, RATE_HZ, task=task, space=space, seed=3)[0]
         cohort = simulate(10, 4, 60.0, RATE_HZ, task=task, space=space, seed=4)
-        seconds = best_s(lambda cohort=cohort: [len(r) for r in cohort], runs=2)  # type: ignore[misc]
+        seconds = best_s(partial(_read_all, cohort), runs=2)
         samples = 10 * 4 * 60 * int(RATE_HZ)
         lines.add(
             f"simulating {task}", 1.0, samples / seconds / 1e6, "M samples/s", samples=samples

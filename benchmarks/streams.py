@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter_ns, process_time
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,9 @@ from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.session import Samples, Session, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 RATE_HZ = 500.0
 
@@ -215,7 +217,8 @@ def together(
         "kalman:",
     ):
         for seed in (None, 1):
-            session = mechanism(text).open_many(streams, rate_hz, seed=seed)  # type: ignore[attr-defined]
+            chosen: Any = mechanism(text)
+            session = chosen.open_many(streams, rate_hz, seed=seed)
             session.push(0, x[0], y[0])
             share = best_s(partial(step, session), 3) / seconds
             kind = "test streams" if seed else "secure noise"

@@ -31,6 +31,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
@@ -292,7 +293,7 @@ def curator(lines: Lines, _: int) -> None:
         some = pack(oracle, oracle.report(np.arange(20_000) % oracle.categories, Words(source(1))))
         packed = np.tile(some, (count // len(some), 1))
         tally(oracle, some)
-        seconds = busy_s(lambda packed=packed, oracle=oracle: tally(oracle, packed))  # type: ignore[misc]
+        seconds = busy_s(partial(tally, oracle, packed))
         what = (
             f"one-report answers of {width(oracle)} bytes ({oracle.name}, {oracle.categories}"
             " categories)"

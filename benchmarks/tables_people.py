@@ -39,7 +39,7 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
 from gazeveil.privacy.tables.groups.dp_ksame_plan import GroupNoise, Sizes, plan
 from gazeveil.privacy.tables.groups.ksame import KSameSelect
-from gazeveil.privacy.tables.marginals import Marginals
+from gazeveil.privacy.tables.marginals.mechanism import Marginals
 from gazeveil.privacy.tables.sequences.dct_knorm import DCTKNorm
 from gazeveil.privacy.tables.sequences.spectrum import as_spectrum
 from lines import Lines, best_s

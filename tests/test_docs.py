@@ -3,11 +3,12 @@
 import importlib.util
 import re
 import runpy
+from dataclasses import fields
 
 import pytest
 
 import gazeveil
-from gazeveil.evaluation.results import FRAME
+from gazeveil.evaluation.columns import FRAME
 from gazeveil.io import registry as formats
 from gazeveil.privacy import registry
 from tests.support.places import ROOT
@@ -75,4 +76,8 @@ def test_the_glossary_has_every_public_class_and_every_column_of_results() -> No
     classes = {name for name in gazeveil.__all__ if name[0].isupper()}
     assert classes - words == set(), "docs/reference/glossary.md lacks them"
     assert set(FRAME) - words == set()
+    values = (gazeveil.Recording, gazeveil.Events, gazeveil.Screen)
+    units = ("_deg", "_ns", "_s", "_ms", "_hz", "_px", "_mm")
+    measured = {f.name for cls in values for f in fields(cls) if f.name.endswith(units)}
+    assert measured - words == set()
     assert "`Room`" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ import pytest
 import gazeveil
 from gazeveil.io import registry
 
-FORMATS = """parquet csv arff eyelink-asc tobii-tsv tobii-glasses3 pupil-core pupil-invisible pupil-neon smi vive-pro-eye pico unity-hmd bids
-360-em gazecom gazebase gazebase-vr et-dk2 vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie webqamgaze
-neuroliaa irf hmr""".split()  # noqa: SIM905 - as the design lists them
+FORMATS = """parquet csv arff eyelink-asc tobii-tsv tobii-glasses3 pupil-core pupil-invisible
+pupil-neon smi vive-pro-eye pico unity-hmd bids 360-em gazecom gazebase gazebase-vr et-dk2
+vr-saliency vr-eyetracking dgaze ehtask mpiidpeye mpiiprivaceye salient360 eyenavgs osie
+webqamgaze neuroliaa irf hmr""".split()  # noqa: SIM905 - as the design lists them
 VERBS = [
     "demo",
     "inspect",
@@ -28,7 +30,17 @@ VERBS = [
     "evaluate",
     "audit",
 ]
-VERBS += ["randomize", "curate", "serve", "relay", "check", "formats", "attacks", "utilities"]
+VERBS += [
+    "reproduce",
+    "randomize",
+    "curate",
+    "serve",
+    "relay",
+    "check",
+    "formats",
+    "attacks",
+    "utilities",
+]
 
 STREAMS: dict[str, dict[str, object]] = {
     "gaussian": {"sigma_deg": 2},
@@ -196,7 +208,9 @@ def test_feature_tables(cohort: gazeveil.Cohort) -> None:
         for name in ("person", "stimulus", "session", "task", "index"):
             assert len(getattr(table.keys, name)) == len(table)
         first = table.columns[0]
-        assert table.with_bounds({first: (-1.0, 2.0)}).bounds[0].tolist() == [-1.0, 2.0]  # type: ignore[index]
+        bounds = table.with_bounds({first: (-1.0, 2.0)}).bounds
+        assert bounds is not None
+        assert bounds[0].tolist() == [-1.0, 2.0]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -218,6 +232,20 @@ def test_the_parts_of_others_have_a_public_door() -> None:
     assert callable(gazeveil.check_mechanism)
 
 
+def test_protect_takes_what_each_kind_of_mechanism_takes(cohort: gazeveil.Cohort) -> None:
+    table = gazeveil.event_features(cohort, kind="fixation")
+    for data, text in (
+        (cohort, "gaussian:sigma_deg=5"),
+        (cohort[0], "gaussian:sigma_deg=5"),
+        (table, "lpa:epsilon=1"),
+        (cohort, "heatmap-laplace:epsilon=1"),
+        ({str(i): {"age": 20, "gender": "f"} for i in range(4)}, "demographics:k=4"),
+    ):
+        release = gazeveil.protect(data, text, seed=None, keep=())
+        assert isinstance(release, gazeveil.Release)
+        assert str(release.guarantee)
+
+
 def test_the_old_verb_report_names_the_new_one() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gazeveil.cli.main", "report", "a.csv", "-p", "public.toml"],
@@ -234,14 +262,14 @@ def test_stream_mechanisms_release_what_their_sessions_release(
     cohort: gazeveil.Cohort, name: str, parameters: dict[str, object]
 ) -> None:
     assert name in gazeveil.mechanisms()
-    mechanism = gazeveil.mechanism(name, **parameters)
+    mechanism: Any = gazeveil.mechanism(name, **parameters)
     recording = cohort[0]
     release = mechanism.release(recording, seed=3)
-    session = mechanism.open(recording.rate_hz, recording.space, seed=3)  # type: ignore[attr-defined]
+    session = mechanism.open(recording.rate_hz, recording.space, seed=3)
     pushed = session.push(recording.t_ns, recording.x_deg, recording.y_deg, recording.valid)
     for got, wanted in zip(pushed, ("t_ns", "x_deg", "y_deg", "valid"), strict=True):
         np.testing.assert_array_equal(got, getattr(release.data, wanted))
-    assert all(len(a) <= 1 for a in mechanism.open(recording.rate_hz).push(0, 1.0, 2.0, True))  # type: ignore[attr-defined]
+    assert all(len(a) <= 1 for a in mechanism.open(recording.rate_hz).push(0, 1.0, 2.0, True))
     assert isinstance(mechanism.release(cohort, seed=3).data, gazeveil.Cohort)
     # A promise is a map from a stated change to a loss; what promises nothing proves nothing.
     if release.guarantee.definition != "none":
@@ -325,8 +353,8 @@ def test_clock_render_is_there_in_both_forms(cohort: gazeveil.Cohort) -> None:
         )
 
 
-COLUMNS = """cohort mechanism reading parameters events scenario attack utility metric value low high n chance repetitions
-seed""".split()  # noqa: SIM905 - as the design lists them
+COLUMNS = """cohort mechanism reading parameters events scenario attack utility metric value
+low high n chance repetitions seed""".split()  # noqa: SIM905 - as the design lists them
 UTILITIES = [
     "aoi",
     "saliency",

@@ -118,7 +118,7 @@ def lifted(path: Path) -> Guarantee:
 
 def together(path: Path) -> Guarantee:
     """Three releases about the same people, for one and the same change."""
-    from gazeveil.privacy.accounting import compose
+    from gazeveil.privacy.composition import compose
 
     cohort = gazeveil.simulate(people=8, stimuli=3, seconds=20, rate_hz=120, task="reading", seed=1)
     table = gazeveil.window_features(cohort, window_s=10, step_s=1).select(

@@ -1,9 +1,9 @@
 """Fill in docs/explain/simulator.md: how far the simulator is from GazeCom and EyeNavGS.
 
 The prose of that page is written by hand; what stands between its `<!-- NAME -->` and `<!-- end
--->` lines comes from here. Run as `python docs/explain/simulator.py`. The recordings are looked for under
-GAZEVEIL_DATA (default ../shared/data). Everything that is measured on real recordings is measured
-in the same way, by the same detector and at the same rates, on simulated ones.
+-->` lines comes from here. Run as `python docs/explain/simulator.py`. The recordings are looked for
+under GAZEVEIL_DATA (default ../shared/data). Everything that is measured on real recordings is
+measured in the same way, by the same detector and at the same rates, on simulated ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes docs/reference/formats.md from the readers themselves: `python docs/reference/formats_page.py`."""
+"""Write docs/reference/formats.md from the readers: `python docs/reference/formats_page.py`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ from gazeveil.io import registry
 
 HEAD = """# Formats
 
-`gazeveil.read(path)` and every verb of the command line read these formats, from a file or a folder, gzip or not. The format is found by
-looking at the files; `format=` names it. `gazeveil.read(path, format="csv", unit="px", screen=Screen(...))` passes options; on the command
+`gazeveil.read(path)` and every verb of the command line read these formats, from a file or a
+folder, gzip or not. The format is found by looking at the files; `format=` names it.
+`gazeveil.read(path, format="csv", unit="px", screen=Screen(...))` passes options; on the command
 line it is `--set unit=px --screen 1280x720px,400x225mm,450mm`.
 
 Rules all readers share:
 
-- No row is dropped. A row without gaze is an invalid sample; `recording.counts` says how many rows were read and which were not samples.
+- No row is dropped. A row without gaze is an invalid sample; `recording.counts` says how many rows
+  were read and which were not samples.
 - Columns go by name, never by position.
-- A sample whose time repeats or goes back is kept and marked invalid (as few as possible); `metadata["time_faults"]` counts them.
-- Values that cannot be degrees are invalid, and `metadata["impossible"]` counts them; more than one in twenty of them, in the line of sight
-  or in one eye, is an error that asks for the unit.
+- A sample whose time repeats or goes back is kept and marked invalid (as few as possible);
+  `metadata["time_faults"]` counts them.
+- Values that cannot be degrees are invalid, and `metadata["impossible"]` counts them; more than one
+  in twenty of them, in the line of sight or in one eye, is an error that asks for the unit.
 - A time that does not fit 64 bits of nanoseconds is an error: its unit is wrong.
-- In a folder, links to other folders are followed, each folder once. Files that are not recordings of the format, hidden files, and links
-  that lead nowhere are listed in `cohort.skipped` with the reason.
-- A text file holds at most 4 GiB, unzipped; larger ones are split or converted to Parquet. A gzip archive that has given more than 256 MiB
-  and is then more than 200 times its own size is refused.
+- In a folder, links to other folders are followed, each folder once. Files that are not recordings
+  of the format, hidden files, and links that lead nowhere are listed in `cohort.skipped` with the
+  reason.
+- A text file holds at most 4 GiB, unzipped; larger ones are split or converted to Parquet. A gzip
+  archive that has given more than 256 MiB and is then more than 200 times its own size is refused.
 - An error names the file, the line where there is one, and what to do.
-- Where a file does not say how large and far the screen was, a typical one is assumed and `metadata["assumed_geometry"]` says so.
+- Where a file does not say how large and far the screen was, a typical one is assumed and
+  `metadata["assumed_geometry"]` says so.
 
 This page is written by `python docs/reference/formats_page.py` from the readers' own words.
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from gazeveil.gaze.geometry import Screen, Sphere
     from gazeveil.gaze.recording import Recording
     from gazeveil.gaze.simulate import simulate
-    from gazeveil.io.registry import read
+    from gazeveil.io.reading import read
     from gazeveil.plugins import check_mechanism, register
+    from gazeveil.privacy.api import protect
     from gazeveil.privacy.audit.run import audit
     from gazeveil.privacy.guarantee import Guarantee
     from gazeveil.privacy.mechanism import Mechanism
@@ -54,7 +55,8 @@ _HOME = {
     "event_features": "gazeveil.features",
     "mechanism": "gazeveil.privacy.registry",
     "mechanisms": "gazeveil.privacy.registry",
-    "read": "gazeveil.io.registry",
+    "protect": "gazeveil.privacy.api",
+    "read": "gazeveil.io.reading",
     "register": "gazeveil.plugins",
     "simulate": "gazeveil.gaze.simulate",
     "window_features": "gazeveil.features",
@@ -82,6 +84,7 @@ __all__ = [
     "event_features",
     "mechanism",
     "mechanisms",
+    "protect",
     "read",
     "register",
     "simulate",

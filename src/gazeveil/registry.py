@@ -1,4 +1,4 @@
-"""Parts of Gazeveil by name: mechanisms, formats, attacks, utilities and trackers, ours and others'.
+"""Parts by name: mechanisms, formats, attacks, utilities and trackers, ours and others'.
 
 A built-in part is imported on first use. Another package brings parts by entry points, for example
 in its `pyproject.toml`::
@@ -27,7 +27,9 @@ from gazeveil.errors import ParameterError
 Part = TypeVar("Part")
 
 #: Parameters whose text is kept as it is, so that numbers stay exact.
-_EXACT = frozenset("epsilon epsilon0 gamma delta rho sigma_deg r_deg l_thresh_deg".split())  # noqa: SIM905
+_EXACT = frozenset(
+    ("epsilon", "epsilon0", "gamma", "delta", "rho", "sigma_deg", "r_deg", "l_thresh_deg")
+)
 
 
 class Registry(Generic[Part]):

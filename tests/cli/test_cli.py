@@ -91,31 +91,6 @@ def test_events_and_features_go_to_files(cohort: Path, tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "f.csv").height > 0
 
 
-def test_a_table_is_protected_and_its_promise_printed(
-    cohort: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    window = ("--kind", "window", "--parameter", "window_s=4", "--parameter", "step_s=1")
-    assert (
-        run(
-            "features",
-            cohort,
-            *window,
-            "--mechanism",
-            "lpa:epsilon=1",
-            "--out",
-            tmp_path / "p.parquet",
-            "--json",
-            tmp_path / "p.json",
-        )
-        == 0
-    )
-    assert (
-        "lpa (corrected) promises differential privacy with epsilon = 1"
-        in capsys.readouterr().out.replace("\n", " ")
-    )
-    assert json.loads((tmp_path / "p.json").read_text())["guarantee"]["status"] == "proved"
-
-
 def test_mechanisms_and_audits_are_listed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -189,8 +164,8 @@ def test_names_of_any_text_are_printed_as_they_are(
             "The '--out' option must name a .parquet or .csv file.",
         ),
         (
-            ("features", "{cohort}", "--mechanism", "heatmap-laplace:epsilon=1"),
-            "a mechanism on tables",
+            ("features", "{cohort}", "--mechanism", "lpa:epsilon=1"),
+            "gazeveil protect table.parquet safe.parquet --mechanism lpa:epsilon=1",
         ),
         (("features", "{cohort}", "--kind", "window"), "No recording gives a row"),
         (("inspect", "{cohort}", "--set", "nonsense"), "The '--set' option must be NAME=VALUE."),

@@ -98,7 +98,9 @@ def test_the_demo_runs_again_computes_nothing_twice_and_says_what_it_found(
     # What costs time and is the same every time.
     monkeypatch.setattr(demo, "audit", lambda text, trials: f"{text}: not audited")
     monkeypatch.setattr(demo, "draw_overview", lambda *_: None)
-    monkeypatch.setattr("gazeveil.evaluation.report.write", lambda _, path: path / "report.html")
+    monkeypatch.setattr(
+        "gazeveil.evaluation.report.page.write_report", lambda _, path: path / "report.html"
+    )
     before = (folder / "study" / "results.parquet").read_bytes()
     assert run("demo", "--out", folder, "--open", *SMALL) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -12,7 +12,8 @@ import pytest
 
 import gazeveil
 from gazeveil.cli.main import main
-from gazeveil.evaluation.results import FRAME, Results
+from gazeveil.evaluation.columns import FRAME
+from gazeveil.evaluation.results import Results
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import write
 

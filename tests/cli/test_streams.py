@@ -79,7 +79,7 @@ BAD = [
     ),
     (
         ["{raw}", "{out}", "-m", "k-same-synth:k=2", "--keep", "pupil"],
-        "nothing of the raw ones can be kept",
+        "nothing of the raw data can be kept",
     ),
     (["{raw}", "{raw}", "-m", "dpgazesynth:epsilon=1"], "not an empty folder"),
 ]

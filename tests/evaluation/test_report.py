@@ -22,8 +22,16 @@ import polars as pl
 import pytest
 
 from gazeveil.errors import GazeveilError
-from gazeveil.evaluation.report import canvas, charts, headline, pictures, write_report
-from gazeveil.evaluation.report.findings import Digest, gallery_curve
+from gazeveil.evaluation.report import (
+    canvas,
+    charts,
+    gallery,
+    headline,
+    pictures,
+    tradeoffs,
+    write_report,
+)
+from gazeveil.evaluation.report.findings import Findings, gallery_curve
 from gazeveil.evaluation.report.theme import INKS
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from tests.support import made_results
@@ -133,7 +141,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     def figure(height_in: float, width_in: float = canvas.WIDTH_IN) -> Figure:
         return Figure(figsize=(width_in, height_in))
 
-    for module in (charts, pictures):
+    for module in (charts, gallery, pictures, tradeoffs):
         monkeypatch.setattr(module, "figure", figure)
     monkeypatch.setattr(canvas, "_DPI", 30)
 
@@ -154,7 +162,7 @@ def test_the_page_begins_with_what_an_attacker_gets_without_protection(page: Pag
 def test_the_headline_is_the_strongest_attacker_over_attackers_and_scenarios(
     study: Results,
 ) -> None:
-    releases = {r.label: r for r in Digest(study).releases}
+    releases = {r.label: r for r in Findings(study).releases}
     worst = releases["Gaussian noise (10 deg)"].worst
     assert worst is not None
     assert (worst.attack, worst.scenario, worst.found) == (
@@ -172,7 +180,7 @@ def test_the_headline_is_the_strongest_attacker_over_attackers_and_scenarios(
 def test_the_page_says_where_the_rbf_network_alone_would_have_called_a_release_safe(
     study: Results, page: Page
 ) -> None:
-    trapped = {r.label for r in Digest(study).releases if r.trap}
+    trapped = {r.label for r in Findings(study).releases if r.missed_by_rbfn}
     # Temporal: the network itself is far above guessing. Corrected k-same and Kaleido: nobody is.
     assert trapped == {"Gaussian noise (10 deg)", "k-same-select as published (k=4)"}
     assert (
@@ -180,9 +188,9 @@ def test_the_page_says_where_the_rbf_network_alone_would_have_called_a_release_s
         >= 2
     )
     assert (
-        "would have called 2 of them safe: Gaussian noise (10 deg); k-same-select as published (k=4)"
-        in page.words
-    )
+        "would have called 2 of them safe: Gaussian noise (10 deg); k-same-select as published"
+        " (k=4)"
+    ) in page.words
 
 
 def test_a_network_just_above_guessing_is_not_said_to_call_a_release_safe() -> None:
@@ -194,9 +202,9 @@ def test_a_network_just_above_guessing_is_not_said_to_call_a_release_safe() -> N
             ("temporal", "corrected", "K=3", "private/private"): {"rbfn": found, "linkage": 20},
         }
         release = next(
-            r for r in Digest(made_results.results(cells)).releases if r.key[0] == "temporal"
+            r for r in Findings(made_results.results(cells)).releases if r.key[0] == "temporal"
         )
-        assert release.trap is trapped
+        assert release.missed_by_rbfn is trapped
 
 
 def test_a_retrained_network_is_not_the_papers_own() -> None:
@@ -209,11 +217,11 @@ def test_a_retrained_network_is_not_the_papers_own() -> None:
     }
     del cells["temporal", "corrected", "K=3", "private/private"]
     release = next(
-        r for r in Digest(made_results.results(cells)).releases if r.key[0] == "temporal"
+        r for r in Findings(made_results.results(cells)).releases if r.key[0] == "temporal"
     )
     assert release.rbfn is not None
     assert release.rbfn.attack == "rbfn"
-    assert release.trap
+    assert release.missed_by_rbfn
 
 
 def test_releases_no_attacker_beats_are_said_to_be_no_better_than_guessing(study: Results) -> None:
@@ -271,7 +279,7 @@ def test_one_release_split_afterwards_counts_only_where_nothing_else_was_run() -
     alone = {k: v for k, v in both.items() if k != (*key, "private/private")}
     for cells, found in ((both, 3), (alone, 24)):
         release = next(
-            r for r in Digest(made_results.results(cells)).releases if r.key[0] == "temporal"
+            r for r in Findings(made_results.results(cells)).releases if r.key[0] == "temporal"
         )
         assert release.worst is not None
         assert release.worst.found == found
@@ -280,7 +288,7 @@ def test_one_release_split_afterwards_counts_only_where_nothing_else_was_run() -
 def test_adaptive_attackers_stand_beside_their_frozen_selves_with_paired_intervals(
     study: Results, page: Page
 ) -> None:
-    found = {d.attack: d for d in Digest(study).differences}
+    found = {d.attack: d for d in Findings(study).differences}
     assert set(found) == {
         "linkage:knowledge=white-box",
         "linkage:features=extended,denoiser=lowpass",
@@ -365,7 +373,7 @@ def test_settings_are_numbered_in_numeric_order_and_long_studies_show_the_most_p
         for k in (16, 2, 10, 4, *range(5, 10), *range(11, 16))
     }
     study = made_results.results(cells)
-    labels = [r.label for r in Digest(study).protected]
+    labels = [r.label for r in Findings(study).protected]
     assert labels[:3] == [
         "k-same-select as published (k=2)",
         "k-same-select as published (k=4)",
@@ -675,26 +683,35 @@ def test_a_report_goes_to_a_folder_or_an_html_file_and_nowhere_else(
 # --- in a real browser
 # --------------------------------------------------------------------------------------------------
 
-PROBE = """<!DOCTYPE html><title>probe</title><iframe id="f" src="report.html" style="width:WIDTHpx;height:800px;border:0"></iframe><pre id="said"></pre>
+PROBE = """<!DOCTYPE html><title>probe</title>
+<iframe id="f" src="report.html" style="width:WIDTHpx;height:800px;border:0"></iframe>
+<pre id="said"></pre>
 <script>
 document.getElementById("f").onload = () => {
-  const frame = document.getElementById("f"), d = frame.contentDocument, w = frame.contentWindow, root = d.documentElement;
+  const frame = document.getElementById("f"), d = frame.contentDocument;
+  const w = frame.contentWindow, root = d.documentElement;
   for (const e of d.querySelectorAll("details")) e.open = true;
   const cut = [], small = [];
   for (const svg of d.querySelectorAll("figure svg")) {
     const box = svg.getBoundingClientRect();
     for (const t of svg.querySelectorAll("text")) {
       const b = t.getBoundingClientRect();
-      if (b.left < box.left - 1 || b.right > box.right + 1 || b.top < box.top - 1 || b.bottom > box.bottom + 1) cut.push(t.textContent);
-      const size = parseFloat(w.getComputedStyle(t).fontSize) * box.width / svg.viewBox.baseVal.width;
+      if (b.left < box.left - 1 || b.right > box.right + 1
+          || b.top < box.top - 1 || b.bottom > box.bottom + 1) cut.push(t.textContent);
+      const scale = box.width / svg.viewBox.baseVal.width;
+      const size = parseFloat(w.getComputedStyle(t).fontSize) * scale;
       if (size < 8.5) small.push(t.textContent + " " + size);
     }
   }
-  const wide = [...d.querySelectorAll("main *")].filter(e => !e.closest(".box") && !e.closest("svg") && e.getBoundingClientRect().right > w.innerWidth + 1);
+  const wide = [...d.querySelectorAll("main *")].filter(e => !e.closest(".box")
+    && !e.closest("svg") && e.getBoundingClientRect().right > w.innerWidth + 1);
   document.getElementById("said").textContent = JSON.stringify({
-    scroll: root.scrollWidth, inner: w.innerWidth, cut, small, wide: wide.map(e => e.tagName + " " + e.textContent.slice(0, 60)),
-    asked: w.performance.getEntriesByType("resource").map(e => e.name), background: w.getComputedStyle(d.body).backgroundColor,
-    text: w.getComputedStyle(d.body).color, ink: w.getComputedStyle(d.querySelector("figure svg text")).fill});
+    scroll: root.scrollWidth, inner: w.innerWidth, cut, small,
+    wide: wide.map(e => e.tagName + " " + e.textContent.slice(0, 60)),
+    asked: w.performance.getEntriesByType("resource").map(e => e.name),
+    background: w.getComputedStyle(d.body).backgroundColor,
+    text: w.getComputedStyle(d.body).color,
+    ink: w.getComputedStyle(d.querySelector("figure svg text")).fill});
 };
 </script>"""
 

@@ -15,15 +15,9 @@ import pytest
 
 from gazeveil.attacks.result import paired_interval
 from gazeveil.errors import DataError, FormatError, ParameterError
-from gazeveil.evaluation.intervals import spread, utility_interval
-from gazeveil.evaluation.results import (
-    RATE,
-    Results,
-    canonical,
-    frame_of,
-    mechanism_text,
-    outcomes_of,
-)
+from gazeveil.evaluation.collect import spread, utility_interval
+from gazeveil.evaluation.columns import RATE, mechanism_text
+from gazeveil.evaluation.results import Results, canonical, frame_of, outcomes_of
 
 CELL = {
     "mechanism": "gaussian",
@@ -253,7 +247,7 @@ def test_a_utility_has_an_interval_over_repetitions_where_they_differ_and_else_o
 )
 def test_the_function_and_the_package_of_one_name_do_not_hide_one_another(first: str) -> None:
     after = (
-        "from gazeveil import evaluate; from gazeveil.evaluation.results import RATE;"
+        "from gazeveil import evaluate; from gazeveil.evaluation.columns import RATE;"
         " print(callable(gazeveil.evaluate), evaluate is gazeveil.evaluate)"
     )
     code = f"import gazeveil; {first}; {after}"

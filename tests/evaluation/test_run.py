@@ -25,8 +25,8 @@ from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.evaluation.api import evaluate
 from gazeveil.evaluation.backends import Processes
+from gazeveil.evaluation.columns import FRAME, OUTCOMES
 from gazeveil.evaluation.releases import protect
-from gazeveil.evaluation.results import FRAME, OUTCOMES
 from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.registry import mechanism
@@ -495,7 +495,8 @@ def test_another_seed_split_recording_preparation_or_code_shares_no_cell(
         {"preparation": FeaturePipeline("ivt", {"setting": "ren2024"})},
         {"cohort": moved},
     ):
-        again = study_of(changed.pop("cohort", cohort), tmp_path / "a", **changed)  # type: ignore[arg-type]
+        recordings: Any = changed.pop("cohort", cohort)
+        again = study_of(recordings, tmp_path / "a", **changed)
         assert again.study["times"]["found"] == 0
     monkeypatch.setattr("gazeveil.evaluation.run.code", lambda: "after an edit")
     assert study_of(cohort, tmp_path / "a").study["times"]["found"] == 0
@@ -526,12 +527,16 @@ SCRIPT = """
     import gazeveil
     import gazeveil.evaluation.run
     from tests.support.small_attacks import Place
-    gazeveil.evaluation.run.code = lambda: "one"  # a source file saved while the test runs would make finished cells stale, as it should
+    # A source file saved while the test runs would make finished cells stale, as it should.
+    gazeveil.evaluation.run.code = lambda: "one"
     cohort = gazeveil.simulate(4, 4, 1.0, 60.0, seed=5)
     mechanisms = [f"gaussian:sigma_deg={{s}}" for s in range(1, 10)]
     # Unguarded on purpose: worker processes must not run this script again.
     print("began", flush=True)
-    gazeveil.evaluate(cohort, mechanisms, [Place(wait_s=0.01), Place()], repetitions=5, executor={executor}, out={out!r})
+    gazeveil.evaluate(
+        cohort, mechanisms, [Place(wait_s=0.01), Place()], repetitions=5, executor={executor},
+        out={out!r},
+    )
 """
 
 

@@ -49,7 +49,7 @@ def test_the_list_of_known_breaks_names_rules_only() -> None:
 def _paths() -> list[Path]:
     return [
         path
-        for folder in ("src", "tests", "benchmarks", "docs", "examples", "studies")
+        for folder in ("src", "tests", "benchmarks", "docs", "examples")
         for path in sorted((ROOT / folder).rglob("*.py"))
     ]
 

@@ -2,36 +2,46 @@
 several parts leaves.
 """
 
+import importlib.resources
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from gazeveil import simulate
-from gazeveil.errors import FormatError, GazeveilError
-from gazeveil.evaluation import published
-from gazeveil.evaluation.published import paper_module
+from gazeveil.errors import FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.papers import page, protocols, series
-from gazeveil.papers import parts as plan
+from gazeveil.papers import page, protocols, published, series, study_file
+from gazeveil.papers.catalogue import FOLDER, name_of, study_names, study_path
 from gazeveil.papers.citations import CITATIONS
-from gazeveil.papers.figure import RESERVED, Cell, Lookup, figures, pairs, same, same_text
+from gazeveil.papers.figure import (
+    RESERVED,
+    CellQuery,
+    Lookup,
+    pairs,
+    published_figures,
+    same,
+    same_text,
+)
+from gazeveil.papers.parts import Part
+from gazeveil.papers.published import paper_module
 from gazeveil.privacy.registry import mechanism, mechanisms
-from tests.support.recordings import ROOT, real
+from tests.support.recordings import real
 
-STUDIES = sorted(p for p in (ROOT / "studies").rglob("*.toml") if plan.has_parts(p))
+STUDIES = sorted(p for p in FOLDER.rglob("*.toml"))
 EMPTY = Results(frame_of([]), outcomes_of(()))
 
 
-def parts_of(paper: str) -> list[plan.Part]:
+def parts_of(paper: str) -> list[Part]:
     return [
         part
         for path in STUDIES
-        for held in [plan.read(path)]
+        for held in [study_file.read(path)]
         if held.paper == paper
         for part in held.parts
     ]
@@ -42,7 +52,7 @@ def parts_of(paper: str) -> list[plan.Part]:
 
 
 def test_every_paper_and_both_real_sets_have_studies() -> None:
-    held = [plan.read(p) for p in STUDIES]
+    held = [study_file.read(p) for p in STUDIES]
     assert {h.paper for h in held} == {"", *CITATIONS}
     assert {p.stem for p, h in zip(STUDIES, held, strict=True) if not h.paper} == {
         "gazecom",
@@ -58,9 +68,9 @@ def test_every_paper_and_both_real_sets_have_studies() -> None:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(ROOT / "studies").as_posix())
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(FOLDER).as_posix())
 def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -> None:
-    for part in plan.read(path, quick).parts:
+    for part in study_file.read(path, quick).parts:
         for text in part.said["mechanisms"]:
             assert str(mechanism(text))
         for text in part.said["attacks"]:
@@ -70,7 +80,7 @@ def test_every_name_and_parameter_of_a_study_is_known(path: Path, quick: bool) -
         assert all(m.partition(":")[0] in RESERVED for m in part.missing)
 
 
-def answers(part: plan.Part, cell: Cell) -> bool:
+def answers(part: Part, cell: CellQuery) -> bool:
     """Whether a part computes a cell."""
     if part.label != cell.cohort:
         return False
@@ -102,7 +112,7 @@ def answers(part: plan.Part, cell: Cell) -> bool:
     )
 
 
-def _same_mechanism(text: str, cell: Cell) -> bool:
+def _same_mechanism(text: str, cell: CellQuery) -> bool:
     name, given = pairs(text)
     return (
         name == cell.mechanism
@@ -125,8 +135,8 @@ def test_the_studies_of_a_paper_compute_every_cell_its_figures_ask_for(paper: st
             },
         )
     )
-    asked = {f.about: module.ask(f, lookup) for f in figures(paper)}
-    wanted = [(what, cell) for what, cell in asked.items() if isinstance(cell, Cell)]
+    asked = {f.about: module.ask(f, lookup) for f in published_figures(paper)}
+    wanted = [(what, cell) for what, cell in asked.items() if isinstance(cell, CellQuery)]
     assert len(wanted) > 20
     lost = [what for what, cell in wanted if not any(answers(p, cell) for p in parts)]
     assert lost == []
@@ -150,22 +160,22 @@ def test_the_real_sets_are_found_under_the_data_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GAZEVEIL_DATA", str(real("gazecom").parent))
-    assert all(p.real for p in plan.read(ROOT / "studies" / "gazecom.toml").parts)
+    assert all(p.real for p in study_file.read(FOLDER / "gazecom.toml").parts)
     monkeypatch.setenv("GAZEVEIL_DATA", str(tmp_path))
-    assert not any(p.real for p in plan.read(ROOT / "studies" / "gazecom.toml").parts)
+    assert not any(p.real for p in study_file.read(FOLDER / "gazecom.toml").parts)
 
 
 @pytest.fixture
 def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry without the mechanisms whose names are reserved."""
     names = tuple(n for n in mechanisms() if n not in RESERVED)
-    monkeypatch.setattr(plan, "known_mechanisms", lambda: names)
+    monkeypatch.setattr(study_file, "known_mechanisms", lambda: names)
     monkeypatch.setattr(published, "mechanisms", lambda: names)
 
 
 @pytest.mark.usefixtures("unbuilt")
 def test_mechanisms_that_are_not_built_are_left_out_and_listed() -> None:
-    (held,) = plan.read(ROOT / "studies" / "ren2024" / "fig2.toml").parts
+    (held,) = study_file.read(FOLDER / "ren2024" / "fig2.toml").parts
     assert {t.partition(":")[0] for t in held.said["mechanisms"]} == {
         "kaleido",
         "dpgazesynth-one-report",
@@ -175,7 +185,7 @@ def test_mechanisms_that_are_not_built_are_left_out_and_listed() -> None:
 
 
 def test_what_only_files_have_is_left_out_of_a_simulated_part() -> None:
-    (held,) = plan.read(ROOT / "studies" / "bozkir2021" / "mpiiprivaceye.toml").parts
+    (held,) = study_file.read(FOLDER / "bozkir2021" / "mpiiprivaceye.toml").parts
     assert not held.real
     assert {t.partition(":")[0] for t in held.left_to_files} == {"privacy-sensitivity"}
     assert not any(t.startswith("privacy-sensitivity") for t in held.said["utilities"])
@@ -186,17 +196,17 @@ def test_what_only_files_have_is_left_out_of_a_simulated_part() -> None:
 
 
 def test_braces_stand_for_each_value_and_their_ends_in_the_short_form() -> None:
-    assert plan.expand("gaussian:sigma_deg={1,2,5}") == [
+    assert study_file.expand("gaussian:sigma_deg={1,2,5}") == [
         "gaussian:sigma_deg=1",
         "gaussian:sigma_deg=2",
         "gaussian:sigma_deg=5",
     ]
-    assert plan.expand("gaussian:sigma_deg={1,2,5}", ends=True) == [
+    assert study_file.expand("gaussian:sigma_deg={1,2,5}", ends=True) == [
         "gaussian:sigma_deg=1",
         "gaussian:sigma_deg=5",
     ]
-    assert plan.expand("linkage") == ["linkage"]
-    assert len(plan.expand("kaleido:epsilon={10,5,2,1},w={50,200},r_deg={2,10}")) == 16
+    assert study_file.expand("linkage") == ["linkage"]
+    assert len(study_file.expand("kaleido:epsilon={10,5,2,1},w={50,200},r_deg={2,10}")) == 16
 
 
 STUDY = """
@@ -233,7 +243,9 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_the_short_form_caps_people_stimuli_and_seconds(tmp_path: Path) -> None:
-    full, short = (plan.read(written(tmp_path, STUDY), quick).parts[0] for quick in (False, True))
+    full, short = (
+        study_file.read(written(tmp_path, STUDY), quick).parts[0] for quick in (False, True)
+    )
     assert full.said["simulate"]["people"] == 4
     assert short.said["simulate"] == {
         "people": 3,
@@ -244,7 +256,7 @@ def test_the_short_form_caps_people_stimuli_and_seconds(tmp_path: Path) -> None:
     }
     assert (full.study().repetitions, short.study().repetitions) == (2, 1)
     # A part with fewer is left as it is.
-    generous = plan.read(
+    generous = study_file.read(
         written(tmp_path, STUDY.replace("people = 3, stimuli = 2, seconds = 6", "people = 99")),
         True,
     ).parts[0]
@@ -252,7 +264,7 @@ def test_the_short_form_caps_people_stimuli_and_seconds(tmp_path: Path) -> None:
 
 
 def test_a_draw_takes_so_many_people_and_stimuli(tmp_path: Path) -> None:
-    study = plan.read(written(tmp_path, STUDY)).parts[1].study()
+    study = study_file.read(written(tmp_path, STUDY)).parts[1].study()
     assert isinstance(study.source, type(simulate(1, 1, 1, 60)))
     assert len(study.source.people) == 3
     assert len(study.source.stimuli) == 2
@@ -280,14 +292,14 @@ def test_a_wrong_file_is_one_sentence_that_names_it(
     tmp_path: Path, change: tuple[str, str], sentence: str
 ) -> None:
     with pytest.raises(FormatError, match=sentence) as caught:
-        plan.read(written(tmp_path, STUDY.replace(*change)), quick=True)
+        study_file.read(written(tmp_path, STUDY.replace(*change)), quick=True)
     assert "study.toml" in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file"):
-        plan.read(tmp_path / "none.toml")
-    assert not plan.has_parts(tmp_path / "none.toml")
+        study_file.read(tmp_path / "none.toml")
+    assert not study_file.has_parts(tmp_path / "none.toml")
 
 
 JOINED = """
@@ -297,22 +309,28 @@ label = "both"
 join = "{how}"
 {more}
 simulate = [
-  {{ people = 18, stimuli = 2, seconds = 2, rate_hz = 60, task = "video", seed = 1, dataset = "ET-DK2" }},
-  {{ people = 13, stimuli = 3, seconds = 2, rate_hz = 60, task = "search", seed = 1, dataset = "360_em" }},
+  {{ dataset = "ET-DK2", people = 18, stimuli = 2, task = "video", {rest} }},
+  {{ dataset = "360_em", people = 13, stimuli = 3, task = "search", {rest} }},
 ]
-"""
+""".replace("{rest}", "seconds = 2, rate_hz = 60, seed = 1")
 
 
 def test_several_tasks_are_of_the_same_people_and_several_datasets_of_different_ones(
     tmp_path: Path,
 ) -> None:
     tasks = (
-        plan.read(written(tmp_path, JOINED.format(how="tasks", more=""))).parts[0].study().source
+        study_file.read(written(tmp_path, JOINED.format(how="tasks", more="")))
+        .parts[0]
+        .study()
+        .source
     )
     assert len(tasks.people) == 18  # type: ignore[union-attr]
     assert {key[3] for key in tasks.keys} == {"video", "search"}  # type: ignore[union-attr]
     sets = (
-        plan.read(written(tmp_path, JOINED.format(how="datasets", more=""))).parts[0].study().source
+        study_file.read(written(tmp_path, JOINED.format(how="datasets", more="")))
+        .parts[0]
+        .study()
+        .source
     )
     assert len(sets.people) == 31  # type: ignore[union-attr]
     assert len(sets) == 18 * 2 + 13 * 3  # type: ignore[arg-type]
@@ -322,7 +340,7 @@ def test_several_tasks_are_of_the_same_people_and_several_datasets_of_different_
 
 def test_people_can_have_the_ages_and_genders_of_the_supplements_table(tmp_path: Path) -> None:
     study = (
-        plan.read(
+        study_file.read(
             written(
                 tmp_path,
                 JOINED.format(
@@ -349,7 +367,7 @@ def test_recordings_can_be_reduced_to_their_windows_without_some_columns(tmp_pat
     drop = ["wb1_min", "wb2_min", "wb3_min", "wb4_min"]
     simulate = { people = 2, stimuli = 3, seconds = 6, rate_hz = 30, task = "reading", seed = 1 }
     """
-    source = plan.read(written(tmp_path, text)).parts[0].study().source
+    source = study_file.read(written(tmp_path, text)).parts[0].study().source
     assert isinstance(source, RecordingSet)
     assert source.cohort is None
     assert len(source.windows.columns) == 48
@@ -404,7 +422,8 @@ def test_running_again_computes_nothing_new(small: tuple[Results, Path]) -> None
     results, out = small
     again = series.run(out.parent / "study.toml", out, executor=1)
     assert again.frame.equals(results.frame)
-    assert all(t["computed"] == 0 for t in again.study["times"].values())  # type: ignore[attr-defined]
+    times: Any = again.study["times"]
+    assert all(t["computed"] == 0 for t in times.values())
 
 
 def test_a_part_has_a_result_of_its_own(small: tuple[Results, Path]) -> None:
@@ -548,9 +567,9 @@ def test_the_demographic_attack_names_nobody_of_another_group() -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(ROOT / "studies").as_posix())
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.relative_to(FOLDER).as_posix())
 def test_every_study_runs_in_its_short_form(path: Path, tmp_path: Path) -> None:
-    held = plan.read(path, quick=True)
+    held = study_file.read(path, quick=True)
     results = series.run(held, tmp_path, executor=1)
     assert not results.failures
     assert set(results.frame["cohort"].unique()) == {p.label for p in held.parts}
@@ -559,6 +578,25 @@ def test_every_study_runs_in_its_short_form(path: Path, tmp_path: Path) -> None:
 
 def test_a_folder_with_a_papers_old_code_is_answered_with_the_new_name(tmp_path: Path) -> None:
     old = tmp_path / "s001" / "fig3.toml"
-    assert plan.has_parts(old)
+    assert study_file.has_parts(old)
     with pytest.raises(FormatError, match="'s001' is called 'davidjohn2021' now"):
-        plan.read(old)
+        study_file.read(old)
+
+
+def test_the_installed_package_holds_the_studies() -> None:
+    files = importlib.resources.files("gazeveil.papers") / "studies"
+    for name in study_names():
+        text = files.joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        assert text == study_path(name).read_text(encoding="utf-8")
+        assert study_file.read(study_path(name)).parts
+    assert "davidjohn2021/fig4" in study_names()
+    with pytest.raises(ParameterError, match="Did you mean 'davidjohn2021/fig4'"):
+        study_path("davidjohn2021/fig")
+
+
+def test_a_path_to_a_study_of_the_package_is_answered_with_its_name(tmp_path: Path) -> None:
+    assert name_of(Path("studies/davidjohn2021/fig4.toml")) == "davidjohn2021/fig4"
+    assert name_of(Path("studies/gazecom.toml")) == "gazecom"
+    assert not name_of(Path("studies/mine.toml"))
+    with pytest.raises(FormatError, match="run `gazeveil reproduce gazecom`"):
+        study_file.read(tmp_path / "gazecom.toml")

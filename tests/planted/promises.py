@@ -9,6 +9,8 @@ from typing import Any
 
 from tests.planted.plant import Plant, everywhere, method
 
+DPGAZESYNTH_RELEASE = "tests/privacy/synthesis/test_dpgazesynth_release.py"
+MECHANISMS = "tests/privacy/stream/test_mechanisms.py"
 PROMISE = "privacy.promise"
 
 
@@ -135,10 +137,10 @@ def _only_inner(_: Any) -> Any:
 
 
 def _apart_for_same(patch: Any) -> None:
-    from gazeveil.privacy import accounting
+    from gazeveil.privacy import composition
     from gazeveil.privacy.promise.algebra import ApartMap
 
-    patch.setattr(accounting, "TogetherMap", ApartMap)
+    patch.setattr(composition, "TogetherMap", ApartMap)
 
 
 def _any_partition(old: Any) -> Any:
@@ -302,9 +304,7 @@ PLANTS = (
         "stages before the noise are ignored",
         "A chain promises what its noise promises, whatever spreads a change before it.",
         lambda p: method(p, "privacy.stream.chain", "BehindMap", "run", _only_inner),
-        (
-            "tests/privacy/stream/test_mechanisms.py::test_what_follows_noise_is_free_and_what_precedes_it_is_accounted",
-        ),
+        (f"{MECHANISMS}::test_what_follows_noise_is_free_and_what_precedes_it_is_accounted",),
     ),
     Plant(
         "same people taken for disjoint ones",
@@ -315,7 +315,7 @@ PLANTS = (
     Plant(
         "data-dependent parts",
         "People who were parted by looking at the data are composed by the largest loss.",
-        lambda p: everywhere(p, "privacy.accounting", "compose", _any_partition),
+        lambda p: everywhere(p, "privacy.composition", "compose", _any_partition),
         (f"{GUARANTEE}::test_the_same_people_add_up_and_disjoint_people_take_the_largest",),
     ),
     Plant(
@@ -344,7 +344,8 @@ PLANTS = (
         " questions.",
         lambda p: everywhere(p, "privacy.synthesis.dpgazesynth.shuffle", "shuffled", _all_hide),
         (
-            "tests/privacy/synthesis/test_dpgazesynth_release.py::test_shuffling_is_a_number_of_its_own_and_only_where_the_theorem_holds",
+            f"{DPGAZESYNTH_RELEASE}::test_shuffling_is_a_number_of_its_own_and_only_where_the"
+            "_theorem_holds",
         ),
     ),
 )

@@ -13,6 +13,13 @@ import numpy as np
 
 from tests.planted.plant import Plant, everywhere, method
 
+CLOCK_RENDER = "tests/privacy/synthesis/test_clock_render.py"
+COMPOSITION_REGRESSIONS = "tests/privacy/test_composition_regressions.py"
+KALEIDO = "tests/privacy/stream/test_kaleido.py"
+KALEIDO_NOISE = "tests/privacy/stream/test_kaleido_noise.py"
+MECHANISMS = "tests/privacy/stream/test_mechanisms.py"
+RNG = "tests/privacy/randomness/test_rng.py"
+SESSIONS = "tests/privacy/stream/test_sessions.py"
 STREAM, NOISE, RANDOM = "privacy.stream", "privacy.noise", "privacy.randomness"
 IDENTITY = "tests/privacy/randomness/test_identity.py"
 
@@ -22,34 +29,24 @@ def _plan(change: Any) -> Any:
 
     def make(old: Any) -> Any:
         def plan(*given: Any, **named: Any) -> Any:
-            found = old(*given, **named)
-            change(found)
-            return found
+            made = old(*given, **named)
+            return replace(made, settings=made.settings._replace(**change(made)))
 
         return plan
 
     return make
 
 
-def _narrow(found: Any) -> None:
-    from gazeveil.privacy.stream.kaleido import step
-
-    found.real[step.SCALE_TIMES_UNITS] /= math.sqrt(2)
+def _narrow(made: Any) -> dict[str, Any]:
+    return {"scale_times_units": made.settings.scale_times_units / math.sqrt(2)}
 
 
-def _test_without_r(found: Any) -> None:
-    from gazeveil.privacy.stream.kaleido import step
-
-    found.real[step.TEST_SCALE] /= float(found.r_steps)
+def _test_without_r(made: Any) -> dict[str, Any]:
+    return {"test_scale": made.settings.test_scale / float(made.r_steps)}
 
 
 def _window(by: Any) -> Any:
-    def change(found: Any) -> None:
-        from gazeveil.privacy.stream.kaleido import step
-
-        found.whole[step.WINDOW] = by(int(found.whole[step.WINDOW]))
-
-    return change
+    return lambda made: {"window": by(made.settings.window)}
 
 
 def _ring_forgotten(old: Any) -> Any:
@@ -240,9 +237,7 @@ PLANTS = (
         "planar noise narrower by the square root of 2",
         "The noise of Kaleido's publications has its scale divided by the square root of 2.",
         lambda p: everywhere(p, f"{STREAM}.kaleido.stage", "plan", _plan(_narrow)),
-        (
-            "tests/privacy/stream/test_kaleido_noise.py::test_publications_on_a_screen_are_planar_laplace",
-        ),
+        (f"{KALEIDO_NOISE}::test_publications_on_a_screen_are_planar_laplace",),
         "kaleido-uniform:epsilon=1,w=50,r_deg=2",
         4000,
         False,
@@ -251,9 +246,7 @@ PLANTS = (
         "test noise without r",
         "The noise of Kaleido's tests does not grow with the radius.",
         lambda p: everywhere(p, f"{STREAM}.kaleido.stage", "plan", _plan(_test_without_r)),
-        (
-            "tests/privacy/stream/test_kaleido_noise.py::test_scales_never_fall_below_the_exact_ones",
-        ),
+        (f"{KALEIDO_NOISE}::test_scales_never_fall_below_the_exact_ones",),
         "kaleido:epsilon=1,w=50,r_deg=2",
         4000,
         False,
@@ -262,9 +255,7 @@ PLANTS = (
         "spent budget forgotten",
         "Kaleido remembers what it spent for one sample instead of a window.",
         lambda p: everywhere(p, f"{STREAM}.kaleido.stage", "plan", _plan(_window(lambda w: 1))),
-        (
-            "tests/privacy/stream/test_kaleido.py::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",
-        ),
+        (f"{KALEIDO}::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",),
     ),
     Plant(
         "window one sample short",
@@ -272,43 +263,33 @@ PLANTS = (
         lambda p: everywhere(
             p, f"{STREAM}.kaleido.stage", "plan", _plan(_window(lambda w: max(1, w - 1)))
         ),
-        (
-            "tests/privacy/stream/test_kaleido.py::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",
-        ),
+        (f"{KALEIDO}::test_no_window_of_ten_thousand_streams_spends_or_tests_too_much",),
     ),
     Plant(
         "reset gives budget back",
         "A reset of Kaleido forgets what was spent in the window across it.",
         lambda p: method(p, f"{STREAM}.kaleido.stage", "LatticeStage", "reset", _ring_forgotten),
-        (
-            "tests/privacy/stream/test_kaleido.py::test_after_a_reset_windows_across_it_keep_their_budget",
-        ),
+        (f"{KALEIDO}::test_after_a_reset_windows_across_it_keep_their_budget",),
     ),
     Plant(
         "spacing rule dropped",
         "The clock reads a good sample in every slot, also where a window then holds one reading"
         " too many.",
         lambda p: everywhere(p, "privacy.synthesis.clock.slots", "read_slots", _no_rule),
-        (
-            "tests/privacy/synthesis/test_clock_render.py::test_no_window_reads_more_samples_than_its_budget_is_shared_by",
-        ),
+        (f"{CLOCK_RENDER}::test_no_window_reads_more_samples_than_its_budget_is_shared_by",),
     ),
     Plant(
         "reset begins a slot",
         "A reset of gaussian-fixation begins a slot with a new release, so that a window holds one"
         " more.",
         lambda p: method(p, f"{STREAM}.gaussian_fixation", "_Memo", "reset", _slot_again),
-        (
-            "tests/privacy/test_composition_regressions.py::test_a_reset_gives_no_slot_a_second_place",
-        ),
+        (f"{COMPOSITION_REGRESSIONS}::test_a_reset_gives_no_slot_a_second_place",),
     ),
     Plant(
         "half the rho",
         "Gaussian noise is accounted for with half of its rho.",
         lambda p: method(p, f"{STREAM}.gaussian", "GaussianLattice", "rho", _half_rho),
-        (
-            "tests/privacy/stream/test_mechanisms.py::test_rho_bounds_every_pair_of_neighbours_and_is_nearly_reached",
-        ),
+        (f"{MECHANISMS}::test_rho_bounds_every_pair_of_neighbours_and_is_nearly_reached",),
     ),
     Plant(
         "slots that are full alone",
@@ -342,9 +323,7 @@ PLANTS = (
         "keys per load",
         "A file of a release gets new noise each time that it is loaded.",
         lambda p: method(p, f"{RANDOM}.keys", "MasterKey", "tag", _per_load),
-        (
-            "tests/privacy/stream/test_sessions.py::test_looking_twice_at_a_lazy_release_draws_no_new_noise",
-        ),
+        (f"{SESSIONS}::test_looking_twice_at_a_lazy_release_draws_no_new_noise",),
         "gaussian:sigma_deg=3",
         100,
     ),
@@ -360,9 +339,7 @@ PLANTS = (
         "one seed used twice",
         "The system's source begins with the same words each time.",
         lambda p: method(p, f"{RANDOM}.rng", "SystemSource", "_rekey", _same_words),
-        (
-            "tests/privacy/randomness/test_rng.py::test_system_words_differ_every_time_and_look_uniform",
-        ),
+        (f"{RNG}::test_system_words_differ_every_time_and_look_uniform",),
         "heatmap-laplace:epsilon=1",
     ),
     Plant(
@@ -400,7 +377,7 @@ PLANTS = (
         "pickled noise",
         "A pickled session takes the noise along that was drawn ahead for the original.",
         lambda p: method(p, f"{RANDOM}.supply", "Supply", "__getstate__", _whole_state),
-        ("tests/privacy/stream/test_sessions.py::test_a_copy_never_repeats_protective_noise",),
+        (f"{SESSIONS}::test_a_copy_never_repeats_protective_noise",),
         "gaussian:sigma_deg=5",
         100,
     ),

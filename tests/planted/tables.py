@@ -14,6 +14,14 @@ from tests.planted.plant import Plant, everywhere, method
 TABLES, EXACT = "privacy.tables", "privacy.noise.exact"
 
 
+DP_KSAME = "tests/privacy/tables/test_dp_ksame.py"
+FOURIER = "tests/privacy/tables/test_fourier.py"
+FRONT_DOOR_TABLES = "tests/privacy/audit/test_front_door_tables.py"
+KSAME = "tests/privacy/tables/test_ksame.py"
+KSAME_SYNTH = "tests/privacy/synthesis/test_ksame_synth.py"
+MARGINALS = "tests/privacy/tables/test_marginals.py"
+
+
 def _scaled(by: Fraction) -> Any:
     return lambda old: lambda scale, count, words: old(scale * by, count, words)
 
@@ -125,7 +133,7 @@ def _half_draw(old: Any) -> Any:
 
 def _unweighted(old: Any) -> Any:
     def weights(self: Any, bins: int) -> Any:
-        from gazeveil.privacy.tables.histograms import PARTS
+        from gazeveil.privacy.tables.marginals.histograms import PARTS
 
         features = self.codes.shape[1]
         total = np.zeros((self.tasks, features, bins), dtype=np.int64)
@@ -201,9 +209,7 @@ PLANTS = (
         "data-dependent padding",
         "A short recording is padded with the mean of all others instead of the public midpoint.",
         lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "lattice", _padded_by_others),
-        (
-            "tests/privacy/audit/test_front_door_tables.py::test_what_others_get_does_not_depend_on_one_person",
-        ),
+        (f"{FRONT_DOOR_TABLES}::test_what_others_get_does_not_depend_on_one_person",),
         "lpa:epsilon=1",
     ),
     Plant(
@@ -211,7 +217,8 @@ PLANTS = (
         "Values beyond the public bounds go into the noise as they are.",
         lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "lattice", _unclipped),
         (
-            "tests/privacy/tables/test_fourier.py::test_missing_values_count_as_the_midpoint_and_values_outside_are_clamped_and_counted",
+            f"{FOURIER}::test_missing_values_count_as_the_midpoint_and_values_outside_are_clamped"
+            "_and_counted",
         ),
         "lpa:epsilon=1",
     ),
@@ -219,23 +226,21 @@ PLANTS = (
         "range of the data",
         "The bounds are the smallest and the largest value of the table.",
         lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "public_bounds", _data_range),
-        (
-            "tests/privacy/audit/test_front_door_tables.py::test_what_others_get_does_not_depend_on_one_person",
-        ),
+        (f"{FRONT_DOOR_TABLES}::test_what_others_get_does_not_depend_on_one_person",),
         "exponential-dp:epsilon=1",
     ),
     Plant(
         "data-chosen coefficients",
         "The largest Fourier coefficients of the data are released instead of the first ones.",
         lambda p: method(p, f"{TABLES}.sequences.fourier", "FPA", "perturb", _chosen_by_data),
-        ("tests/privacy/tables/test_fourier.py::test_fpa_is_real_and_has_nothing_beyond_k",),
+        (f"{FOURIER}::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=1",
     ),
     Plant(
         "noise on real parts alone",
         "The imaginary parts of a spectrum get no noise.",
         lambda p: method(p, f"{TABLES}.sequences.fourier", "FPA", "perturb", _real_alone),
-        ("tests/privacy/tables/test_fourier.py::test_fpa_is_real_and_has_nothing_beyond_k",),
+        (f"{FOURIER}::test_fpa_is_real_and_has_nothing_beyond_k",),
         "fpa:epsilon=1,k=5",
         20_000,
     ),
@@ -245,9 +250,7 @@ PLANTS = (
         lambda p: everywhere(
             p, f"{TABLES}.sequences.integer_transform", "laplace_steps", _without_length
         ),
-        (
-            "tests/privacy/tables/test_fourier.py::test_lpa_noise_is_laplace_with_scale_length_times_range_over_epsilon",
-        ),
+        (f"{FOURIER}::test_lpa_noise_is_laplace_with_scale_length_times_range_over_epsilon",),
         "lpa:epsilon=1",
         4000,
         False,
@@ -256,9 +259,7 @@ PLANTS = (
         "lengths of recordings",
         "A release has as many rows of each recording as the data have.",
         lambda p: everywhere(p, f"{TABLES}.sequences.recordings", "rebuild", _own_lengths),
-        (
-            "tests/privacy/audit/test_front_door_tables.py::test_the_length_of_a_recording_is_not_told",
-        ),
+        (f"{FRONT_DOOR_TABLES}::test_the_length_of_a_recording_is_not_told",),
         "lpa:epsilon=1",
     ),
     Plant(
@@ -271,18 +272,14 @@ PLANTS = (
             "most_recordings",
             lambda _: lambda self: 1,
         ),
-        (
-            "tests/privacy/audit/test_front_door_tables.py::test_a_person_loses_the_sum_over_all_their_recordings",
-        ),
+        (f"{FRONT_DOOR_TABLES}::test_a_person_loses_the_sum_over_all_their_recordings",),
         "fpa:epsilon=1,k=1",
     ),
     Plant(
         "round noise of half the scale",
         "Round noise on cosine coefficients has half its scale.",
         lambda p: method(p, f"{TABLES}.sequences.dct_knorm", "DCTKNorm", "law", _half_law),
-        (
-            "tests/privacy/tables/test_fourier.py::test_k_norm_noise_has_a_gamma_radius_and_no_direction",
-        ),
+        (f"{FOURIER}::test_k_norm_noise_has_a_gamma_radius_and_no_direction",),
         "dct-knorm:epsilon=1/2",
         4000,
         False,
@@ -291,9 +288,7 @@ PLANTS = (
         "group noise divided twice",
         "The noise of a group is divided by its size once more.",
         lambda p: method(p, f"{TABLES}.groups.dp_ksame", "DPKSame", "_draw", _half_draw),
-        (
-            "tests/privacy/tables/test_dp_ksame.py::test_separate_noise_is_discrete_laplace_divided_by_the_size_of_the_group",
-        ),
+        (f"{DP_KSAME}::test_separate_noise_is_discrete_laplace_divided_by_the_size_of_the_group",),
         "dp-k-same:k=4,epsilon=1/2",
         100_000,
         False,
@@ -301,9 +296,10 @@ PLANTS = (
     Plant(
         "histograms without weights",
         "Every row counts in a histogram, so who has more rows weighs more.",
-        lambda p: method(p, f"{TABLES}.histograms", "BinnedRows", "weights", _unweighted),
+        lambda p: method(p, f"{TABLES}.marginals.histograms", "BinnedRows", "weights", _unweighted),
         (
-            "tests/privacy/tables/test_marginals.py::test_replacing_a_person_changes_the_histograms_by_at_most_twice_their_weight",
+            f"{MARGINALS}::test_replacing_a_person_changes_the_histograms_by_at_most_twice_their"
+            "_weight",
         ),
         "marginals:k=4",
         4000,
@@ -314,7 +310,8 @@ PLANTS = (
         "Records are shared by one person fewer than k.",
         lambda p: method(p, f"{TABLES}.groups.ksame", "KSameSelect", "_corrected", _one_fewer),
         (
-            "tests/privacy/tables/test_ksame.py::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_one",
+            f"{KSAME}::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus"
+            "_one",
         ),
         "k-same-select:k=4",
     ),
@@ -323,14 +320,15 @@ PLANTS = (
         "Groups are drawn anew for each task.",
         lambda p: method(p, f"{TABLES}.groups.ksame", "KSameSelect", "_corrected", _anew_per_task),
         (
-            "tests/privacy/tables/test_ksame.py::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus_one",
+            f"{KSAME}::test_every_size_of_cohort_from_k_to_five_k_gives_groups_of_k_to_two_k_minus"
+            "_one",
         ),
         "k-same-select:k=4",
     ),
     Plant(
         "attributes of k - 1 people",
         "Ages and genders are shared by one person fewer than k.",
-        lambda p: everywhere(p, "privacy.people.partition", "best_groups", _one_fewer_alike),
+        lambda p: everywhere(p, "privacy.people.attribute_groups", "best_groups", _one_fewer_alike),
         ("tests/privacy/test_people_maps.py::test_the_optimum_beats_or_equals_the_supplement",),
         "demographics:k=5",
     ),
@@ -338,9 +336,7 @@ PLANTS = (
         "everybody keeps their rate",
         "Members of a group share a law and keep the rate of their own recording.",
         lambda p: everywhere(p, "privacy.synthesis.ksame.groups", "shared", _members_own_screen),
-        (
-            "tests/privacy/synthesis/test_ksame_synth.py::test_rates_and_screens_that_differ_are_averaged",
-        ),
+        (f"{KSAME_SYNTH}::test_rates_and_screens_that_differ_are_averaged",),
         "k-same-synth:k=3",
     ),
     Plant(
@@ -360,9 +356,7 @@ PLANTS = (
             "scale_steps",
             lambda old: lambda self, stimuli: old(self, 1),
         ),
-        (
-            "tests/privacy/audit/test_front_door_tables.py::test_all_maps_of_a_person_share_one_budget",
-        ),
+        (f"{FRONT_DOOR_TABLES}::test_all_maps_of_a_person_share_one_budget",),
         "heatmap-laplace:epsilon=1",
     ),
     Plant(
@@ -380,7 +374,7 @@ PLANTS = (
     Plant(
         "odds of twice the epsilon",
         "Answers through frequency oracles have the odds of twice their epsilon.",
-        lambda p: everywhere(p, "privacy.noise.local", "odds_below", _doubled),
+        lambda p: everywhere(p, "privacy.noise.frequency_oracle", "odds_below", _doubled),
         ("tests/privacy/noise/test_local.py::test_the_odds_are_just_below_exp_epsilon",),
         "dpgazesynth:epsilon=1",
         4000,

@@ -126,9 +126,7 @@ class Drawn(LPA):
     """A mechanism whose picture nobody can draw, with the label of its base."""
 
     name: ClassVar[str] = "drawn"
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "no_module:draw", (("a", ":epsilon=-1", "C0"), ("b", "nothing:", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("no_module:draw", (":epsilon=-1", "nothing:"))
 
 
 def test_a_plot_that_cannot_be_drawn_and_a_label_of_the_base_are_found() -> None:

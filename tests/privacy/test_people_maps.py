@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace
 from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
+from gazeveil.privacy.people.attribute_groups import best_groups, mondrian
 from gazeveil.privacy.people.demographics import ANY, Demographics
-from gazeveil.privacy.people.partition import best_groups, mondrian
 from tests.support.strategies import SCREEN, recordings
 
 # Ages and genders of the 31 people of the 2023 supplement, facts of its Table 1.
@@ -53,8 +54,8 @@ PEOPLE = {
 }
 
 
-def sizes(people: object) -> list[int]:
-    return sorted(Counter(tuple(sorted(a.items())) for a in people.values()).values())  # type: ignore[attr-defined]
+def sizes(people: Any) -> list[int]:
+    return sorted(Counter(tuple(sorted(a.items())) for a in people.values()).values())
 
 
 # --- demographics

@@ -22,14 +22,9 @@ import numpy as np
 from websockets.sync.client import ClientConnection, connect
 
 from gazeveil.gatekeeper import blocks
-from gazeveil.gatekeeper.service.http.server import (
-    Server,
-    address_of,
-    build,
-    configure,
-    listen,
-    warm_up,
-)
+from gazeveil.gatekeeper.service.http.application import build
+from gazeveil.gatekeeper.service.http.server import Server, configure
+from gazeveil.gatekeeper.service.http.start import address_of, listen, warm_up
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
 

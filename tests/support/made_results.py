@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gazeveil.attacks.result import rate_result
-from gazeveil.evaluation.results import Results, frame_of, mechanism_text, outcomes_of
+from gazeveil.evaluation.columns import mechanism_text
+from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 
 REPETITIONS = 5
 

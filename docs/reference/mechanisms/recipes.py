@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.registry import BUILT_IN, get
 
 HERE = Path(__file__).parent
@@ -32,16 +33,23 @@ def names() -> list[str]:
     return sorted([*BUILT_IN, *OTHERS])
 
 
+def lines(name: str, texts: tuple[str, ...]) -> tuple[tuple[str, str, str], ...]:
+    """What is drawn, as (label, mechanism, colour); a text without a name is this mechanism's."""
+    return tuple(
+        (text[1:] or "default", name + text, f"C{i}")
+        if text.startswith(":")
+        else (text, text, f"C{i}")
+        for i, text in enumerate(texts)
+    )
+
+
 def draw(name: str, path: Path) -> None:
     """Draw one picture."""
-    drawing, lines = "own", ()
-    if name not in OTHERS:
-        recipe = get(name).plot.of(name)
-        drawing, lines = recipe.drawing, tuple(filter(None, (recipe.releases, recipe.errors)))
-    if drawing == "own":
-        drawing = f"{name.replace('-', '_')}:draw"
-    module, _, function = SHARED.get(drawing, drawing).partition(":")
-    getattr(import_module(module), function)(path, *lines)
+    recipe = PlotRecipe("own") if name in OTHERS else get(name).plot
+    own = f"{name.replace('-', '_')}:draw" if recipe.drawing == "own" else recipe.drawing
+    module, _, function = SHARED.get(recipe.drawing, own).partition(":")
+    shown = [lines(name, texts) for texts in (recipe.releases, recipe.errors) if texts]
+    getattr(import_module(module), function)(path, *shown)
 
 
 if __name__ == "__main__":

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.registry import read
+from gazeveil.io.reading import read
 
-Item = TypeVar("Item")
-
-PathArgument = Annotated[
-    Path, typer.Argument(help="A file or a folder of recordings.", show_default=False)
-]
+PathArgument = Annotated[Path, typer.Argument(help="A file or a folder of recordings.")]
 FormatOption = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help="Format name; found by looking at the files if not given.",
-        show_default=False,
-    ),
+    typer.Option("--format", "-f", help="Format name; found by looking at the files if not given."),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -39,7 +29,6 @@ SetOption = Annotated[
         "-s",
         metavar="NAME=VALUE",
         help="An option of the format or method, e.g. unit=px. May be repeated.",
-        show_default=False,
     ),
 ]
 ScreenOption = Annotated[
@@ -48,20 +37,27 @@ ScreenOption = Annotated[
         "--screen",
         metavar="WxHpx,WxHmm,Dmm",
         help="Screen geometry, e.g. 1280x720px,400x225mm,450mm.",
-        show_default=False,
     ),
 ]
 JsonOption = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the figures as JSON.", show_default=False),
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")
 ]
-
-WorkersOption = Annotated[
-    int | None,
+MechanismOption = Annotated[
+    str,
     typer.Option(
-        "--workers", "-w", min=1, help="Processes; one per core if not given.", show_default=False
+        "--mechanism", "-m", metavar="NAME:PARAMETER=VALUE,...", help="See `gazeveil mechanisms`."
     ),
 ]
+TestSeedOption = Annotated[
+    int | None,
+    typer.Option("--seed", help="For tests only: repeatable noise, which protects nobody."),
+]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", "-w", min=1, help="Processes; one per core if not given.")
+]
+
+#: What is printed about noise from `--seed`.
+SEEDED = "This is a test: the noise came from a seed, so whoever knows it can undo the noise."
 
 _NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
 _SCREEN = re.compile(rf"^{_NUMBER}x{_NUMBER}px,{_NUMBER}x{_NUMBER}mm,{_NUMBER}mm$")
@@ -79,8 +75,13 @@ def counted(count: int, word: str) -> str:
 
 
 def console() -> Console:
-    """Where figures are printed: names and paths of any text as they are, square brackets too."""
+    """Where tables are printed: names and paths of any text as they are, square brackets too."""
     return Console(markup=False, highlight=False)
+
+
+def say(sentence: object) -> None:
+    """Print a sentence as it is, on one line however long."""
+    console().print(str(sentence), soft_wrap=True)
 
 
 def options(
@@ -141,29 +142,6 @@ def read_cohort(
             pairs, screen, {"path": "the argument PATH", "format": "--format", "screen": "--screen"}
         ),
     )
-
-
-def track(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """Iterate with a progress bar on standard error that appears once a second has passed, and
-    vanishes at the end; nothing where that is not a terminal.
-    """
-    from time import monotonic
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    screen = Console(stderr=True)
-    progress = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
-    task = progress.add_task(what, total=total)
-    started, shown = monotonic(), False
-    try:
-        for item in items:
-            yield item
-            progress.advance(task)
-            if not shown and monotonic() - started > 1.0:
-                progress.start()
-                shown = True
-    finally:
-        if shown:
-            progress.stop()
 
 
 def write_json(path: Path | None, figures: object) -> None:

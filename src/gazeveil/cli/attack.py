@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gazeveil import checks
@@ -21,9 +20,11 @@ from gazeveil.cli.arguments import (
     WorkersOption,
     console,
     read_cohort,
+    say,
     write_json,
 )
-from gazeveil.cli.printing import bar, figures, rate_table, rate_words
+from gazeveil.cli.printing import figures, rate_table, rate_words
+from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 
@@ -45,25 +46,13 @@ _WORDS = {
 
 
 def command(
-    raw: Annotated[
-        Path, typer.Argument(help="Raw recordings, a file or a folder.", show_default=False)
-    ],
+    raw: Annotated[Path, typer.Argument(help="Raw recordings, a file or a folder.")],
     protected: Annotated[
-        Path,
-        typer.Argument(
-            help="The protected copy, with the same names of people and stimuli.",
-            show_default=False,
-        ),
+        Path, typer.Argument(help="The protected copy, with the same names of people and stimuli.")
     ],
     attacks: Annotated[
         list[str] | None,
-        typer.Option(
-            "--attack",
-            "-a",
-            metavar="NAME:...",
-            help="linkage and rbfn by default.",
-            show_default=False,
-        ),
+        typer.Option("--attack", "-a", metavar="NAME:...", help="linkage and rbfn by default."),
     ] = None,
     kind: Annotated[
         str, typer.Option("--kind", "-k", metavar="KIND:...", help="What the attacker wants.")
@@ -82,10 +71,7 @@ def command(
     settings: SetOption = None,
     screen: ScreenOption = None,
     copy_format: Annotated[
-        str | None,
-        typer.Option(
-            "--copy-format", help="Format of the copy, if it cannot be found.", show_default=False
-        ),
+        str | None, typer.Option("--copy-format", help="Format of the copy, if it cannot be found.")
     ] = None,
     workers: WorkersOption = None,
     json_file: JsonOption = None,
@@ -121,7 +107,9 @@ def command(
     rates = results.frame.filter(metric="identification_rate")
     if rates.filter(mechanism="copy").height == 0:
         raise DataError(
-            f"Nobody could attack the copy. {next((f['sentence'] for f in results.failures), '')}".rstrip()
+            " ".join(
+                ["Nobody could attack the copy.", *(f["sentence"] for f in results.failures[:1])]
+            )
         )
     table = rate_table(
         f"{protected.name}: people recognised, mean of {repetitions} splits",
@@ -134,16 +122,14 @@ def command(
     ):
         table.add_row(row["attack"], _WORDS[row["scenario"]], *rate_words(row))
     console().print(table)
-    words = Console(highlight=False, soft_wrap=True)
     if "release/release" in rates["scenario"].to_list():
-        words.print(
+        say(
             "The copy against itself is one release split afterwards: what its noise has in common"
             " in both parts can identify people too. With the mechanism at hand, `gazeveil"
-            " evaluate` compares two independent releases.",
-            markup=False,
+            " evaluate` compares two independent releases."
         )
     for sentence in dict.fromkeys(f["sentence"] for f in results.failures):
-        words.print(f"Not computed: {sentence}", markup=False)
+        say(f"Not computed: {sentence}")
     write_json(json_file, figures(results))
 
 

@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gazeveil.cli.arguments import JsonOption, track, write_json
+from gazeveil.cli.arguments import JsonOption, write_json
+from gazeveil.cli.progress import track
 from gazeveil.privacy.audit.planted import PLANTED
 from gazeveil.privacy.audit.result import Audit
 from gazeveil.privacy.audit.run import audit, judge
 
 NAME = "audit"
-HELP = """Try to prove promises false: neighbouring inputs, many releases, a lower bound on epsilon. `planted` runs the broken mechanisms that must be caught.
+HELP = """Try to prove promises false: neighbouring inputs, many releases, a lower bound on epsilon.
+`planted` runs the broken mechanisms that must be caught.
 
 Example: `gazeveil audit lpa:epsilon=1 exponential-dp:epsilon=1,reading=published`"""
 
@@ -22,15 +24,12 @@ Example: `gazeveil audit lpa:epsilon=1 exponential-dp:epsilon=1,reading=publishe
 def command(
     mechanisms: Annotated[
         list[str],
-        typer.Argument(
-            help="Mechanisms as name:parameter=value,..., or the word planted.", show_default=False
-        ),
+        typer.Argument(help="Mechanisms as name:parameter=value,..., or the word planted."),
     ],
     trials: Annotated[int, typer.Option(help="Releases per input.")] = 100_000,
     confidence: Annotated[float, typer.Option(help="Confidence of the statistical bound.")] = 0.999,
     unit: Annotated[
-        str | None,
-        typer.Option(help="Audit at another unit than the claim's, e.g. user.", show_default=False),
+        str | None, typer.Option(help="Audit at another unit than the claim's, e.g. user.")
     ] = None,
     front_door: Annotated[
         bool,

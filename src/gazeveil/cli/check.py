@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gazeveil.cli.arguments import JsonOption, console, write_json
+from gazeveil.cli.arguments import JsonOption, say, write_json
 
 NAME = "check"
 HELP = """Run the conformance kit on a part, yours or ours, and print each check. The exit code is
@@ -24,17 +24,13 @@ def command(
     name: Annotated[
         str,
         typer.Argument(
-            help="A name, or module:attribute; parameters may follow, as in lpa:epsilon=1.",
-            show_default=False,
+            help="A name, or module:attribute; parameters may follow, as in lpa:epsilon=1."
         ),
     ],
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind",
-            "-k",
-            help="mechanism, format, dataset, attack, utility or tracker.",
-            show_default=False,
+            "--kind", "-k", help="mechanism, format, dataset, attack, utility or tracker."
         ),
     ] = None,
     sample: Annotated[
@@ -43,7 +39,6 @@ def command(
             "--sample",
             metavar="PATH",
             help="A file or folder of the format; the format's own sample if not given.",
-            show_default=False,
         ),
     ] = None,
     json_file: JsonOption = None,
@@ -52,11 +47,10 @@ def command(
     from gazeveil.plugins import check
 
     results = check(name, kind, sample)
-    out = console()
     for result in results:
-        out.print(str(result), soft_wrap=True)
+        say(result)
     failed = sum(not result.passed for result in results)
-    out.print(f"{name}: {len(results)} checks, {failed} failed.", soft_wrap=True)
+    say(f"{name}: {len(results)} checks, {failed} failed.")
     write_json(
         json_file,
         {

@@ -10,7 +10,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gazeveil.cli.arguments import JsonOption, console, counted, track, write_json
+from gazeveil.cli.arguments import JsonOption, counted, say, write_json
+from gazeveil.cli.progress import track
 from gazeveil.cli.public_parameters import read_parameters
 from gazeveil.cli.randomize import ParametersOption
 from gazeveil.errors import DataError
@@ -18,7 +19,7 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import free, write
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.mechanism import synthetic
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Buffer
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model
 
@@ -27,32 +28,26 @@ HELP = """Add up the messages of devices, learn from the sums, and draw syntheti
 
 Example: `gazeveil curate messages/*.gvr --parameters public.toml --out curated`
 
-Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`. The order of messages and files does not matter. A message that is
-malformed, made under other parameters, cut short, sent twice, or about another kind of space (see `space` in the parameter file; without it the more common
-kind is taken) is refused, counted and left out."""
+Writes `counts.npz` (sums of answers), `model.npz` (what was learned) and `recordings/`. The order
+of messages and files does not matter. A message that is malformed, made under other parameters, cut
+short, sent twice, or about another kind of space (see `space` in the parameter file; without it the
+more common kind is taken) is refused, counted and left out."""
 
 
 def command(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MESSAGES...", help="Files of messages, or folders of them.", show_default=False
-        ),
+        typer.Argument(metavar="MESSAGES...", help="Files of messages, or folders of them."),
     ],
     parameters: ParametersOption,
     out: Annotated[
         Path,
         typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Folder to write; must not exist or be empty.",
-            show_default=False,
+            "--out", "-o", metavar="FOLDER", help="Folder to write; must not exist or be empty."
         ),
     ],
     seed: Annotated[
-        int | None,
-        typer.Option("--seed", help="Draw the same recordings each time.", show_default=False),
+        int | None, typer.Option("--seed", help="Draw the same recordings each time.")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -65,13 +60,12 @@ def command(
         taken = curator.add(
             *(_mapped(stack, file) for file in track(_files(paths), len(paths), "Reading"))
         )
-        say = console()
         for why, count in sorted(curator.refused.items()):
-            say.print(f"Refused {counted(count, 'message')}: {why}.", soft_wrap=True)
+            say(f"Refused {counted(count, 'message')}: {why}.")
         if not taken:
             raise DataError(
-                "No message could be taken. Check that they are messages of `gazeveil randomize` made"
-                " with these parameters."
+                "No message could be taken. Check that they are messages of `gazeveil randomize`"
+                " made with these parameters."
             )
         model = curator.learn()
     out.mkdir(parents=True, exist_ok=True)
@@ -89,19 +83,17 @@ def command(
         (r.head.person, curator.scheme.plan(r.head.space, r.head.rate_hz), r.head.samples)
         for r in reports
     )
-    say.print(
+    say(
         f"{counted(taken, 'message')} about {counted(curator.windows, 'window')} of"
-        f" {counted(len(drawn.people), 'person')}; {sum(curator.refused.values())} refused.",
-        soft_wrap=True,
+        f" {counted(len(drawn.people), 'person')}; {sum(curator.refused.values())} refused."
     )
-    say.print(
+    say(
         "Learned from them: "
         + ", ".join(f"{n} {100 * v:.0f} %" for n, v in model.learned.items())
-        + ".",
-        soft_wrap=True,
+        + "."
     )
-    say.print(f"Counts, model and recordings written to {out}.", soft_wrap=True)
-    say.print(f"If every device reported with noise of its own: {promise}", soft_wrap=True)
+    say(f"Counts, model and recordings written to {out}.")
+    say(f"If every device reported with noise of its own: {promise}")
     figures = {
         "messages": taken,
         "refused": dict(sorted(curator.refused.items())),

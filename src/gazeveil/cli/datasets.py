@@ -8,27 +8,24 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from gazeveil.cli.arguments import JsonOption, console, write_json
+from gazeveil.cli.arguments import JsonOption, console, say, write_json
 from gazeveil.io import registry
 from gazeveil.io.datasets import listing
 
 NAME = "datasets"
-HELP = """List the public datasets that can be read: publisher, licence, citation, folder layout. Give a path, with or without a name,
-to check it; the exit code is 2 where something in it cannot be read.
+HELP = """List the public datasets that can be read: publisher, licence, citation, folder layout.
+Give a path, with or without a name, to check it; the exit code is 2 where something in it cannot be
+read.
 
 Example: `gazeveil datasets gazecom downloads/gazecom`"""
 
 
 def command(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            help="A dataset's name, or a path; all datasets if not given.", show_default=False
-        ),
+        str | None, typer.Argument(help="A dataset's name, or a path; all datasets if not given.")
     ] = None,
     path: Annotated[
-        Path | None,
-        typer.Argument(help="A folder to check against the layout.", show_default=False),
+        Path | None, typer.Argument(help="A folder to check against the layout.")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -38,7 +35,7 @@ def command(
         path, name = Path(name), None
     if path is not None:
         report = listing.check(path, name)
-        out.print(str(report), soft_wrap=True)
+        say(report)
         write_json(json_file, report.to_dict())
         if not report.ok:
             raise typer.Exit(2)
@@ -55,5 +52,5 @@ def command(
         out.print(table)
     else:
         for one in entries:
-            out.print(one.text(), soft_wrap=True)
+            say(one.text())
     write_json(json_file, [one.to_dict() for one in entries])

@@ -15,15 +15,15 @@ import typer
 from rich.console import Console
 
 from gazeveil.cli import inspect
-from gazeveil.cli.arguments import WorkersOption, track
+from gazeveil.cli.arguments import WorkersOption, say
 from gazeveil.cli.figures import draw_overview, draw_protected
-from gazeveil.cli.printing import bar
+from gazeveil.cli.progress import bar, track
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
 from gazeveil.io.parquet import INDEX, write
-from gazeveil.io.registry import read
+from gazeveil.io.reading import read
 from gazeveil.privacy.audit.run import audit
 from gazeveil.privacy.registry import mechanism
 
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
 
 NAME = "demo"
-HELP = """Simulate people, protect their recordings in several ways, attack every release, measure what is left of it, and write a report: without any data
-of yours, in under three minutes on two cores.
+HELP = """Simulate people, protect their recordings in several ways, attack every release, measure
+what is left of it, and write a report: without any data of yours, in under three minutes on two
+cores.
 
 Example: `gazeveil demo --out demo`"""
 
@@ -117,26 +118,23 @@ def command(
         out / "protected.png",
     )
     for release in releases.values():
-        console.print(f"{release.guarantee}\n", markup=False)
-    console.print(f"Picture: {out / 'protected.png'}", markup=False)
+        say(f"{release.guarantee}\n")
+    say(f"Picture: {out / 'protected.png'}")
     console.rule("promises, attacked by audit")
     for text in track(_AUDITS, len(_AUDITS), "Auditing"):
-        console.print(f"{audit(text, trials=20_000)}\n", markup=False)
+        say(f"{audit(text, trials=20_000)}\n")
     console.rule("releases, attacked and used")
     results = _study(out, people, seconds, repetitions, workers)
     report = _with_maps_and_people(results, readers).report(out)
     from gazeveil.evaluation.report import headline
 
     for sentence in headline(results):
-        console.print(f"- {sentence}", markup=False)
+        say(f"- {sentence}")
     for failure in results.failures:
-        console.print(f"Not computed: {failure['cell']}: {failure['sentence']}", markup=False)
+        say(f"Not computed: {failure['cell']}: {failure['sentence']}")
     console.rule()
-    console.print(f"Report: {report}", markup=False)
-    console.print(
-        "Next: gazeveil evaluate YOUR_RECORDINGS --out study --mechanism gaussian:sigma_deg=10",
-        markup=False,
-    )
+    say(f"Report: {report}")
+    say("Next: gazeveil evaluate YOUR_RECORDINGS --out study --mechanism gaussian:sigma_deg=10")
     if show:
         import webbrowser
 
@@ -224,7 +222,7 @@ def _cohort(console: Console, out: Path, name: str, cohort: Cohort) -> Cohort:
     written = read(folder)
     summary = inspect.show(written, rows=4)
     draw_overview(written, summary, out / f"{name}.png")
-    console.print(f"Picture: {out / name}.png    Recordings: {folder}", markup=False)
+    say(f"Picture: {out / name}.png    Recordings: {folder}")
     return written
 
 

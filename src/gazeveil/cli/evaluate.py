@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from gazeveil.cli.arguments import (
     FormatOption,
@@ -16,10 +15,23 @@ from gazeveil.cli.arguments import (
     SetOption,
     WorkersOption,
     options,
-    write_json,
 )
-from gazeveil.cli.parts import is_of_parts, run_parts
-from gazeveil.cli.printing import bar, figures, show
+from gazeveil.cli.parts import (
+    ClusterOption,
+    OutOption,
+    QuickOption,
+    RepetitionsOption,
+    ReportOption,
+    SeedOption,
+    counts_of,
+    executor_of,
+    is_of_parts,
+    print_places,
+    run_parts,
+    write_parts,
+)
+from gazeveil.cli.printing import show
+from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -39,17 +51,9 @@ Examples: `gazeveil evaluate study.toml --out results/`
 
 def command(
     path: Annotated[
-        Path,
-        typer.Argument(
-            help="A study (.toml), or a file or folder of recordings.", show_default=False
-        ),
+        Path, typer.Argument(help="A study (.toml), or a file or folder of recordings.")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", help="Folder for the results, the report and the finished cells."
-        ),
-    ] = Path("evaluation"),
+    out: OutOption = Path("evaluation"),
     mechanisms: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,99 +61,47 @@ def command(
             "-m",
             metavar="NAME:PARAMETER=VALUE,...",
             help="See `gazeveil mechanisms`.",
-            show_default=False,
         ),
     ] = None,
     attacks: Annotated[
         list[str] | None,
-        typer.Option(
-            "--attack",
-            "-a",
-            metavar="NAME:...",
-            help="linkage and rbfn by default.",
-            show_default=False,
-        ),
+        typer.Option("--attack", "-a", metavar="NAME:...", help="linkage and rbfn by default."),
     ] = None,
     utilities: Annotated[
         list[str] | None,
-        typer.Option(
-            "--utility",
-            "-u",
-            metavar="NAME:...",
-            help="E.g. saliency, aoi, signal.",
-            show_default=False,
-        ),
+        typer.Option("--utility", "-u", metavar="NAME:...", help="E.g. saliency, aoi, signal."),
     ] = None,
     scenarios: Annotated[
         list[str] | None,
         typer.Option(
-            "--scenario",
-            metavar="TRAIN/TEST",
-            help="raw/private and private/private by default.",
-            show_default=False,
+            "--scenario", metavar="TRAIN/TEST", help="raw/private and private/private by default."
         ),
     ] = None,
-    repetitions: Annotated[
-        int | None,
-        typer.Option(
-            "--repetitions",
-            "-r",
-            help="Draws of split and noise; 10 by default.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", help="Everything random follows from it; 0 by default.", show_default=False
-        ),
-    ] = None,
+    repetitions: RepetitionsOption = None,
+    seed: SeedOption = None,
     split: Annotated[
-        str | None,
-        typer.Option("--split", help="stimulus (default), halves or session.", show_default=False),
+        str | None, typer.Option("--split", help="stimulus (default), halves or session.")
     ] = None,
     train: Annotated[
         float | None,
-        typer.Option(
-            "--train", help="Share of stimuli to learn from; 0.75 by default.", show_default=False
-        ),
+        typer.Option("--train", help="Share of stimuli to learn from; 0.75 by default."),
     ] = None,
     events: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--events", help="redetected (default), carried, or both.", show_default=False
-        ),
+        list[str] | None, typer.Option("--events", help="redetected (default), carried, or both.")
     ] = None,
     tables: Annotated[
         str | None,
         typer.Option(
-            "--tables",
-            help="What table mechanisms protect: events (default) or windows.",
-            show_default=False,
+            "--tables", help="What table mechanisms protect: events (default) or windows."
         ),
     ] = None,
     format_name: FormatOption = None,
     settings: SetOption = None,
     screen: ScreenOption = None,
     workers: WorkersOption = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            metavar="ADDRESS",
-            help="A Dask scheduler, e.g. tcp://10.0.0.1:8786.",
-            show_default=False,
-        ),
-    ] = None,
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write report.html and its pictures.")
-    ] = True,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick", help="The short form of a study with parts: fewer people and repetitions."
-        ),
-    ] = False,
+    cluster: ClusterOption = None,
+    report: ReportOption = True,
+    quick: QuickOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """Run a study."""
@@ -167,28 +119,23 @@ def command(
         "screen": screen,
     }
     said = {k: v for k, v in given.items() if v not in (None, [])}
-    counts: dict[str, Any] = {
-        k: v for k, v in (("repetitions", repetitions), ("seed", seed)) if v is not None
-    }
-    if cluster is not None and workers is not None:
+    counts = counts_of(repetitions, seed)
+    executor = executor_of(workers, cluster)
+    if path.suffix.lower() == ".toml" and said:
+        name = next(iter(said))
         raise ParameterError(
-            "--workers and --cluster exclude one another: a cluster has workers of its own.",
-            name="--workers",
-            got=workers,
+            f"The study {path} says its {name} itself: edit the file, or give recordings instead of"
+            " a study.",
+            name=name,
+            got=said[name],
         )
-    executor = cluster if cluster is not None else workers
     if is_of_parts(path):
-        from gazeveil.papers.page import write
-
-        results = run_parts(path, out, quick, said, counts, executor)
-        where = write(results, out) if report else None
+        results = run_parts(path, out, quick, counts, executor)
+        where = write_parts(results, out) if report else None
     else:
         results = _plain(path, out, quick, said, counts, executor)
         where = results.report(out) if report else None
-    Console(highlight=False, soft_wrap=True).print(
-        f"Results: {out}" + (f"    Report: {where}" if where is not None else ""), markup=False
-    )
-    write_json(json_file, figures(results))
+    print_places(results, out, where, json_file)
 
 
 def _plain(
@@ -212,6 +159,10 @@ def _plain(
 
     with bar("Computing cells") as progress:
         results = run(study, out, executor, progress)
+    if study.paper:
+        from gazeveil.papers.published import compare
+
+        results.study["published"] = compare(results)
     show(results)
     return results
 
@@ -222,14 +173,6 @@ def _study(path: Path, said: dict[str, Any], counts: dict[str, Any]) -> Study:
     from gazeveil.evaluation.study import Study
 
     if path.suffix.lower() == ".toml":
-        if said:
-            name = next(iter(said))
-            raise ParameterError(
-                f"The study {path} says its {name} itself: edit the file, or give recordings"
-                " instead of a study.",
-                name=name,
-                got=said[name],
-            )
         return replace(Study.read(path), **counts)
     given = options(
         said.pop("set", None),

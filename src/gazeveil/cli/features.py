@@ -19,20 +19,23 @@ from gazeveil.cli.arguments import (
     console,
     options,
     read_cohort,
-    track,
+    say,
     write_json,
 )
-from gazeveil.errors import DataError
+from gazeveil.cli.progress import track
+from gazeveil.errors import DataError, ParameterError
 from gazeveil.features import FeatureTable, event_features, window_features
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.features_file import write_table
-from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.privacy.registry import get, mechanism, mechanisms
 
 NAME = "features"
-HELP = """Compute features of fixations, of saccades or of windows, and protect them if a mechanism is named.
+HELP = """Compute features of fixations, of saccades or of windows, for `gazeveil protect` too.
 
 Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`"""
+
+
+#: What is said about a feature: its quartiles and its public bounds.
+_FIGURES = ("quarter", "median", "three_quarters", "bound_low", "bound_high")
 
 
 def command(
@@ -49,87 +52,45 @@ def command(
     parameters: Annotated[
         list[str] | None,
         typer.Option(
-            "--parameter",
-            "-p",
-            metavar="NAME=VALUE",
-            help="E.g. subset=reading, window_s=10.",
-            show_default=False,
+            "--parameter", "-p", metavar="NAME=VALUE", help="E.g. subset=reading, window_s=10."
         ),
     ] = None,
-    protect: Annotated[
-        str | None,
-        typer.Option(
-            "--mechanism",
-            metavar="NAME:PARAMETER=VALUE,...",
-            help="Release a protected table instead, e.g. lpa:epsilon=1.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="For tests: repeatable noise that protects nobody.", show_default=False),
-    ] = None,
+    mechanism: Annotated[str | None, typer.Option("--mechanism", hidden=True)] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write the table, .parquet or .csv.",
-            show_default=False,
-        ),
+        typer.Option("--out", "-o", metavar="FILE", help="Write the table, .parquet or .csv."),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compute features."""
+    if mechanism is not None:
+        raise ParameterError(
+            "`gazeveil features` computes and does not protect: write the table with --out"
+            " table.parquet, then protect it with `gazeveil protect table.parquet safe.parquet"
+            f" --mechanism {mechanism}`.",
+            name="--mechanism",
+            got=mechanism,
+        )
     kind = checks.one_of("features", "--kind", kind, ("fixation", "saccade", "all", "window"))
     cohort = read_cohort(path, format_name, settings, screen)
-    given = options(
-        parameters,
-        taken={
-            "cohort": "the argument PATH",
-            "kind": "--kind",
-            "events": "--parameter method=NAME",
-        },
-    )
+    own = {"cohort": "the argument PATH", "kind": "--kind", "events": "--parameter method=NAME"}
+    given = options(parameters, taken=own)
     parts = [
         _features(cohort[i : i + 1], kind, given)
         for i in track(range(len(cohort)), len(cohort), "Computing features")
     ]
     table = FeatureTable.concat(parts)
-    screen_out = console()
     if len(table) == 0:
         raise DataError(
             f"No recording gives a row: {_why(table)}. For windows, choose a smaller window_s with"
             " --parameter window_s=5."
         )
-    promise: dict[str, object] = {}
-    if protect is not None:
-        release = _table_mechanism(protect).release(table, seed)
-        table = release.data
-        promise = {
-            "guarantee": release.guarantee.to_dict(),
-            "provenance": release.provenance.to_dict(),
-        }
-        screen_out.print(str(release.guarantee))
-    screen_out.print(
-        _table(
-            table,
-            f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings",
-        )
-    )
+    title = f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings"
+    console().print(_table(table, title))
     if out is not None:
         write_table(table, out)
-        screen_out.print(f"Features: {out}", soft_wrap=True)
-    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table), **promise})
-
-
-def _table_mechanism(text: str) -> Mechanism[FeatureTable]:
-    found = mechanism(text)
-    if found.kind != "table":
-        known = ", ".join(n for n in mechanisms() if get(n).kind == "table")
-        checks.refuse("features", "--mechanism", f"a mechanism on tables ({known})", text)
-    return found
+        say(f"Features: {out}")
+    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table)})
 
 
 def _why(table: FeatureTable) -> str:
@@ -150,23 +111,9 @@ def _figures(table: FeatureTable) -> dict[str, dict[str, float | None]]:
     for i, name in enumerate(table.columns):
         column = table.values[:, i]
         column = column[np.isfinite(column)]
-        low, mid, high = (
-            (float(q) for q in np.quantile(column, (0.25, 0.5, 0.75)))
-            if len(column)
-            else (None, None, None)
-        )
-        bounds = (
-            (None, None)
-            if table.bounds is None
-            else (float(table.bounds[i, 0]), float(table.bounds[i, 1]))
-        )
-        result[name] = {
-            "quarter": low,
-            "median": mid,
-            "three_quarters": high,
-            "bound_low": bounds[0],
-            "bound_high": bounds[1],
-        }
+        quartiles = np.quantile(column, (0.25, 0.5, 0.75)).tolist() if len(column) else [None] * 3
+        bounds = [None, None] if table.bounds is None else table.bounds[i].tolist()
+        result[name] = dict(zip(_FIGURES, [*quartiles, *bounds], strict=True))
     return result
 
 
@@ -176,12 +123,7 @@ def _table(table: FeatureTable, title: str) -> Table:
     for name in ("25 %", "median", "75 %", "public bounds"):
         shown.add_column(name, justify="right")
     for name, f in _figures(table).items():
-        cells = [
-            "-" if f[k] is None else f"{f[k]:.4g}" for k in ("quarter", "median", "three_quarters")
-        ]
-        shown.add_row(
-            name,
-            *cells,
-            "-" if f["bound_low"] is None else f"{f['bound_low']:g} .. {f['bound_high']:g}",
-        )
+        cells = ["-" if f[k] is None else f"{f[k]:.4g}" for k in _FIGURES[:3]]
+        low, high = f["bound_low"], f["bound_high"]
+        shown.add_row(name, *cells, "-" if low is None else f"{low:g} .. {high:g}")
     return shown

@@ -21,9 +21,10 @@ from gazeveil.cli.arguments import (
     SetOption,
     console,
     read_cohort,
-    track,
+    say,
     write_json,
 )
+from gazeveil.cli.progress import track
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.summary import CohortSummary, RecordingSummary, summarise
@@ -36,10 +37,7 @@ Example: `gazeveil inspect recordings/ --plot overview.png`"""
 PlotOption = Annotated[
     Path | None,
     typer.Option(
-        "--plot",
-        metavar="PNG",
-        help="Draw trace, main sequence, heat map and data loss.",
-        show_default=False,
+        "--plot", metavar="PNG", help="Draw trace, main sequence, heat map and data loss."
     ),
 ]
 RowsOption = Annotated[int, typer.Option("--rows", min=0, help="Recordings to list one by one.")]
@@ -61,7 +59,7 @@ def command(
         from gazeveil.cli.figures import draw_overview
 
         draw_overview(cohort, summary, plot)
-        console().print(f"Picture: {plot}", soft_wrap=True)
+        say(f"Picture: {plot}")
     write_json(json_file, figures(summary))
 
 
@@ -73,7 +71,7 @@ def show(cohort: Cohort, rows: int = 10) -> CohortSummary:
     if rows and summary.recordings:
         out.print(_rows(summary, rows))
     for note in summary.warnings():
-        out.print(f"Note: {note}", soft_wrap=True)
+        say(f"Note: {note}")
     return summary
 
 

@@ -23,8 +23,7 @@ Example: `gazeveil mechanisms lpa`"""
 
 def command(
     name: Annotated[
-        str | None,
-        typer.Argument(help="One mechanism; all of them if not given.", show_default=False),
+        str | None, typer.Argument(help="One mechanism; all of them if not given.")
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
@@ -78,7 +77,7 @@ def _rows(name: str) -> list[dict[str, str]]:
             "definition": c.definition,
             "unit": c.unit,
             "status": c.status,
-            "words": c.words,
+            "words": c.detail,
             "paper": cls.paper,
             "summary": registry.REGISTRY.summary(name),
         }

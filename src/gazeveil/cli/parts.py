@@ -1,15 +1,17 @@
-"""`gazeveil evaluate` for a study of several parts: a paper's figure over its datasets, with the
-published values beside ours.
+"""What `gazeveil evaluate` and `gazeveil reproduce` share: their options, and the run of a study of
+several parts with the published values beside ours.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
+import typer
 
-from gazeveil.cli.printing import bar, show
+from gazeveil.cli.arguments import say, write_json
+from gazeveil.cli.printing import figures, show
+from gazeveil.cli.progress import bar
 from gazeveil.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -17,53 +19,95 @@ if TYPE_CHECKING:
 
     from gazeveil.evaluation.results import Results
 
+OutOption = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="Folder for the results, the report and the finished cells."),
+]
+RepetitionsOption = Annotated[
+    int | None, typer.Option("--repetitions", "-r", help="Draws of split and noise; 10 by default.")
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", help="Everything random follows from it; 0 by default.")
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://10.0.0.1:8786."
+    ),
+]
+ReportOption = Annotated[
+    bool, typer.Option("--report/--no-report", help="Write report.html and its pictures.")
+]
+QuickOption = Annotated[
+    bool,
+    typer.Option(
+        "--quick", help="The short form of a study with parts: fewer people and repetitions."
+    ),
+]
+
+
+def executor_of(workers: int | None, cluster: str | None) -> str | int | None:
+    """Who computes: a number of processes, or the address of a cluster."""
+    if cluster is not None and workers is not None:
+        raise ParameterError(
+            "--workers and --cluster exclude one another: a cluster has workers of its own.",
+            name="--workers",
+            got=workers,
+        )
+    return cluster if cluster is not None else workers
+
+
+def counts_of(repetitions: int | None, seed: int | None) -> dict[str, int]:
+    """The numbers that replace those of a study."""
+    named = {"repetitions": repetitions, "seed": seed}
+    return {name: value for name, value in named.items() if value is not None}
+
 
 def is_of_parts(path: Path) -> bool:
     """Whether a path is a study file with `[[part]]` tables."""
     if path.suffix.lower() != ".toml":
         return False
-    from gazeveil.papers.parts import has_parts
+    from gazeveil.papers.study_file import has_parts
 
     return has_parts(path)
 
 
 def run_parts(
-    path: Path,
-    out: Path,
-    quick: bool,
-    said: Mapping[str, object],
-    counts: Mapping[str, int],
-    executor: str | int | None,
+    path: Path, out: Path, quick: bool, counts: Mapping[str, int], executor: str | int | None
 ) -> Results:
     """Run a study of parts, part by part, and print what it found beside the published figures."""
-    from gazeveil.evaluation.published import lines
-    from gazeveil.papers.parts import read
+    from gazeveil.papers.published import lines
     from gazeveil.papers.series import of_part, run, shorter
+    from gazeveil.papers.study_file import read
 
-    if said:
-        name = next(iter(said))
-        raise ParameterError(
-            f"The study {path} says its {name} itself: edit the file, or give recordings instead of"
-            " a study.",
-            name=name,
-            got=said[name],
-        )
     plan = shorter(read(path, quick), **counts)
     with bar("Computing cells") as progress:
         results = run(plan, out, executor, progress)
-    plain = Console(highlight=False, soft_wrap=True)
     for line in lines(results):
-        plain.print(line, markup=False)
+        say(line)
     if not plan.paper:
         for part in plan.parts:
             one = of_part(results, part.label)
             if one.frame.height:
-                plain.print(part.label, markup=False)
+                say(part.label)
                 show(one)
     reasons: dict[str, list[str]] = {}
     for failure in results.failures:
         reasons.setdefault(failure["sentence"], []).append(failure["cell"])
     for sentence, cells in reasons.items():
         more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
-        plain.print(f"Not computed: {cells[0]}{more}: {sentence}", markup=False)
+        say(f"Not computed: {cells[0]}{more}: {sentence}")
     return results
+
+
+def write_parts(results: Results, out: Path) -> Path:
+    """Write the page of a study of parts, with its pictures and a report of each part."""
+    from gazeveil.papers.page import write
+
+    return write(results, out)
+
+
+def print_places(results: Results, out: Path, report: Path | None, json_file: Path | None) -> None:
+    """Say where results and report are, and write the figures as JSON where a file is named."""
+    say(f"Results: {out}" + (f"    Report: {report}" if report is not None else ""))
+    write_json(json_file, figures(results))

@@ -1,47 +1,19 @@
-"""How results are printed: progress, tables of rates, the strongest attacker, JSON."""
+"""How results are printed: tables of rates, the strongest attacker, JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from gazeveil.cli.arguments import console
+from gazeveil.cli.arguments import console, say
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
 
 #: How a rate is shown; see :func:`rate_words`.
 RATE_COLUMNS = ("found", "95 %", "chance", "p")
-
-
-@contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar with the remaining time, on standard error; nothing where that is not a
-    terminal.
-    """
-    screen = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=screen, transient=True, disable=not screen.is_terminal
-    ) as progress:
-        task = progress.add_task(what, total=None)
-        before = [-1, -1]
-
-        def update(done: int, total: int) -> None:
-            if total != before[1] or done < before[0]:
-                # A study begins: cells that were there already took no time, so the clock starts at
-                # them.
-                progress.reset(task, total=total, completed=done)
-            before[:] = done, total
-            progress.update(task, completed=done, total=total)
-
-        yield update
 
 
 def show(results: Results) -> None:
@@ -57,7 +29,8 @@ def show(results: Results) -> None:
         table = rate_table(
             "The strongest attacker of each mechanism", "mechanism", "attacker", "scenario"
         )
-        order = [str(m) for m in ("none", *(list(results.study.get("mechanisms", []))))]  # type: ignore[call-overload]
+        named: Any = results.study.get("mechanisms", [])
+        order = ["none", *map(str, named)]
         rows = sorted(best.iter_rows(named=True), key=lambda r: _place(order, r))
         for row in rows:
             name = mechanism_label(row["mechanism"], row["reading"], row["parameters"]) + (
@@ -65,23 +38,18 @@ def show(results: Results) -> None:
             )
             table.add_row(name, row["attack"], row["scenario"], *rate_words(row))
         plain.print(table)
-    words = Console(highlight=False, soft_wrap=True)
     for sentence in headline(results):
-        words.print(sentence, markup=False)
+        say(sentence)
     reasons: dict[str, int] = {}
     for failure in results.failures:
         reasons[failure["sentence"]] = reasons.get(failure["sentence"], 0) + 1
     for sentence, count in reasons.items():
-        words.print(
-            f"{count} cell{'s' if count > 1 else ''} could not be computed: {sentence}",
-            markup=False,
-        )
+        say(f"{count} cell{'s' if count > 1 else ''} could not be computed: {sentence}")
     left_out = results.study.get("left_out", [])
     if isinstance(left_out, list) and left_out:
-        words.print(
+        say(
             f"Left out: {left_out[0]}"
-            + (f" ({len(left_out) - 1} more in study.json)" if len(left_out) > 1 else ""),
-            markup=False,
+            + (f" ({len(left_out) - 1} more in study.json)" if len(left_out) > 1 else "")
         )
 
 
@@ -125,7 +93,7 @@ def figures(results: Results) -> dict[str, object]:
 
 
 def _place(order: list[str], row: dict[str, Any]) -> tuple[int, str]:
-    from gazeveil.evaluation.results import mechanism_text
+    from gazeveil.evaluation.columns import mechanism_text
 
     text = mechanism_text(row["mechanism"], row["reading"], row["parameters"])
     return order.index(text) if text in order else len(order), row["events"]

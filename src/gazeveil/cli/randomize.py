@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gazeveil.cli.arguments import (
+    SEEDED,
     FormatOption,
     JsonOption,
     ScreenOption,
     SetOption,
-    console,
+    TestSeedOption,
     read_cohort,
-    track,
+    say,
     write_json,
 )
-from gazeveil.cli.public_parameters import read_parameters
+from gazeveil.cli.progress import track
+from gazeveil.cli.public_parameters import PublicParameters, read_parameters
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
 
 NAME = "randomize"
-HELP = """Write locally private messages about recordings for a curator: noise in a file, nothing else.
+HELP = """Write locally private messages about recordings for a curator.
 
 Example: `gazeveil randomize my-gaze.csv --parameters public.toml --out messages.gvr`
 
@@ -43,27 +47,19 @@ ParametersOption = Annotated[
         exists=True,
         dir_okay=False,
         help="Public parameters, as TOML.",
-        show_default=False,
     ),
 ]
 
 
 def command(
     paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RECORDING...", help="Files or folders of recordings.", show_default=False
-        ),
+        list[Path], typer.Argument(metavar="RECORDING...", help="Files or folders of recordings.")
     ],
     parameters: ParametersOption,
     out: Annotated[
         Path,
         typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="File of messages to write; must not exist.",
-            show_default=False,
+            "--out", "-o", metavar="FILE", help="File of messages to write; must not exist."
         ),
     ],
     format_name: FormatOption = None,
@@ -75,17 +71,9 @@ def command(
             "--as",
             metavar="NAME",
             help="Name the person this in the messages; for recordings of one person.",
-            show_default=False,
         ),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            help="For tests only: repeatable noise, which protects nobody.",
-            show_default=False,
-        ),
-    ] = None,
+    seed: TestSeedOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Randomize recordings."""
@@ -103,60 +91,71 @@ def command(
             f"--as names one person, and these recordings are of {len(people)}. Report them one by"
             " one."
         )
-    scheme, streams = chosen.scheme(), Streams(seed, chosen.name, chosen.reading)
-    reported: list[tuple[str, WindowLayout, int]] = []
-    seen: set[tuple[str, str, str, str]] = set()
-    size = 0
-    out.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with out.open("xb") as file:
-            for recording in track(
-                (r for c in cohorts for r in c), sum(len(c) for c in cohorts), "Randomizing"
-            ):
-                named = recording if pseudonym is None else recording.with_(person=pseudonym)
-                if named.key in seen:
-                    raise DataError(
-                        f"The {named.title} was given twice. Report it once: each report spends its"
-                        " budget."
-                    )
-                seen.add(named.key)
-                if public.space is not None and isinstance(named.space, Sphere) != (
-                    public.space == "sphere"
-                ):
-                    raise DataError(
-                        f"The {named.title} is not about a {public.space}, as {parameters} says"
-                        " messages are. Give --screen, or ask the curator."
-                    )
-                size += file.write(message(scheme, str(chosen), named, streams.of(*named.key)))
-                reported.append((named.person, scheme.plan(named.space, named.rate_hz), len(named)))
-    except BaseException:
-        # Half a file would be sent, and the rest reported again.
-        out.unlink(missing_ok=True)
-        raise
-    if not reported:
+    own = ((r if pseudonym is None else r.with_(person=pseudonym)) for c in cohorts for r in c)
+    device = _Device(public, parameters, seed)
+    recordings = track(own, sum(len(c) for c in cohorts), "Randomizing")
+    size = _write_messages(out, (device.message(recording) for recording in recordings))
+    if not device.reported:
         out.unlink()
         raise DataError("There are no recordings to report.")
-    total = sum(-(-samples // plan.samples) for _, plan, samples in reported)
-    promise = chosen.promise(reported)
+    windows = sum(-(-samples // plan.samples) for _, plan, samples in device.reported)
+    promise = chosen.promise(device.reported)
     promise = promise if seed is None else promise.tested()
-    say = console()
-    say.print(
-        f"{len(reported)} messages about {total:,} windows, {size:,} bytes, written to {out}.",
-        soft_wrap=True,
+    say(
+        f"{len(device.reported)} messages about {windows:,} windows, {size:,} bytes, written to"
+        f" {out}."
     )
     if seed is not None:
-        say.print(
-            "This is a test: the noise came from a seed, so whoever knows it can undo the noise."
-            " Never send it.",
-            soft_wrap=True,
-        )
-    say.print(str(promise), soft_wrap=True)
+        say(f"{SEEDED} Never send it.")
+    say(promise)
     figures = {
-        "messages": len(reported),
-        "windows": total,
+        "messages": len(device.reported),
+        "windows": windows,
         "bytes": size,
         "parameters": str(chosen),
         "guarantee": promise.to_dict(),
         "sentence": str(promise),
     }
     write_json(json_file, {**figures, "seed": seed})
+
+
+def _write_messages(out: Path, messages: Iterable[bytes]) -> int:
+    """Write a new file, all of it or nothing; returns its bytes."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with out.open("xb") as file:
+            return sum(file.write(message) for message in messages)
+    except BaseException:
+        # Half a file would be sent, and the rest reported again.
+        out.unlink(missing_ok=True)
+        raise
+
+
+class _Device:
+    """Makes one message of each recording, and keeps what it reported about."""
+
+    def __init__(self, public: PublicParameters, parameters: Path, seed: int | None) -> None:
+        chosen = public.mechanism
+        self._public, self._parameters, self._text = public, parameters, str(chosen)
+        self._scheme, self._streams = chosen.scheme(), Streams(seed, chosen.name, chosen.reading)
+        self._seen: set[tuple[str, str, str, str]] = set()
+        self.reported: list[tuple[str, WindowLayout, int]] = []
+
+    def message(self, recording: Recording) -> bytes:
+        """The message of a recording that may be reported."""
+        if recording.key in self._seen:
+            raise DataError(
+                f"The {recording.title} was given twice. Report it once: each report spends its"
+                " budget."
+            )
+        self._seen.add(recording.key)
+        space = self._public.space
+        if space is not None and isinstance(recording.space, Sphere) != (space == "sphere"):
+            raise DataError(
+                f"The {recording.title} is not about a {space}, as {self._parameters} says messages"
+                " are. Give --screen, or ask the curator."
+            )
+        words = message(self._scheme, self._text, recording, self._streams.of(*recording.key))
+        plan = self._scheme.plan(recording.space, recording.rate_hz)
+        self.reported.append((recording.person, plan, len(recording)))
+        return words

@@ -8,20 +8,32 @@ import errno
 import logging
 import signal
 import time
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from gazeveil.cli.arguments import JsonOption, ScreenOption, console, parse_screen, write_json
+from gazeveil.cli.arguments import (
+    SEEDED,
+    JsonOption,
+    ScreenOption,
+    TestSeedOption,
+    parse_screen,
+    say,
+    write_json,
+)
 from gazeveil.errors import ParameterError
 
 NAME = "relay"
-HELP = """Put a mechanism between a tracker and existing programs: the same protocol in and out, protected gaze in between.
+HELP = """Put a mechanism between a tracker and existing programs: the same protocol in and out.
 
-Example: `gazeveil relay --in pupil://127.0.0.1:50020 --out pupil://127.0.0.1:50030 --mechanism "kaleido:epsilon=1,w=60,r_deg=2" --rate 120`
+Example: `gazeveil relay --in pupil://127.0.0.1:50020 --out pupil://127.0.0.1:50030
+--mechanism "kaleido:epsilon=1,w=60,r_deg=2" --rate 120`
 
-Then point the program that reads Pupil on port 50020 to port 50030. Also `websocket://host:port` (a tracker connects), `ws://host:port` (a tracker that
-serves), `lsl`, `openxr://host:port`, `replay:PATH` and `simulated` in; `pupil://`, `websocket://` and `lsl:NAME` out. Stops with Ctrl-C."""
+Then point the program that reads Pupil on port 50020 to port 50030. Also `websocket://host:port` (a
+tracker connects), `ws://host:port` (a tracker that serves), `lsl`, `openxr://host:port`,
+`replay:PATH` and `simulated` in; `pupil://`, `websocket://` and `lsl:NAME` out. Stops with
+Ctrl-C."""
 
 #: Sources that take a screen under another name than their own geometry.
 _SPACES = ("websocket", "ws", "wss", "simulated")
@@ -31,28 +43,19 @@ def command(
     source: Annotated[
         str,
         typer.Option(
-            "--in",
-            metavar="TRACKER",
-            help="Where gaze comes from, e.g. pupil://127.0.0.1:50020.",
-            show_default=False,
+            "--in", metavar="TRACKER", help="Where gaze comes from, e.g. pupil://127.0.0.1:50020."
         ),
     ],
     out: Annotated[
         str,
         typer.Option(
-            "--out",
-            metavar="ADDRESS",
-            help="Where programs connect, e.g. pupil://127.0.0.1:50030.",
-            show_default=False,
+            "--out", metavar="ADDRESS", help="Where programs connect, e.g. pupil://127.0.0.1:50030."
         ),
     ],
     mechanism: Annotated[
         str,
         typer.Option(
-            "--mechanism",
-            "-m",
-            help="A stream mechanism, e.g. kaleido:epsilon=1,w=60,r_deg=2.",
-            show_default=False,
+            "--mechanism", "-m", help="A stream mechanism, e.g. kaleido:epsilon=1,w=60,r_deg=2."
         ),
     ],
     rate: Annotated[
@@ -72,27 +75,92 @@ def command(
             ),
         ),
     ] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Stop after so long.", show_default=False)
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            help="For tests only: repeatable noise, which protects nobody.",
-            show_default=False,
-        ),
-    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", help="Stop after so long.")] = None,
+    seed: TestSeedOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Relay gaze."""
-    from gazeveil.gatekeeper.relay import Protector, open_sink
+    from gazeveil.gatekeeper.relay import Protector, open_sink, relay
     from gazeveil.gatekeeper.trackers import open_tracker
 
+    came_from, goes_to = source.partition("?")[0], out.partition("?")[0]
+    _check(came_from, goes_to, seconds)
+    tracker = open_tracker(source, **_tracker_options(source, out, rate, screen, forward))
+    protector = Protector(mechanism, tracker.rate_hz, tracker.space, seed)
+    sink = open_sink(out)
+    promise = protector.guarantee.with_not_covered(
+        *(f"the topic {topic}, passed on as it is" for topic in forward or ())
+    )
+    say(promise)
+    if seed is not None:
+        say(SEEDED)
+
+    async def work() -> None:
+        with _stop_on_signals(seconds) as stop:
+            where = await sink.start(tracker, promise)
+            say(f"Relaying {came_from} to {where}. Stop with Ctrl-C.")
+            try:
+                await relay(tracker, sink, protector, stop)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                raise ParameterError(
+                    f"Another program uses the port of {came_from}. Choose another one with --in.",
+                    name="in",
+                    got=source,
+                ) from None
+            finally:
+                await sink.close()
+
+    with _own_log_lines():
+        protector.warm()
+        began = time.monotonic()
+        asyncio.run(work())
+    say(
+        f"{protector.counts['in']:,} samples came, {protector.counts['out']:,} went out protected,"
+        f" {tracker.counts['malformed']:,} messages were malformed."
+    )
+    figures = {
+        "in": came_from,
+        "out": goes_to,
+        "mechanism": str(protector.mechanism),
+        "rate_hz": tracker.rate_hz,
+        "seconds": round(time.monotonic() - began, 3),
+        "counts": {
+            "tracker": dict(tracker.counts),
+            "relay": dict(protector.counts),
+            "out": dict(sink.counts),
+        },
+        "guarantee": promise.to_dict(),
+        "sentence": str(promise),
+        "seed": seed,
+    }
+    write_json(json_file, figures)
+
+
+def _check(came_from: str, goes_to: str, seconds: float | None) -> None:
+    if seconds is not None and not seconds > 0:
+        raise ParameterError(
+            f"The '--seconds' option must be above 0. Got {seconds} instead.",
+            name="seconds",
+            got=seconds,
+        )
+    if came_from == goes_to:
+        raise ParameterError(
+            f"--in and --out are both {goes_to}. Choose another port for --out.",
+            name="out",
+            got=goes_to,
+        )
+
+
+def _tracker_options(
+    source: str, out: str, rate_hz: float | None, screen: str | None, forward: list[str] | None
+) -> dict[str, object]:
+    """What the options say about the tracker."""
     word = source.partition(":")[0].partition("?")[0]
     options: dict[str, object] = {}
-    if rate is not None:
-        options["rate_hz"] = rate
+    if rate_hz is not None:
+        options["rate_hz"] = rate_hz
     if screen is not None:
         options["space" if word in _SPACES else "screen"] = parse_screen(screen)
     if forward:
@@ -105,98 +173,38 @@ def command(
                 got=forward,
             )
         options["forward"] = check_forward(tuple(forward))
-    if seconds is not None and not seconds > 0:
-        raise ParameterError(
-            f"The '--seconds' option must be above 0. Got {seconds} instead.",
-            name="seconds",
-            got=seconds,
-        )
-    if source.partition("?")[0] == out.partition("?")[0]:
-        raise ParameterError(
-            f"--in and --out are both {out.partition('?')[0]}. Choose another port for --out.",
-            name="out",
-            got=out,
-        )
-    tracker = open_tracker(source, **options)
-    protector = Protector(mechanism, tracker.rate_hz, tracker.space, seed)
-    sink = open_sink(out)
-    promise = protector.guarantee.with_not_covered(
-        *(f"the topic {topic}, passed on as it is" for topic in forward or ())
-    )
-    say = console()
-    say.print(str(promise), soft_wrap=True)
-    if seed is not None:
-        say.print(
-            "This is a test: the noise came from a seed, so whoever knows it can undo the noise.",
-            soft_wrap=True,
-        )
-    # our own lines alone: what libraries would say is not for the user, and may hold gaze
-    lines = logging.StreamHandler()
-    logging.getLogger("gazeveil").addHandler(lines)
-    logging.getLogger("gazeveil").setLevel(logging.INFO)
-    protector.warm()
-    began = time.monotonic()
+    return options
 
-    async def work() -> None:
-        from gazeveil.gatekeeper.relay import relay
 
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # some event loops have no signal handlers; there Ctrl-C ends it as it ends every
-            # program
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, stop.set)
-        if seconds is not None:
-            loop.call_later(seconds, stop.set)
-        where = await sink.start(tracker, promise)
-        say.print(
-            f"Relaying {source.partition('?')[0]} to {where}. Stop with Ctrl-C.", soft_wrap=True
-        )
-        try:
-            await relay(tracker, sink, protector, stop)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise ParameterError(
-                f"Another program uses the port of {source.partition('?')[0]}. Choose another one"
-                " with --in.",
-                name="in",
-                got=source,
-            ) from None
-        finally:
-            # It is stopping, and so is the program: a second Ctrl-C must reach neither a loop that
-            # is being taken down nor the last lines.
-            for number in (signal.SIGINT, signal.SIGTERM):
-                with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                    loop.remove_signal_handler(number)
-                    signal.signal(number, signal.SIG_IGN)
-            await sink.close()
-
+@contextlib.contextmanager
+def _stop_on_signals(seconds: float | None) -> Iterator[asyncio.Event]:
+    """An event of the running loop that Ctrl-C sets, or the end of the time."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Some event loops have no signal handlers; there Ctrl-C ends it as it ends every program.
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(number, stop.set)
+    if seconds is not None:
+        loop.call_later(seconds, stop.set)
     try:
-        asyncio.run(work())
+        yield stop
     finally:
-        logging.getLogger("gazeveil").removeHandler(lines)
-    counts = {
-        "tracker": dict(tracker.counts),
-        "relay": dict(protector.counts),
-        "out": dict(sink.counts),
-    }
-    came, went = protector.counts["in"], protector.counts["out"]
-    say.print(
-        f"{came:,} samples came, {went:,} went out protected, {tracker.counts['malformed']:,}"
-        " messages were malformed.",
-        soft_wrap=True,
-    )
-    figures = {
-        "in": source.partition("?")[0],
-        "out": out.partition("?")[0],
-        "mechanism": str(protector.mechanism),
-        "rate_hz": tracker.rate_hz,
-        "seconds": round(time.monotonic() - began, 3),
-        "counts": counts,
-        "guarantee": promise.to_dict(),
-        "sentence": str(promise),
-        "seed": seed,
-    }
-    write_json(json_file, figures)
+        # It is stopping, and so is the program: a second Ctrl-C must reach neither a loop that is
+        # being taken down nor the last lines.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def _own_log_lines() -> Iterator[None]:
+    """Log our own lines alone: what libraries would say is not for the user, and may hold gaze."""
+    logger, lines = logging.getLogger("gazeveil"), logging.StreamHandler()
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(lines)

@@ -10,12 +10,14 @@ import typer
 from gazeveil.errors import MissingExtraError
 
 NAME = "serve"
-HELP = """Serve gaze to apps that are not trusted: areas, events, tiles and protected samples, never raw gaze.
+HELP = """Serve gaze to apps that are not trusted: areas, events, tiles and protected samples, never
+raw gaze.
 
 Example: `gazeveil serve --port 8765`
 
-It starts with a simulated tracker and SQLite under `$GAZEVEIL_HOME` on 127.0.0.1 and prints a link for the owner that works once. Every setting can
-also come from the environment as `GAZEVEIL_...`; the manual lists them."""
+It starts with a simulated tracker and SQLite under `$GAZEVEIL_HOME` on 127.0.0.1 and prints a link
+for the owner that works once. Every setting can also come from the environment as `GAZEVEIL_...`;
+the manual lists them."""
 
 _PACKAGES = {
     "fastapi",
@@ -35,19 +37,10 @@ _PACKAGES = {
 def command(
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port",
-            min=0,
-            max=65535,
-            help="Port; 0 takes a free one. [default: 8765]",
-            show_default=False,
-        ),
+        typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one. [default: 8765]"),
     ] = None,
     host: Annotated[
-        str | None,
-        typer.Option(
-            "--host", help="Address to listen on. [default: 127.0.0.1]", show_default=False
-        ),
+        str | None, typer.Option("--host", help="Address to listen on. [default: 127.0.0.1]")
     ] = None,
     tracker: Annotated[
         str | None,
@@ -58,7 +51,6 @@ def command(
                 "simulated, replay:PATH, pupil://host:port, lsl[:name], websocket or openxr."
                 " [default: simulated]"
             ),
-            show_default=False,
         ),
     ] = None,
     home: Annotated[
@@ -67,7 +59,6 @@ def command(
             "--home",
             metavar="DIR",
             help="Folder of database, policy and keys. [default: $GAZEVEIL_HOME]",
-            show_default=False,
         ),
     ] = None,
     database: Annotated[
@@ -76,29 +67,19 @@ def command(
             "--database",
             metavar="URL",
             help="sqlite:///... or postgresql://..., without a password.",
-            show_default=False,
         ),
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(
-            "--policy",
-            metavar="FILE",
-            help="Policy to start from and to write to.",
-            show_default=False,
-        ),
+        typer.Option("--policy", metavar="FILE", help="Policy to start from and to write to."),
     ] = None,
     level: Annotated[
-        str | None,
-        typer.Option("--level", help="coarse or fine. [default: coarse]", show_default=False),
+        str | None, typer.Option("--level", help="coarse or fine. [default: coarse]")
     ] = None,
     rate_hz: Annotated[
         float | None,
         typer.Option(
-            "--rate",
-            metavar="HZ",
-            help="Rate of a simulated, websocket or openxr tracker.",
-            show_default=False,
+            "--rate", metavar="HZ", help="Rate of a simulated, websocket or openxr tracker."
         ),
     ] = None,
     new_tracker_token: Annotated[
@@ -111,7 +92,7 @@ def command(
 ) -> None:
     """Serve."""
     try:
-        from gazeveil.gatekeeper.service.http.server import serve
+        from gazeveil.gatekeeper.service.http.start import serve
         from gazeveil.gatekeeper.service.settings import load_settings, no_password
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]

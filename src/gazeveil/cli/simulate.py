@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gazeveil.cli.arguments import ScreenOption, console, parse_screen, track
+from gazeveil.cli.arguments import ScreenOption, parse_screen, say
+from gazeveil.cli.progress import track
 from gazeveil.gaze.simulate import simulate
 from gazeveil.io.parquet import write
 
@@ -16,9 +17,7 @@ HELP = """Simulate people who look at things, and write the recordings.
 
 Example: `gazeveil simulate people/ --people 20 --stimuli 8 --seconds 30 --rate 120 --task video`"""
 
-Out = Annotated[
-    Path, typer.Argument(help="Folder to write; must not exist or be empty.", show_default=False)
-]
+Out = Annotated[Path, typer.Argument(help="Folder to write; must not exist or be empty.")]
 
 
 def command(
@@ -34,9 +33,7 @@ def command(
         int, typer.Option(help="Sessions of each person, with slow change between them.")
     ] = 1,
     screen: ScreenOption = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Makes the cohort repeatable.", show_default=False)
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Makes the cohort repeatable.")] = None,
 ) -> None:
     """Simulate a cohort."""
     space = None if screen is None else parse_screen(screen)
@@ -44,4 +41,4 @@ def command(
         people, stimuli, seconds, rate, task=task, space=space, seed=seed, sessions=sessions
     )
     write(cohort, path, progress=lambda items: track(items, len(cohort), "Simulating"))
-    console().print(f"{len(cohort)} recordings of {people} people: {path}", soft_wrap=True)
+    say(f"{len(cohort)} recordings of {people} people: {path}")

@@ -16,7 +16,8 @@ HELP = """See that an audit log that the Gatekeeper exported is whole and unchan
 
 Example: `gazeveil verify-audit audit.jsonl --key-file audit.key`
 
-The file comes from `GET /v1/audit/export`, the key from `GET /v1/audit/key`. Exit code 0 if every row is as it was written, 2 with one sentence if not."""
+The file comes from `GET /v1/audit/export`, the key from `GET /v1/audit/key`. Exit code 0 if every
+row is as it was written, 2 with one sentence if not."""
 
 
 def command(
@@ -35,12 +36,11 @@ def command(
             "--head",
             metavar="NUMBER:HASH",
             help="A row that was noted earlier, which the log must still hold.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
     """Verify."""
-    from gazeveil.gatekeeper.ledger.audit_export import verify_lines
+    from gazeveil.gatekeeper.ledger.audit.export import verify_lines
 
     try:
         key = bytes.fromhex(key_file.read_text(encoding="utf-8").strip())

@@ -77,7 +77,9 @@ def evaluate(
     --------
     >>> import gazeveil
     >>> people = gazeveil.simulate(4, 3, seconds=10, rate_hz=100, seed=1)
-    >>> results = gazeveil.evaluate(people, ["gaussian:sigma_deg=5"], ["linkage"], repetitions=1, executor=1)
+    >>> results = gazeveil.evaluate(
+    ...     people, ["gaussian:sigma_deg=5"], ["linkage"], repetitions=1, executor=1
+    ... )
     >>> results.frame.filter(metric="identification_rate")["scenario"].to_list()
     ['raw/raw', 'raw/private', 'private/private']
     """

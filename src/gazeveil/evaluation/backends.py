@@ -34,7 +34,7 @@ from typing import Any, TypeAlias
 
 from gazeveil import __version__, checks
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError
-from gazeveil.evaluation.plan import Batch, Cell
+from gazeveil.evaluation.plan import Cell, CellBatch
 from gazeveil.evaluation.store import Content, Store
 from gazeveil.evaluation.worker import Worker, compute
 
@@ -57,15 +57,15 @@ class Backend(ABC):
 
     @abstractmethod
     def work(
-        self, worker: Worker, batches: Sequence[Batch], folder: Path | None
-    ) -> Iterator[tuple[Batch, Answer]]:
+        self, worker: Worker, batches: Sequence[CellBatch], folder: Path | None
+    ) -> Iterator[tuple[CellBatch, Answer]]:
         """Answers in any order; a batch may be answered in parts.
 
         Parameters
         ----------
         worker : Worker
             The study.
-        batches : sequence of Batch
+        batches : sequence of CellBatch
             What to compute.
         folder : Path, optional
             Where workers that share this machine's disk write each cell as soon as it is finished.
@@ -104,8 +104,8 @@ class InProcess(Backend):
     """The process itself, one cell after the other."""
 
     def work(
-        self, worker: Worker, batches: Sequence[Batch], folder: Path | None
-    ) -> Iterator[tuple[Batch, Answer]]:
+        self, worker: Worker, batches: Sequence[CellBatch], folder: Path | None
+    ) -> Iterator[tuple[CellBatch, Answer]]:
         """Answers cell by cell."""
         for batch in batches:
             for cell, content in compute(worker, batch):
@@ -126,8 +126,8 @@ class Processes(Backend):
         self._pool: ProcessPoolExecutor | None = None
 
     def work(
-        self, worker: Worker, batches: Sequence[Batch], folder: Path | None
-    ) -> Iterator[tuple[Batch, Answer]]:
+        self, worker: Worker, batches: Sequence[CellBatch], folder: Path | None
+    ) -> Iterator[tuple[CellBatch, Answer]]:
         """Answers batch by batch; the workers write finished cells themselves."""
         sent = pickle.dumps(worker)
         if b"__main__" in sent:
@@ -135,12 +135,12 @@ class Processes(Backend):
             # not import without running it.
             yield from InProcess().work(worker, batches, folder)
             return
-        waiting, alone, tries = deque(batches), deque[Batch](), Counter[Batch]()
+        waiting, alone, tries = deque(batches), deque[CellBatch](), Counter[CellBatch]()
         while waiting or alone:
             single = not waiting
             queue = alone if single else waiting
-            flying: dict[Future[Answer], Batch] = {}
-            broken: list[Batch] = []
+            flying: dict[Future[Answer], CellBatch] = {}
+            broken: list[CellBatch] = []
             self._start(sent, 1 if single else self.workers)
             while (queue or flying) and not broken:
                 try:
@@ -167,8 +167,8 @@ class Processes(Backend):
                     yield (
                         batch,
                         FailedBatch(
-                            f"The process that computed it ended without an answer, {ATTEMPTS} times:"
-                            " killed, or out of memory. Use fewer workers."
+                            "The process that computed it ended without an answer,"
+                            f" {ATTEMPTS} times: killed, or out of memory. Use fewer workers."
                         ),
                     )
                 else:
@@ -180,7 +180,7 @@ class Processes(Backend):
             workers, mp_context=context, initializer=_begin, initargs=(sent,)
         )
 
-    def _submit(self, batch: Batch, folder: Path | None) -> Future[Answer]:
+    def _submit(self, batch: CellBatch, folder: Path | None) -> Future[Answer]:
         assert self._pool is not None
         with _no_main():
             return self._pool.submit(_work_here, batch, folder)
@@ -217,13 +217,13 @@ class ExecutorBackend(Backend):
         self.executor = executor
 
     def work(
-        self, worker: Worker, batches: Sequence[Batch], folder: Path | None
-    ) -> Iterator[tuple[Batch, Answer]]:
+        self, worker: Worker, batches: Sequence[CellBatch], folder: Path | None
+    ) -> Iterator[tuple[CellBatch, Answer]]:
         """Answers batch by batch; cells are kept here, because the workers
         may have another disk.
         """
-        tries: Counter[Batch] = Counter()
-        flying: dict[Future[Answer], Batch] = {}
+        tries: Counter[CellBatch] = Counter()
+        flying: dict[Future[Answer], CellBatch] = {}
         waiting = deque(batches)
         while waiting or flying:
             sent: Any = None
@@ -335,7 +335,7 @@ def _end_with(sentinel: int) -> None:
     os._exit(1)
 
 
-def _work_here(batch: Batch, folder: Path | None) -> dict[Cell, Content]:
+def _work_here(batch: CellBatch, folder: Path | None) -> dict[Cell, Content]:
     assert _WORKER is not None
     store = None if folder is None else Store(folder)
     answer = {}
@@ -346,7 +346,7 @@ def _work_here(batch: Batch, folder: Path | None) -> dict[Cell, Content]:
     return answer
 
 
-def _work_elsewhere(worker: Worker, version: str, batch: Batch) -> dict[Cell, Content]:
+def _work_elsewhere(worker: Worker, version: str, batch: CellBatch) -> dict[Cell, Content]:
     if __version__ != version:
         raise DataError(
             f"A worker has Gazeveil {__version__} and the study {version}. Install the same one"

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from gazeveil.attacks.result import over_repetitions, rate_result
-from gazeveil.evaluation.intervals import spread, utility_interval
-from gazeveil.evaluation.plan import Cell, Plan, seed_of
-from gazeveil.evaluation.results import NONE, RATE, Examples, Results, frame_of, outcomes_of
+from gazeveil.attacks.result import bootstrap, over_repetitions, rate_result
+from gazeveil.evaluation.columns import NONE, RATE
+from gazeveil.evaluation.plan import Cell, StudyPlan, seed_of
+from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
 from gazeveil.evaluation.store import Content
 from gazeveil.evaluation.study import Study
 
@@ -23,7 +23,7 @@ Row = dict[str, object]
 
 
 def collect(
-    study: Study, plan: Plan, cells: Mapping[Cell, Content], about: Mapping[str, object]
+    study: Study, plan: StudyPlan, cells: Mapping[Cell, Content], about: Mapping[str, object]
 ) -> Results:
     """Results of a study.
 
@@ -31,7 +31,7 @@ def collect(
     ----------
     study : Study
         What was asked for.
-    plan : Plan
+    plan : StudyPlan
         Its cells, in order.
     cells : mapping of Cell to content
         What each says; a content with `failure`, or none at all, is a broken cell.
@@ -63,11 +63,8 @@ def collect(
             "scenario": cell.scenario,
         }
         shared[cell.kind] = cell.what
-        figures = (
-            _attack(study, cell, contents)
-            if cell.kind == "attack"
-            else _utility(study, cell, contents)
-        )
+        names_people = "credit" in contents[0][1]
+        figures = (_attack if names_people else _utility)(study, cell, contents)
         rows += [
             {
                 "cohort": about["cohort_name"],
@@ -78,7 +75,7 @@ def collect(
             }
             for f in figures
         ]
-        parts = _attack_parts(contents) if cell.kind == "attack" else _utility_parts(contents)
+        parts = (_attack_parts if names_people else _utility_parts)(contents)
         outcomes += [{**shared, **p} for p in parts]
     done = {
         c.mechanism: cells[c]
@@ -184,13 +181,15 @@ def _utility(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) 
         low, high = utility_interval(
             values, parts, seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
         )
+        if math.isnan(low) and len(finite) == 1:  # an inference attack's own interval
+            low, high = (_float(found[0].get(end)) for end in ("low", "high"))
         chances = [v for r in found if math.isfinite(v := _float(r["chance"]))]
         yield {
             "metric": metric,
             "value": float(np.mean(finite)) if finite else math.nan,
             "low": low,
             "high": high,
-            "n": len(found[0]["parts"]),
+            "n": found[0].get("n", len(found[0]["parts"])),
             "chance": float(np.mean(chances)) if chances else math.nan,
             "sd": spread(values),
             "better": found[0]["better"],
@@ -237,3 +236,42 @@ def _array(values: list[object]) -> np.ndarray[tuple[int], np.dtype[np.generic]]
 
 def _float(value: object) -> float:
     return math.nan if value is None else float(value)  # type: ignore[arg-type]
+
+
+def utility_interval(
+    values: Sequence[float], parts: Sequence[float], seed: int
+) -> tuple[float, float]:
+    """95 % interval of a utility's figure.
+
+    Parameters
+    ----------
+    values : sequence of float
+        The figure in each repetition.
+    parts : sequence of float
+        Its parts (people, stimuli, recordings) in one repetition.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    (low, high)
+        A bootstrap over repetitions where they differ; else over the parts, because repetitions
+        that all say the same say nothing of how other people would fare. NaN where there are fewer
+        than two of either.
+    """
+    several = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
+    if len(several) > 1 and np.ptp(several) > 0:
+        return bootstrap(several, seed)
+    own = np.array([v for v in parts if math.isfinite(v)], dtype=np.float64)
+    if len(own) < 2 or len(several) == 0:
+        return math.nan, math.nan
+    low, high = bootstrap(own, seed)
+    # Where the figure is not the mean of its parts, their spread is still its own.
+    shift = float(several[0]) - float(own.mean())
+    return low + shift, high + shift
+
+
+def spread(values: Sequence[float]) -> float:
+    """Standard deviation over repetitions; NaN for fewer than two."""
+    found = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
+    return float(found.std(ddof=1)) if len(found) > 1 else math.nan

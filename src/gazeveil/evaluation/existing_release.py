@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from gazeveil import checks
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError, ParameterError
+from gazeveil.evaluation.inference import Inference
 from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.guarantee import no_promise
@@ -100,7 +101,11 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
     return study
 
 
-def _refuse_maker(attack: Attack) -> None:
+def _refuse_maker(attack: Attack | Inference) -> None:
+    if isinstance(attack, Inference):
+        raise ParameterError(
+            f"{attack} names nobody: ask for it with --kind.", name="attack", got=str(attack)
+        )
     if attack.knowledge != "black-box" or attack.views > 1:
         raise ParameterError(
             f"{attack} makes releases of its own, and how the copy was made is not known. Use"

@@ -10,6 +10,7 @@ other cells there are.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ import numpy as np
 
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError
-from gazeveil.evaluation.results import NONE
+from gazeveil.evaluation.columns import NONE
+from gazeveil.evaluation.inference import Inference
 from gazeveil.evaluation.study import Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
@@ -70,7 +72,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Batch:
+class CellBatch:
     """Cells that share their releases, and so are computed in one process."""
 
     mechanism: str
@@ -80,7 +82,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """All cells of a study in the order of its results.
 
     Parameters
@@ -94,7 +96,7 @@ class Plan:
     cells: tuple[Cell, ...]
     left_out: tuple[str, ...]
 
-    def batches(self, wanted: frozenset[Cell]) -> list[Batch]:
+    def batches(self, wanted: frozenset[Cell]) -> list[CellBatch]:
         """The wanted cells by mechanism, repetition and events, in order; promises and examples
         last.
         """
@@ -105,12 +107,12 @@ class Plan:
                     (cell.kind == "about", cell.mechanism, cell.repetition, cell.events), []
                 ).append(cell)
         return [
-            Batch(m, e, r, tuple(cells))
+            CellBatch(m, e, r, tuple(cells))
             for (_, m, r, e), cells in sorted(groups.items(), key=lambda g: g[0][0])
         ]
 
 
-def plan(study: Study, raw: RecordingSet) -> Plan:
+def plan(study: Study, raw: RecordingSet) -> StudyPlan:
     """Which cells a study has.
 
     Parameters
@@ -128,6 +130,10 @@ def plan(study: Study, raw: RecordingSet) -> Plan:
     _refuse_impossible(study, raw)
     cells: list[Cell] = []
     left_out: list[str] = []
+    measured: list[tuple[str, Attack | Utility]] = [
+        *(("attack", attack) for attack in study.attacks),
+        *(("utility", utility) for utility in study.utilities),
+    ]
     for mechanism in (None, *study.mechanisms):
         text = NONE if mechanism is None else str(mechanism)
         events = [
@@ -138,54 +144,37 @@ def plan(study: Study, raw: RecordingSet) -> Plan:
         events = events[:1] if mechanism is None else events
         if len(events) < len(study.events) and mechanism is not None:
             left_out.append(f"{text} passes no event labels on: its events are not carried.")
-        for one in events:
-            for attack in study.attacks:
-                why = _lacks(study, mechanism, raw, attack)
+        for found_by, (kind, who) in itertools.product(events, measured):
+            why = _lacks(study, mechanism, raw, who)
+            if why:
+                left_out.append(why)
+                continue
+            for scenario, repetitions in _scenarios(study, mechanism, who):
+                why = _says_nothing(who, scenario) if isinstance(who, Attack) else ""
                 if why:
                     left_out.append(why)
                     continue
-                for scenario in (
-                    ("raw/raw",)
-                    if mechanism is None
-                    else (s for s in study.scenarios if s != "raw/raw")
-                ):
-                    why = "" if mechanism is None else _says_nothing(attack, scenario, mechanism)
-                    if why:
-                        left_out.append(why)
-                    else:
-                        cells += [
-                            Cell(text, one, scenario, "attack", str(attack), r)
-                            for r in range(study.repetitions)
-                        ]
-            for utility in study.utilities:
-                why = _lacks(study, mechanism, raw, utility)
-                if why:
-                    left_out.append(why)
-                    continue
-                for scenario, repetitions in _utility_scenarios(study, mechanism, utility):
-                    cells += [
-                        Cell(text, one, scenario, "utility", str(utility), r)
-                        for r in range(repetitions)
-                    ]
+                cells += [
+                    Cell(text, found_by, scenario, kind, str(who), r) for r in range(repetitions)
+                ]
         cells.append(Cell(text, study.events[0], "", "about", "", 0))
     if not any(c.kind != "about" for c in cells):
-        raise DataError(
-            f"No attack or utility of the study can be computed. {left_out[0] if left_out else ''}".rstrip()
-        )
-    return Plan(tuple(cells), tuple(dict.fromkeys(left_out)))
+        reason = f" {left_out[0]}" if left_out else ""
+        raise DataError(f"No attack or utility of the study can be computed.{reason}")
+    return StudyPlan(tuple(cells), tuple(dict.fromkeys(left_out)))
 
 
-def _utility_scenarios(
-    study: Study, mechanism: Mechanism[Any] | None, utility: Utility
+def _scenarios(
+    study: Study, mechanism: Mechanism[Any] | None, who: Attack | Utility
 ) -> Iterator[tuple[str, int]]:
+    """The scenarios somebody is measured in, each with its repetitions."""
+    splits = isinstance(who, Attack) or who.trains
     if mechanism is None:
-        # Without a mechanism and without training there is nothing random but the utility's own
+        # Without a mechanism and without a split there is nothing random but the utility's own
         # seed.
-        yield "raw/raw", study.repetitions if utility.trains else 1
-    elif not utility.trains:
-        yield COMPARED, study.repetitions
+        yield "raw/raw", study.repetitions if splits else 1
     else:
-        for scenario in study.scenarios:
+        for scenario in study.scenarios if splits else (COMPARED,):
             if scenario != "raw/raw":
                 yield scenario, study.repetitions
 
@@ -243,13 +232,17 @@ def _lacks(
 
 
 def _tables_alone(names: tuple[str, ...]) -> RecordingSet:
-    none = FeatureTable(np.empty((0, 1)), ("feature",), Keys([], [], [], [], []))  # type: ignore[arg-type]
-    return RecordingSet(None, dict.fromkeys(names, none))
+    texts = np.empty(0, dtype=np.str_)
+    no_keys = Keys(texts, texts, texts, texts, np.empty(0, dtype=np.int64))
+    no_rows = FeatureTable(np.empty((0, 1)), ("feature",), no_keys)
+    return RecordingSet(None, dict.fromkeys(names, no_rows))
 
 
-def _says_nothing(attack: Attack, scenario: str, mechanism: Mechanism[Any]) -> str:
+def _says_nothing(attack: Attack, scenario: str) -> str:
     """Why a cell would only say again what another one says, or nothing."""
     gallery, probe = scenario.split("/")
+    if scenario == "raw/raw":
+        return ""
     if attack.knowledge != "black-box" and gallery != "raw":
         return (
             f"{attack} in {scenario} is the black-box attacker again: what it knows of the"
@@ -265,7 +258,7 @@ def _says_nothing(attack: Attack, scenario: str, mechanism: Mechanism[Any]) -> s
     return ""
 
 
-def same_stimulus(attack: Attack) -> bool:
+def same_stimulus(attack: Attack | Inference) -> bool:
     """Whether an attacker compares recordings of the same stimulus, and so needs no split."""
     return bool(getattr(attack, "same_stimulus", False))
 

@@ -21,55 +21,7 @@ from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError, FormatError
-
-#: Columns of :attr:`Results.frame`, in order.
-FRAME: dict[str, pl.DataType] = {
-    **dict.fromkeys(
-        (
-            "cohort",
-            "mechanism",
-            "reading",
-            "parameters",
-            "events",
-            "scenario",
-            "attack",
-            "utility",
-            "metric",
-        ),
-        pl.String(),
-    ),
-    **dict.fromkeys(("value", "low", "high"), pl.Float64()),
-    "n": pl.Int64(),
-    "chance": pl.Float64(),
-    "repetitions": pl.Int64(),
-    "seed": pl.Int64(),
-    "p_value": pl.Float64(),
-    "sd": pl.Float64(),
-    "better": pl.String(),
-    "note": pl.String(),
-}
-
-#: Columns of :attr:`Results.outcomes`, in order.
-OUTCOMES: dict[str, pl.DataType] = {
-    **dict.fromkeys(
-        ("mechanism", "reading", "parameters", "events", "scenario", "attack", "utility", "metric"),
-        pl.String(),
-    ),
-    "repetition": pl.Int64(),
-    "part": pl.String(),
-    "value": pl.Float64(),
-    "answer": pl.String(),
-    "beaten_by": pl.Int64(),
-}
-
-#: What makes a cell of the comparison, apart from who attacks or measures.
-CELL = ("mechanism", "reading", "parameters", "events", "scenario")
-
-#: The attack metric every headline quotes.
-RATE = "identification_rate"
-
-#: The unprotected baseline.
-NONE = "none"
+from gazeveil.evaluation.columns import CELL, FRAME, OUTCOMES, RATE
 
 Examples: TypeAlias = dict[str, object]
 
@@ -95,7 +47,7 @@ class Results:
         x1, y0, y1 in degrees).
     study : dict
         The plan as JSON has it: name, cohort, seed, repetitions, `failures` (a list of `cell` and
-        `sentence`), `times` in words.
+        `sentence`), `times` in words, `published` (rows of a paper's figures beside ours).
     """
 
     frame: pl.DataFrame
@@ -273,23 +225,9 @@ class Results:
         """Write the report: one HTML file that works offline, and its pictures as PNG; returns the
         HTML file.
         """
-        from importlib import import_module
+        from gazeveil.evaluation.report.page import write_report
 
-        return Path(import_module("gazeveil.evaluation.report").write(self, path))
-
-
-def mechanism_text(mechanism: str, reading: str = "", parameters: str = "") -> str:
-    """The full text of a mechanism from its three columns, as guarantees and examples have it.
-
-    Examples
-    --------
-    >>> mechanism_text("gaussian", "corrected", "sigma_deg=10")
-    'gaussian:sigma_deg=10,reading=corrected'
-    >>> mechanism_text("none")
-    'none'
-    """
-    rest = ",".join(filter(None, (parameters, f"reading={reading}" if reading else "")))
-    return mechanism + (":" + rest if rest else "")
+        return write_report(self, path)
 
 
 def frame_of(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:

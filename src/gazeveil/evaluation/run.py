@@ -8,14 +8,14 @@ reported with its reason and stops nothing else; it is tried again the next time
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 
 from gazeveil import __version__
 from gazeveil.errors import DataError
-from gazeveil.evaluation.backends import FailedBatch, make_backend
+from gazeveil.evaluation.backends import Answer, FailedBatch, make_backend
 from gazeveil.evaluation.collect import collect
 from gazeveil.evaluation.plan import Cell, plan
 from gazeveil.evaluation.results import Results
@@ -23,6 +23,7 @@ from gazeveil.evaluation.sources import Files, Simulated, code, fingerprint, loa
 from gazeveil.evaluation.store import CELLS, Content, Store
 from gazeveil.evaluation.study import Study
 from gazeveil.evaluation.worker import Worker
+from gazeveil.features.recording_set import RecordingSet
 
 #: Called with the number of cells that are done and the number of all.
 Progress = Callable[[int, int], None]
@@ -62,8 +63,47 @@ def run(
     folder = None if out is None else _folder(Path(out))
     if not isinstance(study.source, Simulated):
         raw = loaded(raw)
+    worker = Worker(study, _context(study, raw))
+    store = Store(folder)
+    store.tidy()
+    keys = {cell: worker.key(cell) for cell in planned.cells}
+    cells: dict[Cell, Content] = {
+        cell: found for cell, key in keys.items() if (found := store.get(key)) is not None
+    }
+    found_before = len(cells)
+    if progress is not None:
+        progress(len(cells), len(keys))
+    batches = planned.batches(frozenset(c for c in planned.cells if c not in cells))
+    if batches:
+        worker = replace(
+            worker, study=replace(study, source=loaded(raw), people=None, stimuli=None)
+        )
+    with make_backend(executor, len(batches)) as backend:
+        for batch, answer in backend.work(worker, batches, folder):
+            for cell in batch.cells:
+                cells[cell] = _kept(store, keys[cell], cell, answer)
+            if progress is not None:
+                progress(len(cells), len(keys))
+    results = collect(study, planned, cells, _about(study, raw, worker.context, len(keys)))
+    if results.frame.height == 0:
+        raise DataError(
+            "No cell of the study could be computed."
+            f" {results.failures[0]['sentence'] if results.failures else ''}".rstrip()
+        )
+    results.study["times"] = {
+        "took": _duration(time.monotonic() - started),
+        "computed": len(keys) - found_before,
+        "found": found_before,
+    }
+    if folder is not None:
+        results.write(folder)
+    return results
+
+
+def _context(study: Study, raw: RecordingSet) -> dict[str, object]:
+    """What every cell of a study depends on."""
     p = study.preparation
-    context: dict[str, object] = {
+    return {
         "code": code(),
         "recordings": fingerprint(study.source, raw),
         "seed": study.seed,
@@ -72,51 +112,31 @@ def run(
         "tables": study.tables,
         "preparation": [p.method, repr(sorted(p.parameters.items())), p.window_s, p.step_s],
     }
-    worker = Worker(study, context)
-    store = Store(folder)
-    store.tidy()
-    keys = {cell: worker.key(cell) for cell in planned.cells}
-    cells: dict[Cell, Content] = {
-        cell: found for cell, key in keys.items() if (found := store.get(key)) is not None
-    }
-    missing = frozenset(c for c in planned.cells if c not in cells)
-    found_before = len(cells)
-    if progress is not None:
-        progress(len(cells), len(keys))
-    batches = planned.batches(missing)
-    if batches:
-        worker = replace(
-            worker, study=replace(study, source=loaded(raw), people=None, stimuli=None)
-        )
-    with make_backend(executor, len(batches)) as backend:
-        for batch, answer in backend.work(worker, batches, folder):
-            for cell in batch.cells:
-                content = (
-                    answer.get(cell)
-                    if not isinstance(answer, FailedBatch)
-                    else store.get(keys[cell])
-                )
-                if content is None:
-                    content = {
-                        "failure": (
-                            answer.sentence
-                            if isinstance(answer, FailedBatch)
-                            else "The worker did not answer for it."
-                        )
-                    }
-                if "failure" not in content:
-                    store.put(keys[cell], content)
-                    content = store.get(keys[cell]) or content
-                cells[cell] = content
-            if progress is not None:
-                progress(len(cells), len(keys))
-    name = (
-        raw.cohort.name
-        if raw.cohort is not None and raw.cohort.name
-        else study.source.words
-        if isinstance(study.source, Files | Simulated)
-        else "cohort"
-    )
+
+
+def _kept(store: Store, key: str, cell: Cell, answer: Answer) -> Content:
+    """The content of a cell as the store has it, or why there is none."""
+    if isinstance(answer, FailedBatch):
+        # The worker may have written the cell before it was lost.
+        content, reason = store.get(key), answer.sentence
+    else:
+        content, reason = answer.get(cell), "The worker did not answer for it."
+    if content is None:
+        return {"failure": reason}
+    if "failure" in content:
+        return content
+    store.put(key, content)
+    return store.get(key) or content
+
+
+def _about(
+    study: Study, raw: RecordingSet, context: Mapping[str, object], cells: int
+) -> dict[str, object]:
+    """What the results say of the recordings and of the run."""
+    if raw.cohort is not None and raw.cohort.name:
+        name = raw.cohort.name
+    else:
+        name = study.source.words if isinstance(study.source, Files | Simulated) else "cohort"
     cohort = {
         "name": name,
         "people": len(raw.persons),
@@ -124,27 +144,13 @@ def run(
         "recordings": len(raw.keys),
         "fingerprint": context["recordings"],
     }
-    about = {
+    return {
         "cohort_name": name,
         "cohort": cohort,
         "version": __version__,
-        "cells": len(keys),
+        "cells": cells,
         **({} if study.name else {"name": name}),
     }
-    results = collect(study, planned, cells, about)
-    if results.frame.height == 0:
-        raise DataError(
-            "No cell of the study could be computed."
-            f" {results.failures[0]['sentence'] if results.failures else ''}".rstrip()
-        )
-    results.study["times"] = {
-        "took": _words(time.monotonic() - started),
-        "computed": len(keys) - found_before,
-        "found": found_before,
-    }
-    if out is not None and folder is not None:
-        results.write(folder)
-    return results
 
 
 def _folder(place: Path) -> Path:
@@ -157,7 +163,7 @@ def _folder(place: Path) -> Path:
     return place
 
 
-def _words(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 1:
         return "less than a second"
     if seconds < 90:

@@ -44,12 +44,8 @@ _MPII = ("mpiidpeye", "mpiiprivaceye")
 
 #: Files whose code has no part in a figure: changing them does not make finished cells stale.
 _NO_PART = (
-    "cli/",
-    "evaluate/report/",
-    "evaluate/papers/",
-    "evaluate/results.py",
-    "evaluate/published.py",
-    "privacy/audit/",
+    *("cli/", "evaluation/report/", "evaluation/results.py", "gatekeeper/", "privacy/audit/"),
+    *(f"papers/{word}" for word in ("citations", "drawing", "figure", "page", "published")),
 )
 
 
@@ -88,7 +84,7 @@ class Files:
     def open(self) -> Cohort | FeatureTable:
         """Index the files; samples are read later."""
         if self.table is None:
-            from gazeveil.io.registry import read
+            from gazeveil.io.reading import read
 
             return read(self.path, self.format, **self.options)
         if self.format in _MPII:

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack
-from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.errors import DataError, FormatError, GazeveilError, ParameterError
-from gazeveil.evaluation.results import NONE
+from gazeveil.evaluation.columns import NONE
+from gazeveil.evaluation.inference import Inference, attacker
 from gazeveil.evaluation.sources import Files, Selection, Simulated, Source
 from gazeveil.features.recording_set import EVENTS, FeaturePipeline, RecordingSet
 from gazeveil.features.table import FeatureTable
@@ -82,7 +82,7 @@ class Study:
     tables : str
         One of :data:`TABLES`, for mechanisms on tables.
     paper : str
-        Which paper the study mirrors, for the report.
+        Which paper the study mirrors; see :func:`gazeveil.papers.published.compare`.
 
     Raises
     ------
@@ -92,7 +92,7 @@ class Study:
 
     source: Source
     mechanisms: tuple[Mechanism[Any], ...] = ()
-    attacks: tuple[Attack, ...] = ()
+    attacks: tuple[Attack | Inference, ...] = ()
     utilities: tuple[Utility, ...] = ()
     scenarios: tuple[str, ...] = DEFAULT_SCENARIOS
     repetitions: int = 10
@@ -116,7 +116,7 @@ class Study:
         store(
             self, "mechanisms", _built("mechanisms", self.mechanisms, Mechanism, mechanism_by_name)
         )
-        store(self, "attacks", _built("attacks", self.attacks, Attack, attack_by_name))
+        store(self, "attacks", _built("attacks", self.attacks, (Attack, Inference), attacker))
         store(self, "utilities", _built("utilities", self.utilities, Utility, utility_by_name))
         store(
             self,
@@ -234,22 +234,44 @@ class Study:
             Naming the file, for whatever is wrong in it.
         """
         place = Path(path)
-        try:
-            said = tomllib.loads(place.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise FormatError(place, "there is no such file", "Check the path.") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FormatError(
-                place,
-                f"it is not TOML ({str(error).splitlines()[0].rstrip('.')})",
-                "Mend the file.",
-            ) from error
-        try:
-            return from_toml(said, place.parent.resolve(), place.stem)
-        except FormatError:
-            raise
-        except GazeveilError as error:
-            raise FormatError(place, str(error).rstrip(".")) from error
+        return read_toml(place, lambda said: from_toml(said, place.parent.resolve(), place.stem))
+
+
+Made = TypeVar("Made")
+
+
+def read_toml(
+    place: Path, make: Callable[[dict[str, Any]], Made], missing: str = "Check the path."
+) -> Made:
+    """What is made of a TOML file's keys.
+
+    Parameters
+    ----------
+    place : Path
+        The file.
+    make : callable
+        Given the keys.
+    missing : str
+        The next step where there is no file.
+
+    Raises
+    ------
+    FormatError
+        Naming the file, for whatever is wrong in it.
+    """
+    try:
+        keys = tomllib.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise FormatError(place, "there is no such file", missing) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise FormatError(place, f"it is not TOML ({reason})", "Mend the file.") from error
+    try:
+        return make(keys)
+    except FormatError:
+        raise
+    except GazeveilError as error:
+        raise FormatError(place, str(error).rstrip(".")) from error
 
 
 _PLAIN = frozenset(f.name for f in fields(Study)) - {"source", "people", "stimuli", "preparation"}
@@ -400,7 +422,9 @@ def _try_detector(preparation: FeaturePipeline) -> None:
     )
 
 
-def _built(what: str, given: object, base: type, by_name: Callable[[str], Any]) -> tuple[Any, ...]:
+def _built(
+    what: str, given: object, base: type | tuple[type, ...], by_name: Callable[[str], Any]
+) -> tuple[Any, ...]:
     items: list[Any] = []
     for one in _listed(what, given):
         if isinstance(one, str):

@@ -22,16 +22,17 @@ from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import identify
 from gazeveil.attacks.result import beaten_by, d_prime, eer, f1_macro
 from gazeveil.errors import DataError, GazeveilError
+from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.example import example
-from gazeveil.evaluation.plan import Batch, Cell, key_of, same_stimulus, seed_of, tables_of
+from gazeveil.evaluation.inference import InferredResult
+from gazeveil.evaluation.plan import Cell, CellBatch, key_of, same_stimulus, seed_of, tables_of
 from gazeveil.evaluation.releases import ReleaseCache
-from gazeveil.evaluation.results import NONE
 from gazeveil.evaluation.sources import opened, with_events
 from gazeveil.evaluation.store import Content
 from gazeveil.evaluation.study import Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.privacy.mechanism import Mechanism
-from gazeveil.utility.base import Utility
+from gazeveil.utility.base import Utility, UtilityResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ class _Raw:
 _RAW = _Raw()
 
 
-def compute(worker: Worker, batch: Batch) -> Iterator[tuple[Cell, Content]]:
+def compute(worker: Worker, batch: CellBatch) -> Iterator[tuple[Cell, Content]]:
     """The cells of a batch, each as soon as it is finished; a cell that cannot be computed has the
     one entry `failure`.
 
@@ -188,8 +189,8 @@ def _cell(cache: ReleaseCache, cell: Cell, who: object) -> Content:
     }
 
 
-def _result(metric: str, r: Any) -> Content:
-    return {
+def _result(metric: str, r: UtilityResult) -> Content:
+    content: Content = {
         "metric": metric,
         "value": _number(r.value),
         "parts": [_number(v) for v in np.asarray(r.parts, dtype=np.float64).tolist()],
@@ -199,6 +200,9 @@ def _result(metric: str, r: Any) -> Content:
         "better": str(r.better),
         "note": str(r.note),
     }
+    if isinstance(r, InferredResult):
+        content |= {"low": _number(r.low), "high": _number(r.high), "n": r.n}
+    return content
 
 
 def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Content:

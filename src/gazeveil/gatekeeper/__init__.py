@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gazeveil.gatekeeper.core.app import App
     from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
-    from gazeveil.gatekeeper.core.areas import Area
+    from gazeveil.gatekeeper.core.areas import RegisteredArea
     from gazeveil.gatekeeper.core.counters import CounterAnswer
-    from gazeveil.gatekeeper.core.device_state import SaccadeStart
-    from gazeveil.gatekeeper.core.event_log import PublicEvent
+    from gazeveil.gatekeeper.core.events.listeners import SaccadeStart
+    from gazeveil.gatekeeper.core.events.log import PublicEvent
     from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
-    from gazeveil.gatekeeper.core.level import LEVELS, Level
-    from gazeveil.gatekeeper.core.selection import Target
+    from gazeveil.gatekeeper.core.level import LEVELS, PrecisionLevel
+    from gazeveil.gatekeeper.core.targets import Target
     from gazeveil.gatekeeper.errors import Denied, LedgerError
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
     from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
     from gazeveil.gatekeeper.policy.policy import Policy
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "App": "core.app",
-    "Area": "core.areas",
     "AreaMetrics": "core.area_metrics",
-    "AuditLog": "ledger.audit_log",
+    "AuditLog": "ledger.audit.log",
     "Charge": "ledger.ledger",
     "CounterAnswer": "core.counters",
     "Denied": "errors",
@@ -41,22 +40,22 @@ _HOME = {
     "LEVELS": "core.level",
     "Ledger": "ledger.ledger",
     "LedgerError": "errors",
-    "Level": "core.level",
     "MechanismRule": "policy.rules",
     "PRESETS": "policy.presets",
     "Policy": "policy.policy",
+    "PrecisionLevel": "core.level",
     "PrivateStream": "streams.subscription",
-    "PublicEvent": "core.event_log",
-    "SaccadeStart": "core.device_state",
+    "PublicEvent": "core.events.log",
+    "RegisteredArea": "core.areas",
+    "SaccadeStart": "core.events.listeners",
     "Subscription": "streams.subscription",
-    "Target": "core.selection",
+    "Target": "core.targets",
 }
 
 __all__ = [
     "LEVELS",
     "PRESETS",
     "App",
-    "Area",
     "AreaMetrics",
     "AuditLog",
     "Charge",
@@ -67,20 +66,23 @@ __all__ = [
     "Grant",
     "Ledger",
     "LedgerError",
-    "Level",
     "MechanismRule",
     "Policy",
+    "PrecisionLevel",
     "PrivateStream",
     "PublicEvent",
+    "RegisteredArea",
     "SaccadeStart",
     "Subscription",
     "Target",
 ]
 
+_RENAMED = {"Area": "RegisteredArea", "Level": "PrecisionLevel", "SeenEvent": "PublicEvent"}
+
 
 def __getattr__(name: str) -> object:
-    if name == "SeenEvent":
-        raise AttributeError("gazeveil.gatekeeper.SeenEvent is called PublicEvent now.")
+    if name in _RENAMED:
+        raise AttributeError(f"gazeveil.gatekeeper.{name} is called {_RENAMED[name]} now.")
     if name not in _HOME:
         raise AttributeError(f"module 'gazeveil.gatekeeper' has no attribute '{name}'")
     value = getattr(import_module(f"gazeveil.gatekeeper.{_HOME[name]}"), name)

@@ -110,7 +110,12 @@ def block(
     return Block(t, x, y, ok, form)
 
 
-def pack(samples: Block, id: int = 0, sequence: int = 0, dropped: int = 0) -> bytes:  # noqa: A002 - the name on the wire
+def pack(
+    samples: Block,
+    id: int = 0,  # noqa: A002 - the name on the wire
+    sequence: int = 0,
+    dropped: int = 0,
+) -> bytes:
     """The binary batch of a block.
 
     Examples
@@ -170,12 +175,12 @@ def parse_json(text: str | bytes) -> dict[str, object]:
     if len(text) > MOST_BYTES:
         raise DataError(f"A message has at most {MOST_BYTES} bytes. Send shorter ones.")
     try:
-        found = json.loads(text)
+        message = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError("The message is not JSON.") from None
-    if not isinstance(found, dict):
+    if not isinstance(message, dict):
         raise DataError("A message is a JSON object with a 'type'.")
-    return found
+    return message
 
 
 def from_message(message: Mapping[str, object], *, identity_is_lost: bool = True) -> Block:
@@ -323,10 +328,10 @@ def parse_space(figures: object) -> Space:
     )
 
 
-def _times(given: object) -> NDArray[np.int64]:
+def _times(values: object) -> NDArray[np.int64]:
     # A whole number may come alone; `True` is no time, and a float near 10**18 has lost its
     # nanoseconds.
-    several = given if isinstance(given, list) else [given]
+    several = values if isinstance(values, list) else [values]
     if len(several) > MOST_SAMPLES:
         raise DataError(f"A message has at most {MOST_SAMPLES} samples.")
     if not all(type(t) is int and -(2**63) <= t < 2**63 for t in several):
@@ -335,8 +340,8 @@ def _times(given: object) -> NDArray[np.int64]:
 
 
 def _numbers(message: Mapping[str, object], name: str, n: int) -> Floats:
-    given = message.get(name)
-    several = given if isinstance(given, list) else [given]
+    values = message.get(name)
+    several = values if isinstance(values, list) else [values]
     if len(several) != n or not all(v is None or type(v) in (int, float) for v in several):
         raise DataError(f"'{name}' is a number of degrees or null, one for each time.")
     try:
@@ -345,10 +350,10 @@ def _numbers(message: Mapping[str, object], name: str, n: int) -> Floats:
         raise DataError(f"'{name}' is a number of degrees or null, one for each time.") from None
 
 
-def _truths(given: object, n: int) -> NDArray[np.bool_]:
-    if given is None or given is True:
+def _truths(values: object, n: int) -> NDArray[np.bool_]:
+    if values is None or values is True:
         return np.ones(n, dtype=np.bool_)
-    several = given if isinstance(given, list) else [given]
+    several = values if isinstance(values, list) else [values]
     if len(several) != n or not all(v in (0, 1) and isinstance(v, int) for v in several):
         raise DataError("'valid' is true or false, one for each time.")
     return np.array(several, dtype=np.bool_)

@@ -86,7 +86,7 @@ def write_table(table: TableLike, path: str | Path) -> Path:
         For another suffix, or a feature that is called like a key column.
     """
     place = Path(path)
-    kind = _kind(place)
+    kind = table_suffix(place)
     clash = [name for name in table.columns if name in KEYS]
     if clash:
         raise FormatError(
@@ -131,7 +131,7 @@ def read_table_file(path: str | Path) -> TableParts:
         For a file that is not such a table.
     """
     place = Path(path)
-    kind = _kind(place)
+    kind = table_suffix(place)
     data = read_bytes(place)
     note = None
     try:
@@ -204,12 +204,11 @@ def _beside(place: Path) -> Path:
     return place.with_suffix(".bounds.json")
 
 
-def _kind(place: Path) -> str:
+def table_suffix(place: Path, what: str = "a feature table") -> str:
+    """`parquet`, `csv` or `tsv`; any other suffix is a FormatError that says what it was for."""
     kind = place.suffix.lower().lstrip(".")
     if kind not in ("parquet", "csv", "tsv"):
         raise FormatError(
-            place,
-            f"a feature table cannot be a '{place.suffix}' file",
-            "Use .parquet, .csv or .tsv.",
+            place, f"{what} cannot be a '{place.suffix}' file", "Use .parquet, .csv or .tsv."
         )
     return kind

@@ -7,6 +7,8 @@ numbers, everything else stays text.
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Mapping
 from pathlib import Path
 
 from gazeveil.errors import FormatError
@@ -63,6 +65,34 @@ def read_people(path: Path) -> dict[str, dict[str, object]]:
             n.strip(): _typed(c) for n, c in cells.items() if c.lower() not in MISSING
         }
     return people
+
+
+def people_suffix(path: Path) -> str:
+    """`.csv` or `.tsv`; any other suffix is a FormatError."""
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".tsv"):
+        raise FormatError(
+            path, f"a table of people cannot be a '{path.suffix}' file", "Use .csv or .tsv."
+        )
+    return suffix
+
+
+def write_people(people: Mapping[str, Mapping[str, object]], path: Path) -> Path:
+    """Write attributes of people as CSV, or TSV where the suffix says so.
+
+    Raises
+    ------
+    FormatError
+        For a suffix that is neither.
+    """
+    separator = "\t" if people_suffix(path) == ".tsv" else ","
+    names = list(dict.fromkeys(name for attributes in people.values() for name in attributes))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, ["person", *names], delimiter=separator)
+        table.writeheader()
+        table.writerows({"person": person, **people[person]} for person in people)
+    return path
 
 
 def _typed(cell: str) -> int | float | str:

@@ -12,7 +12,7 @@ saccade n-grams): 48 x (0.01, 0.05, 0.1, 0.5, 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,14 +23,16 @@ from gazeveil.features.definitions import WINDOW
 from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Found,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    Row,
+    exact_row,
+    published_figures,
 )
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
@@ -76,7 +78,7 @@ TABLES = {
     9: ("MPIIPrivacEye", "person", False),
 }
 
-#: Figure of the paper -> (dataset, methods drawn).
+#: PublishedFigure of the paper -> (dataset, methods drawn).
 UTILITY_FIGURES = {
     7: ("MPIIDPEye", ("LPA", "FPA")),
     8: ("MPIIDPEye", ("CFPA-32", "CFPA-64", "CFPA-128")),
@@ -100,7 +102,7 @@ def accuracy(
     total: str = "",
     reading: str = "",
     scenario: str = "",
-) -> Cell:
+) -> CellQuery:
     """The cell of an accuracy; without a method the baseline."""
     names = {
         "document": f"document:classifier={classifier},split=people,vote={vote}",
@@ -111,7 +113,7 @@ def accuracy(
     name, parameters = METHODS[method] if method else ("none", {})
     budget = {"epsilon": BUDGETS[total]} if method else {}
     when = scenario or ("release/release" if method else "raw/raw")
-    return Cell(
+    return CellQuery(
         dataset,
         "accuracy",
         name,
@@ -123,12 +125,12 @@ def accuracy(
     )
 
 
-def nmse(dataset: str, method: str, total: str, reading: str = "published") -> Cell:
+def nmse(dataset: str, method: str, total: str, reading: str = "published") -> CellQuery:
     """The cell of |NMSE|, the median over signals: the printed mean has no expectation, because the
     released mean it divides by may be near 0.
     """
     name, parameters = ("lpa", {}) if method == "LPA" else METHODS[method]
-    return Cell(
+    return CellQuery(
         dataset,
         "nmse_median",
         name,
@@ -138,7 +140,7 @@ def nmse(dataset: str, method: str, total: str, reading: str = "published") -> C
     )
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.model == "chance":
         return Formula(
@@ -173,103 +175,73 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     )
 
 
-def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
+def orders(lookup: Lookup, figure: str) -> Iterator[Order | Row]:
     """What the text of the paper claims, and what is behind FPA's perfect identification."""
-    found: list[Order | dict[str, object]] = []
     used = len(WINDOW) - len(DROPPED)
     for total, own in BUDGETS.items():
         ours = float(used * Fraction(own))
-        row = {
-            "id": f"bozkir2021-budget-{total}",
-            "what": f"budget of all features: {used} x {float(Fraction(own)):g}",
-            "published": float(total),
-            "ours": ours,
-        }
-        found.append(
-            {
-                **row,
-                "low": None,
-                "high": None,
-                "kind": "exact",
-                "verdict": "equal" if math.isclose(ours, float(total)) else "not equal",
-            }
+        yield exact_row(
+            f"bozkir2021-budget-{total}",
+            f"budget of all features: {used} x {float(Fraction(own)):g}",
+            float(total),
+            ours,
+            math.isclose(ours, float(total)),
         )
     for dataset in ("MPIIDPEye", "MPIIPrivacEye"):
-        if figure not in ("", dataset.lower()):
-            continue
-        for total in BUDGETS:
-            cells = [nmse(dataset, m, total) for m in ("CFPA-64", "FPA")]
-            found.append(
-                Order(
-                    f"bozkir2021-cfpa-{dataset}-{total}",
-                    f"{dataset}, |NMSE| at {total}: CFPA-64 < FPA",
-                    cells,
-                    "CFPA's utility always exceeds FPA's",
-                )
-            )
-            cells = [nmse(dataset, m, total) for m in ("FPA", "LPA")]
-            found.append(
-                Order(
-                    f"bozkir2021-lpa-{dataset}-{total}",
-                    f"{dataset}, |NMSE| at {total}: FPA < LPA",
-                    cells,
-                    "all exceed LPA's utility",
-                )
-            )
-        cells = [nmse(dataset, m, "0.48") for m in ("DCFPA-32", "CFPA-32")]
-        found.append(
-            Order(
-                f"bozkir2021-dcfpa-{dataset}",
-                f"{dataset}, |NMSE| at 0.48: DCFPA-32 < CFPA-32",
-                cells,
-                "DCFPA with small chunks is best",
-            )
+        if figure in ("", dataset.lower()):
+            yield from _error_orders(dataset)
+            yield from _person_orders(dataset)
+
+
+def _error_orders(dataset: str) -> Iterator[Order]:
+    """Which noise leaves most of a feature."""
+
+    def order(name: str, methods: tuple[str, str], total: str, published: str) -> Order:
+        return Order(
+            f"bozkir2021-{name}",
+            f"{dataset}, |NMSE| at {total}: {' < '.join(methods)}",
+            [nmse(dataset, m, total) for m in methods],
+            published,
         )
-        for vote in (True, False):
-            cells = [
-                accuracy(dataset, "person", vote, "forest", m, "0.48") for m in ("DCFPA-128", "FPA")
-            ]
-            words = (
-                f"{dataset}, person by forest at 0.48, {'vote' if vote else 'no vote'}: DCFPA-128"
-                " < FPA"
-            )
-            found.append(
-                Order(
-                    f"bozkir2021-person-{dataset}-{vote}", words, cells, "FPA identifies everybody"
-                )
-            )
-        # One release split afterwards carries its few noisy coefficients into both halves: it is
-        # the noise that is recognised.
-        cells = [
-            accuracy(dataset, "person", True, "forest", "FPA", "0.48", "published", s)
-            for s in ("private/private", "release/release")
-        ]
-        words = (
-            f"{dataset}, person by forest from published FPA at 0.48: two releases < one release"
-            " split"
+
+    for total in BUDGETS:
+        exceeds = "CFPA's utility always exceeds FPA's"
+        yield order(f"cfpa-{dataset}-{total}", ("CFPA-64", "FPA"), total, exceeds)
+        yield order(f"lpa-{dataset}-{total}", ("FPA", "LPA"), total, "all exceed LPA's utility")
+    best = "DCFPA with small chunks is best"
+    yield order(f"dcfpa-{dataset}", ("DCFPA-32", "CFPA-32"), "0.48", best)
+
+
+def _person_orders(dataset: str) -> Iterator[Order]:
+    """From which release a forest names the person."""
+    for vote in (True, False):
+        yield Order(
+            f"bozkir2021-person-{dataset}-{vote}",
+            f"{dataset}, person by forest at 0.48, {'vote' if vote else 'no vote'}: DCFPA-128"
+            " < FPA",
+            [accuracy(dataset, "person", vote, "forest", m, "0.48") for m in ("DCFPA-128", "FPA")],
+            "FPA identifies everybody",
         )
-        found.append(
-            Order(
-                f"bozkir2021-noise-{dataset}",
-                words,
-                cells,
-                "not in the paper, which splits one release",
-            )
-        )
-        cells = [
-            accuracy(
-                dataset, "person", True, "forest", "FPA", "0.48", "corrected", "private/private"
-            ),
-            accuracy(
-                dataset, "person", True, "forest", "FPA", "0.48", "published", "release/release"
-            ),
-        ]
-        words = (
-            f"{dataset}, person by forest from FPA at 0.48: corrected, two releases < published,"
-            " one release split"
-        )
-        found.append(Order(f"bozkir2021-corrected-{dataset}", words, cells, "not in the paper"))
-    return found
+
+    def fpa(reading: str, scenario: str) -> CellQuery:
+        return accuracy(dataset, "person", True, "forest", "FPA", "0.48", reading, scenario)
+
+    # One release split afterwards carries its few noisy coefficients into both halves: it is the
+    # noise that is recognised.
+    split = fpa("published", "release/release")
+    yield Order(
+        f"bozkir2021-noise-{dataset}",
+        f"{dataset}, person by forest from published FPA at 0.48: two releases < one release split",
+        [fpa("published", "private/private"), split],
+        "not in the paper, which splits one release",
+    )
+    yield Order(
+        f"bozkir2021-corrected-{dataset}",
+        f"{dataset}, person by forest from FPA at 0.48: corrected, two releases < published, one"
+        " release split",
+        [fpa("corrected", "private/private"), split],
+        "not in the paper",
+    )
 
 
 def draw(results: Results, folder: str | Path) -> list[Path]:
@@ -358,7 +330,7 @@ def _table(
 ) -> list[Path]:
     theirs = {
         (f.mechanism, f.parameters["epsilon"], f.model.partition(";")[0]): f.number
-        for f in figures("bozkir2021")
+        for f in published_figures("bozkir2021")
         if f.location == f"Table {number}"
     }
     rows, some = [], False

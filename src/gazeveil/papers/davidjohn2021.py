@@ -10,25 +10,30 @@ paper predicts gaze with is another one than ours, so those errors are ordered, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from gazeveil.evaluation.results import RATE, Results
+from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Found,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    Row,
+    exact_row,
+    people_in,
+    published_figures,
     shape,
 )
-from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.stream.downsample import Spatial
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "fig3": ("Table 3", "6.1"),
@@ -52,7 +57,8 @@ MECHANISMS = {
     "spatial-downsample": ("spatial", "L", ("2", "4", "8", "16", "32", "64")),
 }
 
-_OTHER_MODEL = "the paper predicts with the DGaze network, ours is linear"
+#: Scenarios of a prediction that learns from raw gaze, and of one that learns from protected gaze.
+_RETRAINED = ("raw/private", "private/private")
 
 
 def cohort(dataset: str, split: str = "75/25") -> str:
@@ -60,10 +66,10 @@ def cohort(dataset: str, split: str = "75/25") -> str:
     return dataset if dataset == "DGaze" else dataset + SPLITS[split]
 
 
-def rate(label: str, name: str = "none", value: str = "", attack: str = ATTACK) -> Cell:
+def rate(label: str, name: str = "none", value: str = "", attack: str = ATTACK) -> CellQuery:
     """The cell of an identification rate in percent."""
     parameter = next((p for m, p, _ in MECHANISMS.values() if m == name), "")
-    return Cell(
+    return CellQuery(
         label,
         RATE,
         name,
@@ -75,14 +81,31 @@ def rate(label: str, name: str = "none", value: str = "", attack: str = ATTACK) 
     )
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def prediction(name: str = "none", value: str = "", scenario: str = "raw/raw") -> CellQuery:
+    """The cell of an error of gaze prediction in degrees."""
+    parameter = next((p for m, p, _ in MECHANISMS.values() if m == name), "")
+    return CellQuery(
+        "DGaze",
+        "error_deg",
+        name,
+        {parameter: value} if parameter else {},
+        scenario,
+        utility="prediction",
+        other_model="the paper predicts with the DGaze network, ours is linear",
+    )
+
+
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "Table 1" or figure.dataset == "MIT300":
         return Impossible("cited from other work on other recordings")
     if figure.metric in ("participants", "stimuli"):
         return shape(figure, cohort(figure.dataset), lookup)
     if figure.model == "chance":
-        return Formula(100 / _people(figure.dataset), 2 if figure.value.endswith("77") else 1)
+        return Formula(
+            100 / people_in("davidjohn2021", figure.dataset),
+            2 if figure.value.endswith("77") else 1,
+        )
     if figure.metric == "identification rate":
         label = {
             "only 8 stimuli": f"{figure.dataset}, 8 stimuli",
@@ -94,50 +117,41 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     if figure.metric == "AOI dwell-time RMSE":
         # The paper's error of 36 ms under 10 degrees of noise is only possible with event labels of
         # the raw stream.
-        return Cell(
-            figure.dataset,
-            "dwell_rmse_s",
-            *_mechanism(figure),
-            events="carried",
-            utility="aoi",
-            tolerance="dwell",
-        )
+        return _carried(figure, "dwell_rmse_s", "aoi", "dwell")
     if figure.metric == "saliency KL divergence":
         # Under 10 degrees of noise no fixation is found again: as for dwell times, the labels must
         # have come along.
-        return Cell(
-            figure.dataset,
-            "kl",
-            *_mechanism(figure),
-            events="carried",
-            utility="saliency",
-            tolerance="kl",
-        )
+        return _carried(figure, "kl", "saliency", "kl")
     return Impossible("no such measure here")
 
 
-def _prediction(figure: Figure) -> Asked:
+def _carried(figure: PublishedFigure, metric: str, utility: str, tolerance: str) -> CellQuery:
+    """The cell of a figure whose events carry the labels of the raw stream."""
+    name, value = _ours(figure)
+    return CellQuery(
+        figure.dataset,
+        metric,
+        name,
+        {MECHANISMS[figure.mechanism][1]: value},
+        events="carried",
+        utility=utility,
+        tolerance=tolerance,
+    )
+
+
+def _prediction(figure: PublishedFigure) -> Asked:
     if figure.mechanism == "all three":
         return Impossible("a bound on several figures, which stand in their own rows")
     if figure.mechanism == "none":
-        return Cell(
-            "DGaze", "error_deg", scenario="raw/raw", utility="prediction", other_model=_OTHER_MODEL
-        )
+        return prediction()
     trained = (
         "re-trained" in figure.metric + figure.parameter and "not re-trained" not in figure.metric
     )
-    return Cell(
-        "DGaze",
-        "error_deg",
-        *_mechanism(figure),
-        scenario="private/private" if trained else "raw/private",
-        utility="prediction",
-        above_raw="increase" in figure.metric,
-        other_model=_OTHER_MODEL,
-    )
+    query = prediction(*_ours(figure), _RETRAINED[trained])
+    return replace(query, above_raw="increase" in figure.metric)
 
 
-def _ours(figure: Figure) -> tuple[str, str]:
+def _ours(figure: PublishedFigure) -> tuple[str, str]:
     """Our name of a mechanism and the value of its parameter."""
     if figure.mechanism == "none":
         return "none", ""
@@ -145,147 +159,93 @@ def _ours(figure: Figure) -> tuple[str, str]:
     return name, next(iter(figure.parameters.values())).removesuffix(" deg")
 
 
-def _mechanism(figure: Figure) -> tuple[str, dict[str, str]]:
-    name, value = _ours(figure)
-    return name, {MECHANISMS[figure.mechanism][1]: value}
-
-
-def _people(dataset: str) -> int:
-    return int(
-        next(
-            f.number
-            for f in figures("davidjohn2021")
-            if f.dataset == dataset and f.metric == "participants"
+def orders(lookup: Lookup, figure: str) -> Iterator[Order | Row]:
+    """The paper's orders, and its grid steps."""
+    if figure in ("", "fig3"):
+        yield from _training_orders()
+    if figure in ("", "fig4", "tables"):
+        yield from _mechanism_orders()
+    if figure in ("", "tables"):
+        yield from _utility_orders()
+    if figure in ("", "fig4", "tables"):
+        steps = Spatial(L=64, reading="published").steps_deg
+        yield exact_row(
+            "davidjohn2021-steps",
+            "Table 2, spatial downsampling L = 64: steps in degrees",
+            "6.0 x 5.33",
+            f"{float(steps[0]):.1f} x {float(steps[1]):.2f}",
+            steps == (Fraction(6), Fraction(16, 3)),
         )
+
+
+def _training_orders() -> Iterator[Order]:
+    """More to learn from and fewer people to tell apart, more people recognised."""
+    for d in DATASETS[:4]:
+        yield Order(
+            f"davidjohn2021-more-training-{d}",
+            f"{d}: more stimuli to train on, more people recognised",
+            [rate(cohort(d, s)) for s in ("25/75", "50/50", "75/25")],
+            "25/75 < 50/50 < 75/25",
+        )
+    yield Order(
+        "davidjohn2021-8-stimuli",
+        "ET-DK2: eight stimuli give less than fifty",
+        [rate("ET-DK2, 8 stimuli"), rate("ET-DK2")],
+        "47 < 85",
+    )
+    yield Order(
+        "davidjohn2021-18-people",
+        "VR-Saliency: 18 people are recognised more often than 130",
+        [rate("VR-Saliency"), rate("VR-Saliency, 18 people")],
+        "9 < 22",
     )
 
 
-def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
-    """The paper's orders, and its grid steps."""
-    found: list[Order | dict[str, object]] = []
-    if figure in ("", "fig3"):
-        for d in DATASETS[:4]:
-            cells = [rate(cohort(d, s)) for s in ("25/75", "50/50", "75/25")]
-            found.append(
-                Order(
-                    f"davidjohn2021-more-training-{d}",
-                    f"{d}: more stimuli to train on, more people recognised",
-                    cells,
-                    "25/75 < 50/50 < 75/25",
-                )
+def _mechanism_orders() -> Iterator[Order]:
+    """Which mechanism hides most."""
+    strongest = (("gaussian", "10"), ("spatial", "64"), ("temporal", "3"))
+    in_words = "Gaussian hides most, temporal downsampling least"
+    for d in DATASETS:
+        for attack, name in ((ATTACK, "the paper's RBF network"), ("linkage", "linkage")):
+            yield Order(
+                f"davidjohn2021-order-{d}-{attack}",
+                f"{d}: Gaussian < spatial < temporal < raw, attacked by {name}",
+                [*(rate(d, *m, attack=attack) for m in strongest), rate(d, attack=attack)],
+                "30 < 48 < 79 < 85" if d == "ET-DK2" else in_words,
             )
-        found.append(
-            Order(
-                "davidjohn2021-8-stimuli",
-                "ET-DK2: eight stimuli give less than fifty",
-                [rate("ET-DK2, 8 stimuli"), rate("ET-DK2")],
-                "47 < 85",
-            )
-        )
-        found.append(
-            Order(
-                "davidjohn2021-18-people",
-                "VR-Saliency: 18 people are recognised more often than 130",
-                [rate("VR-Saliency"), rate("VR-Saliency, 18 people")],
-                "9 < 22",
-            )
-        )
-    if figure in ("", "fig4", "tables"):
-        strongest = (("gaussian", "10"), ("spatial", "64"), ("temporal", "3"))
-        for d in DATASETS:
-            for attack in (ATTACK, "linkage"):
-                cells = [rate(d, *m, attack=attack) for m in strongest] + [rate(d, attack=attack)]
-                said = (
-                    "30 < 48 < 79 < 85"
-                    if d == "ET-DK2"
-                    else "Gaussian hides most, temporal downsampling least"
-                )
-                name = "the paper's RBF network" if attack == ATTACK else "linkage"
-                found.append(
-                    Order(
-                        f"davidjohn2021-order-{d}-{attack}",
-                        f"{d}: Gaussian < spatial < temporal < raw, attacked by {name}",
-                        cells,
-                        said,
-                    )
-                )
-    if figure in ("", "tables"):
-        # How much each costs the analyst: dwell times on one dataset, saliency maps over the
-        # datasets.
-        costs = (("temporal", "K", "3"), ("gaussian", "sigma_deg", "10"), ("spatial", "L", "64"))
-        cells = [
-            Cell("ET-DK2", "dwell_rmse_s", m, {p: v}, events="carried", utility="aoi")
+
+
+def _utility_orders() -> Iterator[Order]:
+    """How much each costs the analyst: dwell times on one dataset, saliency maps over the datasets,
+    and gaze prediction.
+    """
+    costs = (("temporal", "K", "3"), ("gaussian", "sigma_deg", "10"), ("spatial", "L", "64"))
+
+    def carried(dataset: str, metric: str, utility: str) -> list[CellQuery]:
+        return [
+            CellQuery(dataset, metric, m, {p: v}, events="carried", utility=utility)
             for m, p, v in costs
         ]
-        found.append(
-            Order(
-                "davidjohn2021-dwell",
-                "ET-DK2, error of dwell times, labels carried: temporal < Gaussian < spatial",
-                cells,
-                "0.006 < 0.0359 < 0.2473",
-            )
+
+    yield Order(
+        "davidjohn2021-dwell",
+        "ET-DK2, error of dwell times, labels carried: temporal < Gaussian < spatial",
+        carried("ET-DK2", "dwell_rmse_s", "aoi"),
+        "0.006 < 0.0359 < 0.2473",
+    )
+    for d in ("VR-EyeTracking", "VR-Saliency", "360_em"):
+        yield Order(
+            f"davidjohn2021-kl-{d}",
+            f"{d}, KL divergence of saliency maps, labels carried: temporal < Gaussian < spatial",
+            carried(d, "kl", "saliency"),
+            "0.0019 < 0.0367 < 0.1293, each on another dataset",
         )
-        for d in ("VR-EyeTracking", "VR-Saliency", "360_em"):
-            cells = [
-                Cell(d, "kl", m, {p: v}, events="carried", utility="saliency") for m, p, v in costs
-            ]
-            said = "0.0019 < 0.0367 < 0.1293, each on another dataset"
-            found.append(
-                Order(
-                    f"davidjohn2021-kl-{d}",
-                    f"{d}, KL divergence of saliency maps, labels carried: temporal < Gaussian <"
-                    " spatial",
-                    cells,
-                    said,
-                )
-            )
-        cells = [
-            Cell("DGaze", "error_deg", scenario="raw/raw", utility="prediction"),
-            Cell(
-                "DGaze",
-                "error_deg",
-                "gaussian",
-                {"sigma_deg": "10"},
-                "private/private",
-                utility="prediction",
-            ),
-            Cell(
-                "DGaze",
-                "error_deg",
-                "gaussian",
-                {"sigma_deg": "10"},
-                "raw/private",
-                utility="prediction",
-            ),
-        ]
-        found.append(
-            Order(
-                "davidjohn2021-retraining",
-                "DGaze, error of prediction under Gaussian noise: raw < retrained < not retrained",
-                cells,
-                "4.3 < 5.44 < 9.5",
-            )
-        )
-    if figure in ("", "fig4", "tables"):
-        steps = mechanism("spatial", L=64, reading="published").steps_deg  # type: ignore[attr-defined]
-        agree = steps == (Fraction(6), Fraction(16, 3))
-        ours = f"{float(steps[0]):.1f} x {float(steps[1]):.2f}"
-        row = {
-            "id": "davidjohn2021-steps",
-            "what": "Table 2, spatial downsampling L = 64: steps in degrees",
-            "published": "6.0 x 5.33",
-            "ours": ours,
-        }
-        found.append(
-            {
-                **row,
-                "low": None,
-                "high": None,
-                "kind": "exact",
-                "verdict": "equal" if agree else "not equal",
-            }
-        )
-    return found
+    yield Order(
+        "davidjohn2021-retraining",
+        "DGaze, error of prediction under Gaussian noise: raw < retrained < not retrained",
+        [prediction(), *(prediction("gaussian", "10", s) for s in _RETRAINED[::-1])],
+        "4.3 < 5.44 < 9.5",
+    )
 
 
 def draw(results: Results, folder: str | Path) -> list[Path]:
@@ -344,10 +304,10 @@ def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
     return [drawing.save(drawn, folder, "davidjohn2021-fig3")]
 
 
-def _raw_rates() -> list[Figure]:
+def _raw_rates() -> list[PublishedFigure]:
     return [
         f
-        for f in figures("davidjohn2021")
+        for f in published_figures("davidjohn2021")
         if f.location == "6.1" and f.metric == "identification rate" and f.model != "chance"
     ]
 
@@ -394,7 +354,7 @@ def _table_rates(dataset: str, name: str) -> dict[str, float]:
     }[name]
     rows = [
         f
-        for f in figures("davidjohn2021")
+        for f in published_figures("davidjohn2021")
         if f.location == table and f.dataset == dataset and f.metric == "identification rate"
     ]
     return {_ours(f)[1] or "raw": f.number for f in rows}
@@ -414,7 +374,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
     for number, name in zip((4, 5, 6), MECHANISMS, strict=True):
         rows = []
         own, parameter, grid = MECHANISMS[name]
-        for f in figures("davidjohn2021"):
+        for f in published_figures("davidjohn2021"):
             if f.location != f"Table {number}" or f.metric == "identification rate":
                 continue
             cells = [
@@ -425,7 +385,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
                 for a in (ATTACK, "linkage")
             ]
             asked = ask(f, lookup)
-            utility = lookup.find(asked) if isinstance(asked, Cell) else None
+            utility = lookup.find(asked) if isinstance(asked, CellQuery) else None
             pairs = [
                 " -> ".join(drawing.number(None if c is None else c.value) for c in pair)
                 for pair in cells
@@ -454,26 +414,12 @@ def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
     """Gaze prediction with and without training on protected gaze, for all three mechanisms."""
     groups = ["raw", *(f"{m}, {g[-1]}" for m, _, g in MECHANISMS.values())]
     series = []
-    for label, scenario in (
-        ("trained on raw gaze", "raw/private"),
-        ("trained on protected gaze", "private/private"),
-    ):
-        ours = {
-            "raw": lookup.find(Cell("DGaze", "error_deg", scenario="raw/raw", utility="prediction"))
-        }
-        for name, parameter, grid in MECHANISMS.values():
-            ours[f"{name}, {grid[-1]}"] = lookup.find(
-                Cell(
-                    "DGaze",
-                    "error_deg",
-                    name,
-                    {parameter: grid[-1]},
-                    scenario,
-                    utility="prediction",
-                )
-            )
+    for scenario, which in zip(_RETRAINED, ("raw", "protected"), strict=True):
+        ours = {"raw": lookup.find(prediction())}
+        for name, _, grid in MECHANISMS.values():
+            ours[f"{name}, {grid[-1]}"] = lookup.find(prediction(name, grid[-1], scenario))
         theirs = {"raw": 4.3}
-        for f in figures("davidjohn2021"):
+        for f in published_figures("davidjohn2021"):
             if (
                 f.location == "6.2"
                 and f.dataset == "DGaze"
@@ -488,7 +434,7 @@ def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
             ):
                 name, value = _ours(f)
                 theirs[f"{name}, {value}"] = 4.3 + f.number
-        series.append(drawing.Curve(label, ours, theirs))
+        series.append(drawing.Curve(f"trained on {which} gaze", ours, theirs))
     if all(f is None or math.isnan(f.value) for c in series for f in c.ours.values()):
         return []
     drawn, panels = drawing.picture(

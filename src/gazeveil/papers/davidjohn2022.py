@@ -10,21 +10,23 @@ on private first halves and tested on raw second ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gazeveil.evaluation.results import RATE, Results
+from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Found,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    people_in,
+    published_figures,
     shape,
 )
 
@@ -58,10 +60,10 @@ def attack_on(dataset: str) -> str:
 
 def rate(
     dataset: str, name: str = "none", value: str = "", attack: str = "", reading: str = ""
-) -> Cell:
+) -> CellQuery:
     """The cell of an identification rate in percent."""
     scenario = "raw/raw" if name == "none" else "private/raw"
-    return Cell(
+    return CellQuery(
         dataset,
         RATE,
         name,
@@ -74,10 +76,10 @@ def rate(
     )
 
 
-def document(name: str = "none", value: str = "", reading: str = "") -> Cell:
+def document(name: str = "none", value: str = "", reading: str = "") -> CellQuery:
     """The cell of an accuracy of document types in percent."""
     scenario = "raw/raw" if name == "none" else "private/raw"
-    return Cell(
+    return CellQuery(
         "MPIIDPEye",
         "accuracy",
         name,
@@ -95,7 +97,7 @@ def _parameter(name: str, value: str) -> dict[str, str]:
     return {parameter: value} if parameter and value else {}
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.metric == "runtime":
         return Impossible("time on the authors' machine")
@@ -105,7 +107,7 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
         return (
             Formula(100 / 3, 0)
             if figure.metric.startswith("document")
-            else Formula(100 / _people(figure.dataset), 1)
+            else Formula(100 / people_in("davidjohn2022", figure.dataset), 1)
         )
     if figure.parameter.startswith("all"):
         return Impossible("a bound on several figures, which stand in their own rows")
@@ -120,114 +122,75 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     )
 
 
-def _people(dataset: str) -> int:
-    return int(
-        next(
-            f.number
-            for f in figures("davidjohn2022")
-            if f.dataset == dataset and f.metric == "participants"
-        )
+def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
+    """What the paper claims, and what a stronger attacker makes of it."""
+    if figure in ("", "fig1"):
+        for d in DATASETS:
+            yield Order(
+                f"davidjohn2022-k-{d}",
+                f"{d}: k-same k = 8 < k = 2 < raw",
+                [rate(d, "k-same-select", "8"), rate(d, "k-same-select", "2"), rate(d)],
+                _published_rates(d, "k-same-select-sequence", ("k=8", "k=2", "")),
+            )
+        for d in DATASETS[1:]:
+            yield from _linkage_orders(d)
+    if figure in ("", "fig2"):
+        for k in MECHANISMS["marginals-PD"][2]:
+            yield from _document_orders(k)
+
+
+def _linkage_orders(dataset: str) -> Iterator[Order]:
+    """Regrouping for every stimulus averages each person with others every time: over many stimuli
+    the person stays, and linkage finds them.
+    """
+    setting = (dataset, "k-same-select", "4")
+    regrouped = rate(*setting, "linkage", "published")
+    yield Order(
+        f"davidjohn2022-regrouped-{dataset}",
+        f"{dataset}: by linkage, k-same k = 4 with one grouping < regrouped for every stimulus",
+        [rate(*setting, "linkage", "corrected"), regrouped],
+        "not in the paper, whose attacker calls both safe",
+    )
+    yield Order(
+        f"davidjohn2022-stronger-{dataset}",
+        f"{dataset}: published k-same k = 4, the paper's RBF network < linkage",
+        [rate(*setting, reading="published"), regrouped],
+        "not in the paper, which has one attacker",
     )
 
 
-def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
-    """What the paper claims, and what a stronger attacker makes of it."""
-    found: list[Order | dict[str, object]] = []
-    if figure in ("", "fig1"):
-        for d in DATASETS:
-            cells = [rate(d, "k-same-select", "8"), rate(d, "k-same-select", "2"), rate(d)]
-            found.append(
-                Order(
-                    f"davidjohn2022-k-{d}",
-                    f"{d}: k-same k = 8 < k = 2 < raw",
-                    cells,
-                    _said(d, "k-same-select-sequence", ("k=8", "k=2", "")),
-                )
-            )
-        for d in DATASETS[1:]:
-            # Regrouping for every stimulus averages each person with others every time: over many
-            # stimuli the person stays.
-            cells = [
-                rate(d, "k-same-select", "4", "linkage", "corrected"),
-                rate(d, "k-same-select", "4", "linkage", "published"),
-            ]
-            words = (
-                f"{d}: by linkage, k-same k = 4 with one grouping < regrouped for every stimulus"
-            )
-            found.append(
-                Order(
-                    f"davidjohn2022-regrouped-{d}",
-                    words,
-                    cells,
-                    "not in the paper, whose attacker calls both safe",
-                )
-            )
-            cells = [
-                rate(d, "k-same-select", "4", reading="published"),
-                rate(d, "k-same-select", "4", "linkage", "published"),
-            ]
-            words = f"{d}: published k-same k = 4, the paper's RBF network < linkage"
-            found.append(
-                Order(
-                    f"davidjohn2022-stronger-{d}",
-                    words,
-                    cells,
-                    "not in the paper, which has one attacker",
-                )
-            )
-    if figure in ("", "fig2"):
-        for k in MECHANISMS["marginals-PD"][2]:
-            cells = [
-                document("exponential-dp", "20"),
-                document("marginals", k),
-                document("k-same-select", k),
-                document(),
-            ]
-            small = [
-                document("exponential-dp", "1"),
-                document("marginals", k),
-                document("k-same-select", k),
-            ]
-            words = (
-                "document type where nobody is recognised: exponential-DP (1) < marginals <"
-                f" k-same, k = {k}"
-            )
-            listed = _said_documents(
-                ("exponential-DP", "epsilon=1"),
-                ("marginals-PD", f"k={k}"),
-                ("k-same-select-sequence", f"k={k}"),
-            )
-            found.append(Order(f"davidjohn2022-document-hidden-k{k}", words, small, listed))
-            said = _said_documents(
-                ("exponential-DP", "epsilon=20"),
-                ("marginals-PD", f"k={k}"),
-                ("k-same-select-sequence", f"k={k}"),
-                ("none", ""),
-            )
-            found.append(
-                Order(
-                    f"davidjohn2022-document-k{k}",
-                    f"document type: exponential-DP (20) < marginals < k-same < raw, k = {k}",
-                    cells,
-                    said,
-                )
-            )
-    return found
+def _document_orders(k: str) -> Iterator[Order]:
+    """Document types under the three mechanisms, where nobody is recognised and at epsilon 20."""
+    ours = [document("marginals", k), document("k-same-select", k)]
+    theirs = (("marginals-PD", f"k={k}"), ("k-same-select-sequence", f"k={k}"))
+    yield Order(
+        f"davidjohn2022-document-hidden-k{k}",
+        "document type where nobody is recognised: exponential-DP (1) < marginals < k-same,"
+        f" k = {k}",
+        [document("exponential-dp", "1"), *ours],
+        _published_documents(("exponential-DP", "epsilon=1"), *theirs),
+    )
+    yield Order(
+        f"davidjohn2022-document-k{k}",
+        f"document type: exponential-DP (20) < marginals < k-same < raw, k = {k}",
+        [document("exponential-dp", "20"), *ours, document()],
+        _published_documents(("exponential-DP", "epsilon=20"), *theirs, ("none", "")),
+    )
 
 
-def _said(dataset: str, name: str, parameters: Sequence[str]) -> str:
+def _published_rates(dataset: str, name: str, parameters: Sequence[str]) -> str:
     rows = {
         (f.mechanism, f.parameter): f.value
-        for f in figures("davidjohn2022")
+        for f in published_figures("davidjohn2022")
         if f.location == "Fig 1" and f.dataset == dataset
     }
     return " < ".join(rows[("none", "") if not p else (name, p)] for p in parameters)
 
 
-def _said_documents(*wanted: tuple[str, str]) -> str:
+def _published_documents(*wanted: tuple[str, str]) -> str:
     rows = {
         (f.mechanism, f.parameter): f.value
-        for f in figures("davidjohn2022")
+        for f in published_figures("davidjohn2022")
         if f.location == "Fig 2"
     }
     return " < ".join(rows[w] for w in wanted)
@@ -246,7 +209,11 @@ def draw(results: Results, folder: str | Path) -> list[Path]:
 
 
 def _published(location: str, dataset: str, name: str) -> tuple[dict[str, float], float]:
-    rows = [f for f in figures("davidjohn2022") if f.location == location and f.dataset == dataset]
+    rows = [
+        f
+        for f in published_figures("davidjohn2022")
+        if f.location == location and f.dataset == dataset
+    ]
     raw = next((f.number for f in rows if f.mechanism == "none"), math.nan)
     return {next(iter(f.parameters.values())): f.number for f in rows if f.mechanism == name}, raw
 
@@ -293,7 +260,7 @@ def _fig1(lookup: Lookup, folder: str | Path) -> Path:
                 d if column == 0 else "",
                 raw,
                 raw_theirs,
-                100 / _people(d) if raw is None else raw.chance,
+                100 / people_in("davidjohn2022", d) if raw is None else raw.chance,
             )
             panel.set_ylim(0, 105)
             if row == 0:

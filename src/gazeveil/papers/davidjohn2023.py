@@ -11,22 +11,23 @@ event-synth-PD and Kaleido on EHTask and DGaze.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from gazeveil.evaluation.results import RATE, Results
+from gazeveil.evaluation.columns import RATE
+from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     BESIDE,
     Asked,
-    Cell,
-    Figure,
+    CellQuery,
     Formula,
     Impossible,
     Lookup,
     Order,
-    figures,
+    PublishedFigure,
+    published_figures,
 )
 from gazeveil.papers.protocols import RBFN_ATTACK
 from gazeveil.privacy.people.demographics import PUBLISHED, Demographics
@@ -116,11 +117,11 @@ def rate(
     parameters: Mapping[str, str] | None = None,
     attack: str = ATTACK,
     reading: str = "",
-) -> Cell:
+) -> CellQuery:
     """The cell of an identification rate in percent."""
     scenario = "raw/raw" if mechanism == "none" else "private/raw"
     reading = reading or BESIDE.get(mechanism, "")
-    return Cell(
+    return CellQuery(
         dataset,
         RATE,
         mechanism,
@@ -138,14 +139,14 @@ def utility(
     mechanism: str = "none",
     parameters: Mapping[str, str] | None = None,
     reading: str = "",
-) -> Cell:
+) -> CellQuery:
     """The cell of the dataset's utility: activity accuracy in percent for EHTask, prediction error
     in degrees for DGaze.
     """
     scenario = "raw/raw" if mechanism == "none" else "private/raw"
     given, reading = dict(parameters or {}), reading or BESIDE.get(mechanism, "")
     if dataset == "EHTask":
-        return Cell(
+        return CellQuery(
             dataset,
             "accuracy",
             mechanism,
@@ -156,7 +157,7 @@ def utility(
             scale=100,
             other_model=_OTHER_MODEL,
         )
-    return Cell(
+    return CellQuery(
         dataset,
         "error_deg",
         mechanism,
@@ -168,12 +169,12 @@ def utility(
     )
 
 
-def success(k: int, private: bool, base: str = "rbfn") -> Cell:
+def success(k: int, private: bool, base: str = "rbfn") -> CellQuery:
     """The cell of the demographic attack's success in percent."""
     label = f"{TOGETHER}, k = {k}"
     parameters = {"k": str(k)} if private else {}
     name, scenario = ("k-same-select", "private/raw") if private else ("none", "raw/raw")
-    return Cell(
+    return CellQuery(
         label,
         RATE,
         name,
@@ -185,7 +186,7 @@ def success(k: int, private: bool, base: str = "rbfn") -> Cell:
     )
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.metric == "runtime":
         return Impossible("time on the authors' machine")
@@ -209,7 +210,7 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     )
 
 
-def ours(figure: Figure) -> tuple[str, dict[str, str]]:
+def ours(figure: PublishedFigure) -> tuple[str, dict[str, str]]:
     """Our name of a mechanism and its parameters."""
     said = figure.parameters
     if figure.mechanism == "none":
@@ -223,89 +224,68 @@ def ours(figure: Figure) -> tuple[str, dict[str, str]]:
     return figure.mechanism.lower(), said
 
 
-def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
+def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
     """What the papers claim."""
-    found: list[Order | dict[str, object]] = []
     if figure in ("", "demographic"):
         for k in KS:
-            said = {
+            theirs = {
                 ("k-same" in f.mechanism): f.value
-                for f in figures("davidjohn2023")
+                for f in published_figures("davidjohn2023")
                 if f.metric == "attack success" and f.parameters["k"] == str(k)
             }
-            cells = [success(k, True), success(k, False)]
-            found.append(
-                Order(
-                    f"davidjohn2023-demographic-{k}",
-                    f"demographics and k-same features < demographics alone, k = {k}",
-                    cells,
-                    f"{said[True]} < {said[False]}",
-                )
+            yield Order(
+                f"davidjohn2023-demographic-{k}",
+                f"demographics and k-same features < demographics alone, k = {k}",
+                [success(k, True), success(k, False)],
+                f"{theirs[True]} < {theirs[False]}",
             )
     if figure in ("", "bars"):
-        for dataset in ("EHTask", "DGaze"):
-            strong, weak = (
-                {"epsilon": "1", "w": "200", "r_deg": "10"},
-                {"epsilon": "10", "w": "50", "r_deg": "2"},
-            )
-            cells = [rate(dataset, "kaleido", strong), rate(dataset)]
-            found.append(
-                Order(
-                    f"davidjohn2023-kaleido-{dataset}",
-                    f"{dataset}, people recognised: Kaleido (1, 200, 10 deg) < raw",
-                    cells,
-                    "6.0 < 28.0; DGaze at chance",
-                )
-            )
-            cells = [
-                utility(dataset, "kaleido", strong),
-                utility(dataset, "kaleido", weak),
-                utility(dataset),
-            ]
-            if dataset == "DGaze":
-                cells.reverse()
-                found.append(
-                    Order(
-                        "davidjohn2023-prediction",
-                        "DGaze, error: raw < Kaleido (10, 50, 2 deg) < Kaleido (1, 200, 10 deg)",
-                        cells,
-                        "4.3 < 5.0 < 9.3",
-                    )
-                )
-            else:
-                found.append(
-                    Order(
-                        "davidjohn2023-activity",
-                        "EHTask, activity: Kaleido (1, 200, 10 deg) < raw",
-                        [cells[0], cells[2]],
-                        "73.3 < 82.8",
-                    )
-                )
-        best = [
-            utility("DGaze", "k-same-synth", {"k": "2"}),
-            utility("DGaze", "event-synth-pd", {"k": "2", "gamma": "2.0"}),
-        ]
-        found.append(
-            Order(
-                "davidjohn2023-synth-prediction",
-                "DGaze, error: k-same-synth k = 2 < event-synth-PD (2, 2.0)",
-                best,
-                "5.4 < 6.7",
-            )
+        yield from _kaleido_orders()
+        yield Order(
+            "davidjohn2023-synth-prediction",
+            "DGaze, error: k-same-synth k = 2 < event-synth-PD (2, 2.0)",
+            [
+                utility("DGaze", "k-same-synth", {"k": "2"}),
+                utility("DGaze", "event-synth-pd", {"k": "2", "gamma": "2.0"}),
+            ],
+            "5.4 < 6.7",
         )
-        best = [
-            utility("EHTask", "k-same-synth", {"k": "8"}),
-            utility("EHTask", "event-synth-pd", {"k": "4", "gamma": "2.0"}),
-        ]
-        found.append(
-            Order(
-                "davidjohn2023-synth-activity",
-                "EHTask, activity: k-same-synth k = 8 < event-synth-PD (4, 2.0)",
-                best,
-                "29.1 < 70.0",
-            )
+        yield Order(
+            "davidjohn2023-synth-activity",
+            "EHTask, activity: k-same-synth k = 8 < event-synth-PD (4, 2.0)",
+            [
+                utility("EHTask", "k-same-synth", {"k": "8"}),
+                utility("EHTask", "event-synth-pd", {"k": "4", "gamma": "2.0"}),
+            ],
+            "29.1 < 70.0",
         )
-    return found
+
+
+def _kaleido_orders() -> Iterator[Order]:
+    """Kaleido at its strongest and at its weakest setting against raw gaze."""
+    strong = {"epsilon": "1", "w": "200", "r_deg": "10"}
+    weak = {"epsilon": "10", "w": "50", "r_deg": "2"}
+    for dataset in ("EHTask", "DGaze"):
+        yield Order(
+            f"davidjohn2023-kaleido-{dataset}",
+            f"{dataset}, people recognised: Kaleido (1, 200, 10 deg) < raw",
+            [rate(dataset, "kaleido", strong), rate(dataset)],
+            "6.0 < 28.0; DGaze at chance",
+        )
+        if dataset == "DGaze":
+            yield Order(
+                "davidjohn2023-prediction",
+                "DGaze, error: raw < Kaleido (10, 50, 2 deg) < Kaleido (1, 200, 10 deg)",
+                [utility(dataset), *(utility(dataset, "kaleido", s) for s in (weak, strong))],
+                "4.3 < 5.0 < 9.3",
+            )
+        else:
+            yield Order(
+                "davidjohn2023-activity",
+                "EHTask, activity: Kaleido (1, 200, 10 deg) < raw",
+                [utility(dataset, "kaleido", strong), utility(dataset)],
+                "73.3 < 82.8",
+            )
 
 
 def draw(results: Results, folder: str | Path) -> list[Path]:
@@ -370,7 +350,7 @@ def _demographic(lookup: Lookup, folder: str | Path) -> Path:
         ):
             theirs = {
                 f"k = {f.parameters['k']}": f.number
-                for f in figures("davidjohn2023")
+                for f in published_figures("davidjohn2023")
                 if f.metric == "attack success"
                 and ("k-same" in f.mechanism) == private
                 and base == "rbfn"
@@ -408,14 +388,16 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
     table = {"EHTask": "Table 3", "DGaze": "Table 4"}[dataset]
     settings = [
         f
-        for f in figures("davidjohn2023")
+        for f in published_figures("davidjohn2023")
         if f.location == table and f.metric == "identification rate"
     ]
     metric = {"EHTask": "activity accuracy", "DGaze": "gaze prediction error"}[dataset]
     # The text's values go before those read from bars.
     theirs = {
         (f.mechanism, "" if f.mechanism == "none" else f.parameter): f.number
-        for f in sorted(figures("davidjohn2023"), key=lambda f: f.origin != "figure-pixel")
+        for f in sorted(
+            published_figures("davidjohn2023"), key=lambda f: f.origin != "figure-pixel"
+        )
         if (f.dataset, f.metric) == (dataset, metric)
     }
     drawn, panels = drawing.picture(

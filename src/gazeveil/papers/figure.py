@@ -39,7 +39,7 @@ Parameters = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Figure:
+class PublishedFigure:
     """One published figure, as text of the paper.
 
     Parameters
@@ -102,19 +102,21 @@ class Figure:
 
 
 @cache
-def figures(paper: str) -> tuple[Figure, ...]:
+def published_figures(paper: str) -> tuple[PublishedFigure, ...]:
     """The published figures of a paper, in the order of its tables and figures."""
     check_key("figures", paper)
     with (Path(__file__).with_name("published_figures.csv")).open(
         encoding="utf-8", newline=""
     ) as stream:
         return tuple(
-            f for f in (Figure(**row) for row in csv.DictReader(stream)) if f.source == paper
+            f
+            for f in (PublishedFigure(**row) for row in csv.DictReader(stream))
+            if f.source == paper
         )
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellQuery:
     """Where a study holds the answer to a figure.
 
     Parameters
@@ -139,7 +141,7 @@ class Cell:
         Why numbers never compare even on the paper's own recordings (another model, another unit);
         empty where they do.
     tolerance : str
-        One of the keys of :data:`gazeveil.evaluation.published.TOLERANCES`.
+        One of the keys of :data:`gazeveil.papers.published.TOLERANCES`.
     """
 
     cohort: str
@@ -157,9 +159,9 @@ class Cell:
     tolerance: str = ""
 
     @property
-    def baseline(self) -> Cell:
+    def baseline(self) -> CellQuery:
         """The unprotected cell it is measured against."""
-        return Cell(
+        return CellQuery(
             self.cohort,
             self.metric,
             scenario="raw/raw",
@@ -185,7 +187,10 @@ class Impossible:
     reason: str
 
 
-Asked = Cell | Formula | Impossible
+Asked = CellQuery | Formula | Impossible
+
+#: One row of a comparison: id, what, published, ours, low, high, kind, verdict.
+Row = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -196,7 +201,7 @@ class Order:
     ----------
     id, what : str
         A name and the claim in words.
-    cells : sequence of Cell
+    cells : sequence of CellQuery
         From the smallest to the largest.
     published : str
         The paper's values, or its words.
@@ -204,7 +209,7 @@ class Order:
 
     id: str
     what: str
-    cells: Sequence[Cell]
+    cells: Sequence[CellQuery]
     published: str
 
 
@@ -225,13 +230,25 @@ class Found:
         return Found(value, low, high, self.n, self.chance * by, self.sd * by)
 
 
+def row_of(name: str, what: str, published: object, kind: str, verdict: str) -> Row:
+    """A row of a comparison without a figure of ours."""
+    nothing = dict.fromkeys(("ours", "low", "high"))
+    row: Row = {"id": name, "what": what, "published": published}
+    return {**row, **nothing, "kind": kind, "verdict": verdict}
+
+
+def exact_row(name: str, what: str, published: object, ours: object, equal: bool) -> Row:
+    """A comparison that needs no recordings."""
+    verdict = "equal" if equal else "not equal"
+    return row_of(name, what, published, "exact", verdict) | {"ours": ours}
+
+
 class Lookup:
-    """The figures of some results, to be asked for by :class:`Cell`."""
+    """The figures of some results, to be asked for by :class:`CellQuery`."""
 
     def __init__(self, results: Results) -> None:
-        self.rows = list(results.frame.iter_rows(named=True))
         self._by: dict[tuple[str, str, str], list[dict[str, object]]] = {}
-        for row in self.rows:
+        for row in results.frame.iter_rows(named=True):
             self._by.setdefault(
                 (str(row["cohort"]), str(row["mechanism"]), str(row["metric"])), []
             ).append(row)
@@ -258,7 +275,7 @@ class Lookup:
         )
         return f"{title} [{source}]"
 
-    def find(self, cell: Cell) -> Found | None:
+    def find(self, cell: CellQuery) -> Found | None:
         """The figure of a cell in the published unit; None where this study did not measure it."""
         rows = [
             row
@@ -287,10 +304,6 @@ class Lookup:
                 return None
             minus = raw.value / cell.scale
         return found.scaled(cell.scale, minus)
-
-    def where(self, **wanted: str) -> list[dict[str, object]]:
-        """Rows of the frame with these values."""
-        return [row for row in self.rows if all(row[k] == v for k, v in wanted.items())]
 
 
 def parts(results: Results) -> dict[str, dict[str, object]]:
@@ -337,7 +350,13 @@ def written(text: str, what: str) -> dict[str, str]:
     return {f.name: str(getattr(made, f.name)) for f in fields(made)}  # type: ignore[arg-type]
 
 
-def shape(figure: Figure, label: str, lookup: Lookup) -> Formula | Impossible:
+def people_in(paper: str, dataset: str) -> int:
+    """How many people a paper says that a dataset has."""
+    found = (f for f in published_figures(paper) if f.dataset == dataset)
+    return int(next(f.number for f in found if f.metric == "participants"))
+
+
+def shape(figure: PublishedFigure, label: str, lookup: Lookup) -> Formula | Impossible:
     """How many people or stimuli a part has, which says something of the paper only where the
     recordings are the paper's own.
     """
@@ -368,12 +387,7 @@ def same(a: str, b: str | None) -> bool:
         return a == b
 
 
-def first(cells: Sequence[Cell], exists: Callable[[Cell], bool]) -> Cell:
-    """The first cell a study holds, else the first."""
-    return next((c for c in cells if exists(c)), cells[0])
-
-
-def _agrees(row: Mapping[str, object], cell: Cell) -> bool:
+def _agrees(row: Mapping[str, object], cell: CellQuery) -> bool:
     if any(
         wanted and row[name] != wanted
         for name, wanted in (

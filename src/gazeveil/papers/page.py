@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from gazeveil.evaluation.published import Row, row_texts, summary
 from gazeveil.evaluation.report.theme import STYLE
 from gazeveil.evaluation.results import Results
+from gazeveil.papers.figure import Row
+from gazeveil.papers.published import row_texts, summary
 from gazeveil.papers.series import PARTS, draw, folder_name, of_part
 
 
@@ -117,8 +118,8 @@ def _table(rows: Sequence[Row]) -> str:
             + "</tr>"
         )
     return (
-        "<div class=box tabindex=0 role=region"
-        f' aria-label="comparison"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+        '<div class=box tabindex=0 role=region aria-label="comparison"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 

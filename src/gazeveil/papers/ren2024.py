@@ -11,12 +11,22 @@ degrees, DPGazeSynth's grids of 60 and 30 cells. DPGazeSynth's corrected reading
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gazeveil.evaluation.results import Results
 from gazeveil.papers import drawing
-from gazeveil.papers.figure import BESIDE, Asked, Cell, Figure, Impossible, Lookup, Order, figures
+from gazeveil.papers.figure import (
+    BESIDE,
+    Asked,
+    CellQuery,
+    Impossible,
+    Lookup,
+    Order,
+    PublishedFigure,
+    published_figures,
+)
 
 LOCATIONS: Mapping[str, Sequence[str]] = {
     "fig2": ("5.2",),
@@ -27,6 +37,8 @@ LOCATIONS: Mapping[str, Sequence[str]] = {
 RADII = {"5%": ("9", "60"), "10%": ("18", "30")}
 
 EPSILONS = ("3", "2", "1")
+
+DATASETS = ("360_em", "GazeBaseVR")
 
 #: The metrics of Tables 3 and 4 -> (utility, metric).
 METRICS = {
@@ -62,11 +74,11 @@ def f1(
     radius: str = "",
     attack: str = "rbfn",
     reading: str = "",
-) -> Cell:
+) -> CellQuery:
     """The cell of a macro F1."""
     parameters = protected(mechanism, epsilon, radius) if epsilon else {}
     scenario = "raw/raw" if mechanism == "none" else "raw/private"
-    return Cell(
+    return CellQuery(
         "360_em",
         "f1_macro",
         mechanism,
@@ -77,12 +89,14 @@ def f1(
     )
 
 
-def task(mechanism: str = "none", epsilon: str = "", radius: str = "", reading: str = "") -> Cell:
+def task(
+    mechanism: str = "none", epsilon: str = "", radius: str = "", reading: str = ""
+) -> CellQuery:
     """The cell of a task accuracy in percent."""
     parameters = protected(mechanism, epsilon, radius) if epsilon else {}
     scenario = "raw/raw" if mechanism == "none" else "raw/private"
     reading = reading or BESIDE.get(mechanism, "")
-    return Cell(
+    return CellQuery(
         "GazeBaseVR",
         "accuracy",
         mechanism,
@@ -97,12 +111,12 @@ def task(mechanism: str = "none", epsilon: str = "", radius: str = "", reading: 
 
 def distance(
     dataset: str, metric: str, mechanism: str, epsilon: str, radius: str, reading: str = ""
-) -> Cell:
+) -> CellQuery:
     """The cell of a distance between raw and protected gaze."""
     utility, name = METRICS[metric]
     other = _OTHER_UNIT if utility == "signal" else "the base of the paper's logarithm is not known"
     reading = reading or BESIDE.get(mechanism, "")
-    return Cell(
+    return CellQuery(
         dataset,
         name,
         mechanism,
@@ -113,7 +127,7 @@ def distance(
     )
 
 
-def ask(figure: Figure, lookup: Lookup) -> Asked:
+def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "5.3":
         return Impossible("the text contradicts Table 2, which stands in its own rows")
@@ -129,67 +143,54 @@ def ask(figure: Figure, lookup: Lookup) -> Asked:
     return distance(figure.dataset, figure.metric, figure.mechanism, said["epsilon"], radius)
 
 
-def orders(lookup: Lookup, figure: str) -> Sequence[Order | dict[str, object]]:
+def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
     """DPGazeSynth against Kaleido, as the paper has it."""
-    found: list[Order | dict[str, object]] = []
     if figure in ("", "fig2"):
-        cells = [f1("kaleido", "1", "10%"), f1("kaleido", "3", "5%"), f1()]
-        found.append(
-            Order(
-                "ren2024-kaleido-f1",
-                "360_em, F1: Kaleido at 1 and 10 % < at 3 and 5 % < raw",
-                cells,
-                "raw nearly 1, Kaleido lower",
-            )
+        yield Order(
+            "ren2024-kaleido-f1",
+            "360_em, F1: Kaleido at 1 and 10 % < at 3 and 5 % < raw",
+            [f1("kaleido", "1", "10%"), f1("kaleido", "3", "5%"), f1()],
+            "raw nearly 1, Kaleido lower",
         )
-        found.append(
-            Order(
-                "ren2024-f1",
-                "360_em, F1 at epsilon 1, r 5 %: DPGazeSynth < Kaleido",
-                [f1(m, "1", "5%") for m in ("dpgazesynth", "kaleido")],
-                "in words",
-            )
+        yield Order(
+            "ren2024-f1",
+            "360_em, F1 at epsilon 1, r 5 %: DPGazeSynth < Kaleido",
+            [f1(m, "1", "5%") for m in ("dpgazesynth", "kaleido")],
+            "in words",
         )
     if figure in ("", "tables"):
-        for radius in RADII:
-            for epsilon in EPSILONS:
-                said = {
-                    f.mechanism: f.value
-                    for f in figures("ren2024")
-                    if f.location == "Table 2" and f.parameter and _is(f, epsilon, radius)
-                }
-                cells = [task(m, epsilon, radius) for m in ("kaleido", "dpgazesynth")]
-                words = f"GazeBaseVR, task at epsilon {epsilon}, r {radius}: Kaleido < DPGazeSynth"
-                found.append(
-                    Order(
-                        f"ren2024-task-{epsilon}-{radius}",
-                        words,
-                        cells,
-                        f"{said.get('kaleido')} < {said.get('dpgazesynth')}",
-                    )
-                )
-        cells = [task("kaleido", "1", "10%"), task()]
-        found.append(
-            Order("ren2024-task-raw", "GazeBaseVR, task: Kaleido < raw", cells, "33.91 < 98.5")
+        yield from _table_orders()
+
+
+def _table_orders() -> Iterator[Order]:
+    for radius, epsilon in itertools.product(RADII, EPSILONS):
+        theirs = {
+            f.mechanism: f.value
+            for f in published_figures("ren2024")
+            if f.location == "Table 2" and f.parameter and _is(f, epsilon, radius)
+        }
+        yield Order(
+            f"ren2024-task-{epsilon}-{radius}",
+            f"GazeBaseVR, task at epsilon {epsilon}, r {radius}: Kaleido < DPGazeSynth",
+            [task(m, epsilon, radius) for m in ("kaleido", "dpgazesynth")],
+            f"{theirs.get('kaleido')} < {theirs.get('dpgazesynth')}",
         )
-        for dataset in ("360_em", "GazeBaseVR"):
-            for metric in METRICS:
-                cells = [
-                    distance(dataset, metric, m, "1", "5%") for m in ("dpgazesynth", "kaleido")
-                ]
-                words = f"{dataset}, {metric} at epsilon 1, r 5 %: DPGazeSynth < Kaleido"
-                found.append(
-                    Order(
-                        f"ren2024-{METRICS[metric][1]}-{dataset}",
-                        words,
-                        cells,
-                        "DPGazeSynth is nearer in every row",
-                    )
-                )
-    return found
+    yield Order(
+        "ren2024-task-raw",
+        "GazeBaseVR, task: Kaleido < raw",
+        [task("kaleido", "1", "10%"), task()],
+        "33.91 < 98.5",
+    )
+    for dataset, metric in itertools.product(DATASETS, METRICS):
+        yield Order(
+            f"ren2024-{METRICS[metric][1]}-{dataset}",
+            f"{dataset}, {metric} at epsilon 1, r 5 %: DPGazeSynth < Kaleido",
+            [distance(dataset, metric, m, "1", "5%") for m in ("dpgazesynth", "kaleido")],
+            "DPGazeSynth is nearer in every row",
+        )
 
 
-def _is(figure: Figure, epsilon: str, radius: str) -> bool:
+def _is(figure: PublishedFigure, epsilon: str, radius: str) -> bool:
     return figure.parameters.get("epsilon") == epsilon and radius in figure.parameter.replace(
         "r=", ""
     )
@@ -247,85 +248,62 @@ def _fig2(lookup: Lookup, folder: str | Path) -> Path:
 
 
 def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
-    made = []
-    rows = []
-    for label, (mechanism, reading) in COMPARED.items():
-        for epsilon in EPSILONS:
-            line = [label, epsilon]
-            for radius in RADII:
-                said = [
-                    f.number
-                    for f in figures("ren2024")
-                    if f.location == "Table 2"
-                    and f.mechanism == mechanism
-                    and _is(f, epsilon, radius)
-                ]
-                line.append(
-                    _beside(
-                        lookup,
-                        task(mechanism, epsilon, radius, reading),
-                        [] if reading else said,
-                        ".1f",
-                    )
-                )
-            rows.append(line)
     raw = lookup.find(task())
     title = (
         "Ren et al. 2024 Table 2: task recognised, %, published in brackets; raw"
         f" {drawing.number(None if raw is None else raw.value)} (98.5)"
     )
-    made.append(
-        drawing.table(
-            folder,
-            "ren2024-table2",
-            title,
-            ("mechanism", "epsilon", "r = 5 %", "r = 10 %"),
-            rows,
-            _NOTE,
-        )
+    header: tuple[str, ...] = ("mechanism", "epsilon", "r = 5 %", "r = 10 %")
+    made = [drawing.table(folder, "ren2024-table2", title, header, _task_rows(lookup), _NOTE)]
+    header = ("r", "epsilon", *(f"{d}, {label}" for d in DATASETS for label in COMPARED))
+    units = (
+        "root of the summed squares, ours in degrees",
+        "Jensen-Shannon divergence, ours in bits",
     )
-    for number, metric in zip((3, 4), METRICS, strict=True):
-        rows = []
-        for radius in RADII:
-            for epsilon in EPSILONS:
-                line = [radius, epsilon]
-                for dataset in ("360_em", "GazeBaseVR"):
-                    for mechanism, reading in COMPARED.values():
-                        said = [
-                            f.number
-                            for f in figures("ren2024")
-                            if (f.metric, f.dataset, f.mechanism) == (metric, dataset, mechanism)
-                            and _is(f, epsilon, radius)
-                        ]
-                        line.append(
-                            _beside(
-                                lookup,
-                                distance(dataset, metric, mechanism, epsilon, radius, reading),
-                                [] if reading else said,
-                                ".4g",
-                            )
-                        )
-                rows.append(line)
-        unit = (
-            "root of the summed squares, ours in degrees"
-            if number == 3
-            else "Jensen-Shannon divergence, ours in bits"
-        )
-        header = (
-            "r",
-            "epsilon",
-            *(f"{d}, {label}" for d in ("360_em", "GazeBaseVR") for label in COMPARED),
-        )
+    for number, metric, unit in zip((3, 4), METRICS, units, strict=True):
         title = f"Ren et al. 2024 Table {number}: {unit}, published in brackets"
+        rows = _distance_rows(lookup, metric)
         made.append(drawing.table(folder, f"ren2024-table{number}", title, header, rows, _NOTE))
     return made
+
+
+def _task_rows(lookup: Lookup) -> list[list[str]]:
+    theirs = [f for f in published_figures("ren2024") if f.location == "Table 2"]
+    rows = []
+    for (label, (mechanism, reading)), epsilon in itertools.product(COMPARED.items(), EPSILONS):
+        line = [label, epsilon]
+        for radius in RADII:
+            same = [f for f in theirs if f.mechanism == mechanism and _is(f, epsilon, radius)]
+            query = task(mechanism, epsilon, radius, reading)
+            line.append(_beside(lookup, query, [] if reading else same, ".1f"))
+        rows.append(line)
+    return rows
+
+
+def _distance_rows(lookup: Lookup, metric: str) -> list[list[str]]:
+    theirs = [f for f in published_figures("ren2024") if f.metric == metric]
+    rows = []
+    for radius, epsilon in itertools.product(RADII, EPSILONS):
+        line = [radius, epsilon]
+        for dataset, (mechanism, reading) in itertools.product(DATASETS, COMPARED.values()):
+            same = [
+                f
+                for f in theirs
+                if (f.dataset, f.mechanism) == (dataset, mechanism) and _is(f, epsilon, radius)
+            ]
+            query = distance(dataset, metric, mechanism, epsilon, radius, reading)
+            line.append(_beside(lookup, query, [] if reading else same, ".4g"))
+        rows.append(line)
+    return rows
 
 
 _NOTE = "missing: not in this run. Corrected and one report: not in the paper"
 
 
-def _beside(lookup: Lookup, cell: Cell, said: Sequence[float], digits: str) -> str:
+def _beside(
+    lookup: Lookup, query: CellQuery, theirs: Sequence[PublishedFigure], digits: str
+) -> str:
     """Our figure, and the published one in brackets where there is one."""
-    found = lookup.find(cell)
+    found = lookup.find(query)
     ours = "missing" if found is None else f"{found.value:{digits}}"
-    return f"{ours} ({said[0]:.4g})" if said else ours
+    return f"{ours} ({theirs[0].number:.4g})" if theirs else ours

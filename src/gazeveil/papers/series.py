@@ -8,30 +8,33 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from gazeveil.errors import GazeveilError, ParameterError
-from gazeveil.evaluation.published import compare
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import run as run_one
 from gazeveil.evaluation.sources import opened
 from gazeveil.evaluation.study import Study
-from gazeveil.papers.citations import check_key
-from gazeveil.papers.parts import TEXTS, Part, Plan, read
+from gazeveil.papers.parts import TEXTS, MultiPartStudy, Part
+from gazeveil.papers.published import compare, paper_module
+from gazeveil.papers.study_file import read
 
 #: Called with the number of cells that are done and the number of all, of the part at work.
 Progress = Callable[[int, int], None]
+
+#: Keys of a study that say how large a cohort is, and how it was measured.
+_SHAPE = ("people", "stimuli", "recordings")
+_PROTOCOL = ("repetitions", "split", "train", "scenarios", "preparation")
 
 #: Folder of the parts below a study's own.
 PARTS = "parts"
 
 
 def run(
-    plan: Plan | str | Path,
+    plan: MultiPartStudy | str | Path,
     out: str | Path | None = None,
     executor: Executor | str | int | None = None,
     progress: Progress | None = None,
@@ -41,8 +44,8 @@ def run(
 
     Parameters
     ----------
-    plan : Plan or path
-        What :func:`gazeveil.papers.parts.read` gives, or the file.
+    plan : MultiPartStudy or path
+        What :func:`gazeveil.papers.study_file.read` gives, or the file.
     out : path, optional
         Folder: each part has its own below `parts`, where a run that was stopped goes on; the whole
         is written at the end.
@@ -55,7 +58,7 @@ def run(
     -------
     Results
         `cohort` is the part's label in both tables; the study says `parts`, `missing`, the paper
-        and figure it mirrors, and `published`: what :func:`gazeveil.evaluation.published.compare`
+        and figure it mirrors, and `published`: what :func:`gazeveil.papers.published.compare`
         finds. A part that cannot be computed is a failure and stops no other.
 
     Raises
@@ -63,7 +66,7 @@ def run(
     ParameterError
         If no part could be computed.
     """
-    held = plan if isinstance(plan, Plan) else read(plan, quick)
+    held = plan if isinstance(plan, MultiPartStudy) else read(plan, quick)
     done: list[tuple[Part, Results]] = []
     curves: dict[str, object] = {}
     failures: list[dict[str, str]] = []
@@ -99,10 +102,7 @@ def draw(results: Results, folder: str | Path) -> list[Path]:
     paper = str(results.study.get("paper", "") or "")
     if not paper:
         return []
-    made: list[Path] = import_module(f"gazeveil.papers.{check_key('study', paper)}").draw(
-        results, folder
-    )
-    return made
+    return paper_module(paper).draw(results, folder)
 
 
 def of_part(results: Results, label: str) -> Results:
@@ -113,7 +113,7 @@ def of_part(results: Results, label: str) -> Results:
         if isinstance(listed, list)
         else []
     )
-    shape = {k: own[0].get(k) for k in ("people", "stimuli", "recordings")} if own else {}
+    shape = {k: own[0].get(k) for k in _SHAPE} if own else {}
     published = results.study.get("published", [])
     here = (
         [r for r in published if isinstance(r, Mapping) and _about(str(r.get("what", "")), label)]
@@ -133,11 +133,7 @@ def of_part(results: Results, label: str) -> Results:
         ],
     }
     if own:
-        study |= {
-            k: own[0][k]
-            for k in ("repetitions", "split", "train", "scenarios", "preparation")
-            if k in own[0]
-        }
+        study |= {k: own[0][k] for k in _PROTOCOL if k in own[0]}
     frame, outcomes = (
         t.filter(pl.col("cohort") == label) for t in (results.frame, results.outcomes)
     )
@@ -164,7 +160,7 @@ def folder_name(label: str) -> str:
 
 
 def together(
-    plan: Plan,
+    plan: MultiPartStudy,
     done: Sequence[tuple[Part, Results]],
     failures: Sequence[dict[str, str]],
     curves: Mapping[str, object],
@@ -175,37 +171,10 @@ def together(
         for which in ("frame", "outcomes")
     )
     guarantees = {g["mechanism"]: g for _, r in done for g in r.guarantees}
-    parts = []
-    for part, results in done:
-        cohort = results.study.get("cohort", {})
-        shape = (
-            {k: cohort.get(k) for k in ("people", "stimuli", "recordings")}
-            if isinstance(cohort, Mapping)
-            else {}
-        )
-        own = {
-            k: results.study.get(k)
-            for k in ("repetitions", "split", "train", "scenarios", "preparation")
-        }
-        parts.append(
-            {"cohort": part.label, "dataset": part.dataset, "real": part.real, **shape, **own}
-        )
-    first = done[0][1].study
+    parts = [_part_entry(part, results) for part, results in done]
+    first = done[0][1]
     study: dict[str, object] = {
-        **{
-            k: first.get(k)
-            for k in (
-                "repetitions",
-                "seed",
-                "scenarios",
-                "split",
-                "train",
-                "events",
-                "tables",
-                "preparation",
-                "version",
-            )
-        },
+        **{k: first.study.get(k) for k in (*_PROTOCOL, "seed", "events", "tables", "version")},
         "name": plan.name + (" (short form)" if plan.quick else ""),
         "paper": plan.paper,
         "figure": plan.figure,
@@ -217,33 +186,37 @@ def together(
             "people": max(int(str(p["people"] or 0)) for p in parts),
         },
         **{k: sorted({str(t) for _, r in done for t in _texts(r.study.get(k))}) for k in TEXTS},
-        "failures": [
-            *failures,
-            *(
-                {"cell": f"{p.label}: {f['cell']}", "sentence": f["sentence"]}
-                for p, r in done
-                for f in r.failures
-            ),
-        ],
-        "left_out": sorted(
-            {f"{p.label}: {t}" for p, r in done for t in _texts(r.study.get("left_out"))}
-            | {
-                f"{p.label}: {t} needs what only the files of the dataset have."
-                for p, _ in done
-                for t in p.left_to_files
-            }
-        ),
+        "failures": [*failures, *(f for p, r in done for f in _failures(p, r))],
+        "left_out": sorted({sentence for p, r in done for sentence in _left_out(p, r)}),
         "times": {p.label: r.study.get("times", {}) for p, r in done},
     }
     if curves:
         study["curves"] = dict(curves)
-    return Results(
-        pl.concat(frames),
-        pl.concat(outcomes),
-        tuple(guarantees.values()),
-        done[0][1].examples,
-        study,
-    )
+    tables = pl.concat(frames), pl.concat(outcomes)
+    return Results(*tables, tuple(guarantees.values()), first.examples, study)
+
+
+def _part_entry(part: Part, results: Results) -> dict[str, object]:
+    """What `parts` of a study says of one: its dataset, its size and its protocol."""
+    cohort = results.study.get("cohort", {})
+    shape = {k: cohort.get(k) for k in _SHAPE} if isinstance(cohort, Mapping) else {}
+    protocol = {k: results.study.get(k) for k in _PROTOCOL}
+    named = {"cohort": part.label, "dataset": part.dataset, "real": part.real}
+    return {**named, **shape, **protocol}
+
+
+def _failures(part: Part, results: Results) -> list[dict[str, str]]:
+    return [{**f, "cell": f"{part.label}: {f['cell']}"} for f in results.failures]
+
+
+def _left_out(part: Part, results: Results) -> list[str]:
+    return [
+        *(f"{part.label}: {t}" for t in _texts(results.study.get("left_out"))),
+        *(
+            f"{part.label}: {t} needs what only the files of the dataset have."
+            for t in part.left_to_files
+        ),
+    ]
 
 
 def _texts(value: object) -> list[object]:
@@ -269,6 +242,6 @@ def _curves(study: Study, feature: str) -> dict[str, object]:
     return kept
 
 
-def shorter(plan: Plan, **keys: object) -> Plan:
+def shorter(plan: MultiPartStudy, **keys: object) -> MultiPartStudy:
     """The plan with other values of some keys in every part, for instance `repetitions=1`."""
     return replace(plan, parts=tuple(replace(p, said={**p.said, **keys}) for p in plan.parts))

@@ -16,11 +16,13 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 
+from gazeveil.conformance import run_kit
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
@@ -55,25 +57,19 @@ def sample_data(kind: str, variant: int = 0) -> Any:
             f"p{i}": {"age": 20 + int(rng.integers(0, 30)), "gender": "fm"[int(rng.integers(0, 2))]}
             for i in range(40)
         }
-    recordings_ = []
-    for i in range(_PEOPLE):
-        for j in range(_STIMULI):
-            x, y = (
-                180 + rng.normal(0, 2, 300).cumsum(),
-                90 + np.clip(rng.normal(0, 1, 300).cumsum(), -60, 60),
-            )
-            recordings_.append(
-                Recording(
-                    f"p{i}",
-                    f"s{j}",
-                    np.arange(300) * 10**7,
-                    np.mod(x, 360),
-                    y,
-                    space=Sphere(),
-                    rate_hz=100.0,
-                )
-            )
-    return recordings_[0] if kind == "stream" else Cohort(recordings_)
+    made, t_ns = [], np.arange(300) * 10**7
+    for person, stimulus in product(range(_PEOPLE), range(_STIMULI)):
+        x_deg = np.mod(180 + rng.normal(0, 2, 300).cumsum(), 360)
+        y_deg = 90 + np.clip(rng.normal(0, 1, 300).cumsum(), -60, 60)
+        names = (f"p{person}", f"s{stimulus}")
+        made.append(Recording(*names, t_ns, x_deg, y_deg, space=Sphere(), rate_hz=100.0))
+    return made[0] if kind == "stream" else Cohort(made)
+
+
+def _key_rows(table: FeatureTable) -> list[tuple[object, ...]]:
+    """Whose each row is."""
+    names = ("person", "stimulus", "session", "task", "index")
+    return list(zip(*(getattr(table.keys, name).tolist() for name in names), strict=True))
 
 
 def fingerprint(data: Any) -> str:
@@ -81,46 +77,17 @@ def fingerprint(data: Any) -> str:
     keys.
     """
     if isinstance(data, FeatureTable):
-        keys = data.keys
-        rows = list(
-            zip(
-                keys.person.tolist(),
-                keys.stimulus.tolist(),
-                keys.session.tolist(),
-                keys.task.tolist(),
-                keys.index.tolist(),
-                strict=True,
-            )
-        )
-        return repr(
-            (
-                data.columns,
-                data.values.shape,
-                str(data.values.dtype),
-                rows,
-                dict(data.counts),
-                None if data.bounds is None else data.bounds.tolist(),
-            )
-        )
+        bounds = None if data.bounds is None else data.bounds.tolist()
+        shape = (data.columns, data.values.shape, str(data.values.dtype))
+        return repr((*shape, _key_rows(data), dict(data.counts), bounds))
     if isinstance(data, Recording):
-        return repr(
-            (
-                data.key,
-                len(data),
-                data.space,
-                data.rate_hz,
-                dict(data.metadata),
-                sorted(data.labels),
-                data.t_ns.tobytes(),
-                data.valid.tobytes(),
-            )
-        )
+        said = (data.key, len(data), data.space, data.rate_hz, dict(data.metadata))
+        return repr((*said, sorted(data.labels), data.t_ns.tobytes(), data.valid.tobytes()))
     if isinstance(data, Cohort):
         return repr([fingerprint(r) for r in data])
     if isinstance(data, Mapping):
         if data and all(isinstance(v, Mapping) for v in data.values()):
-            # People: who they are, which attributes they have and of which type; the values are what
-            # is protected.
+            # People: who they are, which attributes they have, of which type; not the values.
             return repr(
                 [(k, sorted((n, type(x).__name__) for n, x in v.items())) for k, v in data.items()]
             )
@@ -144,7 +111,8 @@ def content(data: Any) -> bytes:
 
 
 def _is_a_frozen_value(m: Mechanism[Any]) -> Iterator[str]:
-    if not dataclasses.is_dataclass(m) or not type(m).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    settings = getattr(type(m), "__dataclass_params__", None)
+    if settings is None or not settings.frozen:
         yield "it must be a frozen dataclass"
     if m.kind not in KINDS:
         yield f"its kind '{m.kind}' is none of {', '.join(KINDS)}"
@@ -169,10 +137,10 @@ def _says_how_it_is_called_and_drawn(m: Mechanism[Any]) -> Iterator[str]:
             resolve_name(plot.drawing)
         except (ImportError, AttributeError, ValueError):
             yield f"its drawing '{plot.drawing}' is no module:function and none of {DRAWINGS}"
-    for _, text, _ in plot.of(m.name).releases:
+    for text in plot.releases:
         name, parameters = parse(text)
         try:
-            build("mechanism", type(m) if name == m.name else get(name), parameters)
+            build("mechanism", get(name) if name else type(m), parameters)
         except GazeveilError as error:
             yield f"its plot cannot be drawn: {error}"
 
@@ -209,11 +177,11 @@ def _is_honest(m: Mechanism[Any]) -> Iterator[str]:
 
 def _repeats_under_a_test_stream(m: Mechanism[Any]) -> Iterator[str]:
     data = sample_data(m.kind)
-    one, two, other = (m.release(data, seed=s).data for s in (7, 7, 8))
-    if content(one) != content(two):
+    first, again, other = (m.release(data, seed=s).data for s in (7, 7, 8))
+    if content(first) != content(again):
         yield "the same seed must give the same release"
     random = content(m.release(data).data) != content(m.release(data).data)
-    if random and content(one) == content(other):
+    if random and content(first) == content(other):
         yield "another seed must give another release"
 
 
@@ -258,20 +226,8 @@ def _does_not_depend_on_the_order_of_rows(m: Mechanism[Any]) -> Iterator[str]:
     table = sample_data("table")
     shuffled = table.where(np.random.default_rng(3).permutation(len(table)))
 
-    def rows(data: FeatureTable) -> list[tuple[Any, ...]]:
-        k = data.keys
-        return sorted(
-            zip(
-                k.person.tolist(),
-                k.stimulus.tolist(),
-                k.session.tolist(),
-                k.task.tolist(),
-                k.index.tolist(),
-                strict=True,
-            )
-        )
-
-    if rows(m.release(table, seed=1).data) != rows(m.release(shuffled, seed=1).data):
+    ours, theirs = (m.release(rows, seed=1).data for rows in (table, shuffled))
+    if sorted(_key_rows(ours)) != sorted(_key_rows(theirs)):
         yield "shuffling the rows of the input changes which rows are released"
 
 
@@ -282,16 +238,16 @@ def _refuses_in_words(m: Mechanism[Any]) -> Iterator[str]:
         bad.append(("an empty table", table.where(np.zeros(len(table), dtype=bool))))
         if m.reading == "corrected" and m.claim.definition not in {"k-anonymity", "none"}:
             bad.append(("a table without bounds", table.with_bounds(None)))
-    for words, data in bad:
+    for what, data in bad:
         try:
             m.release(data)
         except GazeveilError as error:
             if len(str(error)) < 20:
-                yield f"{words} is refused without saying why"
+                yield f"{what} is refused without saying why"
         except Exception as error:
-            yield f"{words} gives {type(error).__name__} instead of a sentence"
+            yield f"{what} gives {type(error).__name__} instead of a sentence"
         else:
-            yield f"{words} is not refused"
+            yield f"{what} is not refused"
 
 
 CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
@@ -309,8 +265,5 @@ CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (
 
 def conform(mechanism: Mechanism[Any]) -> list[str]:
     """Everything the kit finds wrong with a mechanism, as sentences; an empty list is a pass."""
-    return [
-        f"{check.__name__.strip('_').replace('_', ' ')}: {words}"
-        for check in CHECKS
-        for words in check(mechanism)
-    ]
+    results = run_kit(CHECKS, mechanism)
+    return [f"{result.check}: {fault}" for result in results for fault in result.problems]

@@ -20,7 +20,7 @@ from gazeveil import checks
 from gazeveil.privacy.promise.change import UNITS, Change
 from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.privacy_map import PrivacyMap
-from gazeveil.privacy.promise.sentence import ALIKE_WORDS, amounts, other_changes, sentence
+from gazeveil.privacy.promise.sentence import ALIKE_CLAUSES, amounts, other_changes, sentence
 
 __all__ = [
     "DEFINITIONS",
@@ -72,7 +72,7 @@ class Guarantee:
         Numbers that are no loss: k and gamma.
     alike : str
         For definitions that compare people: what at least k of them share, a key of
-        :data:`~gazeveil.privacy.promise.sentence.ALIKE_WORDS`.
+        :data:`~gazeveil.privacy.promise.sentence.ALIKE_CLAUSES`.
     mechanism : str
         Name and reading.
     also : tuple of (str, Loss)
@@ -113,7 +113,7 @@ class Guarantee:
     def __post_init__(self) -> None:
         checks.one_of("Guarantee", "definition", self.definition, DEFINITIONS)
         checks.one_of("Guarantee", "status", self.status, STATUSES)
-        checks.one_of("Guarantee", "alike", self.alike, ALIKE_WORDS)
+        checks.one_of("Guarantee", "alike", self.alike, ALIKE_CLAUSES)
         if not (self.change is None or isinstance(self.change, Change)) or not (
             self.losses is None or isinstance(self.losses, PrivacyMap)
         ):
@@ -204,12 +204,12 @@ class Guarantee:
                 "Make one: gazeveil.Change.person(), or .window(seconds=1, move_deg=2).",
             )
         if self.losses is None:
-            said = (
+            instead = (
                 "promises nothing"
                 if self.definition == "none"
                 else f"promises {self.definition}, which compares people and bounds no loss"
             )
-            raise PromiseError(f"{self._name} {said}.")
+            raise PromiseError(f"{self._name} {instead}.")
         return self.losses.loss(change)
 
     @property
@@ -217,21 +217,21 @@ class Guarantee:
         """The numbers of the definition for its own change, read off the map; they are a claim
         where the status is not `proved`.
         """
-        found = dict(self.counts)
+        numbers = dict(self.counts)
         if self.losses is None or self.change is None:
-            return found
-        found |= self.losses.loss(self.change).numbers()
+            return numbers
+        numbers |= self.losses.loss(self.change).numbers()
         samples = self.losses.samples_of(self.change)
         far = self.change.move_deg if self.change.start_deg is None else self.change.start_deg
         if samples is not None and self.change.unit == "window":
-            found["w_samples"] = Fraction(samples)
+            numbers["w_samples"] = Fraction(samples)
             if self.change.start_deg is not None:
-                found["t_samples"] = Fraction(
+                numbers["t_samples"] = Fraction(
                     samples
                 )  # a window that is replaced changes its fixation times by anything
         if far is not None:
-            found["r_deg"] = far
-        return found
+            numbers["r_deg"] = far
+        return numbers
 
     @property
     def unit(self) -> str:
@@ -242,8 +242,8 @@ class Guarantee:
     def neighbours(self) -> str:
         """Which two datasets must look alike, or what people share, as a clause."""
         if self.change is None or self.losses is None:
-            return "not defined" if self.definition == "none" else ALIKE_WORDS[self.alike]
-        return self.losses.words(self.change)
+            return "not defined" if self.definition == "none" else ALIKE_CLAUSES[self.alike]
+        return self.losses.clause(self.change)
 
     @property
     def user(self) -> Mapping[str, Fraction]:
@@ -340,12 +340,12 @@ class Guarantee:
             "numbers": {k: str(v) for k, v in self.numbers.items()},
             "user": {k: str(v) for k, v in self.user.items()},
             "losses": [
-                {"change": words, **{k: str(v) for k, v in loss.numbers().items()}}
-                for words, _, loss in other_changes(self)
+                {"change": phrase, **{k: str(v) for k, v in loss.numbers().items()}}
+                for phrase, _, loss in other_changes(self)
             ],
             "also": [
-                {"condition": words, **{k: str(v) for k, v in loss.numbers().items()}}
-                for words, loss in self.also
+                {"condition": phrase, **{k: str(v) for k, v in loss.numbers().items()}}
+                for phrase, loss in self.also
             ],
             "mechanism": self.mechanism,
             "assumptions": list(self.assumptions),
@@ -362,7 +362,7 @@ class Guarantee:
         own = amounts(self.losses.loss(self.change))
         return [
             (self.neighbours, own),
-            *((words, amounts(loss)) for words, _, loss in other_changes(self)),
+            *((phrase, amounts(loss)) for phrase, _, loss in other_changes(self)),
         ]
 
     def __str__(self) -> str:

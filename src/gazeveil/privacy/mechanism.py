@@ -13,7 +13,7 @@ a module of its own and nothing else is edited::
         kind = "cohort"
         paper = "Doe 2026"
         summary = "Adds noise to everything."
-        plot = PlotRecipe("population", (("weak", ":sigma_deg=1", "C0"),))
+        plot = PlotRecipe("population", (":sigma_deg=1",))
         claims = {"corrected": Claim("epsilon-dp", "user", "proved")}
 
         def release(self, data, seed=None): ...
@@ -29,15 +29,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import ClassVar, Generic, TypeVar
 
 from gazeveil import checks
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.release import Provenance, Release
 
 Data = TypeVar("Data")
+Out = TypeVar("Out")
+
+_NO_NOTES: Mapping[str, int] = MappingProxyType({})
 
 #: What a mechanism takes and gives.
 KINDS = ("stream", "table", "cohort", "map", "people")
@@ -52,7 +57,7 @@ class Claim:
     definition: str
     unit: str
     status: str
-    words: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,6 +162,29 @@ class Mechanism(ABC, Generic[Data]):
             {k: str(v) for k, v in self.parameters().items()},
             seed is not None,
         )
+
+    def released(
+        self,
+        data: Out,
+        guarantee: Guarantee,
+        seed: int | None,
+        notes: Mapping[str, int] = _NO_NOTES,
+    ) -> Release[Out]:
+        """A release with this mechanism's provenance; one from a test stream is only `claimed`.
+
+        Parameters
+        ----------
+        data
+            What was made.
+        guarantee : Guarantee
+            What it promises with the operating system's randomness.
+        seed : int or None
+            The test stream, if there was one.
+        notes : mapping of str to int
+            Counts for whoever holds the raw data.
+        """
+        promise = guarantee if seed is None else guarantee.tested()
+        return Release(data, promise, self.provenance(seed), notes)
 
     def __str__(self) -> str:
         """The command line's form, `name:parameter=value,...`."""

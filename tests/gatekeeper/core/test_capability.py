@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gazeveil.gatekeeper import LEVELS, Denied, PublicEvent
-from gazeveil.gatekeeper.core.level import Grid
 from gazeveil.gaze.geometry import Sphere
+from gazeveil.gaze.grid import Grid
 from tests.support.wearers import grant, keeper, looks
 
 #: Coordinates that nothing but the tracker can have produced.

@@ -11,8 +11,8 @@ import pytest
 
 from gazeveil import gatekeeper
 from gazeveil.gatekeeper import Denied
-from gazeveil.gatekeeper.core.event_log import LENGTH, EventLog, PublicEvent
-from gazeveil.gatekeeper.core.event_numbers import EventNumbers
+from gazeveil.gatekeeper.core.events.log import LENGTH, EventLog, PublicEvent
+from gazeveil.gatekeeper.core.events.numbers import EventNumbers
 from tests.support.gatekeeper_running import running
 from tests.support.wearers import keeper, later, looks
 

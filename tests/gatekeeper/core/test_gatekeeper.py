@@ -17,16 +17,16 @@ from gazeveil.gatekeeper import (
     Gatekeeper,
     Ledger,
     LedgerError,
-    Level,
     Policy,
+    PrecisionLevel,
     PublicEvent,
     SaccadeStart,
     Target,
 )
-from gazeveil.gatekeeper.core.event_log import EventLog
-from gazeveil.gatekeeper.core.event_numbers import first_number
-from gazeveil.gatekeeper.core.level import Grid
+from gazeveil.gatekeeper.core.events.log import EventLog
+from gazeveil.gatekeeper.core.events.numbers import first_number
 from gazeveil.gaze.geometry import Screen, Sphere, haversine_deg
+from gazeveil.gaze.grid import Grid
 from gazeveil.gaze.recording import Recording
 from tests.support.wearers import ALL, grant, keeper, later, looks, policy
 
@@ -176,7 +176,7 @@ def test_fixations_have_the_cell_of_their_mean_and_whole_ticks(
     k.push(*looks(places, rate_hz=250.0))
     k.lost()
     grid, tick = Grid(space, LEVELS[level].resolution_deg), LEVELS[level].tick_ms
-    assert [(e.x_deg, e.y_deg) for e in seen] == [grid.centre(*grid.cell(*p)) for p in places]  # type: ignore[misc]
+    assert [(e.x_deg, e.y_deg) for e in seen] == [grid.centre(*grid.cell(*p)) for p in places]
     assert all(e.t_ms % tick == 0 and e.duration_ms % tick == 0 for e in seen)
     assert all(abs(e.duration_ms - 400) <= 2 * tick + 20 for e in seen)
     assert [e.t_ms for e in seen] == pytest.approx([440 * i for i in range(4)], abs=tick + 20)
@@ -595,7 +595,7 @@ def test_without_consent_nothing_is_looked_at() -> None:
 def test_the_owner_sees_raw_blocks_and_apps_cannot_reach_them() -> None:
     k = keeper("a")
     blocks: list[np.ndarray] = []
-    watching = k.live().watch(lambda t, x, y, v: blocks.append(x))
+    watching = k.watch(lambda t, x, y, v: blocks.append(x))
     k.push(0, 123.456789, 80.0)
     k.push(np.array([10_000_000]), np.array([123.5]), np.array([80.0]))
     assert [b.tolist() for b in blocks] == [[123.456789], [123.5]]
@@ -679,7 +679,7 @@ def test_levels_are_checked_and_named() -> None:
         {"tiles": 8},
     ):
         with pytest.raises(ParameterError):
-            Level(**wrong)  # type: ignore[arg-type]
+            PrecisionLevel(**wrong)  # type: ignore[arg-type]
     with pytest.raises(ParameterError):
         keeper("a", level="finer")
 

@@ -23,18 +23,18 @@ from gazeveil.gatekeeper import (
     Subscription,
     Target,
 )
-from gazeveil.gatekeeper.core.level import LEVELS, Grid
-from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
-from gazeveil.gatekeeper.core.quantise import EventQuantiser
+from gazeveil.gatekeeper.core.events.ongoing_fixation import OngoingFixation
+from gazeveil.gatekeeper.core.events.quantise import EventQuantiser
+from gazeveil.gatekeeper.core.level import LEVELS
 from gazeveil.gatekeeper.core.selection import (
     DWELLS_PER_MINUTE,
     LEAST_DWELL_MS,
-    MOST_TARGETS,
     PER_MINUTE,
     Selection,
-    place,
 )
+from gazeveil.gatekeeper.core.targets import MOST_TARGETS, place
 from gazeveil.gaze.geometry import Screen, Sphere
+from gazeveil.gaze.grid import Grid
 from tests.support.gatekeeper_running import until
 from tests.support.wearers import Trace, looks
 
@@ -422,7 +422,7 @@ def test_targets_that_are_none_are_refused(targets: Any, code: str) -> None:
 )
 def test_ways_of_choosing_that_are_none_are_refused(options: dict[str, Any]) -> None:
     assert refusal(lambda: Wearer().select(**options)) == "parameter"
-    assert refusal(lambda: Wearer().keeper.app("a").select([RADIO], "no function")) == "parameter"  # type: ignore[arg-type]
+    assert refusal(lambda: Wearer().keeper.app("a").select([RADIO], "no function")) == "parameter"
 
 
 def test_a_target_is_whole_cells_at_least_one_and_a_cell_of_two_goes_to_the_nearest_middle() -> (
@@ -438,7 +438,7 @@ def test_a_target_is_whole_cells_at_least_one_and_a_cell_of_two_goes_to_the_near
     ) == (16, 20, 1, 1)
 
     def at(targets: list[Target], x_deg: float, y_deg: float = 85.0, on: Grid = grid) -> str | None:
-        selection = Selection(None, place(on, targets), "confirm", 0, 0, print)  # type: ignore[arg-type]
+        selection = Selection(None, place(on, targets), "confirm", 0, 0, print)
         return selection.at(on, on.cell(x_deg, y_deg))
 
     # 12 degrees wide each: the cell from 110 to 115 is of both, and its middle is nearer to the

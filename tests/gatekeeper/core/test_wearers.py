@@ -17,7 +17,7 @@ import pytest
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.policy import Policy
@@ -459,7 +459,7 @@ def test_a_switch_over_http_ends_feeds_and_shows_whose_device_it_is(here: Runnin
         assert talk.until("ended", 10)["code"] == "wearer"
         no = owner.post("/v1/consent", json={"on": True})
         assert (no.status_code, "Nobody known wears the device" in no.text) == (422, True)
-    assert Policy.load(here.service.settings.policy_path).others["anna"].consent is True  # type: ignore[union-attr]
+    assert Policy.load(here.service.settings.policy_path).others["anna"].consent is True
     assert owner.delete("/v1/wearers/anna").status_code == 204
     assert owner.delete("/v1/wearers/owner").status_code == 404
     assert owner.post("/v1/wearer", json={"name": "anna"}).json()["known"] is False

@@ -13,20 +13,15 @@ from pathlib import Path
 import pytest
 
 from gazeveil.errors import ParameterError
-from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
-from gazeveil.gatekeeper.service.tokens import Tokens
-from tests.support.postgres import postgres, quick_folder  # noqa: F401
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
+from tests.support.postgres import database_url, postgres, quick_folder  # noqa: F401
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def ledger(request: pytest.FixtureRequest, quick_folder: Path) -> Iterator[Ledger]:
-    url = (
-        f"sqlite:///{quick_folder / 'ledger.db'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
-    with Ledger.open(url) as ledger:
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    with Ledger.open(database_url) as ledger:
         yield ledger
 
 
@@ -172,7 +167,7 @@ def test_a_token_stands_for_its_app_and_role_and_is_kept_as_a_hash_alone(
             found = tokens.check(token, 0)
             assert found is not None
             assert (found.app, found.role, found.expires_ns) == ("shop", role, None)
-        link = tokens.owner_link(0, 10)
+        link = tokens.owner_link(10)
     content = b"".join(p.read_bytes() for p in quick_folder.iterdir())
     for token in (*made.values(), link):
         assert token.rpartition("_")[2].encode() not in content
@@ -216,7 +211,8 @@ def test_wrong_forged_and_foreign_tokens_are_all_nobody(ledger: Ledger) -> None:
         7,
         b"gv",
     ]
-    assert [tokens.check(one, 0) for one in forged] == [None] * len(forged)  # type: ignore[arg-type]
+    for one in forged:
+        assert tokens.check(one, 0) is None  # type: ignore[arg-type]
     assert tokens.check(right, 0) is not None
 
 
@@ -244,9 +240,6 @@ def test_a_token_ends_when_it_expires_is_rotated_or_revoked(ledger: Ledger) -> N
     assert [tokens.check(t, 0) is not None for t in (tracker, bank, fresh)] == [False, True, False]
     assert tokens.apps() == ("bank",)
     assert tokens.revoke("shop") == 0
-    tokens.end(bank)
-    tokens.end("gv_app_nonsense")
-    assert tokens.check(bank, 0) is None
 
 
 def test_revoking_is_seen_by_another_process_at_once(ledger: Ledger) -> None:
@@ -260,11 +253,11 @@ def test_revoking_is_seen_by_another_process_at_once(ledger: Ledger) -> None:
 
 def test_an_owner_link_works_once_and_a_new_one_ends_the_old(ledger: Ledger) -> None:
     tokens = Tokens(ledger)
-    old, new = tokens.owner_link(0, 100), tokens.owner_link(0, 100)
+    old, new = tokens.owner_link(100), tokens.owner_link(100)
     assert not tokens.take_link(old, 1)
     assert tokens.check(new, 1) is None  # a link is no token
     assert [tokens.take_link(new, 1), tokens.take_link(new, 1)] == [True, False]
-    late = tokens.owner_link(0, 100)
+    late = tokens.owner_link(100)
     assert not tokens.take_link(late, 100)
     owner = tokens.issue("owner", "owner")
     assert not tokens.take_link(owner, 0)
@@ -273,7 +266,7 @@ def test_an_owner_link_works_once_and_a_new_one_ends_the_old(ledger: Ledger) -> 
 
 def test_of_many_who_take_a_link_at_once_one_gets_it(ledger: Ledger) -> None:
     tokens = Tokens(ledger)
-    key = tokens.owner_link(0, 100)
+    key = tokens.owner_link(100)
     taken: list[bool] = []
     threads = [
         threading.Thread(target=lambda: taken.append(tokens.take_link(key, 1))) for _ in range(8)

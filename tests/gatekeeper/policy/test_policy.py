@@ -110,7 +110,8 @@ def test_toml_and_yaml_say_the_same_and_a_tenth_is_a_tenth() -> None:
             most_hz: 59.94
             expires: 2030-01-31T12:00:00Z
             mechanisms:
-              - {name: kaleido, parameters: {epsilon: "<= 0.3", w: "60..240", r_deg: 2.5, h: [2, 3], after: any}}
+              - name: kaleido
+                parameters: {epsilon: "<= 0.3", w: "60..240", r_deg: 2.5, h: [2, 3], after: any}
     """
     one, other = Policy.parse(toml, "toml"), Policy.parse(text, "yaml")
     assert one == other == Policy.parse(one.text())

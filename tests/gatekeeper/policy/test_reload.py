@@ -425,7 +425,7 @@ def test_the_signal_reads_the_policy_again_and_a_broken_one_does_not_stop_the_se
             if "broken" in text:
                 until(lambda: "line 2" in service.errors.read_text())
             else:
-                until(lambda wanted=consent: owner.get("/v1/apps").json()["consent"] is wanted)  # type: ignore[misc]
+                until(lambda wanted=consent: owner.get("/v1/apps").json()["consent"] is wanted)
             time.sleep(0.1)
             assert owner.get("/v1/apps").json()["consent"] is consent
         owner.close()

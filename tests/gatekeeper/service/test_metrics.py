@@ -45,7 +45,7 @@ class Scraped:
         noise = np.random.default_rng(int(t[0]) % 2**32).normal(0, 0.02, (2, count))
         for at in range(0, count, 4):
             part = slice(at, at + 4)
-            self.service._push(
+            self.service.tracker_input.push_waiting(
                 block(t[part], 120 + 20 * jumps[part] + noise[0][part], 90 + noise[1][part], True)
             )
         self.t_ns = int(t[-1])
@@ -62,7 +62,7 @@ class Scraped:
 def scraped(tmp_path: Path) -> Iterator[Scraped]:
     made = Scraped(tmp_path / "home")
     yield made
-    made.service.pusher.shutdown()
+    made.service.tracker_input._thread.shutdown()
     made.service.keeper.close()
     made.service.ledger.close()
     made.service._alone.close()

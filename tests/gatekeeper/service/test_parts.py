@@ -14,12 +14,8 @@ from gazeveil.gatekeeper.logs import JsonLines
 from gazeveil.gatekeeper.service.http.limits import KEYS, Buckets, Guesses, depth
 from gazeveil.gatekeeper.service.settings import Settings, load_settings, table
 from gazeveil.gatekeeper.service.sockets import wire
-from gazeveil.gatekeeper.service.sockets.connections import (
-    Broadcaster,
-    Channel,
-    Connection,
-    Outgoing,
-)
+from gazeveil.gatekeeper.service.sockets.channel import Channel, Outgoing
+from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Connection
 from tests.support.places import ROOT
 
 

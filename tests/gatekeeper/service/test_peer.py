@@ -22,7 +22,9 @@ from websockets.sync.client import unix_connect
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.policy.identity import LocalIdentity, LocalPeer, file_of, peer_of
 from gazeveil.gatekeeper.policy.policy import Policy
-from gazeveil.gatekeeper.service.http.server import Server, address_of, build, configure, listen
+from gazeveil.gatekeeper.service.http.application import build
+from gazeveil.gatekeeper.service.http.server import Server, configure
+from gazeveil.gatekeeper.service.http.start import address_of, listen
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import load_settings
 from gazeveil.gatekeeper.service.sockets.local_socket import listen_local
@@ -101,7 +103,8 @@ os.setresgid(uid, uid, uid)
 os.setresuid(uid, uid, uid)
 one = socket.socket(socket.AF_UNIX)
 one.connect(path)
-one.sendall(f"GET /v1/me HTTP/1.1\\r\\nHost: localhost\\r\\n{header}Connection: close\\r\\n\\r\\n".encode())
+head = f"Host: localhost\\r\\n{header}Connection: close\\r\\n"
+one.sendall(f"GET /v1/me HTTP/1.1\\r\\n{head}\\r\\n".encode())
 data = b""
 while part := one.recv(65536):
     data += part
@@ -207,7 +210,7 @@ def test_a_program_that_fits_two_apps_is_neither(here: Running) -> None:
     service = here.service
     assert service is not None
     peer = LocalPeer(1, GAME_UID, 1, PYTHON, file_of(PYTHON))
-    assert service.local_app(peer) == "game"
+    assert service.callers.local_app(peer) == "game"
     two = Policy.parse(
         f"[apps.a]\nidentity = {{ uid = {GAME_UID} }}\n[apps.b]\nidentity = {{ executable ="
         f' "{PYTHON}" }}\n'
@@ -215,7 +218,7 @@ def test_a_program_that_fits_two_apps_is_neither(here: Running) -> None:
     before = service.policy
     service.keeper.set_policy(two)
     try:
-        assert service.local_app(peer) is None
+        assert service.callers.local_app(peer) is None
     finally:
         service.keeper.set_policy(before)
 

@@ -33,10 +33,10 @@ from gazeveil.gatekeeper.errors import Denied, Refused
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.policy import file as policy_file
 from gazeveil.gatekeeper.policy.policy import Policy
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
 from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.settings import Settings
-from gazeveil.gatekeeper.service.tokens import Tokens
 from tests.support.gatekeeper_running import (
     KALEIDO,
     Process,
@@ -489,7 +489,7 @@ def test_a_token_that_was_taken_away_is_void_while_the_policy_file_cannot_be_wri
         assert service.drop_token("game") is False
         await service.switch_wearer("anna", stale=True)
         with pytest.raises(Refused, match="A valid token is needed"):
-            service.app_caller(token, "127.0.0.1")
+            service.callers.of_app(token, "127.0.0.1")
         with pytest.raises(Denied) as no:
             service.keeper.app("game").current_tile()
         assert no.value.code == "revoked"
@@ -504,6 +504,17 @@ def test_a_token_that_was_taken_away_is_void_while_the_policy_file_cannot_be_wri
         await service.close()
 
     asyncio.run(attack())
+
+
+def test_the_end_of_a_programs_token_is_written_when_the_database_is_back(tmp_path: Path) -> None:
+    """It was written with the next end alone, so that a restart brought the token back to life."""
+    with running(tmp_path / "home") as here:
+        assert here.service is not None
+        service = here.service
+        made = here.owner.post("/v1/owner/tokens", json={"name": "script"}).json()
+        with locked(tmp_path / "home" / "gatekeeper.sqlite"):
+            assert here.owner.delete(f"/v1/owner/tokens/{made['id']}").status_code == 204
+        until(lambda: Tokens(service.ledger).check(made["token"], time.time_ns()) is None, 20, 0.1)
 
 
 def test_a_token_that_was_forgotten_is_void_until_its_end_is_written() -> None:

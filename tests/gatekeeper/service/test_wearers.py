@@ -87,8 +87,8 @@ async def _switching(settings: Settings) -> None:
             "gaussian-place:sigma_deg=2", lambda t, x, y, v: got.append(len(t))
         )
         for _ in range(20):
-            await service.push(block())
-            await service.settled()
+            await service.tracker_input.push(block())
+            await service.tracker_input.settled()
         assert sum(got) == sent
         before = sum(got)
         held, let_go = threading.Event(), threading.Event()
@@ -105,11 +105,11 @@ async def _switching(settings: Settings) -> None:
         end = time.monotonic() + 0.5
         while time.monotonic() < end:
             await asyncio.sleep(0.03)
-            await service.push(block())
+            await service.tracker_input.push(block())
         assert not switch.done()
         let_go.set()
         await switch
-        await service.settled()
+        await service.tracker_input.settled()
         grant.join()
         assert service.keeper.wearer == "anna"
         assert sum(got) == before

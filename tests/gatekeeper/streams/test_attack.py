@@ -402,7 +402,7 @@ def test_the_page_says_the_default_limits_in_hours_of_use() -> None:
         )
         assert f"| {DEVICE_LIMITS[currency]} |" in row
         for hours, text in re.findall(r"([\d.]+) of `([^`]+)`", row):
-            promise = registry.mechanism(text).promise(120.0, Sphere())  # type: ignore[attr-defined]
+            promise = registry.mechanism(text).promise(120.0, Sphere())
             lease = lease_samples(promise, 120.0)
             name, amount = cost_of(promise, lease, Fraction(1))
             assert name == currency

@@ -121,7 +121,7 @@ def test_the_stream_is_what_the_mechanism_gives() -> None:
     got = Taken()
     stream = k.app("a").open_private_stream(KALEIDO, got)
     one_by_one(k, trace)
-    t, x, y, valid = gazeveil.mechanism(KALEIDO).open(100.0, seed=5).push(*trace)  # type: ignore[attr-defined]
+    t, x, y, valid = gazeveil.mechanism(KALEIDO).open(100.0, seed=5).push(*trace)
     for mine, theirs in zip((got.column(i) for i in range(4)), (t, x, y, valid), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert stream.rate_hz == 100.0
@@ -323,9 +323,7 @@ def test_a_ledger_that_never_answers_ends_the_stream(monkeypatch: pytest.MonkeyP
     k.close()
 
 
-def test_streams_whose_noise_promises_nothing_are_counted_in_samples_and_end_at_the_default_limit() -> (
-    None
-):
+def test_streams_whose_noise_promises_nothing_are_counted_in_samples_up_to_a_limit() -> None:
     from gazeveil.gatekeeper.policy.grant import APP_LIMITS, DEVICE_LIMITS
 
     ledger = Faulty()
@@ -361,7 +359,7 @@ def test_a_bounded_rate_leaves_samples_out_before_the_mechanism() -> None:
         k.push(*(column[part] for column in trace))
     k.close()
     assert (len(got["b"]), len(got["c"])) == (26, 13)
-    alone = gazeveil.mechanism(KALEIDO).open(25.0, seed=3).push(*(column[::4] for column in trace))  # type: ignore[attr-defined]
+    alone = gazeveil.mechanism(KALEIDO).open(25.0, seed=3).push(*(column[::4] for column in trace))
     np.testing.assert_array_equal(got["b"].column(1), alone[1])
     for i in range(4):
         np.testing.assert_array_equal(got["c"].column(i), got["b"].column(i)[::2])
@@ -441,7 +439,7 @@ def test_what_samples_cost() -> None:
         1,
         2,
     ], "in steps of its own r"
-    gaussian = gazeveil.mechanism("gaussian:sigma_deg=2").promise(100.0, Sphere())  # type: ignore[attr-defined]
+    gaussian = gazeveil.mechanism("gaussian:sigma_deg=2").promise(100.0, Sphere())
     assert cost_of(gaussian, 120, one) == ("rho", 2 * gaussian.numbers["rho"])
     assert float(cost_of(gaussian, 120, 3 * one)[1]) == pytest.approx(
         9 * float(cost_of(gaussian, 120, one)[1]), rel=0.01
@@ -704,9 +702,7 @@ def test_every_sample_is_paid_for_when_apps_come_and_go_on_threads_of_their_own(
     books.check(ledger, "abc")
 
 
-def test_a_budget_of_a_session_is_whole_again_when_the_owner_switches_consent_on_and_never_otherwise() -> (
-    None
-):
+def test_a_budget_of_a_session_is_whole_again_with_new_consent_and_never_otherwise() -> None:
     ledger = Ledger.open("sqlite://")
     one_lease: dict[str, Any] = {"budgets": {"epsilon": Fraction(1, 2)}, "per": "session"}
     here = keeper("shop", ledger=ledger, grants=one_lease)

@@ -17,7 +17,7 @@ from gazeveil.privacy.audit.front_door.games import front_games
 from gazeveil.privacy.audit.front_door.streams import CohortGame, Kind, changed_samples
 from gazeveil.privacy.audit.run import judge
 from gazeveil.privacy.promise.algebra import RecordingsMap
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 # Each case fails by chance with a probability of at most one in a million.
 SURE = 1 - 1e-6

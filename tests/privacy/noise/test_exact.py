@@ -24,7 +24,6 @@ from gazeveil.privacy.noise.exact import (
     discrete_laplace,
     laplace_scale,
 )
-from gazeveil.privacy.noise.oracle import opendp_gaussian, opendp_laplace, opendp_noise
 from gazeveil.privacy.noise.table import MOST_SIGMA as MOST_TABLE_SIGMA
 from gazeveil.privacy.noise.table import (
     TABLE_DELTA,
@@ -42,6 +41,7 @@ from tests.support.laws import (
     discrete_laplace_cdf,
     laplace_cdf,
 )
+from tests.support.opendp_noise import opendp_gaussian, opendp_laplace, opendp_noise
 
 WORD = 1 << 64
 

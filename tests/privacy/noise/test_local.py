@@ -16,16 +16,8 @@ from hypothesis import strategies as st
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.privacy.noise import reals
-from gazeveil.privacy.noise.local import (
-    GRR,
-    OLH,
-    ORACLES,
-    OUE,
-    Subset,
-    Tally,
-    best_oracle,
-    odds_below,
-)
+from gazeveil.privacy.noise.frequency_oracle import Tally, odds_below
+from gazeveil.privacy.noise.local import GRR, OLH, ORACLES, OUE, Subset, best_oracle
 from gazeveil.privacy.randomness.rng import TestStream, Words
 
 N = 200_000

@@ -32,7 +32,8 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, TestStream, Words, sourc
 from gazeveil.privacy.registry import mechanism
 from gazeveil.privacy.stream.cohorts import KeyedBits
 from gazeveil.privacy.stream.graded.session import LAWS, Graded, GradedSession
-from gazeveil.privacy.stream.session import Session, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Session
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 

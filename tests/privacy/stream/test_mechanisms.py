@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from gazeveil import Recording, Sphere
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gaze.geometry import angle_deg
-from gazeveil.privacy.accounting import BudgetError
+from gazeveil.privacy.composition import BudgetError
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.conversions import epsilon_of_gaussian
 from gazeveil.privacy.registry import mechanism

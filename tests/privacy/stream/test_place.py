@@ -25,7 +25,7 @@ from gazeveil import Change, Cohort, Recording, Screen, Sphere
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.grid import Grid
-from gazeveil.privacy.accounting import compose
+from gazeveil.privacy.composition import compose
 from gazeveil.privacy.guarantee import PromiseError
 from gazeveil.privacy.promise.privacy_map import UnitMap
 from gazeveil.privacy.randomness.keys import MasterKey

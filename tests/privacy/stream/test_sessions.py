@@ -18,7 +18,8 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.privacy.conformance import conform
 from gazeveil.privacy.randomness.supply import derived_seed
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.stream.session import KEEPABLE, Session
+from gazeveil.privacy.stream.mechanism import KEEPABLE
+from gazeveil.privacy.stream.session import Session
 from tests.support.strategies import SCREEN, recordings
 
 MECHANISMS = [

@@ -28,8 +28,8 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
-    synthetic,
 )
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.reports.device import message
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import MAGIC, envelopes, seal
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams

@@ -22,9 +22,8 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
-    _private,
-    collect,
 )
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import collect, private_windows
 from gazeveil.privacy.synthesis.dpgazesynth.places import degrees, noisy_starts
 from gazeveil.privacy.synthesis.dpgazesynth.reports.one_report import public_zones
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Streams
@@ -348,7 +347,7 @@ def histogram(cohort: Cohort) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["gazecom", "eyenavgs_nthu"])
-def test_density_is_nearer_the_truth_than_kaleidos_at_equal_epsilon_w_and_r_and_one_report_is_nearest(
+def test_density_is_nearer_the_truth_than_kaleidos_at_equal_promise_and_one_report_is_nearest(
     name: str,
 ) -> None:
     whole = gazeveil.read(real(name))
@@ -371,7 +370,7 @@ def test_one_report_learns_a_better_chain_than_every_slot_does(people: int) -> N
     cohort = gazeveil.simulate(people, 1, 20.0, 20.0, task="video", space=SCREEN, seed=7).load()
     errors = []
     for base in (DPGazeSynth(1), DPGazeSynthOneReport(1)):
-        private = list(_private(base.scheme(), cohort))
+        private = list(private_windows(base.scheme(), cohort))
         chosen = base.settled(sum(len(w) for _, _, w in private))
         plan = private[0][0]
         truth = np.zeros(plan.grid.transitions)

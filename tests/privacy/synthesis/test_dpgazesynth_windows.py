@@ -47,7 +47,8 @@ def test_r_follows_the_tables_or_equation_8() -> None:
     for text, factor in (("r_deg=None", 3.0), ("r_deg=table", 3.0), ("r_deg=eq8", 1 / 6)):
         from gazeveil import mechanism
 
-        plan = mechanism(f"dpgazesynth:epsilon=1,{text}").scheme().plan(SCREEN, 100.0)  # type: ignore[attr-defined]
+        dpgazesynth = mechanism(f"dpgazesynth:epsilon=1,{text}")
+        plan = dpgazesynth.scheme().plan(SCREEN, 100.0)  # type: ignore[attr-defined]
         assert float(plan.r_deg) == pytest.approx(factor * shorter / 60)
 
 

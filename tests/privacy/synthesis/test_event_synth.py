@@ -15,12 +15,13 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.conformance import conform
+from gazeveil.privacy.plausible_deniability import cell, cell_width
 from gazeveil.privacy.randomness.rng import TestStream, Words
 from gazeveil.privacy.synthesis.events_pd.audit import exchanged, found_share, same, sessions
 from gazeveil.privacy.synthesis.events_pd.mechanism import EventSynthPD
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import cell, width
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     CLIP,
+    PPCA,
     amplitudes_deg,
     features,
     fitted,
@@ -30,7 +31,7 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     speed_histograms,
     summed_probability,
 )
-from gazeveil.privacy.synthesis.events_pd.seed_density import density, plausible, turned
+from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords, density, plausible
 from gazeveil.privacy.synthesis.motion import motion
 from tests.support.recordings import real
 
@@ -166,19 +167,17 @@ def test_fast_densities_count_the_people_that_exact_ones_do(gamma: int, kappa: f
         y, where, at = (
             values[spans[seed, 0]] + rng.normal(0, 1, 4),
             place[spans[seed, 0]],
-            width(gamma),
+            cell_width(gamma),
         )
+        seeds = SeedRecords.of(values, place, kappa, np.zeros(starts[-1]), starts)
         cells = [
-            cell(density(values, place, kappa, lo, hi, y, where), at) if hi > lo else math.nan
-            for lo, hi in spans
+            cell(density(seeds, lo, hi, y, where), at) if hi > lo else math.nan for lo, hi in spans
         ]
         exactly = max(1, sum(c == cells[seed] for c in cells))
-        asked = (turned(values, place), spans, people, seed)
         counts.append(exactly)
         for wanted in range(1, people + 2):
-            assert plausible(
-                values, place, kappa, *asked, wanted, at, y, where, np.empty(starts[-1])
-            ) is (exactly >= wanted)
+            passes = plausible(seeds, spans, seed, wanted, at, y, where, np.empty(starts[-1]))
+            assert passes is (exactly >= wanted)
     assert max(counts) > 3
     assert min(counts) == 1
 
@@ -353,7 +352,7 @@ def test_a_seed_repeats_the_release_and_none_does_not(cohort: Cohort) -> None:
 
 
 def test_a_release_over_files_is_the_same_each_time_it_is_looked_at(cohort: Cohort) -> None:
-    lazy = Cohort([Handle(r.person, r.stimulus, lambda r=r: r, r.session, r.task) for r in cohort])  # type: ignore[misc]
+    lazy = Cohort([Handle(r.person, r.stimulus, r.with_, *r.key[2:]) for r in cohort])
     out = EventSynthPD(3, 2).release(lazy).data
     assert all(isinstance(item, Handle) for item in out.items)
     assert same(out, out)
@@ -550,18 +549,19 @@ def test_probabilistic_pca_is_the_maximum_of_its_likelihood_and_agrees_with_scik
     np.testing.assert_allclose(
         covariance, peer.get_covariance(), atol=3e-3 * np.abs(covariance).max()
     )
-    want = multivariate_normal.logpdf(shapes(profiles) - f @ model.mean, cov=covariance).mean()
-    assert model.log_likelihood(profiles, amplitude, duration) == pytest.approx(want, rel=1e-9)
     from dataclasses import replace
+
+    def log_likelihood(ppca: PPCA) -> float:
+        cov = ppca.loading @ ppca.loading.T + ppca.noise**2 * np.eye(30)
+        rest = shapes(profiles) - f @ ppca.mean
+        return float(multivariate_normal.logpdf(rest, cov=cov).mean())
 
     for worse in (
         replace(model, noise=1.05 * model.noise),
         replace(model, loading=0.95 * model.loading),
         replace(model, mean=1.01 * model.mean),
     ):
-        assert worse.log_likelihood(profiles, amplitude, duration) < model.log_likelihood(
-            profiles, amplitude, duration
-        )
+        assert log_likelihood(worse) < log_likelihood(model)
 
 
 def test_decoded_profiles_go_as_far_as_asked_and_more_latent_numbers_explain_more() -> None:

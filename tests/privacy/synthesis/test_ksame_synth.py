@@ -24,7 +24,8 @@ from gazeveil.privacy.synthesis.ksame.pairs import (
     laid_out,
     pairs,
 )
-from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
+from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
 from tests.support.recordings import real
 
 MATCHES = ("index", "crowd")
@@ -165,9 +166,7 @@ def test_the_order_of_recordings_does_not_matter() -> None:
         )
 
 
-def test_a_stimulus_that_fewer_than_k_of_a_group_saw_is_left_out_and_one_that_k_saw_goes_to_all() -> (
-    None
-):
+def test_a_stimulus_that_fewer_than_k_of_a_group_saw_is_left_out_and_others_go_to_all() -> None:
     data = cohort(7, stimuli=2)
     mechanism = KSameSynth(3)
     large, small = sorted(mechanism.partition(data, seed=1), key=len, reverse=True)
@@ -265,9 +264,7 @@ def test_a_release_is_as_long_as_the_kth_longest_recording_and_its_rest_is_lost(
             assert np.isnan(r.x_deg[~r.valid]).all()
 
 
-def test_a_fixation_without_a_saccade_borrows_the_recordings_mean_and_one_without_any_a_public_one() -> (
-    None
-):
+def test_a_fixation_without_a_saccade_borrows_the_recordings_mean_or_a_public_one() -> None:
     fixations = np.array(
         [[0.0, 0.0, 0.2, 0.2, 50], [5.0, 0.0, 0.2, 0.2, 50], [9.0, 0.0, 0.2, 0.2, 50]]
     )
@@ -354,9 +351,7 @@ def test_a_saccade_that_goes_less_far_is_shorter_and_its_fixation_longer() -> No
     assert found[0, 5] + found[0, 9] == pytest.approx(0.34)
 
 
-def test_published_averages_fixations_and_saccades_in_groups_of_their_own_and_keeps_each_persons_frame() -> (
-    None
-):
+def test_published_has_groups_of_its_own_for_saccades_and_keeps_each_persons_frame() -> None:
     data = cohort(8, stimuli=1)
     laws = KSameSynth(2, reading="published").laws(data, seed=3)
     own = {r.key: motion(r) for r in data}
@@ -380,9 +375,7 @@ def test_published_averages_fixations_and_saccades_in_groups_of_their_own_and_ke
     )
 
 
-def test_published_keeps_the_number_and_lengths_of_recordings_and_draws_new_groups_for_each_task() -> (
-    None
-):
+def test_published_keeps_numbers_and_lengths_and_draws_new_groups_for_each_task() -> None:
     data = cohort(6, stimuli=4)
     out = KSameSynth(3, reading="published").release(data, seed=1).data
     assert {r.key: len(r) for r in out} == {r.key: len(r) for r in data}

@@ -9,15 +9,9 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Sphere, distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.synthesis.motion import (
-    LEAST_SPREAD_DEG,
-    Motion,
-    motion,
-    motion_of,
-    normals,
-    render,
-)
+from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion, motion, motion_of
 from gazeveil.privacy.synthesis.profiles import curve
+from gazeveil.privacy.synthesis.rendering import normals, render
 from tests.support.laws import assert_distribution
 
 SCREEN = Screen(1280, 720, 400, 225, 450)

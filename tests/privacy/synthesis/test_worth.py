@@ -17,9 +17,8 @@ from gazeveil.privacy.synthesis.dpgazesynth.mechanism import (
     DPGazeSynth,
     DPGazeSynthOneReport,
     Synthesis,
-    _private,
-    collect,
 )
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import collect, private_windows
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model, Streams
 from gazeveil.privacy.synthesis.dpgazesynth.windows import windows_of
 from gazeveil.utility.density import jensen_shannon
@@ -86,7 +85,7 @@ def total_variation(rows: NDArray[np.float64], truth: NDArray[np.float64]) -> fl
 
 
 def model_of(base: Synthesis, cohort: Cohort, seed: int) -> Model:
-    private = list(_private(base.scheme(), cohort))
+    private = list(private_windows(base.scheme(), cohort))
     return collect(
         base.settled(sum(len(w) for _, _, w in private)).scheme(),
         "",

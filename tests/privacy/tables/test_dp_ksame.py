@@ -15,8 +15,9 @@ from scipy.stats import gamma
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.privacy.accounting import Filter, compose
+from gazeveil.privacy.accounting import Filter
 from gazeveil.privacy.audit.run import audit
+from gazeveil.privacy.composition import compose
 from gazeveil.privacy.conformance import conform
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism

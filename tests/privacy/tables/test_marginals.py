@@ -16,19 +16,27 @@ from scipy.stats import chi2
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.run import audit
-from gazeveil.privacy.randomness.rng import Words, source
-from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables import marginals as module
-from gazeveil.privacy.tables.histograms import PARTS, BinnedRows, bin_codes
-from gazeveil.privacy.tables.marginals import Marginals, on_simplex, sample_bins
-from gazeveil.privacy.tables.plausible_deniability import (
-    charge,
+from gazeveil.privacy.plausible_deniability import (
+    cell_width,
+    cells,
+    charge_candidates,
     deterministic_pass,
     pass_probability,
     plausible_counts,
-    probability_cell,
     randomised_pass,
 )
+from gazeveil.privacy.randomness.rng import Words, source
+from gazeveil.privacy.registry import mechanism
+from gazeveil.privacy.tables.marginals import mechanism as module
+from gazeveil.privacy.tables.marginals.histograms import (
+    PARTS,
+    BinnedRows,
+    bin_codes,
+    inside,
+    on_simplex,
+    sample_bins,
+)
+from gazeveil.privacy.tables.marginals.mechanism import Marginals
 from gazeveil.privacy.tables.sequences.recordings import sequences
 from tests.support.laws import ALPHA, assert_distribution, discrete_laplace_cdf
 
@@ -67,7 +75,9 @@ def test_the_published_test_passes_whenever_there_are_k_records_whatever_gamma_i
             Marginals(k, gamma=gamma, reading="published").release(table)
     # The reason: with the same probability under every seed all records share one cell of the grid,
     # whatever its width.
-    counts = plausible_counts(np.full((5, 12), -7.3), np.zeros(5, dtype=np.int64), gamma)
+    counts = plausible_counts(
+        np.full((5, 12), -7.3), np.zeros(5, dtype=np.int64), cell_width(gamma)
+    )
     assert counts.tolist() == [12] * 5
     assert deterministic_pass(counts, 12).all()
     assert not deterministic_pass(counts, 13).any()
@@ -160,7 +170,7 @@ def test_every_value_lies_in_its_bin_and_bins_follow_the_printed_rule():
         -1,
     ]
     codes = np.arange(30)[:, None] % 7
-    inner = module.inside(
+    inner = inside(
         np.repeat(codes, 1000, axis=0),
         np.array([-2.0]),
         np.array([5.0]),
@@ -296,18 +306,18 @@ def test_an_audit_finds_nearly_the_whole_budget_spent_and_no_more():
 
 
 def test_cells_of_the_grid_hold_their_upper_end():
-    assert probability_cell(np.log([1.0, 0.75, 0.5000001, 0.3]), 2).tolist() == [0, 0, 0, 1]
-    assert probability_cell(np.log([2.0, 3.0]), 2).tolist() == [-1, -2]
-    assert np.isnan(probability_cell(-np.inf, 2))
+    assert cells(np.log([1.0, 0.75, 0.5000001, 0.3]), cell_width(2)).tolist() == [0, 0, 0, 1]
+    assert cells(np.log([2.0, 3.0]), cell_width(2)).tolist() == [-1, -2]
+    assert np.isnan(cells(-np.inf, cell_width(2)))
 
 
 def test_people_in_the_cell_of_the_seed_are_counted_and_impossible_ones_never():
     log_p = np.log(np.array([[0.4, 0.3, 0.26, 0.2, 1e-9]]))
-    assert plausible_counts(log_p, np.array([0]), 2).tolist() == [3]
+    assert plausible_counts(log_p, np.array([0]), cell_width(2)).tolist() == [3]
     with np.errstate(divide="ignore"):
-        assert plausible_counts(np.log(np.array([[0.4, 0.0, 0.0]])), np.array([0]), 2).tolist() == [
-            1
-        ]
+        assert plausible_counts(
+            np.log(np.array([[0.4, 0.0, 0.0]])), np.array([0]), cell_width(2)
+        ).tolist() == [1]
 
 
 @pytest.mark.parametrize(("epsilon0", "k"), [(1, 4), ("1/2", 10)])
@@ -328,10 +338,10 @@ def released(shares, q, k, gamma, epsilon0):
     """
     n = len(shares)
     with np.errstate(divide="ignore"):
-        cells = probability_cell(np.log(shares), gamma)
+        at = cells(np.log(shares), cell_width(gamma))
     passing = np.zeros_like(shares)
     for person in range(n):
-        passing[person] = pass_probability((cells == cells[person]).sum(axis=0), k, epsilon0)
+        passing[person] = pass_probability((at == at[person]).sum(axis=0), k, epsilon0)
     seeded = (shares * passing).sum(axis=0) / n
     rejected = (shares * (1 - passing)).sum() / n
     return (1 - 1 / n) * (seeded + rejected * q) + q / n
@@ -354,7 +364,9 @@ def test_one_candidate_costs_at_most_what_is_charged_on_every_pair_of_small_neig
     p, p2 = (released(s, q, k, gamma, 1) for s in (shares, other))
     for t in range(1, k):
         # charge picks one t by the limit on delta; the statement holds for each.
-        epsilon, delta = charge(k, gamma, 1, n, 1, float(pass_probability(t, k, 1)) * 1.001)
+        epsilon, delta = charge_candidates(
+            k, gamma, 1, n, 1, float(pass_probability(t, k, 1)) * 1.001
+        )
         assert np.maximum(p - math.exp(float(epsilon)) * p2, 0).sum() <= float(delta) + 1e-12
         assert epsilon >= 1 + math.log1p(float(gamma) / t) - 1e-9
 
@@ -369,11 +381,11 @@ def test_a_visible_rejection_would_break_the_charge():
 
     def rejection(s):
         with np.errstate(divide="ignore"):
-            cells = probability_cell(np.log(s), 2)
-        passing = np.stack([pass_probability((cells == c).sum(axis=0), k, 1) for c in cells])
+            at = cells(np.log(s), cell_width(2))
+        passing = np.stack([pass_probability((at == c).sum(axis=0), k, 1) for c in at])
         return float((s * (1 - passing)).sum() / n)
 
-    epsilon, delta = charge(k, 2, 1, n, 1, 1e-6)
+    epsilon, delta = charge_candidates(k, 2, 1, n, 1, 1e-6)
     assert rejection(shares) - math.exp(float(epsilon)) * rejection(same) > 100 * float(delta)
     # Hidden behind seedless vectors it holds, whatever those are.
     for q in ([0.5, 0.5], [1.0, 0.0], [0.0, 1.0]):
@@ -395,7 +407,7 @@ def test_the_code_releases_vectors_with_the_probabilities_of_the_formula():
     m = Marginals(3, pd="randomised", bins=2, delta=1)
     pmf = np.array([[0.9, 0.1]])
     drawn = sample_bins(pmf, 200_000, np.random.default_rng(0))
-    m._seeded(drawn, rows_, 0, 5, pmf, Words(source(5, "seeded")))
+    m._seeded(drawn, rows_, 0, pmf, Words(source(5, "seeded")))
     shares = np.array([[0.0, 1.0], [0.75, 0.25], [0.75, 0.25], [0.75, 0.25], [1.0, 0.0]])
     p = released(shares, pmf[0], 3, 2, 1)[1]
     assert abs(drawn.mean() - p) < 5 * math.sqrt(p * (1 - p) / 200_000)
@@ -408,7 +420,7 @@ def test_all_candidates_of_a_randomised_release_are_charged():
     g = release.guarantee
     candidates = 30 * 3
     assert (g.definition, g.unit, g.status) == ("epsilon-delta-dp", "user", "proved")
-    assert g.numbers["epsilon"] == 2 + charge(20, 2, 1, 30, candidates, "1e-6")[0]
+    assert g.numbers["epsilon"] == 2 + charge_candidates(20, 2, 1, 30, candidates, "1e-6")[0]
     assert 0 < g.numbers["delta"] <= Fraction(1, 10**6)
     assert len(release.data) == candidates
     with pytest.raises(
@@ -419,11 +431,11 @@ def test_all_candidates_of_a_randomised_release_are_charged():
 
 def test_the_least_k_that_the_message_names_is_accepted():
     with pytest.raises(ParameterError) as caught:
-        charge(4, 2, 1, 30, 90, "1e-6")
+        charge_candidates(4, 2, 1, 30, 90, "1e-6")
     least = int(str(caught.value).split("at least ")[1].split()[0])
-    assert charge(least, 2, 1, 30, 90, "1e-6")[1] <= Fraction(1, 10**6)
+    assert charge_candidates(least, 2, 1, 30, 90, "1e-6")[1] <= Fraction(1, 10**6)
     with pytest.raises(ParameterError):
-        charge(least - 1, 2, 1, 30, 90, "1e-6")
+        charge_candidates(least - 1, 2, 1, 30, 90, "1e-6")
 
 
 # --- bad input

@@ -4,7 +4,4 @@ its headline in plain words.
 
 from gazeveil.evaluation.report.page import headline, write_report
 
-#: What :meth:`gazeveil.evaluation.results.Results.report` calls.
-write = write_report
-
-__all__ = ["headline", "write", "write_report"]
+__all__ = ["headline", "write_report"]

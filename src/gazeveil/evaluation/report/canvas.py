@@ -24,6 +24,9 @@ WIDTH_IN = 5.0
 
 _DPI = 200
 
+#: Guessing looks the same in every chart, and like no mechanism.
+GUESS_DASHES = (0, (2, 2))
+
 
 @dataclass(frozen=True)
 class Picture:

@@ -22,9 +22,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gazeveil.evaluation.columns import CELL, NONE, RATE, mechanism_text
 from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
 from gazeveil.evaluation.report.theme import SERIES
-from gazeveil.evaluation.results import CELL, NONE, RATE, mechanism_text
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Key: TypeAlias = tuple[str, str, str, str]
 
 #: The scenario that misleads where there is another.
-ARTEFACT = "release/release"
+ONE_RELEASE = "release/release"
 
 #: Of several scenarios that measured one utility, the first of these is drawn.
 _PREFERRED = ("private/private", "raw/private", "private/raw", "release/release", "raw/raw")
@@ -83,7 +83,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseFindings:
     """One mechanism with one setting, its attacks and its utilities.
 
     Parameters
@@ -125,7 +125,7 @@ class Release:
     def counted(self, rates: Iterable[Rate]) -> list[Rate]:
         """Those of the rates that count for a worst case."""
         listed = list(rates)
-        return [r for r in listed if r.scenario != ARTEFACT] or listed
+        return [r for r in listed if r.scenario != ONE_RELEASE] or listed
 
     @cached_property
     def worst(self) -> Rate | None:
@@ -150,7 +150,7 @@ class Release:
         )
 
     @property
-    def trap(self) -> bool:
+    def missed_by_rbfn(self) -> bool:
         """Whether the RBF network alone would have called this release safe and another attacker
         shows that it is not.
         """
@@ -187,7 +187,7 @@ class Difference:
     without, in one cell; people are the unit.
     """
 
-    release: Release
+    release: ReleaseFindings
     scenario: str
     attack: str
     frozen: str
@@ -199,10 +199,10 @@ class Difference:
     n: int
 
 
-Figure = TypeVar("Figure", Rate, Measure)
+Finding = TypeVar("Finding", Rate, Measure)
 
 
-class Digest:
+class Findings:
     """Results, taken apart for a reader.
 
     Parameters
@@ -216,7 +216,7 @@ class Digest:
         self.study = results.study
 
     @cached_property
-    def releases(self) -> tuple[Release, ...]:
+    def releases(self) -> tuple[ReleaseFindings, ...]:
         """All releases, the baseline first, then by mechanism, reading and parameters (numbers in
         numeric order).
         """
@@ -236,7 +236,7 @@ class Digest:
         for key in keys:
             baseline = key[0] == NONE
             found.append(
-                Release(
+                ReleaseFindings(
                     0 if baseline else next(numbers),
                     key,
                     mechanism_label(*key[:3])
@@ -254,17 +254,17 @@ class Digest:
         return tuple(found)
 
     @cached_property
-    def baseline(self) -> Release | None:
+    def baseline(self) -> ReleaseFindings | None:
         """The unprotected data, or None where it could not be measured."""
         return next((r for r in self.releases if r.baseline and r.worst is not None), None)
 
     @property
-    def protected(self) -> tuple[Release, ...]:
+    def protected(self) -> tuple[ReleaseFindings, ...]:
         """All releases but the baseline."""
         return tuple(r for r in self.releases if not r.baseline)
 
     @cached_property
-    def attacked(self) -> tuple[Release, ...]:
+    def attacked(self) -> tuple[ReleaseFindings, ...]:
         """All releases somebody attacked."""
         return tuple(r for r in self.releases if r.worst is not None)
 
@@ -300,7 +300,7 @@ class Digest:
             if parts.plain or parts.frozen not in known:
                 continue
             for row in self.results.paired(attack, parts.frozen).iter_rows(named=True):
-                release = by_key.get(tuple(row[c] or "" for c in CELL[:4]))  # type: ignore[arg-type]
+                release = by_key.get(release_key(row))
                 # On raw recordings there is no mechanism to know and nothing to average.
                 if release is not None and not (
                     release.baseline and "denoiser" not in parts.stronger
@@ -318,7 +318,7 @@ class Digest:
                     )
         return tuple(sorted(found, key=lambda d: (d.release.number, d.scenario, d.attack)))
 
-    def answers(self, release: Release, rate: Rate) -> pl.DataFrame:
+    def answers(self, release: ReleaseFindings, rate: Rate) -> pl.DataFrame:
         """Whom an attack named, person by person: columns part, value, answer, beaten_by,
         repetition.
         """
@@ -390,8 +390,8 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def _by_key(rows: Iterable[tuple[Key, Figure]]) -> dict[Key, list[Figure]]:
-    found: dict[Key, list[Figure]] = {}
+def _by_key(rows: Iterable[tuple[Key, Finding]]) -> dict[Key, list[Finding]]:
+    found: dict[Key, list[Finding]] = {}
     for key, value in rows:
         found.setdefault(key, []).append(value)
     return found
@@ -404,7 +404,7 @@ def _rates(frame: pl.DataFrame) -> Iterable[tuple[Key, Rate]]:
     for row in wanted.iter_rows(named=True):
         numbers = {c: _number(row[c]) for c in ("value", "low", "high", "chance", "p_value")}
         yield (
-            _key(row),
+            release_key(row),
             Rate(
                 row["attack"],
                 row["scenario"] or "",
@@ -422,7 +422,7 @@ def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:
     for row in frame.filter(pl.col("utility").is_not_null()).iter_rows(named=True):
         value, low, high, chance = (_number(row[c]) for c in ("value", "low", "high", "chance"))
         yield (
-            _key(row),
+            release_key(row),
             Measure(
                 row["utility"],
                 row["metric"] or "",
@@ -436,7 +436,8 @@ def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:
         )
 
 
-def _key(row: Mapping[str, object]) -> Key:
+def release_key(row: Mapping[str, object]) -> Key:
+    """Which release a row of results is about."""
     mechanism, reading, parameters, events = (str(row[c] or "") for c in CELL[:4])
     return mechanism, reading, parameters, events
 

@@ -230,7 +230,7 @@ def by_guessing(chance: float, n: int) -> str:
     )
 
 
-def figure_text(value: float) -> str:
+def number_text(value: float) -> str:
     """A figure with three digits that count; a dash where there is none."""
     if not math.isfinite(value):
         return "-"

@@ -11,30 +11,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gazeveil.errors import ParameterError
-from gazeveil.evaluation.report import charts, pictures
-from gazeveil.evaluation.report import summary as words
+from gazeveil.evaluation.report import charts, pictures, summary
 from gazeveil.evaluation.report.canvas import drawing
-from gazeveil.evaluation.report.findings import Digest, Release
+from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
+from gazeveil.evaluation.report.gallery import draw_gallery
 from gazeveil.evaluation.report.labels import (
     attack_label,
-    figure_text,
     interval,
     metric_label,
+    number_text,
     percent,
 )
 from gazeveil.evaluation.report.markup import Markup, badge, join, people, picture, table, tag
 from gazeveil.evaluation.report.sections import (
     attackers,
-    cohort_words,
+    cohort_text,
     failures,
     folded,
     guarantees,
+    inferences,
     method,
     persons,
     published,
     utilities,
 )
 from gazeveil.evaluation.report.theme import STYLE
+from gazeveil.evaluation.report.tradeoffs import tradeoffs
 
 if TYPE_CHECKING:
     from gazeveil.evaluation.results import Results
@@ -52,7 +54,7 @@ def headline(results: Results) -> tuple[str, ...]:
     results : Results
         From a study.
     """
-    return words.headline(Digest(results))
+    return summary.headline(Findings(results))
 
 
 def write_report(results: Results, path: str | Path) -> Path:
@@ -82,13 +84,15 @@ def write_report(results: Results, path: str | Path) -> Path:
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     with drawing():
-        target.write_text(_page(Digest(results), target.parent), encoding="utf-8")
+        target.write_text(_page(Findings(results), target.parent), encoding="utf-8")
     return target
 
 
-def _page(digest: Digest, folder: Path) -> str:
-    title = str(digest.study.get("title") or digest.study.get("name") or "Study")
-    sections = [(name, heading, body) for name, heading, body in _sections(digest, folder) if body]
+def _page(findings: Findings, folder: Path) -> str:
+    title = str(findings.study.get("title") or findings.study.get("name") or "Study")
+    sections = [
+        (name, heading, body) for name, heading, body in _sections(findings, folder) if body
+    ]
     links = tag(
         "ul", *(tag("li", tag("a", heading, href=f"#{name}")) for name, heading, _ in sections)
     )
@@ -106,7 +110,7 @@ def _page(digest: Digest, folder: Path) -> str:
         "header",
         tag("p", "Gazeveil: what an attacker gets, what an analyst keeps", class_="kicker"),
         tag("h1", title),
-        _lead(digest),
+        _lead(findings),
         tag("nav", links, aria_label="Sections"),
     )
     from gazeveil import __version__
@@ -130,44 +134,45 @@ def _page(digest: Digest, folder: Path) -> str:
     )
 
 
-def _lead(digest: Digest) -> Markup:
-    text = cohort_words(digest)
-    more = words.second(digest)
+def _lead(findings: Findings) -> Markup:
+    text = cohort_text(findings)
+    more = summary.leading_example(findings)
     return join(
         [
-            tag("p", words.opening(digest), class_="lead"),
+            tag("p", summary.baseline_sentence(findings), class_="lead"),
             tag("p", more) if more else "",
             tag("p", text, class_="small") if text else "",
         ]
     )
 
 
-def _sections(digest: Digest, folder: Path) -> list[tuple[str, str, Markup]]:
+def _sections(findings: Findings, folder: Path) -> list[tuple[str, str, Markup]]:
     return [
-        ("summary", "In short", _summary(digest)),
-        ("identification", "Who is recognised", _identification(digest, folder)),
-        ("utility", "What an analyst keeps", _utility(digest, folder)),
-        ("adaptive", "When the attacker adapts", _adaptive(digest, folder)),
-        ("gallery", "Among how many people", _one(charts.gallery(digest, folder))),
-        ("confusion", "Who is taken for whom", _confusion(digest, folder)),
-        ("data", "The data, before and after", _examples(digest, folder)),
-        ("guarantees", "What is promised", guarantees(digest)),
-        ("published", "Beside the published figures", published(digest)),
-        ("further", "Further tables", _further(digest)),
-        ("failures", "Failures", failures(digest)),
-        ("method", "How it was measured", method(digest)),
+        ("summary", "In short", _summary(findings)),
+        ("identification", "Who is recognised", _identification(findings, folder)),
+        ("inference", "What else is inferred", inferences(findings)),
+        ("utility", "What an analyst keeps", _utility(findings, folder)),
+        ("adaptive", "When the attacker adapts", _adaptive(findings, folder)),
+        ("gallery", "Among how many people", _gallery(findings, folder)),
+        ("confusion", "Who is taken for whom", _confusion(findings, folder)),
+        ("data", "The data, before and after", _examples(findings, folder)),
+        ("guarantees", "What is promised", guarantees(findings)),
+        ("published", "Beside the published figures", published(findings)),
+        ("further", "Further tables", _further(findings)),
+        ("failures", "Failures", failures(findings)),
+        ("method", "How it was measured", method(findings)),
     ]
 
 
-def _summary(digest: Digest) -> Markup:
+def _summary(findings: Findings) -> Markup:
     cards = []
-    for release, note in words.carded(digest):
+    for release, note in summary.cards(findings):
         worst = release.worst
         if worst is None:
             continue
         between = interval(worst.low, worst.high)
-        warned = words.trap(release)
-        kept, more = _kept(digest, release), words.bound(release)
+        warned = summary.rbfn_warning(release)
+        kept, more = _kept(findings, release), summary.promised_bound(release)
         cards.append(
             tag(
                 "li",
@@ -191,7 +196,7 @@ def _summary(digest: Digest) -> Markup:
                     "" if worst.above_chance else "No better than guessing. ",
                     f"Strongest attacker: {attack_label(worst.attack)} ({worst.scenario}).",
                 ),
-                tag("p", warned, class_="trap") if warned else "",
+                tag("p", warned, class_="warning") if warned else "",
                 tag("p", more) if more else "",
                 tag("p", f"Kept: {kept}.") if kept else "",
                 tag("p", badge(_status(release.guarantee))) if release.guarantee else "",
@@ -201,27 +206,27 @@ def _summary(digest: Digest) -> Markup:
         )
     return join(
         [
-            tag("ul", *(tag("li", s) for s in words.overview(digest))),
+            tag("ul", *(tag("li", s) for s in summary.overview(findings))),
             tag("ul", *cards, class_="cards"),
         ]
     )
 
 
-def _kept(digest: Digest, release: Release) -> str:
+def _kept(findings: Findings, release: ReleaseFindings) -> str:
     """The first figure of two utilities, with the raw one in brackets."""
     said: list[str] = []
-    for utility, metric in digest.drawn_metrics:
+    for utility, metric in findings.drawn_metrics:
         m, raw = (
             release.measure(utility, metric),
-            (digest.baseline.measure(utility, metric) if digest.baseline is not None else None),
+            (findings.baseline.measure(utility, metric) if findings.baseline is not None else None),
         )
         if m is not None and math.isfinite(m.value) and len(said) < 2:
             beside = (
-                f" (raw {figure_text(raw.value)})"
+                f" (raw {number_text(raw.value)})"
                 if raw is not None and not release.baseline
                 else ""
             )
-            said.append(f"{metric_label(utility, metric)} {figure_text(m.value)}{beside}")
+            said.append(f"{metric_label(utility, metric)} {number_text(m.value)}{beside}")
     return "; ".join(said)
 
 
@@ -229,15 +234,19 @@ def _status(guarantee: Mapping[str, str]) -> str:
     return "none" if guarantee.get("definition") == "none" else guarantee.get("status", "")
 
 
-def _identification(digest: Digest, folder: Path) -> Markup:
-    if not digest.attacked:
+def _identification(findings: Findings, folder: Path) -> Markup:
+    if not findings.attacked:
         return tag("p", "Nobody attacked these releases.")
     rows = []
-    for release in digest.attacked:
+    for release in findings.attacked:
         worst, rbfn = release.worst, release.rbfn
         if worst is None:
             continue
-        alone = "-" if rbfn is None else rbfn.people + (" (would say safe)" if release.trap else "")
+        alone = (
+            "-"
+            if rbfn is None
+            else rbfn.people + (" (would say safe)" if release.missed_by_rbfn else "")
+        )
         rate = f"{percent(worst.value)} ({interval(worst.low, worst.high) or 'no interval'})"
         verdict = "above guessing" if worst.above_chance else "not above guessing"
         rows.append(
@@ -259,28 +268,28 @@ def _identification(digest: Digest, folder: Path) -> Markup:
         "RBF network alone",
     )
     guess = ", ".join(
-        sorted({percent(r.worst.chance) for r in digest.attacked if r.worst is not None})
+        sorted({percent(r.worst.chance) for r in findings.attacked if r.worst is not None})
     )
     return join(
         [
-            picture(charts.identification(digest, folder), one=True),
+            picture(charts.identification(findings, folder), one=True),
             table(
                 f"The strongest attacker on each release, over all scenarios. Guessing: {guess}.",
                 head,
                 rows,
             ),
-            attackers(digest),
+            attackers(findings),
         ]
     )
 
 
-def _utility(digest: Digest, folder: Path) -> Markup:
-    if not digest.metrics:
+def _utility(findings: Findings, folder: Path) -> Markup:
+    if not findings.metrics:
         return Markup("")
-    drawn = charts.fronts(digest, folder)
+    drawn = tradeoffs(findings, folder)
     key = tag(
         "ul",
-        *(tag("li", tag("b", r.number), " ", r.label) for r in digest.attacked),
+        *(tag("li", tag("b", r.number), " ", r.label) for r in findings.attacked),
         class_="key",
         aria_label="Key of releases",
     )
@@ -288,13 +297,13 @@ def _utility(digest: Digest, folder: Path) -> Markup:
         [
             key if drawn else "",
             tag("div", *(picture(p) for p in drawn), class_="grid") if drawn else "",
-            utilities(digest),
+            utilities(findings),
         ]
     )
 
 
-def _adaptive(digest: Digest, folder: Path) -> Markup:
-    found = digest.differences
+def _adaptive(findings: Findings, folder: Path) -> Markup:
+    found = findings.differences
     if not found:
         return Markup("")
     rows = [
@@ -309,7 +318,7 @@ def _adaptive(digest: Digest, folder: Path) -> Markup:
                 if d.low == d.low
                 else f"{100 * d.difference:+.0f}"
             ),
-            words.compared(d),
+            summary.difference_verdict(d),
         )
         for d in found
     ]
@@ -340,27 +349,28 @@ def _adaptive(digest: Digest, folder: Path) -> Markup:
     )
 
 
-def _one(drawn: object) -> Markup:
-    from gazeveil.evaluation.report.canvas import Picture
-
-    return picture(drawn, one=True) if isinstance(drawn, Picture) else Markup("")
-
-
-def _confusion(digest: Digest, folder: Path) -> Markup:
-    drawn = pictures.confusion(digest, folder)
-    return join([picture(drawn, one=True), persons(digest)]) if drawn is not None else Markup("")
+def _gallery(findings: Findings, folder: Path) -> Markup:
+    drawn = draw_gallery(findings, folder)
+    return Markup("") if drawn is None else picture(drawn, one=True)
 
 
-def _examples(digest: Digest, folder: Path) -> Markup:
+def _confusion(findings: Findings, folder: Path) -> Markup:
+    drawn = pictures.confusion(findings, folder)
+    return join([picture(drawn, one=True), persons(findings)]) if drawn is not None else Markup("")
+
+
+def _examples(findings: Findings, folder: Path) -> Markup:
     drawn = [
-        p for p in (pictures.traces(digest, folder), pictures.maps(digest, folder)) if p is not None
+        p
+        for p in (pictures.traces(findings, folder), pictures.maps(findings, folder))
+        if p is not None
     ]
     return tag("div", *(picture(p) for p in drawn), class_="grid") if drawn else Markup("")
 
 
-def _further(digest: Digest) -> Markup:
+def _further(findings: Findings) -> Markup:
     """Tables a study brings along: `tables`, a list of caption, columns and rows."""
-    given = digest.study.get("tables")
+    given = findings.study.get("tables")
     found = []
     for one in given if isinstance(given, list | tuple) else ():
         if isinstance(one, Mapping) and one.get("columns") and one.get("rows"):

@@ -12,11 +12,11 @@ from textwrap import shorten, wrap
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.report.canvas import WIDTH_IN, Picture, figure, finish
-from gazeveil.evaluation.report.findings import Digest, Release
+from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import mechanism_label, percent
 from gazeveil.evaluation.report.theme import SERIES, light
-from gazeveil.evaluation.results import NONE
 
 #: At most so many mechanisms in one picture.
 MOST_PANELS = 8
@@ -28,21 +28,21 @@ _SHOWN_S = 8.0
 _MOST_POINTS = 1600
 
 
-def traces(digest: Digest, folder: Path) -> Picture | None:
+def traces(findings: Findings, folder: Path) -> Picture | None:
     """One recording, raw and as each mechanism releases it: horizontal gaze over time, and the
     path.
     """
-    found = _mapping(digest.results.examples.get("traces"))
+    found = _mapping(findings.results.examples.get("traces"))
     raw = _mapping(found.get(NONE))
-    others = [t for t in _ordered(found, digest) if t != NONE][:MOST_PANELS]
+    others = [t for t in _ordered(found, findings) if t != NONE][:MOST_PANELS]
     if not raw or not others:
         return None
-    sphere = digest.results.examples.get("space") == "sphere"
+    sphere = findings.results.examples.get("space") == "sphere"
     centre = _centre(raw) if sphere else None
     before = _trace(raw, centre)
     drawn = figure(0.5 + 1.35 * len(others))
     grid = drawn.subplots(len(others), 2, squeeze=False, sharex="col", width_ratios=[2.1, 1])
-    colours = _colours(digest)
+    colours = _colours(findings)
     for row, text in enumerate(others):
         t, x, y = _trace(_mapping(found[text]), centre)
         colour = light(colours.get(text, SERIES[row % len(SERIES)]))
@@ -54,34 +54,34 @@ def traces(digest: Digest, folder: Path) -> Picture | None:
         path.plot(x, y, "-", color=colour, lw=1.2, alpha=0.55, zorder=2)
         path.plot(before[1], before[2], "-", color=light("ink"), lw=0.7, zorder=3)
         path.invert_yaxis()
-        over_time.set_title(shorten(_label(text, digest), 44, placeholder="..."))
+        over_time.set_title(shorten(_label(text, findings), 44, placeholder="..."))
         over_time.set_ylabel("x (deg)")
         path.set_ylabel("y (deg)")
     grid[-1][0].set_xlabel("time (s)")
     grid[-1][1].set_xlabel("x (deg)")
-    title = str(digest.results.examples.get("title", ""))
+    title = str(findings.results.examples.get("title", ""))
     caption = (
         "Thin line: as recorded. Broad, coloured: as released. Left: horizontal gaze over time."
         f" Right: the path. {title}".strip()
     )
     alt = (
         "One recording as recorded and as released by"
-        f" {', '.join(_label(t, digest) for t in others)}."
+        f" {', '.join(_label(t, findings) for t in others)}."
     )
     return finish(drawn, folder, "traces", alt, caption)
 
 
-def maps(digest: Digest, folder: Path) -> Picture | None:
+def maps(findings: Findings, folder: Path) -> Picture | None:
     """Where people looked on one stimulus, raw and as each mechanism releases it; one colour scale
     for all.
     """
-    found = _mapping(digest.results.examples.get("maps"))
-    texts = _ordered(found, digest)[: MOST_PANELS + 1]
+    found = _mapping(findings.results.examples.get("maps"))
+    texts = _ordered(found, findings)[: MOST_PANELS + 1]
     arrays = [np.asarray(found[t], dtype=np.float64) for t in texts]
     if len(texts) < 2 or any(a.ndim != 2 or a.size == 0 for a in arrays):
         return None
     rows = math.ceil(len(texts) / 2)
-    extent = _extent(digest.results.examples.get("extent"))
+    extent = _extent(findings.results.examples.get("extent"))
     ratio = (
         abs(extent[3] - extent[2]) / abs(extent[1] - extent[0])
         if extent
@@ -108,29 +108,29 @@ def maps(digest: Digest, folder: Path) -> Picture | None:
             interpolation="nearest",
             **place,
         )
-        axes.set_title(_wrapped(_label(text, digest)), fontsize=9.5)
+        axes.set_title(_wrapped(_label(text, findings)), fontsize=9.5)
         axes.grid(visible=False)
     drawn.supxlabel("x (deg)", fontsize=10, color=light("ink"))
     drawn.supylabel("y (deg)", fontsize=10, color=light("ink"))
     caption = (
         "Where people looked; bright is often. One scale for all, set by the raw map (square"
-        f" root). {digest.results.examples.get('title', '')}".strip()
+        f" root). {findings.results.examples.get('title', '')}".strip()
     )
     return finish(
         drawn,
         folder,
         "maps",
-        f"Heat maps of one stimulus: {', '.join(_label(t, digest) for t in texts)}.",
+        f"Heat maps of one stimulus: {', '.join(_label(t, findings) for t in texts)}.",
         caption,
     )
 
 
-def confusion(digest: Digest, folder: Path) -> Picture | None:
+def confusion(findings: Findings, folder: Path) -> Picture | None:
     """Who is taken for whom by the strongest attacker of each release."""
-    shown: list[tuple[Release, NDArray[np.float64]]] = []
-    for release in digest.attacked:
+    shown: list[tuple[ReleaseFindings, NDArray[np.float64]]] = []
+    for release in findings.attacked:
         if release.worst is not None and len(shown) < 6:
-            found = confused(digest, release)
+            found = confused(findings, release)
             if found is not None:
                 shown.append((release, found[1]))
     if not shown:
@@ -168,14 +168,14 @@ def confusion(digest: Digest, folder: Path) -> Picture | None:
 
 
 def confused(
-    digest: Digest, release: Release
+    findings: Findings, release: ReleaseFindings
 ) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:
     """People, and the share of repetitions in which each (row) was taken for each (column) by the
     strongest attacker.
     """
     if release.worst is None:
         return None
-    answers = digest.answers(release, release.worst).drop_nulls("part")
+    answers = findings.answers(release, release.worst).drop_nulls("part")
     if answers.height == 0:
         return None
     named = [a for a in answers["answer"].to_list() if a is not None]
@@ -194,9 +194,9 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _ordered(found: Mapping[str, object], digest: Digest) -> list[str]:
+def _ordered(found: Mapping[str, object], findings: Findings) -> list[str]:
     """Texts of the examples: raw, then in the order of the releases, then the rest."""
-    first = [NONE, *(r.text for r in digest.releases)]
+    first = [NONE, *(r.text for r in findings.releases)]
     return list(dict.fromkeys([*(t for t in first if t in found), *found]))
 
 
@@ -205,12 +205,12 @@ def _wrapped(label: str) -> str:
     return "\n".join(wrap(label, 27, max_lines=2, placeholder="..."))
 
 
-def _colours(digest: Digest) -> dict[str, str]:
-    return {r.text: r.colour for r in digest.releases}
+def _colours(findings: Findings) -> dict[str, str]:
+    return {r.text: r.colour for r in findings.releases}
 
 
-def _label(text: str, digest: Digest) -> str:
-    release = next((r for r in digest.releases if r.text == text), None)
+def _label(text: str, findings: Findings) -> str:
+    release = next((r for r in findings.releases if r.text == text), None)
     if text == NONE:
         return "as recorded"
     if release is not None:

@@ -6,23 +6,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from gazeveil.evaluation.report.findings import ARTEFACT, Digest, Measure, Rate
+from gazeveil.evaluation.columns import CELL, RATE
+from gazeveil.evaluation.report.findings import ONE_RELEASE, Findings, Measure, Rate, release_key
 from gazeveil.evaluation.report.labels import (
     SCENARIOS,
     attack_label,
-    figure_text,
     interval,
     metric_label,
+    number_text,
     percent,
     probability,
 )
 from gazeveil.evaluation.report.markup import Markup, badge, join, table, tag
 from gazeveil.evaluation.report.pictures import confused
-from gazeveil.evaluation.results import CELL
 
 #: A longer table starts folded.
 _LONG = 40
@@ -34,39 +34,29 @@ _KINDS = {"exact": "exact", "order-only": "order only", "impossible": "cannot be
 
 # Names of the plan that have a line of their own; the rest of it stands below as it is.
 _SAID = (
-    "name",
-    "title",
-    "cohort",
-    "seed",
-    "repetitions",
-    "times",
-    "failures",
-    "published",
-    "tables",
-    "guarantees",
-    "protocol",
-    "left_out",
+    *("name", "title", "cohort", "seed", "repetitions", "times", "failures", "published"),
+    *("tables", "guarantees", "protocol", "left_out"),
 )
 
 
-def cohort_words(digest: Digest) -> str:
+def cohort_text(findings: Findings) -> str:
     """Whose recordings these are."""
-    about = digest.study.get("cohort")
+    about = findings.study.get("cohort")
     if not isinstance(about, Mapping):
         return str(about or "")
     counts = [f"{about[k]} {k}" for k in ("people", "stimuli", "recordings") if about.get(k)]
     return ", ".join(filter(None, [str(about.get("name", "")), *counts]))
 
 
-def guarantees(digest: Digest) -> Markup:
+def guarantees(findings: Findings) -> Markup:
     """The guarantee of each mechanism, with its status in words."""
     found = []
     numbers: dict[str, list[str]] = {}
-    for r in digest.protected:
+    for r in findings.protected:
         numbers.setdefault(r.text, []).append(str(r.number))
     order = list(numbers)
     for g in sorted(
-        digest.results.guarantees,
+        findings.results.guarantees,
         key=lambda g: (
             order.index(g.get("mechanism", "")) if g.get("mechanism", "") in numbers else len(order)
         ),
@@ -95,16 +85,16 @@ def guarantees(digest: Digest) -> Markup:
         " to be published."
     )
     return join(
-        [tag("p", told), tag("p", seeded) if digest.study.get("seed") is not None else "", *found]
+        [tag("p", told), tag("p", seeded) if findings.study.get("seed") is not None else "", *found]
     )
 
 
-def attackers(digest: Digest) -> Markup:
+def attackers(findings: Findings) -> Markup:
     """Every attacker in every scenario, the strongest of each cell in bold."""
-    others = _other_metrics(digest)
+    others = _other_metrics(findings)
     names = sorted({m for found in others.values() for m in found})
     rows, marks = [], []
-    for release in digest.attacked:
+    for release in findings.attacked:
         best = {
             s: max(r.value for r in release.rates if r.scenario == s)
             for s in {r.scenario for r in release.rates}
@@ -117,7 +107,7 @@ def attackers(digest: Digest) -> Markup:
                     rate.scenario,
                     attack_label(rate.attack),
                     *_rate(rate),
-                    *(figure_text(more.get(m, math.nan)) for m in names),
+                    *(number_text(more.get(m, math.nan)) for m in names),
                 )
             )
             marks.append(rate.value == best[rate.scenario])
@@ -144,9 +134,9 @@ def _rate(rate: Rate) -> tuple[str, str, str]:
     )
 
 
-def _other_metrics(digest: Digest) -> dict[tuple[str, ...], dict[str, float]]:
+def _other_metrics(findings: Findings) -> dict[tuple[str, ...], dict[str, float]]:
     """Equal error rate, d prime and whatever else was measured of an attack."""
-    frame = digest.results.frame.filter(
+    frame = findings.results.frame.filter(
         pl.col("attack").is_not_null() & ~pl.col("metric").is_in(["identification_rate", "rank1"])
     )
     found: dict[tuple[str, ...], dict[str, float]] = {}
@@ -158,47 +148,71 @@ def _other_metrics(digest: Digest) -> dict[tuple[str, ...], dict[str, float]]:
     return found
 
 
-def utilities(digest: Digest) -> Markup:
+def inferences(findings: Findings) -> Markup:
+    """What attackers who name nobody infer: attributes, links between records, positions."""
+    frame = findings.results.frame.filter(pl.col("attack").is_not_null())
+    naming = frame.filter(pl.col("metric") == RATE)["attack"].unique().to_list()
+    labels = {r.key: f"{r.number}. {r.label}" for r in findings.releases}
+    rows = [
+        (
+            labels[release_key(row)],
+            row["scenario"],
+            row["attack"],
+            row["metric"].replace("_", " "),
+            number_text(row["value"])
+            + (f" ({number_text(row['low'])} to {number_text(row['high'])})" if row["low"] else ""),
+            "-" if row["chance"] is None else number_text(row["chance"]),
+        )
+        for row in frame.filter(~pl.col("attack").is_in(naming)).iter_rows(named=True)
+        if row["value"] is not None
+    ]
+    if not rows:
+        return Markup("")
+    head = ("release", "scenario", "attack", "metric", "value (95 %)", "chance")
+    return table("Attackers who know the raw recordings and want something else.", head, rows)
+
+
+def utilities(findings: Findings) -> Markup:
     """Every utility figure of every release."""
-    measured = [r for r in digest.releases if r.measures]
-    better = {(m.utility, m.metric): m.better for r in digest.releases for m in r.measures}
+    measured = [r for r in findings.releases if r.measures]
+    better = {(m.utility, m.metric): m.better for r in findings.releases for m in r.measures}
     chance = {
         (m.utility, m.metric): m.chance
-        for r in digest.releases
+        for r in findings.releases
         for m in r.measures
         if math.isfinite(m.chance)
     }
 
     def title(name: tuple[str, str]) -> str:
-        guess = f", chance {figure_text(chance[name])}" if name in chance else ""
+        guess = f", chance {number_text(chance[name])}" if name in chance else ""
         return f"{metric_label(*name)} ({better[name]} is better{guess})"
 
     rows = [
-        (f"{r.number}. {r.label}", *(_measure(r.measure(*name)) for name in digest.metrics))
+        (f"{r.number}. {r.label}", *(_measure(r.measure(*name)) for name in findings.metrics))
         for r in measured
     ]
     caption = (
         "What an analyst keeps: each figure with its 95 % interval. The first line is the"
         " unprotected data."
     )
-    return table(caption, ("release", *(title(n) for n in digest.metrics)), rows)
+    return table(caption, ("release", *(title(n) for n in findings.metrics)), rows)
 
 
 def _measure(m: Measure | None) -> str:
     if m is None or not math.isfinite(m.value):
         return "-"
     between = (
-        f" ({figure_text(m.low)} to {figure_text(m.high)})"
+        f" ({number_text(m.low)} to {number_text(m.high)})"
         if math.isfinite(m.low) and math.isfinite(m.high)
         else ""
     )
-    return figure_text(m.value) + between
+    return number_text(m.value) + between
 
 
-def persons(digest: Digest) -> Markup:
+def persons(findings: Findings) -> Markup:
     """Who is recognised how often, person by person, and for whom else they are taken."""
-    shown = digest.attacked[:_MOST_COLUMNS]
-    tables = {r.number: confused(digest, r) for r in shown}
+    shown = findings.attacked[:_MOST_COLUMNS]
+    tables = {r.number: confused(findings, r) for r in shown}
     found = [(r, t) for r in shown if (t := tables[r.number]) is not None]
     people = sorted({p for _, (names, _) in found for p in names})
     rows = []
@@ -233,9 +247,10 @@ def _person(person: str, names: tuple[str, ...], shares: object) -> str:
     return percent(right) + (f" ({names[other]})" if row[other] > right else "")
 
 
-def published(digest: Digest) -> Markup:
+def published(findings: Findings) -> Markup:
     """Figures of the papers beside ours, with the kind of comparison in words."""
-    rows = _published_rows(digest)
+    listed = findings.study.get("published")
+    rows = [r for r in listed if isinstance(r, Mapping)] if isinstance(listed, list | tuple) else []
     if not rows:
         return Markup("")
     absent = [r for r in rows if r.get("ours") is None and r.get("verdict") == "not in this run"]
@@ -284,33 +299,24 @@ def published(digest: Digest) -> Markup:
     )
 
 
-def _published_rows(digest: Digest) -> list[Mapping[str, object]]:
-    given = digest.study.get("published")
-    if not given and digest.study.get("paper"):
-        from gazeveil.evaluation.published import compare
-
-        given = compare(digest.results)
-    return [r for r in given if isinstance(r, Mapping)] if isinstance(given, list | tuple) else []
-
-
 def _figure(value: object, missing: str = "-") -> str:
     if value is None:
         return missing
     return (
-        figure_text(float(value))
+        number_text(float(value))
         if isinstance(value, int | float) and not isinstance(value, bool)
         else str(value)
     )
 
 
-def failures(digest: Digest) -> Markup:
+def failures(findings: Findings) -> Markup:
     """Cells that could not be computed, with the reason."""
-    found = digest.results.failures
+    found = findings.results.failures
     if not found:
         return Markup("")
     cells: dict[str, list[str]] = {}
     for f in found:
-        cells.setdefault(str(f.get("sentence", "")), []).append(_words(f.get("cell", "")))
+        cells.setdefault(str(f.get("sentence", "")), []).append(_text_of(f.get("cell", "")))
     # The repetitions of one figure mostly fail for one reason.
     rows = [
         (names[0] + (f", and {len(names) - 1} more" if len(names) > 1 else ""), sentence)
@@ -327,96 +333,75 @@ def failures(digest: Digest) -> Markup:
     )
 
 
-def _words(value: object) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{k} {v}" for k, v in value.items() if v not in (None, ""))
     return ", ".join(str(v) for v in value if v) if isinstance(value, list | tuple) else str(value)
 
 
-def method(digest: Digest) -> Markup:
+def method(findings: Findings) -> Markup:
     """Protocol, repetitions, seed, chance, scenarios, and what to read with care."""
-    study = digest.study
-    frame = digest.results.frame
-    attacked = [r.worst for r in digest.attacked if r.worst is not None]
+    study = findings.study
+    scenarios = dict.fromkeys(r.scenario for x in findings.attacked for r in x.rates)
+    explained = [
+        join([tag("code", s), f": the attacker {SCENARIOS.get(s, 'as the study says')}."])
+        for s in scenarios
+    ]
+    left_out = study.get("left_out")
+    plan = {k: v for k, v in study.items() if k not in _SAID and v not in (None, "", [], {})}
+    times = study.get("times")
+    return join(
+        [
+            _definitions(_protocol(findings)),
+            _list("Scenarios", explained),
+            _list("Read with care", _notes(findings)),
+            _list("Left out", left_out) if isinstance(left_out, list | tuple) else "",
+            _plan(plan) if plan else "",
+            tag("p", _text_of(times), class_="small") if times else "",
+        ]
+    )
+
+
+def _protocol(findings: Findings) -> list[tuple[str, object]]:
+    """How it was measured, as names and values."""
+    study, frame = findings.study, findings.results.frame
     lines: list[tuple[str, object]] = [
         ("study", study.get("title") or study.get("name") or "without a name")
     ]
     cohorts = [c for c in frame["cohort"].unique().to_list() if c]
     if study.get("cohort") or cohorts:
-        lines.append(("recordings", cohort_words(digest) or ", ".join(sorted(cohorts))))
+        lines.append(("recordings", cohort_text(findings) or ", ".join(sorted(cohorts))))
+    attacked = [r.worst for r in findings.attacked if r.worst is not None]
     if attacked:
+        chances = ", ".join(sorted({percent(r.chance) for r in attacked}))
         lines.append(("people", ", ".join(str(n) for n in sorted({r.n for r in attacked}))))
-        lines.append(
-            (
-                "chance",
-                ", ".join(sorted({percent(r.chance) for r in attacked}))
-                + " (one guess among the people the attacker knows)",
-            )
-        )
+        lines.append(("chance", f"{chances} (one guess among the people the attacker knows)"))
     repetitions = sorted({n for n in frame["repetitions"].to_list() if n is not None})
-    lines.append(
-        ("repetitions", ", ".join(map(str, repetitions)) or study.get("repetitions", "unknown"))
+    usual = (
+        "people are learned from some stimuli and named on others; one decision per person and"
+        " repetition"
     )
-    lines.append(("seed", study.get("seed", "none")))
-    if study.get("protocol"):
-        lines.append(("protocol", _words(study["protocol"])))
-    else:
-        lines.append(
-            (
-                "protocol",
-                (
-                    "people are learned from some stimuli and named on others; one decision per"
-                    " person and repetition"
-                ),
-            )
-        )
-    scenarios = list(dict.fromkeys(r.scenario for x in digest.attacked for r in x.rates))
-    notes = _notes(digest)
-    left_out = study.get("left_out")
-    plan = {k: v for k, v in study.items() if k not in _SAID and v not in (None, "", [], {})}
-    return join(
-        [
-            tag("dl", *(join([tag("dt", k), tag("dd", v)]) for k, v in lines)),
-            tag("h3", "Scenarios") if scenarios else "",
-            (
-                tag(
-                    "ul",
-                    *(
-                        tag(
-                            "li",
-                            tag("code", s),
-                            f": the attacker {SCENARIOS.get(s, 'as the study says')}.",
-                        )
-                        for s in scenarios
-                    ),
-                )
-                if scenarios
-                else ""
-            ),
-            tag("h3", "Read with care"),
-            tag("ul", *(tag("li", n) for n in notes)),
-            tag("h3", "Left out") if left_out else "",
-            (
-                tag("ul", *(tag("li", s) for s in left_out))
-                if isinstance(left_out, list | tuple) and left_out
-                else ""
-            ),
-            (
-                tag(
-                    "details",
-                    tag("summary", "The plan, as it was run"),
-                    tag("div", _plan(plan), class_="box"),
-                )
-                if plan
-                else ""
-            ),
-            tag("p", _times(study.get("times")), class_="small") if study.get("times") else "",
-        ]
-    )
+    return [
+        *lines,
+        ("repetitions", ", ".join(map(str, repetitions)) or study.get("repetitions", "unknown")),
+        ("seed", study.get("seed", "none")),
+        ("protocol", _text_of(study["protocol"]) if study.get("protocol") else usual),
+    ]
 
 
-def _notes(digest: Digest) -> list[str]:
-    count = len({r.attack for x in digest.attacked for r in x.rates})
+def _definitions(pairs: Iterable[tuple[str, object]]) -> Markup:
+    return tag("dl", *(join([tag("dt", k), tag("dd", v)]) for k, v in pairs))
+
+
+def _list(heading: str, items: Sequence[object]) -> Markup:
+    """A heading and its list; nothing without items."""
+    if not items:
+        return Markup("")
+    return join([tag("h3", heading), tag("ul", *(tag("li", i) for i in items))])
+
+
+def _notes(findings: Findings) -> list[str]:
+    count = len({r.attack for x in findings.attacked for r in x.rates})
     notes = [
         (
             "A rate is the mean over repetitions; its interval is Clopper-Pearson's over people, at"
@@ -435,42 +420,24 @@ def _notes(digest: Digest) -> list[str]:
             " careful side. A rate just above guessing should be looked at again with more people"
             " or repetitions."
         )
-    if any(r.scenario == ARTEFACT for x in digest.attacked for r in x.rates):
+    if any(r.scenario == ONE_RELEASE for x in findings.attacked for r in x.rates):
         notes.append(
-            f"The scenario {ARTEFACT} trains and tests on two parts of one release. Slow noise is"
-            " common to both and can itself identify people, so it counts as the worst case only"
-            " where no other scenario was run."
+            f"The scenario {ONE_RELEASE} trains and tests on two parts of one release. Slow noise"
+            " is common to both and can itself identify people, so it counts as the worst case"
+            " only where no other scenario was run."
         )
     return notes
 
 
 def _plan(plan: Mapping[str, object]) -> Markup:
-    return tag(
-        "dl",
-        *(
-            join(
-                [
-                    tag("dt", k),
-                    tag(
-                        "dd",
-                        tag(
-                            "code",
-                            (
-                                v
-                                if isinstance(v, str)
-                                else json.dumps(v, ensure_ascii=False, default=str)
-                            ),
-                        ),
-                    ),
-                ]
-            )
-            for k, v in plan.items()
-        ),
+    """Every other key of the study, folded."""
+    values = (
+        v if isinstance(v, str) else json.dumps(v, ensure_ascii=False, default=str)
+        for v in plan.values()
     )
-
-
-def _times(times: object) -> str:
-    return _words(times) if not isinstance(times, str) else times
+    listed = _definitions((k, tag("code", v)) for k, v in zip(plan, values, strict=True))
+    heading = tag("summary", "The plan, as it was run")
+    return tag("details", heading, tag("div", listed, class_="box"))
 
 
 def folded(summary: str, content: Markup, rows: int, *, long: bool = False) -> Markup:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gazeveil.evaluation.report.findings import Difference, Digest, Rate, Release
+from gazeveil.evaluation.report.findings import Difference, Findings, Rate, ReleaseFindings
 from gazeveil.evaluation.report.labels import (
     SCENARIOS,
     attack_label,
@@ -21,9 +21,9 @@ from gazeveil.evaluation.report.labels import (
 MOST_CARDS = 12
 
 
-def opening(digest: Digest) -> str:
+def baseline_sentence(findings: Findings) -> str:
     """What an attacker gets without protection."""
-    release = digest.baseline
+    release = findings.baseline
     if release is None or release.worst is None:
         return (
             "What an attacker gets without protection was not measured, so the figures below have"
@@ -44,7 +44,7 @@ def opening(digest: Digest) -> str:
     )
 
 
-def verdict(release: Release) -> str:
+def verdict(release: ReleaseFindings) -> str:
     """What the strongest attacker gets of one release."""
     worst = release.worst
     if worst is None:
@@ -57,7 +57,7 @@ def verdict(release: Release) -> str:
         return f"Without protection {who} recognises {_how_many(worst)}."
     if worst.above_chance:
         return f"With {release.label} {who} still recognises {_how_many(worst)}." + (
-            f" {bound(release)}" if bound(release) else ""
+            f" {promised_bound(release)}" if promised_bound(release) else ""
         )
     return (
         f"With {release.label} no attacker tried does better than guessing: {who} recognises"
@@ -65,7 +65,7 @@ def verdict(release: Release) -> str:
     )
 
 
-def bound(release: Release) -> str:
+def promised_bound(release: ReleaseFindings) -> str:
     """What a promise of k-anonymity allows, beside what was found."""
     worst, allowed = release.worst, release.allowed
     if worst is None or not allowed > 0:
@@ -81,12 +81,12 @@ def bound(release: Release) -> str:
     )
 
 
-def trap(release: Release) -> str:
+def rbfn_warning(release: ReleaseFindings) -> str:
     """What the papers' RBF network alone would have said, where it would have said something else;
     else nothing.
     """
     rbfn, worst = release.rbfn, release.worst
-    if not release.trap or rbfn is None or worst is None:
+    if not release.missed_by_rbfn or rbfn is None or worst is None:
         return ""
     return (
         f"The RBF network alone would have called this safe: it recognises {rbfn.people}, no better"
@@ -94,22 +94,22 @@ def trap(release: Release) -> str:
     )
 
 
-def second(digest: Digest) -> str:
+def leading_example(findings: Findings) -> str:
     """One release to begin with: of those the RBF network alone would have passed the one that
     leaks most, else the one that leaks most.
     """
-    protected = [r for r in digest.protected if r.worst is not None]
+    protected = [r for r in findings.protected if r.worst is not None]
     chosen = max(
-        [r for r in protected if r.trap] or protected,
+        [r for r in protected if r.missed_by_rbfn] or protected,
         key=lambda r: r.worst.value if r.worst is not None else 0.0,
         default=None,
     )
-    return "" if chosen is None else " ".join(filter(None, (verdict(chosen), trap(chosen))))
+    return "" if chosen is None else " ".join(filter(None, (verdict(chosen), rbfn_warning(chosen))))
 
 
-def overview(digest: Digest) -> list[str]:
+def overview(findings: Findings) -> list[str]:
     """The findings over all releases, one sentence each."""
-    protected = [r for r in digest.protected if r.worst is not None]
+    protected = [r for r in findings.protected if r.worst is not None]
     if not protected:
         return ["No protected release was attacked."]
     said = []
@@ -125,14 +125,14 @@ def overview(digest: Digest) -> list[str]:
             f"People are still recognised in {len(broken)} of {len(protected)} releases."
             f" {_capital(_listed(broken, counts=True))}."
         )
-    traps = [r for r in protected if r.trap]
-    if traps:
-        it = "it" if len(traps) == 1 else f"{len(traps)} of them"
+    missed = [r for r in protected if r.missed_by_rbfn]
+    if missed:
+        it = "it" if len(missed) == 1 else f"{len(missed)} of them"
         said.append(
             f"The RBF network alone, the attacker of the papers, would have called {it} safe:"
-            f" {_listed(traps)}."
+            f" {_listed(missed)}."
         )
-    stronger = [d for d in digest.differences if d.low > 0]
+    stronger = [d for d in findings.differences if d.low > 0]
     if stronger:
         most = max(stronger, key=lambda d: d.difference)
         said.append(
@@ -141,7 +141,7 @@ def overview(digest: Digest) -> list[str]:
             f" as it is ({most.release.label}; 95 % interval {points(most.low)} to"
             f" {points(most.high)})."
         )
-    failures = digest.results.failures
+    failures = findings.results.failures
     if failures:
         said.append(
             f"{len(failures)} of the planned figures could not be computed; they are listed under"
@@ -150,14 +150,14 @@ def overview(digest: Digest) -> list[str]:
     return said
 
 
-def carded(digest: Digest) -> list[tuple[Release, str]]:
+def cards(findings: Findings) -> list[tuple[ReleaseFindings, str]]:
     """The releases the summary shows, each with a note: all of them, or of each mechanism the
     setting that protects best.
     """
-    attacked = list(digest.attacked)
+    attacked = list(findings.attacked)
     if len(attacked) <= MOST_CARDS:
         return [(r, "") for r in attacked]
-    groups: dict[tuple[str, str, str], list[Release]] = {}
+    groups: dict[tuple[str, str, str], list[ReleaseFindings]] = {}
     for r in attacked:
         groups.setdefault((r.key[0], r.key[1], r.key[3]), []).append(r)
     best = [
@@ -167,23 +167,27 @@ def carded(digest: Digest) -> list[tuple[Release, str]]:
     return [(r, f"the most protective of {n} settings" if n > 1 else "") for r, n in best]
 
 
-def compared(d: Difference) -> str:
+def difference_verdict(d: Difference) -> str:
     """One adaptive attacker against its frozen self."""
     if not (d.low > 0 or d.high < 0):
         return "no difference shown"
     return "stronger" if d.difference > 0 else "weaker"
 
 
-def headline(digest: Digest) -> tuple[str, ...]:
+def headline(findings: Findings) -> tuple[str, ...]:
     """The whole summary as sentences, for a terminal."""
-    said = [opening(digest)]
-    for release, note in carded(digest):
+    said = [baseline_sentence(findings)]
+    for release, note in cards(findings):
         if not release.baseline:
             said.append(
                 " ".join(
                     filter(
                         None,
-                        (verdict(release), f"(This is {note}.)" if note else "", trap(release)),
+                        (
+                            verdict(release),
+                            f"(This is {note}.)" if note else "",
+                            rbfn_warning(release),
+                        ),
                     )
                 )
             )
@@ -195,14 +199,14 @@ def _how_many(rate: Rate) -> str:
     return f"{rate.people} ({percent(rate.value)}{f', 95 % interval {between}' if between else ''})"
 
 
-def _listed(releases: Sequence[Release], *, counts: bool = False) -> str:
+def _listed(releases: Sequence[ReleaseFindings], *, counts: bool = False) -> str:
     """Releases by name; of many, each mechanism once with the number of its settings."""
     if len(releases) <= 6:
         return "; ".join(
             r.label + (f": {r.worst.people}" if counts and r.worst is not None else "")
             for r in releases
         )
-    groups: dict[str, list[Release]] = {}
+    groups: dict[str, list[ReleaseFindings]] = {}
     for r in releases:
         groups.setdefault(mechanism_label(r.key[0], r.key[1], ""), []).append(r)
     said = []

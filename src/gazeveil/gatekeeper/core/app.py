@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, Watched
-from gazeveil.gatekeeper.core.areas import Area, area_of, snap
+from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
 from gazeveil.gatekeeper.core.counters import CounterAnswer
-from gazeveil.gatekeeper.core.device_state import DeviceState, Listener, SaccadeStart, TileListener
-from gazeveil.gatekeeper.core.event_log import KINDS, PublicEvent
-from gazeveil.gatekeeper.core.selection import DWELL_MS, Target, place
+from gazeveil.gatekeeper.core.device_state import DeviceState
+from gazeveil.gatekeeper.core.events.listeners import Listener, SaccadeStart, TileListener
+from gazeveil.gatekeeper.core.events.log import KINDS, PublicEvent
+from gazeveil.gatekeeper.core.selection import DWELL_MS
+from gazeveil.gatekeeper.core.targets import Target, place
 from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.policy.decision import Request
 from gazeveil.gatekeeper.policy.rules import judge
@@ -18,7 +21,7 @@ from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
 from gazeveil.gatekeeper.streams.shared import Deliver, Subscriber
 from gazeveil.gatekeeper.streams.subscription import PrivateStream, Subscription
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Longest name of an area.
 LONGEST_NAME = 200
@@ -53,7 +56,7 @@ class App:
 
     def register_area(
         self, name: str, x_deg: float, y_deg: float, width_deg: float, height_deg: float
-    ) -> Area:
+    ) -> RegisteredArea:
         """Register a rectangle; what is looked at from now on counts.
 
         Parameters
@@ -67,7 +70,7 @@ class App:
 
         Returns
         -------
-        Area
+        RegisteredArea
             With the edges moved outward to the public grid.
         """
         state = self._state
@@ -83,26 +86,22 @@ class App:
             rectangle = snap(state.grid, state.level, x_deg, y_deg, width_deg, height_deg)
             app_state = state.app_state(self.name)
             most = state.policy.apps[self.name].areas if self.name in state.policy.apps else 0
-            if (
-                len(app_state.areas) >= most
-            ):  # another thread of the app may have registered one since
+            # Another thread of the app may have registered one since.
+            if len(app_state.areas) >= most:
                 raise Denied(
                     "area",
                     f"The app '{self.name}' may have {most} areas at a time. Remove one first.",
                 )
             app_state.area_count += 1
-            area = area_of(
-                state.grid, rectangle, app_state.area_count, name, state.tick * state.level.tick_ms
-            )
+            area = area_of(state.grid, rectangle, app_state.area_count, name, state.t_ms)
             app_state.areas[area.id] = Watched(area, rectangle)
             return area
 
-    def areas(self) -> tuple[Area, ...]:
+    def areas(self) -> tuple[RegisteredArea, ...]:
         """The app's own areas."""
         with self._state.answering(self._ask("areas", "areas")):
-            return tuple(
-                watched.area for watched in self._state.app_state(self.name).areas.values()
-            )
+            areas = self._state.app_state(self.name).areas
+            return tuple(watched.area for watched in areas.values())
 
     def remove_area(self, area_id: int) -> None:
         """Forget an area and its sums; its id is not used again."""
@@ -140,15 +139,8 @@ class App:
         limit : int
             At most so many, up to 1000.
         """
-        return self._events(
-            self._ask("fixations", "get_fixations"),
-            "fixation",
-            area_id,
-            since_ms,
-            until_ms,
-            after,
-            limit,
-        )
+        allowed = self._ask("fixations", "get_fixations")
+        return self._events(allowed, "fixation", area_id, since_ms, until_ms, after, limit)
 
     def get_saccades(
         self,
@@ -161,15 +153,8 @@ class App:
         """Saccades that landed in an area, oldest first; their landing cell and tick alone.
         Parameters as for fixations.
         """
-        return self._events(
-            self._ask("saccades", "get_saccades"),
-            "saccade",
-            area_id,
-            since_ms,
-            until_ms,
-            after,
-            limit,
-        )
+        allowed = self._ask("saccades", "get_saccades")
+        return self._events(allowed, "saccade", area_id, since_ms, until_ms, after, limit)
 
     def _events(
         self,
@@ -181,32 +166,24 @@ class App:
         after: int | None,
         limit: int,
     ) -> tuple[PublicEvent, ...]:
-        for value, what in (
-            (since_ms, "since_ms"),
-            (until_ms, "until_ms"),
-            (after, "after"),
-            (limit, "limit"),
-        ):
+        limits = {"since_ms": since_ms, "until_ms": until_ms, "after": after, "limit": limit}
+        for what, value in limits.items():
             if value is not None and type(value) is not int:
                 raise Denied("parameter", f"The parameter '{what}' must be a whole number.")
         most = min(max(limit, 0), MOST_EVENTS)
         state = self._state
         with state.answering(allowed):
             watched, events = self._area(area_id), state.app_state(self.name).events
-            found: list[PublicEvent] = []
-            if most:
-                for entry in state.event_log.after(events.device_number(after) or 0):
-                    event = entry.event
-                    wanted = (
-                        event.kind == kind
-                        and (since_ms is None or event.t_ms >= since_ms)
-                        and (until_ms is None or event.t_ms < until_ms)
-                    )
-                    if wanted and watched.has(entry):
-                        found.append(events.told(entry, state.event_log.oldest))
-                        if len(found) == most:
-                            break
-            return tuple(found)
+            wanted = (
+                entry
+                for entry in state.event_log.after(events.device_number(after) or 0)
+                if entry.event.kind == kind
+                and (since_ms is None or entry.event.t_ms >= since_ms)
+                and (until_ms is None or entry.event.t_ms < until_ms)
+                and watched.has(entry)
+            )
+            oldest = state.event_log.oldest
+            return tuple(events.told(entry, oldest) for entry in islice(wanted, most))
 
     def get_dwell_time(self, number: int) -> int:
         """How long a fixation lasted, in milliseconds; only of those the app was told of."""
@@ -257,10 +234,8 @@ class App:
         """The tile that is looked at, row by row from the upper left; None while
         it is not known.
         """
-        allowed = self._ask("tile", "current_tile")
-        self._state.follow_tile(allowed)
-        with self._state.answering(allowed):
-            return self._state.tiles.tile
+        with self._state.answering(self._ask("tile", "current_tile")):
+            return self._state.tile.ask()
 
     # Subscriptions.
 
@@ -275,9 +250,9 @@ class App:
         kind : str
             `fixation`, `saccade` or `pursuit`.
         callback : callable
-            Takes a :class:`~gazeveil.gatekeeper.core.event_log.PublicEvent`; in the mode
-            `start-stop` also a :class:`~gazeveil.gatekeeper.core.device_state.SaccadeStart`, which
-            carries the tick alone. It runs on the tracker's thread and must be quick.
+            Takes a :class:`~gazeveil.gatekeeper.PublicEvent`; in the mode `start-stop` also a
+            :class:`~gazeveil.gatekeeper.SaccadeStart`, which carries the tick alone. It runs on
+            the tracker's thread and must be quick.
         mode : str
             `end`, or `start-stop` for saccades.
         """
@@ -304,10 +279,10 @@ class App:
         allowed = self._ask("tile", "on_tile")
         if not callable(callback):
             raise Denied("parameter", "A listener is something that can be called.")
-        self._state.follow_tile(allowed)
         with self._state.answering(allowed):
+            self._state.tile.ask()
             subscription = self._subscribe("tile")
-            self._state.tile_listeners.append(TileListener(subscription, callback))
+            self._state.tile.enter(TileListener(subscription, callback))
             return subscription
 
     def select(
@@ -380,17 +355,11 @@ class App:
         state = self._state
         with state.lock:
             grant = state.policy.apps.get(self.name)
-            # Judged before it is made: a text of an app may be hostile.
-            verdict = (
-                judge(grant.mechanisms, mechanism)
-                if grant is not None and isinstance(mechanism, str)
-                else None
-            )
-            every = (
-                1
-                if grant is None or verdict is None
-                else every_of(state.rate_hz, verdict.stride, grant.most_hz)
-            )
+            every = 1
+            if grant is not None and isinstance(mechanism, str):
+                # Judged before it is made: a text of an app may be hostile.
+                stride = judge(grant.mechanisms, mechanism).stride
+                every = every_of(state.rate_hz, stride, grant.most_hz)
             request = state.request(
                 self.name, "stream", self._origin, mechanism, state.rate_hz / every
             )

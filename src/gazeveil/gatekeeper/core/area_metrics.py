@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gazeveil.gatekeeper.core.areas import Area, Rectangle
-from gazeveil.gatekeeper.core.event_log import LoggedEvent
+from gazeveil.gatekeeper.core.areas import Rectangle, RegisteredArea
+from gazeveil.gatekeeper.core.events.log import LoggedEvent
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Watched:
 
     Parameters
     ----------
-    area : Area
+    area : RegisteredArea
         As the app sees it.
     rectangle : Rectangle
         Its cells.
     """
 
-    def __init__(self, area: Area, rectangle: Rectangle) -> None:
+    def __init__(self, area: RegisteredArea, rectangle: Rectangle) -> None:
         self.area = area
         self.rectangle = rectangle
         self.fixations = self.visits = self.dwell_ms = 0
@@ -62,9 +62,8 @@ class Watched:
 
     def has(self, entry: LoggedEvent) -> bool:
         """Whether an event belongs to the area: inside, and not before it was registered."""
-        return entry.event.t_ms >= self.area.since_ms and self.rectangle.has(
-            entry.row, entry.column
-        )
+        inside = self.rectangle.has(entry.row, entry.column)
+        return inside and entry.event.t_ms >= self.area.since_ms
 
     def take(self, entry: LoggedEvent, visited: int) -> int:
         """Add an event of the event log.

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gazeveil.gatekeeper.core.level import Grid, Level
+from gazeveil.gatekeeper.core.level import PrecisionLevel
 from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gaze.grid import Grid
 
 
 @dataclass(frozen=True)
-class Area:
+class RegisteredArea:
     """What an app knows of an area of its own.
 
     Parameters
@@ -61,7 +62,12 @@ class Rectangle:
 
 
 def snap(
-    grid: Grid, level: Level, x_deg: float, y_deg: float, width_deg: float, height_deg: float
+    grid: Grid,
+    level: PrecisionLevel,
+    x_deg: float,
+    y_deg: float,
+    width_deg: float,
+    height_deg: float,
 ) -> Rectangle:
     """The smallest rectangle of whole cells that holds the one asked for.
 
@@ -70,47 +76,65 @@ def snap(
     Denied
         With the code "area": not numbers, smaller than the level allows, or outside the space.
     """
-    try:
-        asked = [float(v) for v in (x_deg, y_deg, width_deg, height_deg)]
-    except (TypeError, ValueError, OverflowError):
-        asked = [math.nan]
-    if not all(math.isfinite(v) and abs(v) <= 1e6 for v in asked):
+    asked = finite(x_deg, y_deg, width_deg, height_deg)
+    if asked is None:
         raise Denied(
             "area",
             "An area is four finite numbers in degrees: x_deg, y_deg, width_deg, height_deg.",
         )
-    x, y, width, height = asked
     least = level.least_side_deg
-    if width < least or height < least:
+    if min(asked[2:]) < least:
         raise Denied(
             "area", f"Both sides of an area must be at least {least:g} degrees on this device."
         )
-    top = max(0, _down((y - grid.top_deg) / grid.row_deg))
-    bottom = min(grid.rows, _up((y + height - grid.top_deg) / grid.row_deg))
-    left, right = (
-        _down((x - grid.left_deg) / grid.column_deg),
-        _up((x + width - grid.left_deg) / grid.column_deg),
-    )
+    cells = covering(grid, *asked)
+    # A space smaller than the least side has one area: all of it.
+    wide = cells.columns * grid.column_deg >= least - 1e-9 or cells.columns == grid.columns
+    tall = cells.rows * grid.row_deg >= least - 1e-9 or cells.rows == grid.rows
+    if cells.columns < 1 or cells.rows < 1 or not (wide and tall):
+        raise Denied(
+            "area",
+            f"At least {least:g} degrees of both sides of an area must lie inside the space.",
+        )
+    return cells
+
+
+def finite(*degrees: float) -> tuple[float, ...] | None:
+    """Numbers of an app as floats; None where one is no number of ordinary size."""
+    try:
+        values = tuple(map(float, degrees))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return values if all(math.isfinite(v) and abs(v) <= 1e6 for v in values) else None
+
+
+def covering(
+    grid: Grid, x_deg: float, y_deg: float, width_deg: float, height_deg: float
+) -> Rectangle:
+    """The cells that hold a rectangle, as far as it lies in the space; none where it does not."""
+    top, bottom = _outward(y_deg - grid.top_deg, height_deg, grid.row_deg)
+    left, right = _outward(x_deg - grid.left_deg, width_deg, grid.column_deg)
+    top, bottom = max(0, top), min(grid.rows, bottom)
     if grid.sphere:
         columns = min(right - left, grid.columns)
         left = 0 if columns == grid.columns else left % grid.columns
     else:
         left, right = max(0, left), min(grid.columns, right)
         columns = right - left
-    # A space smaller than the least side has one area: all of it.
-    wide = columns * grid.column_deg >= least - 1e-9 or columns == grid.columns
-    tall = (bottom - top) * grid.row_deg >= least - 1e-9 or bottom - top == grid.rows
-    if columns < 1 or bottom <= top or not (wide and tall):
-        raise Denied(
-            "area",
-            f"At least {least:g} degrees of both sides of an area must lie inside the space.",
-        )
     return Rectangle(top, left, bottom - top, columns, grid.columns)
 
 
-def area_of(grid: Grid, rectangle: Rectangle, number: int, name: str, since_ms: int) -> Area:
+def _outward(start: float, side: float, step: float) -> tuple[int, int]:
+    # A hair less than asked for: edges that come from the grid itself stay where they are.
+    first = math.floor(start / step + 1e-9)
+    return first, max(first + 1, math.ceil((start + side) / step - 1e-9))
+
+
+def area_of(
+    grid: Grid, rectangle: Rectangle, number: int, name: str, since_ms: int
+) -> RegisteredArea:
     """The app's view of a rectangle."""
-    return Area(
+    return RegisteredArea(
         number,
         name,
         grid.left_deg + rectangle.column * grid.column_deg,
@@ -119,12 +143,3 @@ def area_of(grid: Grid, rectangle: Rectangle, number: int, name: str, since_ms: 
         rectangle.rows * grid.row_deg,
         since_ms,
     )
-
-
-def _down(value: float) -> int:
-    # Edges that come from the grid itself stay where they are.
-    return math.floor(value + 1e-9)
-
-
-def _up(value: float) -> int:
-    return math.ceil(value - 1e-9)

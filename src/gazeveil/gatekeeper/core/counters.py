@@ -21,7 +21,7 @@ from fractions import Fraction
 
 from gazeveil import checks
 from gazeveil.gatekeeper.core.areas import Rectangle
-from gazeveil.gatekeeper.core.quantise import LEAST_FIXATION_MS
+from gazeveil.gatekeeper.core.events.quantise import LEAST_FIXATION_MS
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.noise.exact import discrete_laplace, tail_delta
 from gazeveil.privacy.promise.change import Change
@@ -31,7 +31,7 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.rational import Number, exact
 
 #: Levels of the tree: a horizon of 16383 ticks, 27 minutes at 100 ms.
-LEVELS = 14
+TREE_LEVELS = 14
 
 #: Events that wait for somebody to ask before they are put together.
 MOST_WAITING = 4096
@@ -133,13 +133,11 @@ class TreeCounter:
             if ticks >> level & 1:
                 end = begin + (1 << level)
                 block = (begin, end)
-                used[block] = (
-                    self._blocks[block] if block in self._blocks else self._draw(begin, end)
-                )
+                known = block in self._blocks
+                used[block] = self._blocks[block] if known else self._draw(begin, end)
                 begin = end
-        self._blocks = (
-            used  # a block that is no part of the current prefix is no part of any later one
-        )
+        # A block that is no part of the current prefix is no part of any later one.
+        self._blocks = used
         return sum(used.values())
 
     def _draw(self, begin: int, end: int) -> int:
@@ -174,9 +172,8 @@ class Counters:
 
     def anew(self) -> Counters:
         """Counters of the same kind that have counted nothing, with noise of their own."""
-        return Counters(
-            self.epsilon, self.levels, self._tick_ms, None if self._seed is None else self._seed + 1
-        )
+        seed = None if self._seed is None else self._seed + 1
+        return Counters(self.epsilon, self.levels, self._tick_ms, seed)
 
     def __len__(self) -> int:
         return len(self._counters)
@@ -201,39 +198,30 @@ class Counters:
     def _promise(self) -> Guarantee:
         # Fixations do not overlap and last at least so long; what is told in a horizon ended in it
         # or in the second before it.
-        most = (((1 << self.levels) - 1) * self._tick_ms + 1000) // LEAST_FIXATION_MS + 1
         horizon = (1 << self.levels) - 1
-        within = Loss.pure(
-            self.epsilon * most, tail_delta(self.epsilon / self.levels, self.levels * most)
+        most = (horizon * self._tick_ms + 1000) // LEAST_FIXATION_MS + 1
+        per_level = self.epsilon / self.levels
+        of_one = Loss.pure(self.epsilon, tail_delta(per_level, self.levels))
+        of_horizon = Loss.pure(self.epsilon * most, tail_delta(per_level, self.levels * most))
+        all_fixations = (
+            f"all fixations of one horizon of {horizon} ticks in one area, of which there are at"
+            f" most {most}"
         )
-        found = Guarantee(
+        promise = Guarantee(
             "epsilon-dp",
-            WholeMap.of(
-                "event",
-                Loss.pure(self.epsilon, tail_delta(self.epsilon / self.levels, self.levels)),
-            ),
+            WholeMap.of("event", of_one),
             Change.event(),
             # Counting goes on horizon after horizon, so what a person adds up to is not known; only
             # what a horizon does.
-            also=(
-                (
-                    (
-                        f"all fixations of one horizon of {horizon} ticks in one area, of which"
-                        f" there are at most {most}"
-                    ),
-                    within,
-                ),
-            ),
+            also=((all_fixations, of_horizon),),
             mechanism="Gatekeeper counter",
             assumptions=("an event is one fixation in the area", ASSUMPTION),
             not_covered=(
-                (
-                    "further areas that hold the same cells: each has a counter of its own, and"
-                    " their budgets add up"
-                ),
+                "further areas that hold the same cells: each has a counter of its own, and"
+                " their budgets add up",
                 "what the exact answers of other scopes tell",
                 "that the app asked, and when",
             ),
             reason="proofs/gatekeeper.md",
         )
-        return found if self._seed is None else found.tested()
+        return promise if self._seed is None else promise.tested()

@@ -15,111 +15,37 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gazeveil.gatekeeper.core.area_metrics import Watched
+from gazeveil.gatekeeper.core.app_state import AppState
 from gazeveil.gatekeeper.core.areas import Rectangle
 from gazeveil.gatekeeper.core.counters import Counters
-from gazeveil.gatekeeper.core.event_log import EventLog, LoggedEvent, PublicEvent
-from gazeveil.gatekeeper.core.event_numbers import EventNumbers, first_number
+from gazeveil.gatekeeper.core.events.listeners import Listener, SaccadeStart, tell
+from gazeveil.gatekeeper.core.events.log import EventLog, LoggedEvent
+from gazeveil.gatekeeper.core.events.numbers import EventNumbers, first_number
+from gazeveil.gatekeeper.core.events.quantise import QuantisedEvent
 from gazeveil.gatekeeper.core.in_use import Indicator, InUse, scope_of
-from gazeveil.gatekeeper.core.level import Grid, Level
-from gazeveil.gatekeeper.core.quantise import QuantisedEvent
+from gazeveil.gatekeeper.core.level import PrecisionLevel
 from gazeveil.gatekeeper.core.selection import Selections
-from gazeveil.gatekeeper.core.tiles import Tiles
+from gazeveil.gatekeeper.core.tiles import TilePublisher, Tiles
 from gazeveil.gatekeeper.errors import Denied, LedgerError
-from gazeveil.gatekeeper.policy.decision import Decision, Request, decide
+from gazeveil.gatekeeper.policy.decision import AccessDecision, Request, decide
 from gazeveil.gatekeeper.policy.grant_duration import GrantUses, why_over
 from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.wearers import CHANGED, account_of, device_account
 from gazeveil.gatekeeper.streams.billing import Billing
 from gazeveil.gatekeeper.streams.day_keys import DayKeys
 from gazeveil.gatekeeper.streams.pool import StreamPool, mechanism_of
-from gazeveil.gatekeeper.streams.shared import PATIENCE_S, Subscriber
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
+from gazeveil.gaze.grid import Grid
 
 if TYPE_CHECKING:
-    from gazeveil.gatekeeper.ledger.audit_log import AuditLog
+    from gazeveil.gatekeeper.ledger.audit.log import AuditLog
     from gazeveil.gatekeeper.ledger.ledger import Ledger
-
-#: How long the tile's stream goes on when nobody asks.
-TILE_IDLE_MS = 10_000
-
-_SECOND_NS = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class SaccadeStart:
-    """A saccade has begun: the tick and nothing else.
-
-    Parameters
-    ----------
-    t_ms : int
-        The tick in milliseconds since the session began.
-    kind : str
-        Always `saccade-start`.
-    """
-
-    t_ms: int
-    kind: str = "saccade-start"
-
-
-@dataclass(eq=False)
-class Listener:
-    """Somebody who wants to be told of events of one kind."""
-
-    subscription: Subscription
-    kind: str
-    starts: bool
-    callback: Callable[[PublicEvent | SaccadeStart], None]
-
-
-@dataclass(eq=False)
-class TileListener:
-    """Somebody who wants to be told of tiles."""
-
-    subscription: Subscription
-    callback: Callable[[int | None, int], None]
-
-
-@dataclass
-class AppState:
-    """What the device remembers of an app while it runs."""
-
-    events: EventNumbers
-    areas: dict[int, Watched] = field(default_factory=dict)
-    area_count: int = 0
-    visited: int = 0
-    calls: list[int] = field(default_factory=lambda: [0] * 60)
-    calls_second: int = 0
-    horizons: dict[Rectangle, int] = field(default_factory=dict)
-
-    def calls_last_minute(self, now_ns: int) -> int:
-        """Questions in the last sixty seconds."""
-        second = now_ns // _SECOND_NS
-        if second > self.calls_second:
-            for old in range(self.calls_second + 1, min(second, self.calls_second + 60) + 1):
-                self.calls[old % 60] = 0
-            self.calls_second = second
-        elif second < self.calls_second:
-            # The clock was put back: what was asked counts as asked now, and is forgotten a minute
-            # from now.
-            total = sum(self.calls)
-            self.calls[:] = [0] * 60
-            self.calls[second % 60], self.calls_second = total, second
-        return sum(self.calls)
-
-    def called(self) -> None:
-        """One more question."""
-        self.calls[self.calls_second % 60] += 1
 
 
 class DeviceState:
@@ -140,7 +66,7 @@ class DeviceState:
         audit: AuditLog | None,
         clock_ns: Callable[[], int],
         device: str,
-        level: Level,
+        level: PrecisionLevel,
         space: Space,
         rate_hz: float,
         counters: Counters,
@@ -178,7 +104,6 @@ class DeviceState:
         """
         self.event_log = EventLog()
         self.counters = counters
-        self.tiles = Tiles(self.space, self.level)
         self.billing = Billing(
             self.ledger, self.clock_ns, self.device_name, secrets.token_hex(8), self.wearer
         )
@@ -186,23 +111,34 @@ class DeviceState:
         self.pool = StreamPool(
             self.rate_hz, self.space, self.billing, self.policy.device.r_deg, self._seed, key_now
         )
-        self._tile_place: tuple[float, float] | None = None
-        self._tile_subscription: Subscription | None = None
-        self._tile_asked = 0
+        self.tile = TilePublisher(
+            Tiles(self.space, self.level),
+            self.tile_stream,
+            self.pool,
+            lambda: Subscription(next(self.numbers), "", self.leave),
+            lambda: self.t_ms,
+        )
         self.tick = 0
-        self.charged: dict[
-            Rectangle, int
-        ] = {}  # up to which horizon the device has paid for a counter
+        #: Up to which horizon the device has paid for an area's counter.
+        self.charged: dict[Rectangle, int] = {}
         self.app_states: dict[str, AppState] = {}
         self.listeners: list[Listener] = []
-        self.tile_listeners: list[TileListener] = []
         self.subscriptions: dict[Subscription, Request] = {}
         self.expiry_ns: int | None = None
+
+    @property
+    def t_ms(self) -> int:
+        """The public clock: the current tick, in milliseconds since the wearer's session began."""
+        return self.tick * self.level.tick_ms
 
     @property
     def device(self) -> str:
         """The ledger's account of the device, for its present wearer."""
         return device_account(self.device_name, self.wearer)
+
+    def accounts(self) -> tuple[str, ...]:
+        """The ledger's accounts of the device and of the apps, for the present wearer."""
+        return self.device, *(account_of(app, self.wearer) for app in self.policy.apps)
 
     def switch(self, wearer: str | None) -> None:
         """Somebody else wears the device: all that was subscribed ends, everything begins anew, and
@@ -211,8 +147,7 @@ class DeviceState:
         with self.lock:
             for subscription in tuple(self.subscriptions):
                 subscription.end(CHANGED, "wearer")
-            if self._tile_subscription is not None:
-                self._tile_subscription.end(CHANGED, "wearer")
+            self.tile.end(CHANGED, "wearer")
             self.billing.retire()
             self.selections.anew()
             self.indicator.forget()
@@ -279,9 +214,8 @@ class DeviceState:
             if self.closed:
                 raise Denied("closed", "The Gatekeeper is closed.")
             decision, billing = self.decide(request), self.billing
-            if (
-                request.app in self.policy.apps
-            ):  # nothing is remembered of names that nobody granted anything
+            # Nothing is remembered of names that nobody granted anything.
+            if request.app in self.policy.apps:
                 app_state = self.app_state(request.app)
                 app_state.calls_last_minute(request.now_ns)
                 if decision.code != "rate":
@@ -295,7 +229,7 @@ class DeviceState:
         self._used(request)
         return billing
 
-    def decide(self, request: Request) -> Decision:
+    def decide(self, request: Request) -> AccessDecision:
         """What the policy says, and whether the grant is not over by its use."""
         grant = self.policy.apps.get(request.app)
         if (
@@ -304,7 +238,7 @@ class DeviceState:
             and self.policy.consent
             and self.uses.over(request.app, grant, request.now_ns)
         ):
-            return Decision(False, "expired", why_over(request.app, grant))
+            return AccessDecision(False, "expired", why_over(request.app, grant))
         return decide(self.policy, request)
 
     def _used(self, request: Request) -> None:
@@ -357,19 +291,23 @@ class DeviceState:
                     subscription.app, self.policy.apps.get(subscription.app), self.clock_ns()
                 )
                 self.in_use()
-            self.listeners = [one for one in self.listeners if one.subscription is not subscription]
-            self.tile_listeners = [
-                one for one in self.tile_listeners if one.subscription is not subscription
+            self.listeners = [
+                listener for listener in self.listeners if listener.subscription is not subscription
             ]
+            self.tile.leave(subscription)
             self.selections.leave(subscription)
             self.pool.leave(subscription)
 
-    def review(self) -> None:
-        """Ask the policy about every subscription anew, and end those it no longer allows."""
+    def _decided_anew(self) -> Iterator[tuple[Subscription, AccessDecision]]:
+        """What the policy says now of every subscription."""
         now = self.clock_ns()
         for subscription, was in tuple(self.subscriptions.items()):
             again = Request(was.app, was.action, was.mechanism, now, 0, 0, was.origin, was.rate_hz)
-            decision = self.decide(again)
+            yield subscription, self.decide(again)
+
+    def review(self) -> None:
+        """End the subscriptions that the policy no longer allows."""
+        for subscription, decision in self._decided_anew():
             if not decision.allow or subscription.ended is not None:
                 subscription.end(decision.reason, decision.code)
         self._expiries()
@@ -378,11 +316,7 @@ class DeviceState:
         """Have nothing more delivered that the policy no longer allows; :meth:`review` ends it when
         the lock is free.
         """
-        now = self.clock_ns()
-        for subscription, was in list(self.subscriptions.items()):
-            decision = self.decide(
-                Request(was.app, was.action, was.mechanism, now, 0, 0, was.origin, was.rate_hz)
-            )
+        for subscription, decision in self._decided_anew():
             if not decision.allow:
                 subscription.stop(decision.reason, decision.code)
 
@@ -417,147 +351,52 @@ class DeviceState:
 
     # Events.
 
-    def publish(self, told: QuantisedEvent) -> None:
+    def publish(self, quantised: QuantisedEvent) -> None:
         """Log an event whose tick is over and call the listeners."""
-        if told.kind == "saccade-start":
-            start = SaccadeStart(told.onset_tick * self.level.tick_ms)
+        if quantised.kind == "saccade-start":
+            start = SaccadeStart(quantised.onset_tick * self.level.tick_ms)
             for listener in tuple(self.listeners):
                 if listener.starts:
-                    _tell(listener.subscription, listener.callback, start)
+                    tell(listener.subscription, listener.callback, start)
             return
-        if told.cell is None:
+        if quantised.cell is None:
             for app_state in self.app_states.values():
                 for watched in app_state.areas.values():
                     watched.left()
             return
-        entry = self._write(told)
+        entry = self._write(quantised)
         event = entry.event
         if event.kind == "fixation":
             # In the tick that it is told in, however samples were cut into blocks.
-            self.counters.add(entry.row, entry.column, told.decided_tick + 1)
+            self.counters.add(entry.row, entry.column, quantised.decided_tick + 1)
         for app_state in self.app_states.values():
             for watched in app_state.areas.values():
                 app_state.visited = watched.take(entry, app_state.visited)
         for listener in tuple(self.listeners):
             if listener.kind == event.kind and listener.subscription.ended is None:
-                _tell(
+                tell(
                     listener.subscription,
                     listener.callback,
                     self.app_state(listener.subscription.app).events.told(
                         entry, self.event_log.oldest
                     ),
                 )
-        if self.tile_stream is None:
-            self.see_tile(event.x_deg, event.y_deg)
+        self.tile.see_event(event.x_deg, event.y_deg)
 
-    def _write(self, told: QuantisedEvent) -> LoggedEvent:
-        assert told.cell is not None
-        row, column = told.cell
-        x, y = self.grid.centre(row, column)
-        tick_ms = self.level.tick_ms
-        if told.kind == "saccade":
-            return self.event_log.write("saccade", row, column, x, y, told.offset_tick * tick_ms, 0)
+    def _write(self, quantised: QuantisedEvent) -> LoggedEvent:
+        assert quantised.cell is not None
+        row, column = quantised.cell
+        tick, ticks = quantised.onset_tick, quantised.offset_tick - quantised.onset_tick
+        if quantised.kind == "saccade":  # of which the landing alone is told
+            tick, ticks = quantised.offset_tick, 0
+        step_ms = self.level.tick_ms
+        place = self.grid.centre(row, column)
         return self.event_log.write(
-            told.kind,
-            row,
-            column,
-            x,
-            y,
-            told.onset_tick * tick_ms,
-            (told.offset_tick - told.onset_tick) * tick_ms,
+            quantised.kind, row, column, *place, tick * step_ms, ticks * step_ms
         )
 
-    # Tiles.
-
-    def follow_tile(self, allowed: Billing) -> None:
-        """Somebody asks for the tile: where it has a protected stream, that stream must be open.
-        The device pays for it.
-        """
-        with self.answering(allowed):
-            self._tile_asked = self.tick
-            if self.tile_stream is None or (
-                self._tile_subscription is not None and self._tile_subscription.ended is None
-            ):
-                return
-            shared, view = self.pool.reserve(self.tile_stream, 1)
-            try:
-                # Everything waits for this lock: the ledger gets no longer than it gets for a
-                # lease.
-                paid = shared.billing.wait(
-                    shared.billing.later(shared.first_lease(view, None)), lambda: True, PATIENCE_S
-                )
-            except BaseException:
-                self.pool.give_back(shared)
-                raise
-            subscription = Subscription(next(self.numbers), "", self.leave)
-            self.pool.subscribe(
-                shared, Subscriber("", self._tile_samples, subscription, view, pays=False), paid
-            )
-            self._tile_subscription = subscription
-        subscription.on_end(self._tile_ended)
-
-    def _tile_samples(
-        self,
-        t_ns: object,
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> None:
-        seen = np.flatnonzero(valid)
-        if len(seen):
-            self._tile_place = (float(x_deg[seen[-1]]), float(y_deg[seen[-1]]))
-
-    def _tile_ended(self, reason: str, code: str) -> None:
-        self._tile_subscription, self._tile_place = None, None
-        self.forget_tile()
-        if code != "idle":
-            for listener in tuple(self.tile_listeners):
-                listener.subscription.end(reason, code)
-
     def tick_over(self) -> None:
-        """A tick is over: the tile follows its protected stream, where it has one and somebody
-        still asks.
-        """
+        """A tick is over: what is in use and the tile may have changed."""
         if self.indicator.waiting:
             self.in_use()
-        if self._tile_place is not None:
-            place, self._tile_place = self._tile_place, None
-            self.see_tile(*place)
-        if (
-            self._tile_subscription is not None
-            and not self.tile_listeners
-            and (self.tick - self._tile_asked) * self.level.tick_ms > TILE_IDLE_MS
-        ):
-            self._tile_subscription.end("Nobody asks for the tile.", "idle")
-
-    def forget_tile(self) -> None:
-        """The eye is gone."""
-        if self.tiles.tile is not None:
-            self.tiles.forget()
-            self.tell_tile()
-
-    def see_tile(self, x_deg: float, y_deg: float) -> None:
-        """A new place of the tile's source."""
-        before = self.tiles.tile
-        if self.tiles.see(x_deg, y_deg) != before:
-            self.tell_tile()
-
-    def tell_tile(self) -> None:
-        """Tell those who follow the tile."""
-        for listener in tuple(self.tile_listeners):
-            if listener.subscription.ended is None:
-                _tell(
-                    listener.subscription,
-                    listener.callback,
-                    self.tiles.tile,
-                    self.tick * self.level.tick_ms,
-                )
-
-
-def _tell(subscription: Subscription, callback: Callable[..., None], *what: object) -> None:
-    if subscription.ended is not None:
-        return
-    try:
-        callback(*what)
-    except Exception:  # an app's own fault must not reach the tracker or other apps
-        subscription.end("Its callback failed.", "closed")
+        self.tile.tick_over()

@@ -1,4 +1,4 @@
-"""The public level of a device: how coarse the places and times are that any app can learn.
+"""The precision level of a device: how coarse the places and times are that any app can learn.
 
 One level holds for the whole device, never for one app: apps that compare their answers see one
 grid and one clock. Android XR knows two permissions, `EYE_TRACKING_COARSE` and `EYE_TRACKING_FINE`,
@@ -21,14 +21,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gazeveil import checks
-from gazeveil.gaze.grid import Grid
-
-__all__ = ["LEVELS", "Grid", "Level", "level_of"]
 
 
 @dataclass(frozen=True)
-class Level:
-    """How coarse everything is.
+class PrecisionLevel:
+    """How coarse all is that any app can learn.
 
     Parameters
     ----------
@@ -51,43 +48,30 @@ class Level:
     name: str = "coarse"
 
     def __post_init__(self) -> None:
-        store = object.__setattr__
-        store(
-            self, "resolution_deg", checks.positive("Level", "resolution_deg", self.resolution_deg)
-        )
-        store(self, "tick_ms", checks.count("Level", "tick_ms", self.tick_ms))
-        store(
-            self, "least_side_deg", checks.positive("Level", "least_side_deg", self.least_side_deg)
-        )
+        owner, store = type(self).__name__, object.__setattr__
+        for name in ("resolution_deg", "least_side_deg"):
+            store(self, name, checks.positive(owner, name, getattr(self, name)))
+        store(self, "tick_ms", checks.count(owner, "tick_ms", self.tick_ms))
         if self.least_side_deg < self.resolution_deg:
-            checks.refuse("Level", "least_side_deg", "at least resolution_deg", self.least_side_deg)
+            checks.refuse(owner, "least_side_deg", "at least resolution_deg", self.least_side_deg)
         if not isinstance(self.tiles, tuple | list) or len(self.tiles) != 2:
-            checks.refuse("Level", "tiles", "two counts, columns and rows", self.tiles)
-        store(
-            self,
-            "tiles",
-            (
-                checks.count("Level", "tiles", self.tiles[0]),
-                checks.count("Level", "tiles", self.tiles[1]),
-            ),
-        )
+            checks.refuse(owner, "tiles", "two counts, columns and rows", self.tiles)
+        store(self, "tiles", tuple(checks.count(owner, "tiles", count) for count in self.tiles))
 
 
 #: The levels by name.
-LEVELS: Mapping[str, Level] = MappingProxyType(
+LEVELS: Mapping[str, PrecisionLevel] = MappingProxyType(
     {
-        "coarse": Level(),
-        "fine": Level(
+        "coarse": PrecisionLevel(),
+        "fine": PrecisionLevel(
             resolution_deg=1.0, tick_ms=10, least_side_deg=2.0, tiles=(36, 18), name="fine"
         ),
     }
 )
 
 
-def level_of(level: Level | str) -> Level:
+def level_of(level: PrecisionLevel | str) -> PrecisionLevel:
     """A level, or the one of that name."""
-    return (
-        level
-        if isinstance(level, Level)
-        else LEVELS[checks.one_of("Gatekeeper", "level", level, LEVELS)]
-    )
+    if isinstance(level, PrecisionLevel):
+        return level
+    return LEVELS[checks.one_of("Gatekeeper", "level", level, LEVELS)]

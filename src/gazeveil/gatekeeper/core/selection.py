@@ -7,8 +7,8 @@ its targets or not, until the wearer chooses:
 - `confirm`: the platform says that the wearer made its gesture (a pinch, a press) while the eye
   rests on a target, or did so at most :data:`RECENT_MS` before, because eyes leave a thing sooner
   than hands let go;
-- `dwell`: the eye has rested on a target for `dwell_ms`, in a fixation that began after the selection
-  was opened.
+- `dwell`: the eye has rested on a target for `dwell_ms`, in a fixation that began after the
+  selection was opened.
 
 Then the app is told the name of that target, once, and the selection ends. A target is made of
 whole cells of the public grid, and a cell that several targets of one app hold belongs to the one
@@ -25,25 +25,21 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from typing import TypeAlias
 
-from gazeveil.gatekeeper.core.areas import Rectangle
-from gazeveil.gatekeeper.core.level import Grid, Level
-from gazeveil.gatekeeper.core.ongoing_fixation import OngoingFixation
+from gazeveil.gatekeeper.core.events.listeners import tell
+from gazeveil.gatekeeper.core.events.ongoing_fixation import OngoingFixation
+from gazeveil.gatekeeper.core.level import PrecisionLevel
+from gazeveil.gatekeeper.core.targets import Placed
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.streams.subscription import Subscription
+from gazeveil.gaze.grid import Grid
 
 #: How a target can be chosen.
 BY = ("confirm", "dwell")
-
-#: Most targets of a selection.
-MOST_TARGETS = 32
-
-#: Longest name of a target.
-LONGEST_NAME = 64
 
 #: Shortest, usual and longest fixation that chooses, in milliseconds.
 LEAST_DWELL_MS, DWELL_MS, MOST_DWELL_MS = 500, 800, 10_000
@@ -64,125 +60,10 @@ RECENT_MS = 300
 #: A tracker that was silent for so long does not say where the eye rests.
 SILENT_NS = 2_000_000_000
 
+#: `record(kind, app, detail)` writes a row of the audit log.
+Record: TypeAlias = Callable[[str, str, dict[str, object]], None]
+
 _MINUTE_NS = 60_000_000_000
-
-
-@dataclass(frozen=True)
-class Target:
-    """Something that an app draws and the wearer may choose.
-
-    Parameters
-    ----------
-    name : str
-        For the app itself, 1 to 64 characters; no two targets of a selection have the same.
-    x_deg, y_deg : float
-        Left and upper edge in degrees of the space; on a sphere x may go round.
-    width_deg, height_deg : float
-        Sides. The edges are moved outward to the public grid.
-    """
-
-    name: str
-    x_deg: float
-    y_deg: float
-    width_deg: float
-    height_deg: float
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A target on the grid: its cells, and the middle it was asked for."""
-
-    name: str
-    rectangle: Rectangle
-    x_deg: float
-    y_deg: float
-
-
-def place(grid: Grid, targets: Sequence[Target]) -> tuple[Placed, ...]:
-    """Targets on the public grid.
-
-    Raises
-    ------
-    Denied
-        With the code `area` or `parameter`: too many or none, names that are no names or come
-        twice, sides that are no sides, or a target without a cell.
-    """
-    if (
-        not isinstance(targets, list | tuple)
-        or not 1 <= len(targets) <= MOST_TARGETS
-        or not all(isinstance(one, Target) for one in targets)
-    ):
-        raise Denied(
-            "parameter",
-            f"The targets of a selection are a list of 1 to {MOST_TARGETS} rectangles with names.",
-        )
-    names = [one.name for one in targets]
-    if not all(isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME for name in names) or len(
-        set(names)
-    ) < len(names):
-        raise Denied(
-            "parameter",
-            f"The names of targets are texts of 1 to {LONGEST_NAME} characters, each different from"
-            " the others.",
-        )
-    return tuple(_placed(grid, one) for one in targets)
-
-
-def _placed(grid: Grid, target: Target) -> Placed:
-    try:
-        x, y, width, height = (
-            float(v) for v in (target.x_deg, target.y_deg, target.width_deg, target.height_deg)
-        )
-    except (TypeError, ValueError, OverflowError):
-        x = y = width = height = math.nan
-    if (
-        not all(math.isfinite(v) and abs(v) <= 1e6 for v in (x, y, width, height))
-        or width <= 0
-        or height <= 0
-    ):
-        raise Denied(
-            "area",
-            "A target is a name and four finite numbers in degrees: x_deg, y_deg, width_deg,"
-            " height_deg, both sides above 0.",
-        )
-    top, bottom = _outward(y - grid.top_deg, height, grid.row_deg)
-    left, right = _outward(x - grid.left_deg, width, grid.column_deg)
-    top, bottom = max(0, top), min(grid.rows, bottom)
-    if grid.sphere:
-        columns = min(right - left, grid.columns)
-        left = 0 if columns == grid.columns else left % grid.columns
-    else:
-        left, right = max(0, left), min(grid.columns, right)
-        columns = right - left
-    rectangle = Rectangle(top, left, bottom - top, columns, grid.columns)
-    if columns < 1 or bottom <= top or not _holds_a_cell(grid, rectangle):
-        raise Denied(
-            "area",
-            "A target must hold at least one cell of the device's grid. Move it into the space, or"
-            " near a pole make it wider.",
-        )
-    return Placed(target.name, rectangle, x + width / 2, y + height / 2)
-
-
-def _outward(start: float, side: float, step: float) -> tuple[int, int]:
-    # A hair less than asked for: edges that come from the grid itself stay where they are.
-    first = math.floor(start / step + 1e-9)
-    return first, max(first + 1, math.ceil((start + side) / step - 1e-9))
-
-
-def _holds_a_cell(grid: Grid, rectangle: Rectangle) -> bool:
-    """Whether the middle of a cell lies inside: towards the poles of a sphere cells are several
-    columns wide.
-    """
-    together = grid.numbers[5]
-    for row in range(rectangle.row, rectangle.row + rectangle.rows):
-        wide = int(together[row])
-        if rectangle.columns >= wide or any(
-            (rectangle.column + i) % grid.columns % wide == wide // 2
-            for i in range(rectangle.columns)
-        ):
-            return True
-    return False
 
 
 @dataclass(eq=False)
@@ -215,18 +96,31 @@ class Selection:
     callback: Callable[[str], None]
     chosen: bool = False
 
+    @property
+    def app(self) -> str:
+        """Whose it is."""
+        return self.subscription.app
+
+    def tell(self, name: str) -> None:
+        """Tell the app which target was chosen, and end."""
+        if self.subscription.ended is None:
+            tell(self.subscription, self.callback, name)
+            self.subscription.end("The wearer has chosen.", "chosen")
+
     def at(self, grid: Grid, cell: tuple[int, int] | None) -> str | None:
         """The name of the target that holds a cell; of several the one with the nearest middle,
         then the first.
         """
-        held = [one for one in self.targets if cell is not None and one.rectangle.has(*cell)]
+        held = [t for t in self.targets if cell is not None and t.rectangle.has(*cell)]
         if cell is None or not held:
             return None
         x, y = grid.centre(*cell)
 
-        def away(one: Placed) -> float:
-            across = (one.x_deg - x + 180.0) % 360.0 - 180.0 if grid.sphere else one.x_deg - x
-            return math.hypot(across, one.y_deg - y)
+        def away(target: Placed) -> float:
+            across = target.x_deg - x
+            if grid.sphere:
+                across = (across + 180.0) % 360.0 - 180.0
+            return math.hypot(across, target.y_deg - y)
 
         return min(held, key=away).name
 
@@ -246,21 +140,16 @@ class Selections:
     ----------
     grid : Grid
         Public cells.
-    level : Level
+    level : PrecisionLevel
         Says how long a tick is.
     lock : RLock
         The Gatekeeper's own.
     record : callable, optional
-        `record(kind, app, detail)` writes the audit row that a choice waits for; None where there
-        is no audit log.
+        Writes the audit row that a choice waits for; None where there is no audit log.
     """
 
     def __init__(
-        self,
-        grid: Grid,
-        level: Level,
-        lock: threading.RLock,
-        record: Callable[[str, str, dict[str, object]], None] | None,
+        self, grid: Grid, level: PrecisionLevel, lock: threading.RLock, record: Record | None
     ) -> None:
         self._grid, self._tick_ns = grid, level.tick_ms * 1_000_000
         self._lock, self._record = lock, record
@@ -293,10 +182,8 @@ class Selections:
                 "rate",
                 f"The app '{app}' has a selection open. Wait for its choice, or close it first.",
             )
-        opened, dwelt = (
-            _last_minute(self._opened_ns, app, now_ns),
-            _last_minute(self._dwelt_ns, app, now_ns),
-        )
+        opened = _last_minute(self._opened_ns, app, now_ns)
+        dwelt = _last_minute(self._dwelt_ns, app, now_ns)
         if len(opened) >= PER_MINUTE:
             raise Denied(
                 "rate", f"The app '{app}' may open {PER_MINUTE} selections a minute. Wait a moment."
@@ -372,63 +259,48 @@ class Selections:
 
     def _judge(self, by: str, fixation: OngoingFixation, at_ns: int, app: str | None) -> None:
         held = [
-            (one, name)
-            for one in self._open.values()
-            if (name := one.at(self._grid, fixation.cell)) is not None
+            (selection, name)
+            for selection in self._open.values()
+            if (name := selection.at(self._grid, fixation.cell)) is not None
         ]
         if app is not None:
-            held = [(one, name) for one, name in held if one.subscription.app == app]
-        elif len({one.subscription.app for one, _ in held}) > 1:
+            held = [(selection, name) for selection, name in held if selection.app == app]
+        elif len({selection.app for selection, _ in held}) > 1:
             return
-        for one, name in held:
-            if one.by != by or one.chosen or one.subscription.ended is not None:
+        for selection, name in held:
+            if selection.by != by or selection.chosen or selection.subscription.ended is not None:
                 continue
             rested_long = (
-                fixation.start_ns >= one.since_ns
-                and fixation.end_ns - fixation.start_ns >= one.dwell_ns
+                fixation.start_ns >= selection.since_ns
+                and fixation.end_ns - fixation.start_ns >= selection.dwell_ns
             )
-            if at_ns >= one.since_ns and (by == "confirm" or rested_long):
-                one.chosen = True
+            if at_ns >= selection.since_ns and (by == "confirm" or rested_long):
+                selection.chosen = True
                 if by == "dwell":
-                    self._dwelt_ns.setdefault(one.subscription.app, []).append(
-                        self._fixation_seen_ns
-                    )
-                self._chosen_ns[one.subscription.app] = at_ns // self._tick_ns * self._tick_ns
-                self._tell(one, name)
+                    self._dwelt_ns.setdefault(selection.app, []).append(self._fixation_seen_ns)
+                self._chosen_ns[selection.app] = at_ns // self._tick_ns * self._tick_ns
+                self._tell(selection, name)
 
-    def _tell(self, one: Selection, name: str) -> None:
+    def _tell(self, selection: Selection, name: str) -> None:
         if self._record is None:
-            self._say(one, name)
+            selection.tell(name)
             return
         # The row is written on a thread of its own: the tracker does not wait for a disk.
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, thread_name_prefix="gazeveil-choices")
-        self._writer.submit(partial(self._say_after_row, one, name, self._record))
+        self._writer.submit(self._tell_after_row, selection, name, self._record)
 
-    def _say_after_row(
-        self, one: Selection, name: str, record: Callable[[str, str, dict[str, object]], None]
-    ) -> None:
+    def _tell_after_row(self, selection: Selection, name: str, record: Record) -> None:
         try:
-            record(
-                "choice", one.subscription.app, {"by": one.by}
-            )  # that there was one, never which
+            # That there was a choice, never which.
+            record("choice", selection.app, {"by": selection.by})
         except LedgerError:
-            one.subscription.end(
+            selection.subscription.end(
                 "The audit log cannot be written, so the choice is not told.", "ledger"
             )
             return
         with self._lock:  # a grant that is taken back meanwhile ends the selection first
-            self._say(one, name)
-
-    def _say(self, one: Selection, name: str) -> None:
-        if one.subscription.ended is not None:
-            return
-        try:
-            one.callback(name)
-        except Exception:  # an app's own fault must not reach the tracker or other apps
-            one.subscription.end("Its callback failed.", "closed")
-            return
-        one.subscription.end("The wearer has chosen.", "chosen")
+            selection.tell(name)
 
     def close(self) -> None:
         """End the thread; rows that it was asked for are written first."""

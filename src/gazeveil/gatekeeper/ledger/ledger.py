@@ -26,8 +26,7 @@ from gazeveil import checks
 from gazeveil.errors import MissingExtraError
 
 try:
-    import alembic  # noqa: F401  (makes the tables; its absence must be told before a database is touched)
-    import sqlalchemy as sa
+    import alembic  # noqa: F401  (makes the tables; told missing before a database is touched)
     from sqlalchemy.engine import Connection
 except ImportError as error:
     raise MissingExtraError((error.name or "sqlalchemy").partition(".")[0], "service") from None
@@ -45,18 +44,17 @@ from gazeveil.gatekeeper.ledger.accounts import (
     Reservation,
     merged,
     moment,
-    recomputed,
     taken_from,
     texts,
 )
 from gazeveil.gatekeeper.ledger.database import PATIENCE_S, Database
-from gazeveil.gatekeeper.ledger.tables import ENTRIES, HEADS, HOLDS
-from gazeveil.privacy.rational import exact, format_exact
+from gazeveil.gatekeeper.ledger.reader import LedgerReader
+from gazeveil.privacy.rational import exact
 
 __all__ = ["DAY_NS", "PERIODS", "Balance", "Charge", "Ledger", "LedgerEntry", "Reservation"]
 
 
-class Ledger:
+class Ledger(LedgerReader):
     """Budgets in a database; many threads and processes may use one.
 
     Parameters
@@ -68,13 +66,11 @@ class Ledger:
     --------
     >>> with Ledger.open("sqlite://") as ledger:
     ...     ledger.set_limit("shop", "epsilon", Fraction(1), per="ever")
-    ...     held = ledger.charge("request 1", [Charge("shop", "epsilon", Fraction(1, 3))], "an answer", now_ns=0)
+    ...     third = Charge("shop", "epsilon", Fraction(1, 3))
+    ...     held = ledger.charge("request 1", [third], "an answer", now_ns=0)
     ...     print(held.state, ledger.remaining("shop", "epsilon", now_ns=0))
     committed 2/3
     """
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
 
     @classmethod
     def open(cls, url: str = "sqlite://", patience_s: float = PATIENCE_S) -> Ledger:
@@ -149,15 +145,9 @@ class Ledger:
                 rows.save(connection, [opened])
                 if before.per != per:
                     rows.DELETE_ACCOUNT_HOLDS(connection, {"a": account, "c": currency})
-            rows.append(
-                connection,
-                request_id,
-                0,
-                "limit",
-                [(opened, most or Fraction(0))],
-                f"per {per}" if most is not None else f"no limit, per {per}",
-                now_ns,
-            )
+            why = f"per {per}" if most is not None else f"no limit, per {per}"
+            limits = [(opened, most or Fraction(0))]
+            rows.append(connection, request_id, 0, "limit", limits, why, now_ns)
 
         self.database.write(work)
 
@@ -179,26 +169,14 @@ class Ledger:
         request_id = f"session {account} {name}"
 
         def work(connection: Connection) -> None:
-            accounts = [
-                h.at(now_ns)
-                for h in map(
-                    rows.account_of_row, rows.ACCOUNTS_NAMED(connection, {"a": account}).all()
-                )
-                if h.per == "session"
-            ]
+            named = map(rows.account_of_row, rows.ACCOUNTS_NAMED(connection, {"a": account}).all())
+            accounts = [one.at(now_ns) for one in named if one.per == "session"]
             if not accounts or rows.opening(connection, request_id):
                 return
-            fresh = [h._replace(period=h.period + 1, total=Fraction(0)) for h in accounts]
+            fresh = [one._replace(period=one.period + 1, total=Fraction(0)) for one in accounts]
             rows.save(connection, fresh)
-            rows.append(
-                connection,
-                request_id,
-                0,
-                "session",
-                [(h, Fraction(0)) for h in fresh],
-                name,
-                now_ns,
-            )
+            renewed = [(one, Fraction(0)) for one in fresh]
+            rows.append(connection, request_id, 0, "session", renewed, name, now_ns)
 
         self.database.write(work)
 
@@ -254,12 +232,8 @@ class Ledger:
             found: dict[tuple[str, str], tuple[Account, Fraction]] = {}
             denied: Denied | None = None
             try:
-                for (
-                    key,
-                    amount,
-                ) in (
-                    wanted.items()
-                ):  # in the order of the charges: the first that does not suffice is the reason
+                # In the order of the charges: the first that does not suffice is the reason.
+                for key, amount in wanted.items():
                     found[key] = taken_from(accounts.get(key), key, amount, now_ns)
             except Denied as error:
                 denied = error
@@ -274,19 +248,11 @@ class Ledger:
             charged = tuple(
                 Charge(account.account, account.currency, amount) for account, amount in taken
             )
-            expires = (
-                None if hold_ns is None else max(account.seen_ns for account, _ in taken) + hold_ns
-            )
-            rows.append(
-                connection,
-                request_id,
-                0,
-                "charge" if hold_ns is None else "reserve",
-                taken,
-                why,
-                now_ns,
-                expires,
-            )
+            expires = None
+            if hold_ns is not None:
+                expires = max(account.seen_ns for account, _ in taken) + hold_ns
+            kind = "charge" if hold_ns is None else "reserve"
+            rows.append(connection, request_id, 0, kind, taken, why, now_ns, expires)
             rows.save(connection, [account for account, _ in taken])
             if expires is not None:
                 rows.hold(connection, request_id, taken, expires)
@@ -374,31 +340,23 @@ class Ledger:
             return rows.reservation_of(opened, state)
         if state == "cancelled":
             if kind == "commit":
-                raise Denied(
-                    code="budget",
-                    reason=(
-                        f"The reservation '{request_id}' was cancelled, so it cannot be committed."
-                    ),
-                )
+                reason = f"The reservation '{request_id}' was cancelled, so it cannot be committed."
+                raise Denied("budget", reason)
             return rows.reservation_of(opened, state)
         told = 0 if now_ns is None else moment(now_ns)
         parts = [(accounts[e.account, e.currency].at(told), e) for e in opened]
         if kind == "commit":
             if any(account.seen_ns >= (e.expires_ns or 0) for account, e in parts):
                 raise Denied(
-                    code="expired",
-                    reason=(
-                        f"The reservation '{request_id}' has expired, so it cannot be committed. It"
-                        " counts as spent."
-                    ),
+                    "expired",
+                    f"The reservation '{request_id}' has expired, so it cannot be committed. It"
+                    " counts as spent.",
                 )
             if any(account.period != e.period for account, e in parts):
                 raise Denied(
-                    code="expired",
-                    reason=(
-                        f"The period of the reservation '{request_id}' has ended, so it cannot be"
-                        " committed. Reserve again."
-                    ),
+                    "expired",
+                    f"The period of the reservation '{request_id}' has ended, so it cannot be"
+                    " committed. Reserve again.",
                 )
         changed = []
         for account, e in parts:
@@ -407,136 +365,9 @@ class Ledger:
             before = accounts[e.account, e.currency]
             back = e.amount if kind == "cancel" and before.period == e.period else Fraction(0)
             changed.append(before._replace(total=before.total - back, seen_ns=account.seen_ns))
-        rows.append(
-            connection,
-            request_id,
-            1,
-            kind,
-            [(h._replace(period=e.period), e.amount) for h, e in parts],
-            "",
-            max(h.seen_ns for h, _ in parts),
-        )
+        closed = [(account._replace(period=e.period), e.amount) for account, e in parts]
+        seen_ns = max(account.seen_ns for account, _ in parts)
+        rows.append(connection, request_id, 1, kind, closed, "", seen_ns)
         rows.DELETE_HOLDS(connection, {"r": request_id})
         rows.save(connection, changed)
         return rows.reservation_of(opened, "committed" if kind == "commit" else "cancelled")
-
-    # --- reading
-    # ----------------------------------------------------------------------------------------------
-
-    def balance(self, account: str, currency: str, now_ns: int) -> Balance:
-        """Limit, spent and reserved of one moment."""
-        known, held = self._account_at(account, currency, moment(now_ns))
-        if known is None:
-            return Balance(Fraction(0), "ever", Fraction(0), Fraction(0))
-        return Balance(known.most, known.per, known.total - held, held)
-
-    def spent(self, account: str, currency: str, now_ns: int) -> Fraction:
-        """What is gone in the current period: committed, or reserved and expired."""
-        return self.balance(account, currency, now_ns).spent
-
-    def reserved(self, account: str, currency: str, now_ns: int) -> Fraction:
-        """What is set aside in the current period and may still be committed
-        or cancelled in time.
-        """
-        return self.balance(account, currency, now_ns).reserved
-
-    def limit(self, account: str, currency: str) -> Fraction | None:
-        """The limit; 0 for an account nobody set up, None where there is none."""
-        return self.balance(account, currency, 0).limit
-
-    def remaining(self, account: str, currency: str, now_ns: int) -> Fraction | None:
-        """What may still be charged in the current period; 0 for an account nobody set up, None
-        where there is no limit.
-        """
-        return self.balance(account, currency, now_ns).remaining
-
-    def balances(
-        self, now_ns: int, patience_s: float = PATIENCE_S
-    ) -> dict[tuple[str, str], Balance]:
-        """How all accounts stand, by account and currency; also sees that the database would take a
-        write.
-
-        Raises
-        ------
-        LedgerError
-            Where it cannot be read, is locked, full, or not the file that was opened.
-        """
-        now = moment(now_ns)
-        found: dict[tuple[str, str], list[sa.Row[tuple[object, ...]]]] = {}
-        for row in self.database.look(
-            lambda connection: connection.execute(_HELD).all(), patience_s
-        ):
-            found.setdefault((row.account, row.currency), []).append(row)
-        stand = {key: _at(several, now) for key, several in found.items()}
-        return {
-            key: Balance(known.most, known.per, known.total - held, held)
-            for key, (known, held) in stand.items()
-        }
-
-    def _account_at(
-        self, account: str, currency: str, now_ns: int
-    ) -> tuple[Account | None, Fraction]:
-        query = _HELD.where(HEADS.c.account == account, HEADS.c.currency == currency)
-        found = self.database.read(lambda connection: connection.execute(query).all())
-        return _at(found, now_ns) if found else (None, Fraction(0))
-
-    def entries(self, after: int = 0, limit: int = 1000) -> tuple[LedgerEntry, ...]:
-        """Lines of the ledger after a number, oldest first."""
-        query = (
-            sa.select(ENTRIES)
-            .where(ENTRIES.c.id > after)
-            .order_by(ENTRIES.c.id)
-            .limit(checks.count("entries", "limit", limit))
-        )
-        return tuple(
-            rows.entry_of(row)
-            for row in self.database.read(lambda connection: connection.execute(query).all())
-        )
-
-    def verify(self) -> tuple[str, ...]:
-        """Recompute every account from its entries; what does not agree, one sentence each."""
-
-        def work(connection: Connection) -> tuple[list[Account], list[LedgerEntry]]:
-            if not self.database.sqlite:
-                connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
-            accounts = [rows.account_of_row(r) for r in connection.execute(sa.select(HEADS))]
-            return accounts, [
-                rows.entry_of(r)
-                for r in connection.execute(sa.select(ENTRIES).order_by(ENTRIES.c.id))
-            ]
-
-        # A write transaction, so that on SQLite no charge falls between the two reads; on
-        # PostgreSQL the snapshot does that.
-        accounts, entries = self.database.write(work)
-        totals = recomputed(entries)
-        found = ((h, totals.get((h.account, h.currency), Fraction(0))) for h in accounts)
-        return tuple(
-            f"The account {h.account} has {format_exact(h.total)} {h.currency} in its row and"
-            f" {format_exact(total)} in its entries."
-            for h, total in found
-            if total != h.total
-        )
-
-
-# Heads and their holds in one statement, so that they are of one moment.
-_HELD = sa.select(
-    HEADS,
-    HOLDS.c.amount.label("held"),
-    HOLDS.c.period.label("held_period"),
-    HOLDS.c.expires_ns.label("held_until"),
-).select_from(
-    HEADS.outerjoin(
-        HOLDS, sa.and_(HOLDS.c.account == HEADS.c.account, HOLDS.c.currency == HEADS.c.currency)
-    )
-)
-
-
-def _at(found: Sequence[sa.Row[tuple[object, ...]]], now_ns: int) -> tuple[Account, Fraction]:
-    """An account at a time, and what is set aside of it."""
-    account = rows.account_of_row(found[0]).at(now_ns)
-    mine = (
-        r
-        for r in found
-        if r.held is not None and r.held_period == account.period and r.held_until > account.seen_ns
-    )
-    return account, sum((Fraction(r.held) for r in mine), start=Fraction(0))

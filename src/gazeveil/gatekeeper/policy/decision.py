@@ -55,7 +55,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Decision:
+class AccessDecision:
     """The answer of the policy.
 
     Parameters
@@ -74,11 +74,12 @@ class Decision:
 
 
 _ALLOWED = {
-    action: Decision(True, "allowed", f"The scope '{action}' is granted.") for action in SCOPES
+    action: AccessDecision(True, "allowed", f"The scope '{action}' is granted.")
+    for action in SCOPES
 }
 
 
-def decide(policy: Policy, request: Request) -> Decision:
+def decide(policy: Policy, request: Request) -> AccessDecision:
     """Whether a request is allowed, and why; pure, and total: it never raises."""
     try:
         return _decide(policy, request)
@@ -87,11 +88,11 @@ def decide(policy: Policy, request: Request) -> Decision:
         return _no("unknown", "The request cannot be read, so it is denied.")
 
 
-def _no(code: str, reason: str) -> Decision:
-    return Decision(False, code, reason)
+def _no(code: str, reason: str) -> AccessDecision:
+    return AccessDecision(False, code, reason)
 
 
-def _decide(policy: Policy, request: Request) -> Decision:
+def _decide(policy: Policy, request: Request) -> AccessDecision:
     if policy.consent is not True:
         return _no(
             "no-consent",
@@ -152,7 +153,7 @@ def _decide(policy: Policy, request: Request) -> Decision:
     return _ALLOWED[scope]
 
 
-def _stream(grant: Grant, request: Request) -> Decision:
+def _stream(grant: Grant, request: Request) -> AccessDecision:
     app = request.app
     if not isinstance(request.mechanism, str) or not request.mechanism:
         return _no(
@@ -188,7 +189,7 @@ def _stream(grant: Grant, request: Request) -> Decision:
             f"The app '{app}' has no budget in {verdict.currency}, which this costs. Ask the owner"
             " for one.",
         )
-    return Decision(True, "allowed", verdict.reason)
+    return AccessDecision(True, "allowed", verdict.reason)
 
 
 def _short(text: object) -> str:

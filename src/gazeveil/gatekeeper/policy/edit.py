@@ -121,9 +121,9 @@ def _change_keys(lines: list[_Line], where: str, app: str, old: Grant, new: Gran
         if was.get(key) == now.get(key):
             continue
         for name in (_ALIASES.get(key), key if key not in now else None):
-            found = _find(lines, table, name) if name is not None else None
-            if found is not None:
-                lines.remove(found)
+            line = _find(lines, table, name) if name is not None else None
+            if line is not None:
+                lines.remove(line)
         if key in now:
             _set(lines, table, key, now[key])
 
@@ -135,9 +135,7 @@ def _replace_app(lines: list[_Line], where: str, app: str, old: Grant, new: Gran
     if at is None:
         raise LookupError(f"there is no table {table}")
     _remove(lines, table)
-    made = [
-        _Line(one + "\n", table, header=one.startswith("[")) for one in grant_lines(where, app, new)
-    ]
+    made = _of_table(table, grant_lines(where, app, new))
     after = lines[at:]
     lines[at:] = [*made, *([_Line("\n")] if after and after[0].text.strip() else []), *after]
 
@@ -158,10 +156,10 @@ def _find(lines: list[_Line], table: tuple[str, ...], key: str) -> _Line | None:
 
 
 def _set(lines: list[_Line], table: tuple[str, ...], key: str, value: str) -> None:
-    found = _find(lines, table, key)
-    if found is not None:
-        lead = found.text[: len(found.text) - len(found.text.lstrip())]
-        found.text = f"{lead}{key} = {value}{_after_value(found.text)}\n"
+    line = _find(lines, table, key)
+    if line is not None:
+        lead = line.text[: len(line.text) - len(line.text.lstrip())]
+        line.text = f"{lead}{key} = {value}{_after_value(line.text)}\n"
         return
     pairs = [
         i
@@ -193,7 +191,11 @@ def _append(lines: list[_Line], added: list[str]) -> None:
         lines[-1].text += "\n"
     table = _path(added[0])
     lines += [_Line("\n")] if lines else []
-    lines += [_Line(one + "\n", table, header=one.startswith("[")) for one in added]
+    lines += _of_table(table, added)
+
+
+def _of_table(table: tuple[str, ...], texts: list[str]) -> list[_Line]:
+    return [_Line(text + "\n", table, header=text.startswith("[")) for text in texts]
 
 
 def _lines(text: str) -> list[_Line]:
@@ -203,15 +205,15 @@ def _lines(text: str) -> list[_Line]:
     rest = text
     while rest:
         size = _statement(rest)
-        one, rest = rest[:size], rest[size:]
-        start = one.lstrip()
+        statement, rest = rest[:size], rest[size:]
+        start = statement.lstrip()
         if start.startswith("["):
-            table = _path(one)
-            lines.append(_Line(one, table, header=True))
+            table = _path(statement)
+            lines.append(_Line(statement, table, header=True))
             continue
-        found = _PAIR.match(one)
-        key = next((part for part in found.groups() if part is not None), None) if found else None
-        lines.append(_Line(one, table, None if start.startswith("#") else key))
+        pair = _PAIR.match(statement)
+        key = next((part for part in pair.groups() if part is not None), None) if pair else None
+        lines.append(_Line(statement, table, None if start.startswith("#") else key))
     return lines
 
 

@@ -27,7 +27,7 @@ from gazeveil.privacy.stream.chain import Chain
 from gazeveil.privacy.stream.downsample import Temporal
 from gazeveil.privacy.stream.gaussian import Gaussian
 from gazeveil.privacy.stream.kaleido.stage import AFTER
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Mechanisms that add no noise: what leaves them is gaze as it was, thinned out, rounded or
 #: filtered.
@@ -111,13 +111,10 @@ def problem(mechanism: StreamMechanism) -> str | None:
         return copies(mechanism.name, str(mechanism.parameters().get("K", 2)))
     if not isinstance(mechanism, Chain):
         proved = mechanism.claim.definition != "none" and mechanism.claim.status == "proved"
+        if mechanism.name in FAMILIES or proved:
+            return None
         return (
-            None
-            if mechanism.name in FAMILIES or proved
-            else (
-                f"Nothing is known of {mechanism.name} but that it is not proved, so it is not"
-                " offered"
-            )
+            f"Nothing is known of {mechanism.name} but that it is not proved, so it is not offered"
         )
     noisy = [stage for stage in mechanism.stages if stage.name not in COPIES]
     if len(noisy) != 1 or isinstance(noisy[0], Chain):
@@ -167,20 +164,12 @@ class GaussianView:
 
 def view_of(mechanism: StreamMechanism) -> GaussianView | None:
     """How a mechanism is made from the one Gaussian noise of the device; None where it is not."""
-    if isinstance(mechanism, Gaussian):
-        return (
-            GaussianView(Fraction(mechanism.sigma_deg))
-            if mechanism.reading == "corrected"
-            else None
-        )
+    stages = mechanism.stages if isinstance(mechanism, Chain) else (mechanism,)
+    noise, *rest = stages
+    if not isinstance(noise, Gaussian) or any(s.reading != "corrected" for s in stages):
+        return None
     if not isinstance(mechanism, Chain):
+        return GaussianView(Fraction(noise.sigma_deg))
+    if len(rest) != 1 or not isinstance(rest[0], Temporal):
         return None
-    first, *rest = mechanism.stages
-    if not isinstance(first, Gaussian) or first.reading != "corrected" or len(rest) != 1:
-        return None
-    then = rest[0]
-    return (
-        GaussianView(Fraction(first.sigma_deg), then.K, then.hold)
-        if isinstance(then, Temporal) and then.reading == "corrected"
-        else None
-    )
+    return GaussianView(Fraction(noise.sigma_deg), rest[0].K, rest[0].hold)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -188,14 +188,8 @@ def merged(before: Policy, ours: Policy, theirs: Policy) -> Policy:
         )
     device = _pick(before.device, ours.device, theirs.device)
     mine_first = everyone.pop(OWNER, Wearer())
-    return replace(
-        ours,
-        apps=mine_first.apps,
-        device=device,
-        consent=mine_first.consent,
-        wearer=OWNER,
-        others=everyone,
-    ).worn_by(ours.wearer)
+    policy = Policy(mine_first.apps, device, mine_first.consent, ours.version, OWNER, everyone)
+    return policy.worn_by(ours.wearer)
 
 
 def _merged_apps(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -66,7 +66,6 @@ PERIODS = ("day", "session", "ever")
 #: until midnight, or until it is taken back.
 LASTS = ("once", "in-use", "tonight", "for-good")
 
-_APP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _ORIGIN = re.compile(
     r"(https?|moz-extension|chrome-extension)://[A-Za-z0-9.\-\[\]:]{1,255}", re.ASCII
 )
@@ -135,13 +134,9 @@ class Grant:
             if not isinstance(rule, MechanismRule):
                 checks.refuse("Grant", "mechanisms", "a list of MechanismRule", rule)
         if self.mechanisms and "samples" not in self.scopes:
-            checks.refuse(
-                "Grant",
-                "mechanisms",
-                "empty without the scope 'samples'",
-                [r.name for r in self.mechanisms],
-                "Add 'samples' to the scopes.",
-            )
+            names = [rule.name for rule in self.mechanisms]
+            allowed, hint = "empty without the scope 'samples'", "Add 'samples' to the scopes."
+            checks.refuse("Grant", "mechanisms", allowed, names, hint)
         for name in ("areas", "calls_per_minute", "streams"):
             object.__setattr__(
                 self, name, checks.count("Grant", name, getattr(self, name), least=0)
@@ -165,12 +160,8 @@ class Grant:
             checks.refuse("Grant", "origins", "a list of origins", self.origins)
         for origin in self.origins:
             if not isinstance(origin, str) or not _ORIGIN.fullmatch(origin):
-                checks.refuse(
-                    "Grant",
-                    "origins",
-                    "scheme and host, as https://example.org or http://127.0.0.1:8000",
-                    origin,
-                )
+                allowed = "scheme and host, as https://example.org or http://127.0.0.1:8000"
+                checks.refuse("Grant", "origins", allowed, origin)
         object.__setattr__(self, "origins", tuple(self.origins))
         if not isinstance(self.revoked, bool):
             checks.refuse("Grant", "revoked", "true or false", self.revoked)
@@ -178,13 +169,8 @@ class Grant:
             checks.refuse("Grant", "identity", "a LocalIdentity", self.identity)
         checks.one_of("Grant", "lasts", self.lasts, LASTS)
         if self.lasts == "tonight" and self.expires_ns is None:
-            checks.refuse(
-                "Grant",
-                "expires_ns",
-                "given where lasts is 'tonight'",
-                None,
-                "Say when that night ends, in a policy with expires.",
-            )
+            hint = "Say when that night ends, in a policy with expires."
+            checks.refuse("Grant", "expires_ns", "given where lasts is 'tonight'", None, hint)
 
     def limits(self) -> dict[str, Fraction]:
         """The limit in every currency: what the budgets say, else the default."""
@@ -192,18 +178,10 @@ class Grant:
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         # Mapping proxies cannot be pickled.
-        limits = (
-            self.areas,
-            self.calls_per_minute,
-            self.streams,
-            self.most_hz,
-            dict(self.budgets),
-            self.per,
-            self.expires_ns,
-            self.origins,
-            self.revoked,
+        return Grant, tuple(
+            dict(self.budgets) if f.name == "budgets" else getattr(self, f.name)
+            for f in fields(Grant)
         )
-        return Grant, (self.scopes, self.mechanisms, *limits, self.lasts, self.identity)
 
 
 @dataclass(frozen=True)
@@ -245,16 +223,3 @@ class DeviceLimits:
     def limits(self) -> dict[str, Fraction]:
         """The limit in every currency."""
         return {currency: getattr(self, currency) for currency in CURRENCIES}
-
-
-def app_name(owner: str, app: object) -> str:
-    """The name of an app, or a ParameterError that says how names look."""
-    if not isinstance(app, str) or not _APP.fullmatch(app):
-        checks.refuse(
-            owner,
-            "app",
-            "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or"
-            " digit",
-            app,
-        )
-    return app

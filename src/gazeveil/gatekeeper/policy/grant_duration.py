@@ -12,7 +12,6 @@ already (:func:`as_written`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -157,22 +156,11 @@ def as_written(policy: Policy, now_ns: int) -> Policy:
     wearers.
     """
 
-    def ended(apps: Mapping[str, Grant]) -> dict[str, Grant]:
-        late = {
-            app
-            for app, grant in apps.items()
-            if grant.lasts in BRIEF and (grant.expires_ns is None or grant.expires_ns > now_ns)
-        }
-        return {
-            app: replace(grant, expires_ns=now_ns) if app in late else grant
-            for app, grant in apps.items()
-        }
+    def written(grant: Grant) -> Grant:
+        lasting = grant.expires_ns is None or grant.expires_ns > now_ns
+        return replace(grant, expires_ns=now_ns) if grant.lasts in BRIEF and lasting else grant
 
-    return replace(
-        policy,
-        apps=ended(policy.apps),
-        others={name: replace(one, apps=ended(one.apps)) for name, one in policy.others.items()},
-    )
+    return policy.with_apps(lambda apps: {app: written(grant) for app, grant in apps.items()})
 
 
 def tonight_ns(now_ns: int) -> int:

@@ -75,13 +75,8 @@ class LocalIdentity:
             if type(self.uid) is not int or not 0 <= self.uid <= _LAST_UID:
                 checks.refuse("LocalIdentity", "uid", "the number of a user", self.uid)
             if self.uid == NOBODY_UID:
-                checks.refuse(
-                    "LocalIdentity",
-                    "uid",
-                    "the number of one user; in a container every user it does not know has"
-                    " this one",
-                    self.uid,
-                )
+                allowed = "the number of one user; in a container all unknown users have this one"
+                checks.refuse("LocalIdentity", "uid", allowed, self.uid)
         if self.executable is not None:
             path = self.executable
             if (
@@ -91,12 +86,8 @@ class LocalIdentity:
                 or len(path) > 4000
                 or os.path.normpath(path) != path
             ):
-                checks.refuse(
-                    "LocalIdentity",
-                    "executable",
-                    "the whole path of a program, as /usr/bin/game, without links in it",
-                    path,
-                )
+                allowed = "the whole path of a program, as /usr/bin/game, without links in it"
+                checks.refuse("LocalIdentity", "executable", allowed, path)
 
     def fits(self, peer: LocalPeer) -> bool:
         """Whether a program is this one."""
@@ -120,8 +111,8 @@ def file_of(path: str) -> tuple[int, int]:
     """Device and inode of the file at a path, which two paths share only where
     they are one file.
     """
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def peer_of(handle: int) -> LocalPeer | None:
@@ -135,9 +126,9 @@ def peer_of(handle: int) -> LocalPeer | None:
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     try:
-        with socket.socket(fileno=os.dup(handle)) as one:
+        with socket.socket(fileno=os.dup(handle)) as peer:
             pid, uid, gid = _CREDENTIALS.unpack(
-                one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+                peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             )
     except OSError:
         return None

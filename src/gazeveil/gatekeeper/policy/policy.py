@@ -6,7 +6,7 @@ Nothing is allowed that no grant names. Without the wearer's consent nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,9 +14,9 @@ from types import MappingProxyType
 from gazeveil import checks
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gatekeeper.policy import text as policy_text
-from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant, app_name
+from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
 from gazeveil.gatekeeper.policy.identity import LocalIdentity
-from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer, wearer_name
+from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer, checked_name
 
 #: The one version of policies there is.
 VERSION = 1
@@ -75,17 +75,16 @@ class Policy:
     def _check_wearers(self) -> None:
         if not isinstance(self.others, Mapping):
             checks.refuse("Policy", "others", "a table of wearers", self.others)
-        for name, one in self.others.items():
-            wearer_name("Policy", name)
-            if not isinstance(one, Wearer) or name == self.wearer:
-                checks.refuse(
-                    "Policy", f"others.{name}", "a Wearer other than the one the policy is for", one
-                )
-            _check_grants(f"wearers.{name}.apps", one.apps)
+        for name, wearer in self.others.items():
+            checked_name("Policy", "wearer", name)
+            if not isinstance(wearer, Wearer) or name == self.wearer:
+                allowed = "a Wearer other than the one the policy is for"
+                checks.refuse("Policy", f"others.{name}", allowed, wearer)
+            _check_grants(f"wearers.{name}.apps", wearer.apps)
         object.__setattr__(self, "others", MappingProxyType(dict(self.others)))
         self._check_identities()
         if self.wearer is not None:
-            wearer_name("Policy", self.wearer)
+            checked_name("Policy", "wearer", self.wearer)
         elif self.apps or self.consent:
             checks.refuse(
                 "Policy",
@@ -99,7 +98,7 @@ class Policy:
     def _check_identities(self) -> None:
         """Two apps that are known by the same thing would be one."""
         owners: dict[LocalIdentity, str] = {}
-        for apps in (self.apps, *(one.apps for one in self.others.values())):
+        for apps in (self.apps, *(wearer.apps for wearer in self.others.values())):
             for app, grant in apps.items():
                 if grant.identity is not None and owners.setdefault(grant.identity, app) != app:
                     checks.refuse(
@@ -110,14 +109,8 @@ class Policy:
                     )
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return Policy, (
-            dict(self.apps),
-            self.device,
-            self.consent,
-            self.version,
-            self.wearer,
-            dict(self.others),
-        )
+        before = dict(self.apps), self.device, self.consent, self.version, self.wearer
+        return Policy, (*before, dict(self.others))
 
     @property
     def wearers(self) -> Mapping[str, Wearer]:
@@ -137,10 +130,10 @@ class Policy:
         (False, None, True)
         """
         everyone = dict(self.wearers)
-        one = None if name is None else everyone.pop(name, None)
-        if one is None:
+        wearer = None if name is None else everyone.pop(name, None)
+        if wearer is None:
             return replace(self, apps={}, consent=False, wearer=None, others=everyone)
-        return replace(self, apps=one.apps, consent=one.consent, wearer=name, others=everyone)
+        return replace(self, apps=wearer.apps, consent=wearer.consent, wearer=name, others=everyone)
 
     @classmethod
     def load(cls, path: Path | str) -> Policy:
@@ -173,15 +166,14 @@ class Policy:
 
     def without(self, app: str) -> Policy:
         """The policy with the grants of an app left out, those of all wearers."""
-
-        def rest(apps: Mapping[str, Grant]) -> dict[str, Grant]:
-            return {name: grant for name, grant in apps.items() if name != app}
-
-        return replace(
-            self,
-            apps=rest(self.apps),
-            others={name: replace(one, apps=rest(one.apps)) for name, one in self.others.items()},
+        return self.with_apps(
+            lambda apps: {name: grant for name, grant in apps.items() if name != app}
         )
+
+    def with_apps(self, change: Callable[[Mapping[str, Grant]], dict[str, Grant]]) -> Policy:
+        """The policy with the grants of every wearer changed by a function."""
+        others = {n: replace(wearer, apps=change(wearer.apps)) for n, wearer in self.others.items()}
+        return replace(self, apps=change(self.apps), others=others)
 
 
 def policy_of(tree: object) -> Policy:
@@ -191,15 +183,15 @@ def policy_of(tree: object) -> Policy:
 
 def load_text(path: Path) -> tuple[str, Policy]:
     """The text of a policy file, and what it says."""
-    text, format = policy_text.read(path)  # noqa: A001
+    text, syntax = policy_text.read(path)
     try:
-        return text, Policy.parse(text, format)
+        return text, Policy.parse(text, syntax)
     except ParameterError as error:
         raise FormatError(path, str(error).rstrip(".")) from None
 
 
 def _check_grants(where: str, apps: Mapping[str, Grant]) -> None:
     for app, grant in apps.items():
-        app_name("Policy", app)
+        checked_name("Policy", "app", app)
         if not isinstance(grant, Grant):
             checks.refuse("Policy", f"{where}.{app}", "a Grant", grant)

@@ -31,7 +31,7 @@ class Steady:
     error, in degrees of visual angle.
 
     Measured at the coarse level by `benchmarks/gatekeeper_averaging.py`, and attacked again by
-    `tests/test_gatekeeper_averaging.py`.
+    `tests/gatekeeper/streams/test_averaging.py`.
 
     Parameters
     ----------
@@ -63,11 +63,8 @@ class Steady:
         ten sessions of a day'
         """
         if self.day_deg >= 0.9 * self.short_deg:
-            worst = (
-                ""
-                if self.worst_deg >= 0.9 * self.day_deg
-                else f", and to {self.worst_deg:g} at the worst place"
-            )
+            worst = f", and to {self.worst_deg:g} at the worst place"
+            worst = worst if self.worst_deg < 0.9 * self.day_deg else ""
             return (
                 f"eyes at rest are found to about {self.day_deg:g} degrees, however long the app"
                 f" watches on one day{worst}"

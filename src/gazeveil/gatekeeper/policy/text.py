@@ -23,10 +23,11 @@ from typing import Any
 
 from gazeveil import checks
 from gazeveil.errors import FormatError, MissingExtraError, ParameterError
+from gazeveil.gatekeeper.policy.bounds import Bound
 from gazeveil.gatekeeper.policy.grant import DeviceLimits, Grant
 from gazeveil.gatekeeper.policy.identity import LocalIdentity
 from gazeveil.gatekeeper.policy.presets import PRESETS
-from gazeveil.gatekeeper.policy.rules import Bound, MechanismRule
+from gazeveil.gatekeeper.policy.rules import MechanismRule
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 
 #: Longest policy that is read, in characters.
@@ -36,30 +37,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TOP = ("version", "consent", "device", "apps", "wearers")
 _WEARER = ("consent", "apps")
 _DEVICE = ("epsilon", "rho", "samples", "place", "per", "r_deg")
-_GRANT = (
-    "preset",
-    "scopes",
-    "mechanisms",
-    "areas",
-    "calls_per_minute",
-    "streams",
-    "most_hz",
-    "budgets",
-    "per",
-    "expires",
-    "expires_ns",
-    "origins",
-    "revoked",
-    "lasts",
-    "identity",
-)
-_RULE = ("name", "parameters", "unproved")
+_GRANT = ("preset", *(f.name for f in fields(Grant)), "expires")
+_RULE = tuple(f.name for f in fields(MechanismRule))
 
 
 def read(path: Path) -> tuple[str, str]:
     """The text of a policy file, and its format."""
-    format = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix.lower())  # noqa: A001
-    if format is None:
+    syntax = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix.lower())
+    if syntax is None:
         raise FormatError(
             path,
             "a policy is a file that ends in .toml, .yaml or .yml",
@@ -73,7 +58,7 @@ def read(path: Path) -> tuple[str, str]:
         ) from None
     except UnicodeDecodeError:
         raise FormatError(path, "the policy is not UTF-8 text", "Save it as UTF-8.") from None
-    return text, format
+    return text, syntax
 
 
 def tree_of(text: str, format: str) -> object:  # noqa: A002
@@ -164,8 +149,8 @@ def fields_of(tree: object) -> dict[str, Any]:
 
 
 def _wearer(tree: object, where: str) -> Wearer:
-    given = _table(f"policy key {where}", tree, _WEARER)
-    return Wearer(given.get("consent", False), _grants(given, f"{where}."))
+    table = _table(f"policy key {where}", tree, _WEARER)
+    return Wearer(table.get("consent", False), _grants(table, f"{where}."))
 
 
 def _grants(tree: Mapping[str, Any], where: str) -> dict[str, Grant]:
@@ -177,40 +162,36 @@ def _grants(tree: Mapping[str, Any], where: str) -> dict[str, Grant]:
 
 def grant_of(tree: object, where: str = "grant") -> Grant:
     """A grant from a table; `preset` fills in what the other keys do not say."""
-    given = _table(f"policy key {where}", tree, _GRANT)
+    table = _table(f"policy key {where}", tree, _GRANT)
     values: dict[str, Any] = {}
-    if "preset" in given:
+    if "preset" in table:
         preset = PRESETS[
-            checks.one_of(f"policy key {where}", "preset", given.pop("preset"), PRESETS)
+            checks.one_of(f"policy key {where}", "preset", table.pop("preset"), PRESETS)
         ]
         values = {f.name: getattr(preset, f.name) for f in fields(Grant)}
-    if "expires" in given:
-        if "expires_ns" in given:
-            checks.refuse(
-                f"policy key {where}",
-                "expires",
-                "left out where 'expires_ns' is given",
-                given["expires"],
-            )
-        given["expires_ns"] = _moment(where, given.pop("expires"))
+    if "expires" in table:
+        if "expires_ns" in table:
+            allowed = "left out where 'expires_ns' is given"
+            checks.refuse(f"policy key {where}", "expires", allowed, table["expires"])
+        table["expires_ns"] = _moment(where, table.pop("expires"))
     for name in ("scopes", "origins", "mechanisms"):
-        if name in given and not isinstance(given[name], list | tuple):
-            checks.refuse(f"policy key {where}", name, "a list", given[name])
-    if "identity" in given:
-        given["identity"] = LocalIdentity(
-            **_table(f"policy key {where}.identity", given["identity"], ("uid", "executable"))
+        if name in table and not isinstance(table[name], list | tuple):
+            checks.refuse(f"policy key {where}", name, "a list", table[name])
+    if "identity" in table:
+        table["identity"] = LocalIdentity(
+            **_table(f"policy key {where}.identity", table["identity"], ("uid", "executable"))
         )
-    if "mechanisms" in given:
-        given["mechanisms"] = tuple(
-            _rule(entry, f"{where}.mechanisms[{i}]") for i, entry in enumerate(given["mechanisms"])
+    if "mechanisms" in table:
+        table["mechanisms"] = tuple(
+            _rule(entry, f"{where}.mechanisms[{i}]") for i, entry in enumerate(table["mechanisms"])
         )
     for name in ("scopes", "origins"):
-        if name in given and len(set(map(str, given[name]))) != len(given[name]):
-            checks.refuse(f"policy key {where}", name, "a list without repetitions", given[name])
-    if isinstance(given.get("most_hz"), Decimal):
-        given["most_hz"] = float(given["most_hz"])
+        if name in table and len(set(map(str, table[name]))) != len(table[name]):
+            checks.refuse(f"policy key {where}", name, "a list without repetitions", table[name])
+    if isinstance(table.get("most_hz"), Decimal):
+        table["most_hz"] = float(table["most_hz"])
     try:
-        return Grant(**{**values, **given})
+        return Grant(**{**values, **table})
     except ParameterError as error:
         raise ParameterError(
             f"In the policy key {where}: {error}", name=error.name, got=error.got
@@ -218,14 +199,14 @@ def grant_of(tree: object, where: str = "grant") -> Grant:
 
 
 def _rule(tree: object, where: str) -> MechanismRule:
-    given = _table(f"policy key {where}", tree, _RULE)
-    if "name" not in given:
+    table = _table(f"policy key {where}", tree, _RULE)
+    if "name" not in table:
         checks.refuse(f"policy key {where}", "name", "the name of a mechanism", None)
-    parameters = given.get("parameters", {})
+    parameters = table.get("parameters", {})
     if not isinstance(parameters, Mapping):
         checks.refuse(f"policy key {where}", "parameters", "a table of bounds", parameters)
     bounds = {str(name): bound_of(value) for name, value in parameters.items()}
-    return MechanismRule(given["name"], bounds, given.get("unproved", False))
+    return MechanismRule(table["name"], bounds, table.get("unproved", False))
 
 
 def bound_of(value: object) -> Bound:
@@ -239,12 +220,8 @@ def bound_of(value: object) -> Bound:
     if isinstance(value, list | tuple):
         return "in", tuple(value)
     if isinstance(value, Mapping):
-        checks.refuse(
-            "MechanismRule",
-            "parameters",
-            "a bound such as '<= 1', '60..240', 2, [2, 3] or 'any'",
-            dict(value),
-        )
+        allowed = "a bound such as '<= 1', '60..240', 2, [2, 3] or 'any'"
+        checks.refuse("MechanismRule", "parameters", allowed, dict(value))
     if not isinstance(value, str):
         return "=", value
     text = value.strip()
@@ -283,12 +260,8 @@ def _moment(where: str, value: object) -> int:
         with suppress(ValueError):
             value = datetime.fromisoformat(value)
     if not isinstance(value, datetime) or value.tzinfo is None:
-        checks.refuse(
-            f"policy key {where}",
-            "expires",
-            "a date and time with its zone, as 2030-01-31T12:00:00Z",
-            value,
-        )
+        allowed = "a date and time with its zone, as 2030-01-31T12:00:00Z"
+        checks.refuse(f"policy key {where}", "expires", allowed, value)
     return (value - _EPOCH) // timedelta(microseconds=1) * 1000
 
 

@@ -60,12 +60,12 @@ class Wearer:
         return Wearer, (self.consent, dict(self.apps))
 
 
-def wearer_name(owner: str, name: object) -> str:
-    """The name of a wearer, or a ParameterError that says how names look."""
+def checked_name(owner: str, parameter: str, name: object) -> str:
+    """The name of a wearer or an app, or a ParameterError that says how names look."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         checks.refuse(
             owner,
-            "wearer",
+            parameter,
             "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or"
             " digit",
             name,

@@ -25,7 +25,7 @@ from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.validity import SET_BACK_S
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.registry import mechanism as mechanism_of
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: A clock that goes back by more was set back; by less, samples came in the wrong order, and the
 #: late ones are lost.

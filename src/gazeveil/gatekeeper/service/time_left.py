@@ -17,6 +17,7 @@ from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.rules import weakest
 from gazeveil.gatekeeper.streams.place import PlaceStream
 from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
+from gazeveil.gatekeeper.streams.shared import SharedStream
 
 _WHEN = {"day": "today", "session": "until consent is given anew", "ever": "in all"}
 _GONE = {
@@ -50,13 +51,18 @@ class Price:
     def __add__(self, other: Price) -> Price:
         return Price(self.per_second + other.per_second, self.least + other.least, self.of_a_day)
 
+    @classmethod
+    def of(cls, shared: SharedStream, lease: Fraction) -> Price:
+        """Of a stream whose lease costs so much."""
+        if isinstance(shared, PlaceStream):
+            return cls(Fraction(0), lease, True)
+        return cls(lease * Fraction(shared.rate_hz) / shared.lease, lease)
+
     def dearer(self, other: Price | None) -> Price:
         """The one of two that costs more."""
-        return (
-            self
-            if other is None or (self.per_second, self.least) >= (other.per_second, other.least)
-            else other
-        )
+        if other is None or (self.per_second, self.least) >= (other.per_second, other.least):
+            return self
+        return other
 
 
 class Prices:
@@ -93,34 +99,24 @@ class Prices:
         prices: dict[str, Price] = {}
         with self._state.lock:
             for shared in self._state.pool.active:
-                views = [
-                    subscriber.view
-                    for subscriber in shared.subscribers
-                    if app is None or (subscriber.app == app and subscriber.pays)
-                ]
-                if views:
-                    price = (
-                        Price(Fraction(0), Fraction(0), True)
-                        if isinstance(shared, PlaceStream)
-                        else _price(shared.cost(views), shared.rate_hz, shared.lease)
-                    )
-                    prices[shared.currency] = (
-                        prices[shared.currency] + price if shared.currency in prices else price
-                    )
+                payers = (s for s in shared.subscribers if app is None or (s.app == app and s.pays))
+                if views := [subscriber.view for subscriber in payers]:
+                    day = isinstance(shared, PlaceStream)
+                    price = Price.of(shared, Fraction(0) if day else shared.cost(views))
+                    known = prices.get(shared.currency)
+                    prices[shared.currency] = price if known is None else known + price
         return prices
 
     def _dearest(self, grant: Grant, app: str | None) -> dict[str, Price]:
         prices: dict[str, Price] = {}
         for rule in () if grant.revoked else grant.mechanisms:
-            found = self._price(weakest(rule), grant.most_hz)
-            if (
-                found is not None
-                and found[1].of_a_day
-                and self._state.pool.is_paid(mechanism_of(weakest(rule)), app)
-            ):
-                found = found[0], replace(found[1], least=Fraction(0))
-            if found is not None:
-                prices[found[0]] = found[1].dearer(prices.get(found[0]))
+            priced = self._price(weakest(rule), grant.most_hz)
+            if priced is None:
+                continue
+            currency, price = priced
+            if price.of_a_day and self._state.pool.is_paid(mechanism_of(weakest(rule)), app):
+                price = replace(price, least=Fraction(0))
+            prices[currency] = price.dearer(prices.get(currency))
         return prices
 
     def _price(self, text: str, most_hz: float | None) -> tuple[str, Price] | None:
@@ -137,22 +133,10 @@ class Prices:
                 with state.lock:
                     shared, view = state.pool.quoted(made, every)
                     currency, amount = shared.priced(view)
-                    daily = isinstance(shared, PlaceStream)
-                    self._known[key] = (
-                        currency,
-                        (
-                            Price(Fraction(0), amount, True)
-                            if daily
-                            else _price(amount, shared.rate_hz, shared.lease)
-                        ),
-                    )
+                    self._known[key] = currency, Price.of(shared, amount)
             except Denied:
                 return None
         return self._known[key]
-
-
-def _price(lease: Fraction, rate_hz: float, samples: int) -> Price:
-    return Price(lease * Fraction(rate_hz) / samples, lease)
 
 
 def seconds_left(remaining: Fraction | None, price: Price | None) -> int | None:
@@ -205,11 +189,9 @@ def words(
     if seconds is None:
         if remaining == 0:
             return _GONE[per]
-        return (
-            f"not in use, nothing is taken from it {_WHEN[per]}"
-            if counts is None
-            else f"{counts} more {'count' if counts == 1 else 'counts'} {_WHEN[per]}"
-        )
+        if counts is None:
+            return f"not in use, nothing is taken from it {_WHEN[per]}"
+        return f"{counts} more {'count' if counts == 1 else 'counts'} {_WHEN[per]}"
     if seconds == 0:
         return _GONE[per]
     if per == "day" and seconds >= _DAY_S:

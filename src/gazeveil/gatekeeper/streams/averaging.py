@@ -77,11 +77,11 @@ def averaging_words(mechanism: Any, rate_hz: float) -> str:
         )
     if isinstance(mechanism, GaussianPlace):
         worst = _MEDIAN * float(mechanism.sigma_deg) / 2
-        found = (
+        finding = (
             f"one look at rest is found to about {error:.2g} degrees however long it lasts, and"
             f" many looks of a day to {worst:.2g} where four cells meet"
         )
-        return f"Averaging this stream alone: {found}."
+        return f"Averaging this stream alone: {finding}."
     return (
         "Averaging this stream alone: who watches resting eyes for ten seconds finds them to about"
         f" {error:.1g} degrees."

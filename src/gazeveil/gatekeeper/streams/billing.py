@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -67,21 +68,18 @@ def cost_of(promise: Guarantee, samples: int, r_deg: Fraction) -> Cost:
     --------
     >>> from gazeveil.gaze.geometry import Sphere
     >>> from gazeveil.privacy.registry import mechanism
-    >>> cost_of(mechanism("kaleido:epsilon=1/2,w=60,r_deg=2").promise(120.0, Sphere()), 90, Fraction(1))
+    >>> promise = mechanism("kaleido:epsilon=1/2,w=60,r_deg=2").promise(120.0, Sphere())
+    >>> cost_of(promise, 90, Fraction(1))
     ('epsilon', Fraction(1, 1))
     """
     if promise.definition == "none" or promise.status != "proved":
         return "samples", Fraction(samples)
-    try:
-        # Only maps of streams are about so many samples in a row; a promise about all of a
-        # recording cannot be paid lease by lease.
-        loss = (
-            promise.map(charged_change(samples, r_deg))
-            if isinstance(promise.losses, StreamMap)
-            else None
-        )
-    except PromiseError:
-        loss = None
+    loss = None
+    # Only maps of streams are about so many samples in a row; a promise about all of a recording
+    # cannot be paid lease by lease.
+    if isinstance(promise.losses, StreamMap):
+        with suppress(PromiseError):
+            loss = promise.map(charged_change(samples, r_deg))
     if loss is None or loss.measure not in _CURRENCIES:
         raise Denied(
             "mechanism",
@@ -94,11 +92,7 @@ def lease_samples(promise: Guarantee, rate_hz: float) -> int:
     """How many samples one lease is for: a window of its own where a promise has one budget for a
     window, else a second.
     """
-    if (
-        promise.status == "proved"
-        and "epsilon" in promise.numbers
-        and "w_samples" in promise.numbers
-    ):
+    if promise.status == "proved" and {"epsilon", "w_samples"} <= set(promise.numbers):
         return int(promise.numbers["w_samples"])
     return max(1, math.ceil(rate_hz))
 

@@ -80,10 +80,10 @@ class DayKeys:
 
     def now(self, wearer: str | None) -> DayKey:
         """The key of a wearer's day; the same object until the day is over."""
-        found = self._known.get(wearer)
+        known = self._known.get(wearer)
         day = self._clock_ns() // DAY_NS
-        if found is not None and day <= found.day:
-            return found
+        if known is not None and day <= known.day:
+            return known
         with self._lock:
             if day > self._day:
                 self._draw(day)
@@ -129,8 +129,8 @@ def _read(path: Path) -> tuple[int, bytes]:
         if os.name != "nt" and stat.S_IMODE(path.stat().st_mode) & 0o077:
             LOG.warning("the key of the day was open to other users and is not used")
             return -1, b""
-        found = json.loads(path.read_text(encoding="utf-8"))
-        day, key = int(found["day"]), bytes.fromhex(found["key"])
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        day, key = int(kept["day"]), bytes.fromhex(kept["key"])
     except FileNotFoundError:
         return -1, b""
     except (OSError, ValueError, KeyError, TypeError):

@@ -18,7 +18,8 @@ from gazeveil.privacy.guarantee import Change
 from gazeveil.privacy.rational import format_exact
 from gazeveil.privacy.stream.gaussian import GRID_BITS
 from gazeveil.privacy.stream.graded.session import Graded
-from gazeveil.privacy.stream.session import Samples, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Samples
 
 #: Different amounts of Gaussian noise at a time: each is drawn for every sample.
 MOST_VIEWS = 8
@@ -82,17 +83,15 @@ class GradedStream(SharedStream):
         promise = replace(
             self._graded.guarantee(scale), change=Change.sample(self._tariff[0], "coordinates")
         )
-        return (
-            StreamView(promise, scale, every, asked.K)
-            if asked.hold
-            else StreamView(promise, scale, every * asked.K)
-        )
+        if asked.hold:
+            return StreamView(promise, scale, every, asked.K)
+        return StreamView(promise, scale, every * asked.K)
 
     def _used_with(self, scale_deg: Fraction) -> set[Fraction]:
         """The levels in use, this one among them."""
         used = {view.scale_deg for view in self._views() if view.scale_deg is not None}
         if scale_deg not in used and len(used) >= MOST_VIEWS:
-            there = ", ".join(format_exact(one) for one in sorted(used))
+            there = ", ".join(format_exact(sigma_deg) for sigma_deg in sorted(used))
             raise Denied(
                 "rate",
                 f"This device gives Gaussian streams with {MOST_VIEWS} different sigma_deg at a"

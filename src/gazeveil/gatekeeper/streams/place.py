@@ -24,10 +24,11 @@ from gazeveil.gatekeeper.streams.day_keys import DayKey
 from gazeveil.gatekeeper.streams.shared import Lease, SharedStream, StreamView, Subscriber, cut
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Change
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 from gazeveil.privacy.stream.place.noise import PLACE_SIGMAS_DEG
 from gazeveil.privacy.stream.place.views import PlaceViews
-from gazeveil.privacy.stream.session import Samples, StreamMechanism
+from gazeveil.privacy.stream.stage import Samples
 
 #: Samples of a lease: as many as there are until the day is over.
 _ALL_DAY = 2**62
@@ -154,15 +155,11 @@ class PlaceStream(SharedStream):
             step: Cost = (self.currency, self._rho[sigma] - before)
             before = self._rho[sigma]
             if (app, key, self._r_deg, sigma) not in self._paid_for:
-                once = f"place {key.day} {key.fingerprint} {sigma} {float(step[1]):.9g} " + (
-                    "device" if app is None else f"app {app}"
-                )
-                self.billing.pay(
-                    "places of a day",
-                    step if app is None else None,
-                    () if app is None else [(app, step)],
-                    once,
-                )
+                once = f"place {key.day} {key.fingerprint} {sigma} {float(step[1]):.9g} "
+                if app is None:
+                    self.billing.pay("places of a day", step, (), once + "device")
+                else:
+                    self.billing.pay("places of a day", None, [(app, step)], once + f"app {app}")
                 self._paid_for.add((app, key, self._r_deg, sigma))
 
     def _paid(self, subscribers: tuple[Subscriber, ...]) -> DayLease:
@@ -179,11 +176,7 @@ class PlaceStream(SharedStream):
                 lease.refused[subscriber] = no
             else:
                 lease.paid.add(subscriber)
-        for sigma in {
-            subscriber.view.scale_deg
-            for subscriber in lease.paid
-            if subscriber.view.scale_deg is not None
-        }:
+        for sigma in {s.view.scale_deg for s in lease.paid if s.view.scale_deg is not None}:
             self._pay(None, sigma, key)  # if the device cannot pay, that is the reason for all
         return lease
 
@@ -192,14 +185,8 @@ class PlaceStream(SharedStream):
         key comes into use.
         """
         assert isinstance(lease, DayLease)
-        late = self._paid_under(
-            lease.key,
-            [
-                subscriber
-                for subscriber in self.subscribers
-                if subscriber not in lease.paid and subscriber not in lease.refused
-            ],
-        )
+        known = {*lease.paid, *lease.refused}
+        late = self._paid_under(lease.key, [s for s in self.subscribers if s not in known])
         for subscriber, no in {**lease.refused, **late.refused}.items():
             subscriber.subscription.end(no.reason, no.code)
         self._key = lease.key
@@ -207,14 +194,10 @@ class PlaceStream(SharedStream):
 
     def _covered(self, key: DayKey) -> bool:
         """Whether every subscriber, and the device, have paid for a key."""
-        sigmas = [
-            (subscriber.app if subscriber.pays else None, subscriber.view.scale_deg)
-            for subscriber in self.subscribers
-        ]
         return all(
-            (who, key, self._r_deg, sigma) in self._paid_for
-            and (None, key, self._r_deg, sigma) in self._paid_for
-            for who, sigma in sigmas
+            (who, key, self._r_deg, subscriber.view.scale_deg) in self._paid_for
+            for subscriber in self.subscribers
+            for who in (subscriber.app if subscriber.pays else None, None)
         )
 
     def subscribe(self, subscriber: Subscriber, paid_device: Fraction) -> None:

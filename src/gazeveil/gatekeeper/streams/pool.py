@@ -33,8 +33,9 @@ from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.validity import set_back_samples
 from gazeveil.privacy import registry
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
-from gazeveil.privacy.stream.session import Samples, StreamMechanism
+from gazeveil.privacy.stream.stage import Samples
 
 #: Where all Gaussian streams are; no mechanism's text is like it.
 _GRADED = ("gaussian, graded", 1)
@@ -75,13 +76,9 @@ def every_of(rate_hz: float, stride: int, most_hz: float | None) -> int:
 
 def _key_of(mechanism: StreamMechanism, every: int) -> tuple[str, int]:
     """What tells the shared stream of a mechanism apart from others."""
-    return (
-        _GRADED
-        if view_of(mechanism) is not None
-        else _PLACES
-        if isinstance(mechanism, GaussianPlace)
-        else (str(mechanism), every)
-    )
+    if view_of(mechanism) is not None:
+        return _GRADED
+    return _PLACES if isinstance(mechanism, GaussianPlace) else (str(mechanism), every)
 
 
 class StreamPool:
@@ -112,14 +109,8 @@ class StreamPool:
         seed: int | None,
         key_now: Callable[[], DayKey],
     ) -> None:
-        self.rate_hz, self.space, self.billing, self._r_deg, self._seed = (
-            rate_hz,
-            space,
-            billing,
-            r_deg,
-            seed,
-        )
-        self._key_now = key_now
+        self.rate_hz, self.space, self.billing = rate_hz, space, billing
+        self._r_deg, self._seed, self._key_now = r_deg, seed, key_now
         self._streams: dict[tuple[str, int], SharedStream] = {}
         self._subscribers: dict[Subscription, tuple[SharedStream, Subscriber]] = {}
         self._reserved: list[SharedStream] = []
@@ -203,20 +194,18 @@ class StreamPool:
         seed = None if self._seed is None else self._seed + 7919 * self._made
         self._made += not quoted
         try:
-            kind = (
-                GradedStream
-                if key == _GRADED
-                else partial(PlaceStream, self._key_now)
-                if key == _PLACES
-                else SharedStream
-            )
-            shared = kind(
+            shared = self._kind(key)(
                 mechanism, self.rate_hz, key[1], self.space, self.billing, self._r_deg, seed
             )
         except ParameterError as error:
             raise Denied("parameter", " ".join(str(error).split())[:300]) from None
         shared.key = key
         return shared
+
+    def _kind(self, key: tuple[str, int]) -> Callable[..., SharedStream]:
+        if key == _PLACES:
+            return partial(PlaceStream, self._key_now)
+        return GradedStream if key == _GRADED else SharedStream
 
     def subscribe(self, shared: SharedStream, subscriber: Subscriber, paid: Fraction) -> None:
         """Add a subscriber that is paid for, with what the device paid for it.
@@ -237,10 +226,9 @@ class StreamPool:
         if new:
             # Nobody uses what else there is of the family: while somebody does, no other shared
             # stream of it is reserved.
-            for key in [
-                k for k, b in self._streams.items() if b.family == shared.family and k != _GRADED
-            ]:
-                del self._streams[key]
+            for key, stream in tuple(self._streams.items()):
+                if stream.family == shared.family and key != _GRADED:
+                    del self._streams[key]
             self._streams[shared.key] = shared
         self._subscribers[subscriber.subscription] = (shared, subscriber)
         self._active = tuple(b for b in self._streams.values() if b.subscribers)

@@ -34,7 +34,9 @@ from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.stream.graded.session import GradedSession
-from gazeveil.privacy.stream.session import Samples, Session, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Samples
 
 #: Seconds a stream without a lease waits for the ledger.
 PATIENCE_S = 2.0
@@ -156,9 +158,8 @@ class SharedStream:
         self._left = 0
         self._device = Fraction(0)
         self._next: Future[Lease] | None = None
-        self._compiled_for: set[bool] = (
-            set()
-        )  # whether single samples (True) and longer blocks (False) have passed
+        #: Whether single samples (True) and longer blocks (False) have passed.
+        self._compiled_for: set[bool] = set()
 
     def _open(self, space: Space, seed: int | None) -> None:
         self._session: Session | GradedSession = self.mechanism.open(self.rate_hz, space, seed)
@@ -205,7 +206,7 @@ class SharedStream:
 
         return of
 
-    # Seats.
+    # Subscribers.
 
     def owed(self, view: StreamView) -> Cost:
         """What the device must pay for a new subscriber now: the whole lease, or what the current
@@ -262,12 +263,7 @@ class SharedStream:
         if self.every > 1:
             picked = slice((-self._phase) % self.every, None, self.every)
             self._phase = (self._phase + len(samples[0])) % self.every
-            samples = (
-                samples[0][picked],
-                samples[1][picked],
-                samples[2][picked],
-                samples[3][picked],
-            )
+            samples = _part(samples, picked)
         done, count = 0, len(samples[0])
         while done < count and self.subscribers:
             if self._left == 0 and not self._turn():
@@ -276,17 +272,14 @@ class SharedStream:
             part = slice(done, done + n)
             self._left -= n
             done += n
-            view = self._release(
-                (samples[0][part], samples[1][part], samples[2][part], samples[3][part])
-            )
+            view = self._release(_part(samples, part))
             self._compiled_for.add(n == 1)
             shared: Samples | None = None
             for subscriber in tuple(self.subscribers):
                 if subscriber.subscription.ended is None:
                     its_samples = view(subscriber)
-                    if (
-                        its_samples is not shared
-                    ):  # subscribers of one view follow one another and share its arrays
+                    # Subscribers of one view follow one another and share its arrays.
+                    if its_samples is not shared:
                         shared = _read_only(its_samples)
                     _hand_over(subscriber, shared)
             if self._next is None and 2 * self._left <= self.lease and self.subscribers:
@@ -306,22 +299,16 @@ class SharedStream:
         by_app: dict[str, Cost] = {}
         for app in dict.fromkeys(subscriber.app for subscriber in subscribers if subscriber.pays):
             # Several subscriptions of one app are what a coalition of them is to the device.
-            by_app[app] = (
-                self.currency,
-                self.cost([subscriber.view for subscriber in subscribers if subscriber.app == app]),
-            )
+            amount = self.cost([s.view for s in subscribers if s.app == app])
+            by_app[app] = (self.currency, amount)
         try:
             self.billing.pay(why, (self.currency, device), by_app.items())
         except Denied:
-            self.billing.pay(
-                why, (self.currency, device), ()
-            )  # if the device cannot pay, that is the reason for all
+            # If the device cannot pay, that is the reason for all.
+            self.billing.pay(why, (self.currency, device), ())
         else:
             return Lease(set(subscribers), device=device)
-        lease = Lease(
-            {subscriber for subscriber in subscribers if subscriber.app not in by_app},
-            device=device,
-        )
+        lease = Lease({s for s in subscribers if s.app not in by_app}, device=device)
         for app, cost in by_app.items():
             mine = [subscriber for subscriber in subscribers if subscriber.app == app]
             try:
@@ -373,12 +360,10 @@ class SharedStream:
         refused: dict[Subscriber, Denied] = {}
         self.billing.pay("a finer view", (self.currency, more), ())
         for subscriber in late:
+            cost = self.priced(subscriber.view)
             try:
-                self.billing.pay(
-                    "a lease begun late",
-                    None,
-                    [(subscriber.app, self.priced(subscriber.view))] if subscriber.pays else (),
-                )
+                if subscriber.pays:
+                    self.billing.pay("a lease begun late", None, [(subscriber.app, cost)])
             except Denied as no:
                 refused[subscriber] = no
         return refused
@@ -393,9 +378,13 @@ def cut(samples: Samples, first: int, every: int) -> Samples:
     """Every so many samples, counted from the shared stream's first; copies, so that there is no
     way back to what was left out.
     """
-    part = slice((-first) % every, None, every)
+    t, x, y, valid = _part(samples, slice((-first) % every, None, every))
+    return t.copy(), x.copy(), y.copy(), valid.copy()
+
+
+def _part(samples: Samples, part: slice) -> Samples:
     t, x, y, valid = samples
-    return t[part].copy(), x[part].copy(), y[part].copy(), valid[part].copy()
+    return t[part], x[part], y[part], valid[part]
 
 
 def _read_only(samples: Samples) -> Samples:

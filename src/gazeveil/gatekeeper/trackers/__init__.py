@@ -21,30 +21,18 @@ from gazeveil.registry import Registry, is_class_of
 
 __all__ = ["Block", "Tracker", "forms", "open_tracker"]
 
-#: Word before the colon -> (module, class, package it needs, extra that brings it, how it is
+#: Word before the colon -> (module, class, packages of the extra `service` that it needs, how it is
 #: written).
-_SOURCES: dict[str, tuple[str, str, str, str, str]] = {
-    "simulated": ("simulated", "SimulatedTracker", "", "", "simulated"),
-    "replay": ("replay", "ReplayTracker", "", "", "replay:PATH"),
-    "pupil": ("pupil", "PupilTracker", "zmq msgpack", "service", "pupil://host:port"),
-    "lsl": ("lsl", "LSLTracker", "msgpack", "service", "lsl or lsl:NAME"),
-    "websocket": (
-        "websocket",
-        "ListeningTracker",
-        "websockets",
-        "service",
-        "websocket://host:port",
-    ),
-    "ws": ("websocket", "ConnectingTracker", "websockets", "service", "ws://host:port/path"),
-    "wss": (
-        "websocket",
-        "SecureConnectingTracker",
-        "websockets",
-        "service",
-        "wss://host:port/path",
-    ),
-    "openxr": ("openxr", "open_poses", "websockets", "service", "openxr://host:port or openxr:-"),
-    "openxr+tcp": ("openxr", "LinesTracker", "websockets", "service", "openxr+tcp://host:port"),
+_SOURCES: dict[str, tuple[str, str, str, str]] = {
+    "simulated": ("simulated", "SimulatedTracker", "", "simulated"),
+    "replay": ("replay", "ReplayTracker", "", "replay:PATH"),
+    "pupil": ("pupil", "PupilTracker", "zmq msgpack", "pupil://host:port"),
+    "lsl": ("lsl", "LSLTracker", "msgpack", "lsl or lsl:NAME"),
+    "websocket": ("websocket", "ListeningTracker", "websockets", "websocket://host:port"),
+    "ws": ("websocket", "ConnectingTracker", "websockets", "ws://host:port/path"),
+    "wss": ("websocket", "SecureConnectingTracker", "websockets", "wss://host:port/path"),
+    "openxr": ("openxr", "open_poses", "websockets", "openxr://host:port or openxr:-"),
+    "openxr+tcp": ("openxr", "LinesTracker", "websockets", "openxr+tcp://host:port"),
 }
 
 
@@ -100,28 +88,23 @@ def open_tracker(text: str, **options: object) -> Tracker:
         rest, _, query = rest.partition("?")
     if word not in REGISTRY.names():
         checks.refuse("open_tracker", "text", "one of " + ", ".join(forms()), text)
-    *_, package, extra, form = _SOURCES.get(word, ("", "", word))
+    *_, packages, form = _SOURCES.get(word, ("", word))
     written = {key: _value(value) for key, value in parse_qsl(query, keep_blank_values=True)}
     try:
         cls = REGISTRY.get(word)
     except ImportError as error:
-        if error.name and package and error.name.partition(".")[0] in package.split():
-            raise MissingExtraError(error.name.partition(".")[0], extra) from None
+        missing = (error.name or "").partition(".")[0]
+        if missing in packages.split():
+            raise MissingExtraError(missing, "service") from None
         raise
     every: dict[str, Any] = {**written, **options}
     place = [rest if word == "replay" else rest.removeprefix("//")] if _takes_place(cls) else []
     if place and not place[0] and _needs_place(cls):
-        raise ParameterError(
-            f"A tracker of this kind is written {form}. Got '{text}' instead.",
-            name="text",
-            got=text,
-        )
+        why = f"A tracker of this kind is written {form}. Got '{text}' instead."
+        raise ParameterError(why, name="text", got=text)
     if rest.strip("/") and not place:
-        raise ParameterError(
-            f"The tracker {word} takes nothing after its name but options. Got '{text}' instead.",
-            name="text",
-            got=text,
-        )
+        why = f"The tracker {word} takes nothing after its name but options. Got '{text}' instead."
+        raise ParameterError(why, name="text", got=text)
     if word != "replay":
         # a replay hands unknown options to the format, which refuses them itself
         checks.known_options(

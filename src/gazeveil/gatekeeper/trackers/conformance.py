@@ -72,9 +72,9 @@ def _keeps_its_pace(opener: Callable[[], Tracker]) -> Iterator[str]:
 def _counts_its_samples(opener: Callable[[], Tracker]) -> Iterator[str]:
     tracker = opener()
     blocks, _ = asyncio.run(_take(tracker))
-    given = sum(len(b) for b in blocks if b is not None)
-    if tracker.counts["samples"] < given:
-        yield f"{given} samples came and counts['samples'] is {tracker.counts['samples']}"
+    count = sum(len(b) for b in blocks if b is not None)
+    if tracker.counts["samples"] < count:
+        yield f"{count} samples came and counts['samples'] is {tracker.counts['samples']}"
 
 
 def _closes(opener: Callable[[], Tracker]) -> Iterator[str]:

@@ -20,13 +20,7 @@ from gazeveil import checks
 from gazeveil.errors import DataError, GazeveilError, MissingExtraError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.address import screen_of
-from gazeveil.gatekeeper.trackers.pupil_format import (
-    MIN_CONFIDENCE,
-    ImagePlane,
-    ScenePicture,
-    ScreenPicture,
-    pinhole,
-)
+from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, picture_for
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
 
 #: How the source ids of our own relays begin.
@@ -50,7 +44,7 @@ class MissingLSLError(MissingExtraError):
         self.extra = "lsl"
         self.what = what
 
-    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, ...]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[MissingExtraError], Any]:
         return MissingLSLError, (self.what,)
 
 
@@ -75,12 +69,12 @@ def labels_of(info: Any) -> list[str]:
     """Labels of a stream's channels, as its description has them; channels
     without one are empty.
     """
-    found: list[str] = []
+    labels: list[str] = []
     channel = info.desc().child("channels").child("channel")
     for _ in range(info.channel_count()):
-        found.append(str(channel.child_value("label")))
+        labels.append(str(channel.child_value("label")))
         channel = channel.next_sibling()
-    return found
+    return labels
 
 
 class LSLTracker(Tracker):
@@ -118,9 +112,7 @@ class LSLTracker(Tracker):
         self.stream = place
         self.rate_hz = checks.positive("lsl tracker", "rate_hz", rate_hz)
         known = screen_of("lsl tracker", screen)
-        self.picture: ImagePlane = (
-            ScenePicture() if sphere and known is None else ScreenPicture(known or pinhole())
-        )
+        self.picture = picture_for(known, sphere)
         self.space = self.picture.space
         self._least = checks.not_negative("lsl tracker", "min_confidence", min_confidence)
         self._silence_s = checks.positive("lsl tracker", "silence_s", silence_s)
@@ -145,12 +137,12 @@ class LSLTracker(Tracker):
                             inlet.pull_chunk, _PULL_S, _MOST_AT_ONCE
                         )
                         silent_s = 0.0 if times else silent_s + _PULL_S
-                        found = self._block(rows, times) if times else None
-                        if found is not None:
+                        pulled = self._block(rows, times) if times else None
+                        if pulled is not None:
                             if not live:
                                 live, pauses = True, back_off()
                                 self.counts["connected"] += 1
-                            yield found
+                            yield pulled
                 except RuntimeError:
                     LOG.info("lsl: the stream is lost")
                 finally:

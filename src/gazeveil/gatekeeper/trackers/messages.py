@@ -49,13 +49,12 @@ class MessageTracker(Tracker):
         self, rate_hz: float, space: Space | None, token: str | None, identity: str
     ) -> None:
         super().__init__()
-        self.rate_hz = checks.positive(f"{type(self).__name__}", "rate_hz", rate_hz)
+        owner = type(self).__name__
+        self.rate_hz = checks.positive(owner, "rate_hz", rate_hz)
         self.space = Sphere() if space is None else space
         self._token = None if token is None else str(token)
-        self._identity_is_lost = (
-            checks.one_of(f"{type(self).__name__}", "identity", identity, ("lost", "ahead"))
-            == "lost"
-        )
+        checks.one_of(owner, "identity", identity, ("lost", "ahead"))
+        self._identity_is_lost = identity == "lost"
 
     def read(self, message: str | bytes, *, line: bool = False) -> Block | str | None:
         """One message: a block, `"lost"`, `"ping"`, or None for what says nothing about gaze; a
@@ -70,7 +69,7 @@ class MessageTracker(Tracker):
         """
         try:
             if isinstance(message, bytes) and not line:
-                found = unpack(message).block
+                received = unpack(message).block
             else:
                 figures = parse_json(message)
                 kind = figures.get("type")
@@ -81,14 +80,14 @@ class MessageTracker(Tracker):
                     return None
                 if kind in ("lost", "ping"):
                     return str(kind)
-                found = self.block_of(figures)
-            if found.form == "poses" and not isinstance(self.space, Sphere):
+                received = self.block_of(figures)
+            if received.form == "poses" and not isinstance(self.space, Sphere):
                 raise DataError("Poses are directions on a sphere, and this stream is on a screen.")
         except DataError as error:
             self.malformed(str(error))
             return None
-        self.counts["samples"] += len(found)
-        return found
+        self.counts["samples"] += len(received)
+        return received
 
     def block_of(self, figures: Mapping[str, object]) -> Block:
         """The block of a parsed message."""
@@ -99,9 +98,9 @@ class MessageTracker(Tracker):
         if figures.get("type") != "hello":
             return "A tracker begins with a message of type 'hello'."
         if self._token is not None:
-            said = figures.get("token")
-            if not isinstance(said, str) or not hmac.compare_digest(
-                said.encode("utf-8", "replace"), self._token.encode()
+            token = figures.get("token")
+            if not isinstance(token, str) or not hmac.compare_digest(
+                token.encode("utf-8", "replace"), self._token.encode()
             ):
                 return "The token is not the one of this channel."
         rate = figures.get("rate_hz")

@@ -94,11 +94,9 @@ class LinesTracker(_Poses):
         super().__init__(rate_hz, Sphere(), None, identity)
         self.name = "openxr"
         self._stdin = place == "-"
-        self.host, self.port = (
-            ("", 0)
-            if self._stdin
-            else host_and_port("openxr+tcp", place or f"127.0.0.1:{PORT}", PORT)
-        )
+        self.host, self.port = "", 0
+        if not self._stdin:
+            self.host, self.port = host_and_port("openxr+tcp", place or f"127.0.0.1:{PORT}", PORT)
         if not self._stdin and not is_local(self.host):
             raise ParameterError(
                 f"Others reach {self.host}, and lines carry no token. Use"
@@ -128,8 +126,8 @@ class LinesTracker(_Poses):
             self.port = server.sockets[0].getsockname()[1]
         self.listening.set()
         try:
-            async for found in self._waiting.take():
-                yield found
+            async for block in self._waiting.take():
+                yield block
         finally:
             self._waiting.end()
             if task is not None:
@@ -158,11 +156,11 @@ class LinesTracker(_Poses):
         self.counts["connected"] += 1
         try:
             while line := await reader.readline():
-                found = self.read(line.strip(), line=True)
-                if found == "lost":
+                received = self.read(line.strip(), line=True)
+                if received == "lost":
                     await self._waiting.put(None)
-                elif isinstance(found, Block):
-                    await self._waiting.put(found)
+                elif isinstance(received, Block):
+                    await self._waiting.put(received)
         except ValueError:
             # a line longer than the limit: where the next one begins is not known
             self.malformed("a line is longer than a message may be")
@@ -176,8 +174,6 @@ def open_poses(
     place: str = "", rate_hz: float = 90.0, token: str | None = None, identity: str = "lost"
 ) -> Tracker:
     """`openxr:-` reads lines on standard input, `openxr://host:port` listens for a WebSocket."""
-    return (
-        LinesTracker("-", rate_hz, identity)
-        if place == "-"
-        else OpenXRTracker(place, rate_hz, token, identity)
-    )
+    if place == "-":
+        return LinesTracker("-", rate_hz, identity)
+    return OpenXRTracker(place, rate_hz, token, identity)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 import numpy as np
 
+from gazeveil import checks
 from gazeveil.gatekeeper.blocks import Block
 
 #: Waking more often than this buys nothing: clocks of event loops are not finer.
@@ -16,6 +17,11 @@ _LEAST_PAUSE_S = 0.002
 
 #: Blocks of a source that is not paced.
 _UNPACED_SAMPLES = 4096
+
+
+def checked_speed(owner: str, speed: float) -> float:
+    """A speed above 0; infinity is one."""
+    return speed if speed == math.inf else checks.positive(owner, "speed", speed)
 
 
 class Pace:
@@ -61,10 +67,6 @@ class Pace:
 
 
 def _part(samples: Block, start: int, stop: int) -> Block:
-    return Block(
-        samples.t_ns[start:stop],
-        samples.x_deg[start:stop],
-        samples.y_deg[start:stop],
-        samples.valid[start:stop],
-        samples.form,
-    )
+    part = slice(start, stop)
+    t, x, y, valid = samples.t_ns, samples.x_deg, samples.y_deg, samples.valid
+    return Block(t[part], x[part], y[part], valid[part], samples.form)

@@ -23,14 +23,7 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import MOST_BYTES, Block, block
 from gazeveil.gatekeeper.trackers.address import host_and_port, in_brackets, screen_of
-from gazeveil.gatekeeper.trackers.pupil_format import (
-    MIN_CONFIDENCE,
-    ImagePlane,
-    ScenePicture,
-    ScreenPicture,
-    decode,
-    pinhole,
-)
+from gazeveil.gatekeeper.trackers.pupil_format import MIN_CONFIDENCE, decode, picture_for
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker, back_off
 
 #: Port of Pupil Remote.
@@ -93,11 +86,7 @@ class PupilTracker(Tracker):
             checks.positive("pupil tracker", n, v)
             for n, v in (("width_px", width_px), ("height_px", height_px), ("focal_px", focal_px))
         ]
-        self.picture: ImagePlane = (
-            ScenePicture(*camera)
-            if sphere and known is None
-            else ScreenPicture(known or pinhole(*camera))
-        )
+        self.picture = picture_for(known, sphere, *camera)
         self.space = self.picture.space
         self._least = checks.not_negative("pupil tracker", "min_confidence", min_confidence)
         if not isinstance(topic, str) or not topic.startswith("gaze"):
@@ -192,7 +181,7 @@ class PupilTracker(Tracker):
         while not self._closing and time.monotonic() - last < self._silence_s:
             if not await socket.poll(_SLICE_MS):
                 continue
-            found: list[tuple[int, float, float, float]] = []
+            decoded: list[tuple[int, float, float, float]] = []
             for _ in range(_MOST_AT_ONCE):
                 if not await socket.poll(0):
                     break
@@ -205,14 +194,14 @@ class PupilTracker(Tracker):
                         raise DataError(
                             "a gaze message has two frames; this one has another number of them"
                         )
-                    found.append(decode(frames[1]))
+                    decoded.append(decode(frames[1]))
                 except DataError as error:
                     self.malformed(str(error))
-            if found:
+            if decoded:
                 last = time.monotonic()
-                self.counts["samples"] += len(found)
+                self.counts["samples"] += len(decoded)
                 t, norm_x, norm_y, confidence = (
-                    np.array(column) for column in zip(*found, strict=True)
+                    np.array(column) for column in zip(*decoded, strict=True)
                 )
                 x, y = self.picture.degrees(norm_x, norm_y)
                 yield block(t.astype(np.int64), x, y, confidence >= self._least)

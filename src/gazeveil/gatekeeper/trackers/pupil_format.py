@@ -76,24 +76,15 @@ class ScenePicture:
     def degrees(self, norm_x: ArrayLike, norm_y: ArrayLike) -> tuple[Floats, Floats]:
         """Degrees of fractions of the picture."""
         x, y = np.asarray(norm_x, dtype=np.float64), np.asarray(norm_y, dtype=np.float64)
-        return Sphere().degrees(
-            np.stack(
-                (
-                    (x - 0.5) * self.width_px,
-                    (y - 0.5) * self.height_px,
-                    np.full(x.shape, self.focal_px),
-                ),
-                axis=-1,
-            )
-        )
+        right, down = (x - 0.5) * self.width_px, (y - 0.5) * self.height_px
+        return Sphere().degrees(np.stack((right, down, np.full(x.shape, self.focal_px)), axis=-1))
 
     def norm(self, x_deg: ArrayLike, y_deg: ArrayLike) -> tuple[Floats, Floats]:
         """Fractions of the picture of degrees; NaN behind the camera."""
         v = Sphere().vectors(x_deg, y_deg)
         ahead = np.where(v[..., 2] > 1e-9, v[..., 2], np.nan)
-        return 0.5 + v[..., 0] / ahead * (self.focal_px / self.width_px), 0.5 + v[
-            ..., 1
-        ] / ahead * (self.focal_px / self.height_px)
+        x = 0.5 + v[..., 0] / ahead * (self.focal_px / self.width_px)
+        return x, 0.5 + v[..., 1] / ahead * (self.focal_px / self.height_px)
 
 
 @dataclass(frozen=True)
@@ -135,6 +126,13 @@ def picture_of(space: Space) -> ImagePlane:
     return ScreenPicture(space) if isinstance(space, Screen) else ScenePicture()
 
 
+def picture_for(screen: Screen | None, sphere: bool, *camera: float) -> ImagePlane:
+    """The picture of a tracker: a known screen, or that of a camera, on a sphere or as a screen."""
+    if screen is None and sphere:
+        return ScenePicture(*camera)
+    return ScreenPicture(screen or pinhole(*camera))
+
+
 def decode(payload: bytes) -> tuple[int, float, float, float]:
     """Time (ns), norm_x, norm_y and confidence of a gaze message; NaN where the message has no
     number.
@@ -149,18 +147,18 @@ def decode(payload: bytes) -> tuple[int, float, float, float]:
     try:
         # The C decoder has a stack of its own and refuses deep nesting; the one in Python turns its
         # RecursionError into the same.
-        found = msgpack.unpackb(payload, raw=False, strict_map_key=False)
+        message = msgpack.unpackb(payload, raw=False, strict_map_key=False)
     except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException):
         raise DataError("A gaze message is a msgpack map; this one is not.") from None
-    if not isinstance(found, dict):
+    if not isinstance(message, dict):
         raise DataError("A gaze message is a msgpack map; this one is not.")
-    t = _number(found.get("timestamp"))
+    t = _number(message.get("timestamp"))
     if not abs(t) < _MOST_S:
         raise DataError("A gaze message has a 'timestamp' in seconds; this one has none.")
-    place = found.get("norm_pos")
+    place = message.get("norm_pos")
     if not isinstance(place, list) or len(place) != 2:
         raise DataError("A gaze message has a 'norm_pos' of two numbers; this one has none.")
-    return round(t * 1e9), _number(place[0]), _number(place[1]), _number(found.get("confidence"))
+    return round(t * 1e9), _number(place[0]), _number(place[1]), _number(message.get("confidence"))
 
 
 def encode(topic: str, t_ns: int, norm_x: float, norm_y: float, valid: bool) -> bytes:

@@ -11,7 +11,6 @@ recorded.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,10 +20,10 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import Block, block
-from gazeveil.gatekeeper.trackers.pacing import Pace
+from gazeveil.gatekeeper.trackers.pacing import Pace, checked_speed
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.registry import read
+from gazeveil.io.reading import read
 
 #: Rates that differ by less are one rate: a recording's is estimated from its times.
 _SAME_RATE = 0.05
@@ -66,11 +65,7 @@ class ReplayTracker(Tracker):
         if not isinstance(loop, bool):
             checks.refuse("replay tracker", "loop", "true or false", loop)
         self.loop = loop
-        self.speed = (
-            speed
-            if isinstance(speed, float) and math.isinf(speed) and speed > 0
-            else checks.positive("replay tracker", "speed", speed)
-        )
+        self.speed = checked_speed("replay tracker", speed)
         self._start_ns = start_ns
         self._cohort = read(path, format, **options)
         if not len(self._cohort):

@@ -9,7 +9,6 @@ minute to the next.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncIterator
 from functools import partial
@@ -18,7 +17,7 @@ import numpy as np
 
 from gazeveil import checks
 from gazeveil.gatekeeper.blocks import Block, block
-from gazeveil.gatekeeper.trackers.pacing import Pace
+from gazeveil.gatekeeper.trackers.pacing import Pace, checked_speed
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
@@ -61,20 +60,14 @@ class SimulatedTracker(Tracker):
         super().__init__()
         self.name = "simulated"
         self.rate_hz = checks.positive("simulated tracker", "rate_hz", rate_hz)
-        self.speed = (
-            speed
-            if isinstance(speed, float) and math.isinf(speed) and speed > 0
-            else checks.positive("simulated tracker", "speed", speed)
-        )
+        self.speed = checked_speed("simulated tracker", speed)
         length = checks.positive("simulated tracker", "minute_s", minute_s)
         self._cohort = simulate(
             1, _STIMULI, length, self.rate_hz, task=task, space=space, seed=seed
         )
-        self.space = (
-            space
-            if space is not None
-            else simulate(1, 1, 1 / self.rate_hz, self.rate_hz, task=task, seed=0)[0].space
-        )
+        if space is None:
+            space = simulate(1, 1, 1 / self.rate_hz, self.rate_hz, task=task, seed=0)[0].space
+        self.space = space
         self._start_ns = start_ns
 
     async def samples(self) -> AsyncIterator[Block | None]:

@@ -40,7 +40,7 @@ class Waiting:
     async def take(self) -> AsyncIterator[Block | None]:
         """What was put, in order, until the end."""
         try:
-            while not isinstance(found := await self._queue.get(), str):
-                yield found
+            while not isinstance(item := await self._queue.get(), str):
+                yield item
         finally:
             self.end()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
@@ -27,6 +28,14 @@ from gazeveil.gaze.geometry import Space
 PORT = 8767
 
 _HELLO_S = 5.0
+
+#: Of both sides of a connection.
+_OPTIONS: dict[str, Any] = {
+    "max_size": MOST_BYTES,
+    "compression": None,
+    "open_timeout": _HELLO_S,
+    "logger": QUIET,
+}
 
 
 class ListeningTracker(MessageTracker):
@@ -75,21 +84,12 @@ class ListeningTracker(MessageTracker):
 
     async def samples(self) -> AsyncIterator[Block | None]:
         """Blocks of whichever tracker is connected; None when it goes."""
-        async with serve(
-            self._serve,
-            self.host,
-            self.port,
-            max_size=MOST_BYTES,
-            compression=None,
-            origins=[None],
-            open_timeout=_HELLO_S,
-            logger=QUIET,
-        ) as server:
+        async with serve(self._serve, self.host, self.port, origins=[None], **_OPTIONS) as server:
             self.port = next(iter(server.sockets)).getsockname()[1]
             self.listening.set()
             try:
-                async for found in self._waiting.take():
-                    yield found
+                async for block in self._waiting.take():
+                    yield block
             finally:
                 # before the port waits for its connections to end, which may wait for room
                 self._waiting.end()
@@ -111,13 +111,13 @@ class ListeningTracker(MessageTracker):
             live = True
             self.counts["connected"] += 1
             async for message in connection:
-                found = self.read(message)
-                if found == "ping":
+                received = self.read(message)
+                if received == "ping":
                     await connection.send('{"type":"pong"}')
-                elif found == "lost":
+                elif received == "lost":
                     await self._waiting.put(None)
-                elif isinstance(found, Block):
-                    await self._waiting.put(found)
+                elif isinstance(received, Block):
+                    await self._waiting.put(received)
         except (ConnectionClosed, OSError):
             LOG.info("websocket: the connection broke")
         finally:
@@ -184,26 +184,20 @@ class ConnectingTracker(MessageTracker):
         while not self._closing.is_set():
             live = False
             try:
-                async with connect(
-                    self.url,
-                    max_size=MOST_BYTES,
-                    compression=None,
-                    open_timeout=_HELLO_S,
-                    logger=QUIET,
-                ) as connection:
+                async with connect(self.url, **_OPTIONS) as connection:
                     if self._token is not None:
                         await connection.send(json.dumps({"type": "hello", "token": self._token}))
                     while not self._closing.is_set():
-                        found = self.read(
+                        received = self.read(
                             await asyncio.wait_for(connection.recv(), self._silence_s)
                         )
-                        if found == "lost":
+                        if received == "lost":
                             yield None
-                        elif isinstance(found, Block):
+                        elif isinstance(received, Block):
                             if not live:
                                 live, pauses = True, back_off()
                                 self.counts["connected"] += 1
-                            yield found
+                            yield received
             except (OSError, TimeoutError, ConnectionClosed, InvalidHandshake, InvalidURI) as error:
                 LOG.info("%s: not connected (%s)", self.scheme, type(error).__name__)
             if live:

@@ -13,12 +13,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from gazeveil.arrays import Floats
 
 
-def clopper_pearson(
-    successes: ArrayLike, trials: int, error: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def clopper_pearson(successes: ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
     """Lower and upper confidence bounds for a probability, each wrong with probability at most
     `error`.
     """
@@ -72,9 +72,9 @@ def epsilon_lower(
     choice: tuple[float, int, float, bool, bool] | None = None
     for j in range(a.shape[1]):
         for strict in (True, False):
-            found = _choose(a[:half_a, j], b[:half_b, j], error, delta, thresholds, strict)
-            if found is not None and (choice is None or found[0] > choice[0]):
-                choice = (found[0], j, found[1], found[2], strict)
+            event = _choose(a[:half_a, j], b[:half_b, j], error, delta, thresholds, strict)
+            if event is not None and (choice is None or event[0] > choice[0]):
+                choice = (event[0], j, event[1], event[2], strict)
     if choice is None:
         return best
     _, j, cut, swapped, above = choice
@@ -113,12 +113,7 @@ def epsilon_at(first: ArrayLike, second: ArrayLike, delta: float) -> float:
 
 
 def _choose(
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
-    error: float,
-    delta: float,
-    thresholds: int,
-    above: bool,
+    a: Floats, b: Floats, error: float, delta: float, thresholds: int, above: bool
 ) -> tuple[float, float, bool] | None:
     """The threshold and direction with the best bound on the first halves."""
     pooled = np.concatenate((a, b))
@@ -138,10 +133,10 @@ def _choose(
     else:
         hits_a, hits_b = (np.searchsorted(s, cuts, side="left") for s in (sorted_a, sorted_b))
     best = None
-    for swapped, (one, n_one, other, n_other) in enumerate(
+    for swapped, (likelier, n_likelier, other, n_other) in enumerate(
         ((hits_a, len(a), hits_b, len(b)), (hits_b, len(b), hits_a, len(a)))
     ):
-        low, _ = clopper_pearson(one, n_one, error)
+        low, _ = clopper_pearson(likelier, n_likelier, error)
         _, high = clopper_pearson(other, n_other, error)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -np.inf)

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil import checks
+from gazeveil.arrays import Floats
 
 #: `play(side, trials, seed)` -> statistics, shape (trials, statistics); side 0 or 1.
-Play: TypeAlias = Callable[[int, int, int | None], NDArray[np.float64]]
+Play: TypeAlias = Callable[[int, int, int | None], Floats]
 
 
 @dataclass(frozen=True)
@@ -49,13 +47,6 @@ class Game:
     exact: float | None = None
     delta: float = 0.0
     broken: str = ""
-
-
-def how_many(most: int, k: int) -> int:
-    """Cohorts of a game that counts who shares a record: fewer where k and with it a cohort is
-    large, so that an audit ends in a reasonable time.
-    """
-    return max(2, min(most, most * 20 // k))
 
 
 def asked_unit(unit: str | None, claimed: str, allowed: tuple[str, ...]) -> str:

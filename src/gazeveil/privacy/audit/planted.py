@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.noise.exact import discrete_laplace
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.registry import mechanism
-from gazeveil.privacy.tables.audit import worst_corner
+from gazeveil.privacy.tables.sequences.audit import worst_corner
 
 _GRID = 1000
 
@@ -42,13 +42,13 @@ class Planted:
     game: Callable[[], Game]
 
 
-def _laplace(scale: Fraction, trials: int, seed: int | None) -> NDArray[np.float64]:
+def _laplace(scale: Fraction, trials: int, seed: int | None) -> Floats:
     """Discrete Laplace noise in units of the range, on a grid of a thousandth."""
     return discrete_laplace(scale * _GRID, trials, Words(source(seed, "planted"))) / _GRID
 
 
 def _half_noise() -> Game:
-    def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         return side + _laplace(Fraction(1, 2), trials, seed)[:, None]
 
     return Game(
@@ -60,7 +60,7 @@ def _half_noise() -> Game:
 
 
 def _no_clipping() -> Game:
-    def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         # The public bounds say [0, 1]; the value is 10 and nobody clips it.
         return 10.0 * side + _laplace(Fraction(1), trials, seed)[:, None]
 
@@ -103,7 +103,7 @@ def _regrouped() -> Game:
 def _missing_r() -> Game:
     radius, threshold, epsilon_test = 50, 30, Fraction(3, 100)
 
-    def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         distance = threshold + radius * side
         noise = (
             discrete_laplace(1 / epsilon_test * _GRID, trials, Words(source(seed, "planted")))
@@ -111,11 +111,11 @@ def _missing_r() -> Game:
         )
         return (distance <= threshold + noise).astype(np.float64)[:, None]
 
-    words = (
+    description = (
         f"Kaleido's test bit with noise Lap(1/epsilon_test): a distance of {threshold} against"
         f" {threshold + radius} pixels, r = {radius}."
     )
-    return Game("sample", float(epsilon_test), words, play)
+    return Game("sample", float(epsilon_test), description, play)
 
 
 def _float_laplace() -> Game:
@@ -123,7 +123,7 @@ def _float_laplace() -> Game:
     it can reach from 1.
     """
 
-    def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         rng = np.random.default_rng(seed)
         uniform = rng.integers(1, 2**53, trials)
         sign = np.where(rng.integers(0, 2, trials) == 1, 1.0, -1.0)
@@ -137,21 +137,21 @@ def _float_laplace() -> Game:
     )
 
 
-def _reachable(output: NDArray[np.float64], centre: float, around: int = 40) -> NDArray[np.float64]:
+def _reachable(output: Floats, centre: float, around: int = 40) -> Floats:
     """1 where some 53-bit uniform number gives exactly this double from that centre."""
-    found = np.zeros(len(output), dtype=bool)
+    reached = np.zeros(len(output), dtype=bool)
     for sign in (1.0, -1.0):
         guess = np.rint(np.exp(sign * (output - centre)) * 2.0**53)
         for step in range(-around, around + 1):
             uniform = guess + step
             inside = (uniform >= 1) & (uniform < 2.0**53)
             again = centre + sign * np.log(np.where(inside, uniform, 1.0) * 2.0**-53)
-            found |= inside & (again == output)
-    return found.astype(np.float64)
+            reached |= inside & (again == output)
+    return reached.astype(np.float64)
 
 
 def _seed_reuse() -> Game:
-    def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         noise = _laplace(Fraction(1), trials, seed)
         # Two answers about one person, each with epsilon 1, drawn from the same seed: their
         # difference has no noise.

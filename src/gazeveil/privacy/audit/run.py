@@ -64,9 +64,9 @@ def audit(
     chosen = by_name(mechanism) if isinstance(mechanism, str) else mechanism
     if not isinstance(chosen, Mechanism):
         checks.refuse("audit", "mechanism", "a mechanism or its text", mechanism)
-    found = judge(str(chosen), chosen.audit_game(unit), count, sure, progress)
+    verdict = judge(str(chosen), chosen.audit_game(unit), count, sure, progress)
     if not front_door or chosen.claim.status != "proved":
-        return found
+        return verdict
     games = list(front_games(chosen))
     doors = []
     for game in games:
@@ -77,7 +77,7 @@ def audit(
             _played(str(chosen), game, min(max(count // _FRONT_SHARE, 100), FRONT_TRIALS), each)
         )
     return replace(
-        found, refuted=found.refuted or any(d.refuted for d in doors), front_door=tuple(doors)
+        verdict, refuted=verdict.refuted or any(d.refuted for d in doors), front_door=tuple(doors)
     )
 
 
@@ -108,7 +108,7 @@ def judge(
 ) -> Audit:
     """Play one game and say what it shows."""
     if game.claimed is None:
-        words = f"{game.description} {game.broken}".strip()
+        detail = f"{game.description} {game.broken}".strip()
         return Audit(
             name,
             game.unit,
@@ -118,14 +118,14 @@ def judge(
             "count",
             trials,
             confidence,
-            detail=words,
+            detail=detail,
         )
-    statistical, words = None, game.description
+    statistical, detail = None, game.description
     if game.play is not None:
         progress(f"releasing {trials:,} times each of two neighbours")
         first, second = (game.play(side, trials, None) for side in (0, 1))
         bound = epsilon_lower(first, second, confidence, game.delta)
-        statistical, words = bound.epsilon, f"{game.description} Event: {bound.event}."
+        statistical, detail = bound.epsilon, f"{game.description} Event: {bound.event}."
     exact = game.exact
     lower = max(v for v in (statistical, exact, 0.0) if v is not None)
     method = (
@@ -144,5 +144,5 @@ def judge(
         trials,
         confidence,
         statistical,
-        words,
+        detail,
     )

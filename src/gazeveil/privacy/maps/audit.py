@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace
 
 _DELTA = Fraction(1, 10**6)
-_WORDS = (
+_PAIR = (
     "One stimulus, one viewer: all gaze in the left half of a map of two cells, against all in the"
     " right half."
 )
@@ -51,11 +51,11 @@ def heatmap_laplace(mechanism: HeatmapLaplace, unit: str | None) -> Game:
     """
     t, s = laplace_scale(mechanism.scale_steps(1))
     exact = float(Fraction(2 * WEIGHT * s, t))
-    told = asked_unit(unit, "user", ("user",))
+    audited = asked_unit(unit, "user", ("user",))
     return Game(
-        told,
+        audited,
         float(mechanism.epsilon),
-        _WORDS,
+        _PAIR,
         lambda side, n, seed: _play(mechanism, side, n, seed),
         exact,
     )
@@ -66,11 +66,11 @@ def heatmap_gaussian(mechanism: HeatmapGaussian, unit: str | None) -> Game:
     # What rho itself implies. The curve of continuous Gaussian noise is a little lower, and nobody
     # has promised it.
     claimed = float(epsilon_of_rho(mechanism.rho, _DELTA))
-    words = f"{_WORDS} rho = {mechanism.rho} is judged as epsilon at delta = 1e-6."
+    description = f"{_PAIR} rho = {mechanism.rho} is judged as epsilon at delta = 1e-6."
     return Game(
         asked_unit(unit, "user", ("user",)),
         claimed,
-        words,
+        description,
         lambda s, n, seed: _play(mechanism, s, n, seed),
         delta=float(_DELTA),
     )

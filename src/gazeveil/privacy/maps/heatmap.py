@@ -104,17 +104,15 @@ class _Heatmap(Mechanism[Cohort]):
     def delta_num(self, count: int) -> Fraction:
         """Numerical error of that many draws."""
 
-    def release(self, data: Cohort, seed: int | None = None) -> Release[dict[str, HeatMap]]:  # type: ignore[override]
+    def release(  # type: ignore[override]
+        self, data: Cohort, seed: int | None = None
+    ) -> Release[dict[str, HeatMap]]:
         """Maps by stimulus; see :class:`HeatMap`."""
         sums = self._sums(data)
         count = len(sums) * self.rows * self.columns
         noise = self.noise(len(sums), count, Words(source(seed, self.name)))
         guarantee = self._guarantee(len(sums), self.delta_num(count))
-        return Release(
-            self._maps(sums, noise),
-            guarantee if seed is None else guarantee.tested(),
-            self.provenance(seed),
-        )
+        return self.released(self._maps(sums, noise), guarantee, seed)
 
     def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, NDArray[np.int64]]]:
         """Sums over viewers per stimulus."""
@@ -165,11 +163,11 @@ class _Heatmap(Mechanism[Cohort]):
     def _guarantee(self, stimuli: int, delta_num: Fraction) -> Guarantee:
         # A recording is part of one map; the noise of every map is the same, so each has an equal
         # share of the person's budget.
-        whole = self.budget()
-        one = Loss(whole.measure, whole.amount / stimuli, delta_num=delta_num)
+        per_person = self.budget()
+        per_recording = Loss(per_person.measure, per_person.amount / stimuli, delta_num=delta_num)
         return Guarantee(
             self.claims[self.reading].definition,
-            WholeMap.of("recording", one).lift("user", stimuli),
+            WholeMap.of("recording", per_recording).lift("user", stimuli),
             Change.person(),
             mechanism=self.title,
             assumptions=(

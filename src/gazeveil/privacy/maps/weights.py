@@ -26,8 +26,6 @@ def viewer_weights(recording: Recording, rows: int, columns: int) -> NDArray[np.
     row = np.clip(np.floor(y / space.height_deg * rows), 0, rows - 1).astype(np.int64)
     counts = np.bincount(row * columns + column, minlength=rows * columns).astype(np.int64)
     total = int(counts.sum())
-    return (
-        (counts * WEIGHT // total).reshape(rows, columns)
-        if total
-        else np.zeros((rows, columns), dtype=np.int64)
-    )
+    if total:
+        return (counts * WEIGHT // total).reshape(rows, columns)
+    return np.zeros((rows, columns), dtype=np.int64)

@@ -19,8 +19,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.compiled import fused
 from gazeveil.privacy.noise import reals
 
@@ -35,7 +35,7 @@ def _rounded(value: int, bits: int = _BITS) -> float:
     return float(Fraction(value, 1 << bits))
 
 
-def _log_tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _log_tables() -> tuple[Floats, Floats]:
     """Reciprocals of the middles of 1024 intervals of [1, 2), rounded, and minus the logarithms of
     what they became.
     """
@@ -49,7 +49,7 @@ def _log_tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return inverse, logs
 
 
-def _circle() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _circle() -> tuple[Floats, Floats]:
     pairs = [
         reals.cos_sin_of_turn(((2 * i + 1) << _BITS) // (2 * _SECTORS), _BITS)
         for i in range(_SECTORS)

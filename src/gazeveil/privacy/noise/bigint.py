@@ -22,23 +22,18 @@ _ONE = 1 << _BITS
 _PARTS = 512
 
 
-def words_needed(words: int) -> int:
-    """Words of a try that began with so many."""
-    return words * (1 + MORE)
-
-
 def _uniforms(words: WordArray, count: int) -> list[int]:
     """The numbers the first `count` words begin, as fixed point: the middle of what 512 bits leave
     open.
     """
     rest = words[count:].reshape(count, MORE)
-    found = []
+    numbers = []
     for i in range(count):
         value = int.from_bytes(
             int(words[i]).to_bytes(8, "big") + rest[i].astype(">u8").tobytes(), "big"
         )
-        found.append((2 * value + 1) << (_BITS - _PARTS - 1))
-    return found
+        numbers.append((2 * value + 1) << (_BITS - _PARTS - 1))
+    return numbers
 
 
 def _fixed(value: Fraction | float) -> int:
@@ -130,10 +125,8 @@ def _wide_arc(scale_rad: float, uniform: int, keep: int) -> tuple[int, int] | No
     pi, scale = Fraction(reals.pi(_BITS), _ONE), Fraction(scale_rad)
     rho = Fraction(_turns(sine, cosine), _ONE) * 2 * pi
     level = (keep * (_ONE + reals.exp_minus(pi / scale, _BITS))) >> _BITS
-    here, opposite = (
-        reals.exp_minus(rho / scale, _BITS),
-        reals.exp_minus(max(pi - rho, Fraction(0)) / scale, _BITS),
-    )
+    here = reals.exp_minus(rho / scale, _BITS)
+    opposite = reals.exp_minus(max(pi - rho, Fraction(0)) / scale, _BITS)
     if level < here:
         return cosine, sine
     return (-cosine, -sine) if level < here + opposite else None
@@ -161,13 +154,13 @@ def sphere_noise(
     """A lattice point around a lattice point, or None where the try is rejected."""
     if scale_rad > WIDE_RAD:
         one, keep, turn = _uniforms(words, 3)
-        found = _wide_arc(scale_rad, one, keep)
+        arc = _wide_arc(scale_rad, one, keep)
     else:
         one, keep, turn, four = _uniforms(words, 4)
-        found = _narrow_arc(scale_rad, one, four, keep, shrink, lead)
-    if found is None:
+        arc = _narrow_arc(scale_rad, one, four, keep, shrink, lead)
+    if arc is None:
         return None
-    cos_rho, sin_rho = found
+    cos_rho, sin_rho = arc
     (vx, vy, vz), cos_lon, sin_lon, flat = _vector(ix, iy, step)
     cos_turn, sin_turn = _cos_sin(turn)
     east, north = (sin_rho * cos_turn) >> _BITS, (sin_rho * sin_turn) >> _BITS

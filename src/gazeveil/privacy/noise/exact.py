@@ -30,9 +30,9 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.checks import refuse
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise import reals
@@ -57,7 +57,7 @@ _NARROW = 1 << 26  # below it two uniform integers share one word
 _MOST_V = 1 << 20  # blocks of t: keeps u + t v below 2**61
 
 
-def thresholds() -> tuple[WordArray, NDArray[np.int64]]:
+def thresholds() -> tuple[WordArray, Ints]:
     """The thresholds 1 - exp(-j/4), j = 1 to 64, and where to begin looking.
 
     Returns
@@ -240,7 +240,7 @@ def draw_laplace(
 
 @compiled
 def _laplace(
-    t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    t: np.uint64, s: np.uint64, out: Ints, done: int, words: WordArray, position: int
 ) -> tuple[int, int]:
     while done < len(out):
         value, after = draw_laplace(t, s, words, position)
@@ -254,7 +254,7 @@ def _laplace(
 
 @compiled
 def draw_gaussians(
-    sigma: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    sigma: np.uint64, out: Ints, done: int, words: WordArray, position: int
 ) -> tuple[int, int]:
     """Discrete Gaussians into `out`, from the done-th on: values done and words used."""
     b = np.uint64(2) * sigma * sigma
@@ -293,9 +293,7 @@ class _LaplaceKernel:
     def __init__(self, t: int, s: int) -> None:
         self.t, self.s = np.uint64(t), np.uint64(s)
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         return _laplace(self.t, self.s, out, done, words, position)
 
 
@@ -303,9 +301,7 @@ class _GaussianKernel:
     def __init__(self, sigma: int) -> None:
         self.sigma = np.uint64(sigma)
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         return draw_gaussians(self.sigma, out, done, words, position)
 
 
@@ -332,7 +328,7 @@ def laplace_scale(scale: Fraction) -> tuple[int, int]:
     return math.ceil(scale * s), s
 
 
-def discrete_laplace(scale: Fraction, count: int, words: Words) -> NDArray[np.int64]:
+def discrete_laplace(scale: Fraction, count: int, words: Words) -> Ints:
     """Integers with P(x) proportional to exp(-|x| / scale).
 
     Parameters
@@ -350,7 +346,7 @@ def discrete_laplace(scale: Fraction, count: int, words: Words) -> NDArray[np.in
     )
 
 
-def discrete_gaussian(sigma: int, count: int, words: Words) -> NDArray[np.int64]:
+def discrete_gaussian(sigma: int, count: int, words: Words) -> Ints:
     """Integers with P(x) proportional to exp(-x**2 / (2 sigma**2)).
 
     Parameters

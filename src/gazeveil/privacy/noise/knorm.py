@@ -23,9 +23,9 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise import reals
 from gazeveil.privacy.noise.exact import TAIL_DELTA
@@ -48,11 +48,11 @@ _FINISHED, _NEEDS_WORDS, _UNSETTLED = 0, 1, 2
 def _settled(
     dimension: int,
     scale: float,
-    out: NDArray[np.int64],
+    out: Ints,
     done: int,
     words: WordArray,
     position: int,
-    vector: NDArray[np.float64],
+    vector: Floats,
 ) -> tuple[int, int, int]:
     """Vectors until one is not settled by double precision; `vector` is room for one."""
     pairs, more = (dimension + 1) // 2, dimension // 2
@@ -174,9 +174,7 @@ class _KNormKernel:
         self.uniforms = dimension + (dimension + 1) // 2
         self.vector = np.empty(dimension + 1, dtype=np.float64)
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         while True:
             done, position, why = _settled(
                 self.dimension, float(self.scale), out, done, words, position, self.vector
@@ -212,7 +210,7 @@ def _checked(owner: str, dimension: int, scale_steps: Number) -> tuple[int, Frac
     return size, scale
 
 
-def knorm(dimension: int, scale_steps: Number, count: int, words: Words) -> NDArray[np.int64]:
+def knorm(dimension: int, scale_steps: Number, count: int, words: Words) -> Ints:
     """Vectors of l2 K-norm noise, each coordinate rounded to the nearest whole number.
 
     Added to vectors of whole numbers whose l2 sensitivity is S steps, they give pure (S /

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.compiled import compiled, fused
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.noise import bigint
@@ -157,9 +157,9 @@ def _shown(law: _KernelLaw, x: int, y: int) -> tuple[float, float]:
 @compiled
 def _add(
     law: _KernelLaw,
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    x_deg: Floats,
+    y_deg: Floats,
+    valid: Bools,
     done: int,
     words: WordArray,
     position: int,
@@ -270,9 +270,7 @@ class LatticeSampler:
         )
         self._records = [WordRecords(s.child("points"), self._law.words) for s in sources]
 
-    def add(
-        self, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]
-    ) -> None:
+    def add(self, x_deg: Floats, y_deg: Floats, valid: Bools) -> None:
         """Add noise to places in degrees, shape (streams, n), in place; where `valid` is False
         they become NaN. All places are lost if the scale is beyond the samplers.
         """
@@ -291,15 +289,9 @@ class LatticeSampler:
                 valid[part].reshape(-1),
             )
 
-    def _add(
-        self,
-        records: WordRecords,
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> None:
+    def _add(self, records: WordRecords, x_deg: Floats, y_deg: Floats, valid: Bools) -> None:
         law, done = self._law, 0
-        with records.block():
+        with records:
             while True:
                 done, records.position, answer = _add(
                     law, x_deg, y_deg, valid, done, records.words, records.position

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.randomness.rng import WordArray
 from gazeveil.privacy.randomness.uniform import draw_below
@@ -14,7 +15,7 @@ from gazeveil.privacy.randomness.uniform import draw_below
 
 @compiled
 def _unary(
-    truth: NDArray[np.int64],
+    truth: Ints,
     top: np.uint64,
     bottom: np.uint64,
     room: NDArray[np.uint8],
@@ -56,9 +57,7 @@ class UnaryKernel:
     `room`, one value of the run per row.
     """
 
-    def __init__(
-        self, truth: NDArray[np.int64], top: int, bottom: int, room: NDArray[np.uint8]
-    ) -> None:
+    def __init__(self, truth: Ints, top: int, bottom: int, room: NDArray[np.uint8]) -> None:
         self.truth, self.top, self.bottom, self.room = (
             truth,
             np.uint64(top),
@@ -66,22 +65,20 @@ class UnaryKernel:
             room,
         )
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         """See :data:`gazeveil.privacy.randomness.rng.Kernel`."""
         return _unary(self.truth, self.top, self.bottom, self.room, done, words, position)
 
 
 @compiled
 def _subsets(
-    truth: NDArray[np.int64],
+    truth: Ints,
     top: np.uint64,
     bottom: np.uint64,
     categories: int,
     size: int,
-    marks: NDArray[np.int64],
-    out: NDArray[np.int64],
+    marks: Ints,
+    out: Ints,
     done: int,
     words: WordArray,
     position: int,
@@ -119,9 +116,7 @@ def _subsets(
 class SubsetKernel:
     """Rows of `size` categories, the true one among them with probability top / bottom."""
 
-    def __init__(
-        self, truth: NDArray[np.int64], top: int, bottom: int, categories: int, size: int
-    ) -> None:
+    def __init__(self, truth: Ints, top: int, bottom: int, categories: int, size: int) -> None:
         self.arguments = (
             truth,
             np.uint64(top),
@@ -131,17 +126,13 @@ class SubsetKernel:
             np.full(categories, -1, dtype=np.int64),
         )
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         """See :data:`gazeveil.privacy.randomness.rng.Kernel`."""
         return _subsets(*self.arguments, out, done, words, position)
 
 
 @compiled
-def hash_supports(
-    reports: NDArray[np.int64], written: NDArray[np.int64], field: int
-) -> NDArray[np.int64]:
+def hash_supports(reports: Ints, written: Ints, field: int) -> Ints:
     """How many reports (coefficients, hashed value) support each category, given in digits."""
     supports = np.zeros(len(written), dtype=np.int64)
     digits = written.shape[1]

@@ -27,9 +27,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.exact import MOST_S, draw_laplace_size, laplace_scale
 from gazeveil.privacy.randomness.rng import WordArray, Words
@@ -110,7 +110,7 @@ def _kept(
 
 @compiled
 def _planar(
-    t: np.uint64, s: np.uint64, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    t: np.uint64, s: np.uint64, out: Ints, done: int, words: WordArray, position: int
 ) -> tuple[int, int]:
     after = position
     while done < len(out):
@@ -154,9 +154,7 @@ class _PlanarKernel:
     def __init__(self, t: int, s: int) -> None:
         self.t, self.s = np.uint64(t), np.uint64(s)
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         return _planar(self.t, self.s, out, done, words, position)
 
 
@@ -183,7 +181,7 @@ def raised_scale(scale_steps: Number) -> Fraction:
     return Fraction(t * finer + 1, s * finer)
 
 
-def planar_laplace(scale_steps: Number, count: int, words: Words) -> NDArray[np.int64]:
+def planar_laplace(scale_steps: Number, count: int, words: Words) -> Ints:
     """Points of the lattice with P(z) proportional to exp(-|z| / scale), the scale being
     :func:`raised_scale`.
 

@@ -35,9 +35,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.exact import draw_bernoulli_exp, draw_gaussians, draw_geometric
 from gazeveil.privacy.randomness.rng import WordArray, Words
@@ -62,9 +62,9 @@ def _shells(
     dimension: int,
     high: WordArray,
     low: WordArray,
-    radius: NDArray[np.int64],
+    radius: Ints,
     sigma: WordArray,
-    out: NDArray[np.int64],
+    out: Ints,
     done: int,
     words: WordArray,
     position: int,
@@ -152,7 +152,7 @@ class Shells:
     dimension: int
     epsilon: Fraction
     inner_epsilon: float
-    radius: NDArray[np.int64]
+    radius: Ints
     sigma: WordArray
     high: WordArray
     low: WordArray
@@ -165,27 +165,21 @@ class _ShellKernel:
     def __init__(self, law: Shells) -> None:
         self.law = law
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         law = self.law
         return _shells(
             law.dimension, law.high, law.low, law.radius, law.sigma, out, done, words, position
         )
 
 
-def _shell_logs(
-    outer: NDArray[np.float64], inner: NDArray[np.float64], power: int
-) -> NDArray[np.float64]:
+def _shell_logs(outer: Floats, inner: Floats, power: int) -> Floats:
     """log(outer**power - inner**power), inner below outer."""
     with np.errstate(divide="ignore"):
         gone = power * (np.log(np.maximum(inner, 0.0)) - np.log(outer))
     return power * np.log(outer) + np.log(-np.expm1(gone))
 
 
-def _weights(
-    dimension: int, epsilon: float, gamma: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _weights(dimension: int, epsilon: float, gamma: Floats) -> tuple[Floats, Floats]:
     """Radii in units of the sensitivity and log weights of shells, as many as matter, shape
     (gammas, shells).
     """
@@ -198,21 +192,19 @@ def _weights(
     return outer, logs - _log_sum(logs)
 
 
-def _inside(outer: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inside(outer: Floats) -> Floats:
     """Inner radii of shells: the outer one of the shell before."""
     inner = np.zeros_like(outer)
     inner[..., 1:] = outer[..., :-1]
     return inner
 
 
-def _log_sum(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_sum(logs: Floats) -> Floats:
     top = logs.max(axis=-1, keepdims=True)
     return top + np.log(np.exp(logs - top).sum(axis=-1, keepdims=True))
 
 
-def staircase_variance(
-    dimension: int, epsilon: float, gamma: NDArray[np.float64] | float
-) -> NDArray[np.float64]:
+def staircase_variance(dimension: int, epsilon: float, gamma: Floats | float) -> Floats:
     """Variance of one coordinate for sensitivity 1, for each width of the first step."""
     outer, logs = _weights(dimension, epsilon, np.atleast_1d(np.asarray(gamma, dtype=np.float64)))
     inner = _inside(outer)
@@ -237,7 +229,7 @@ def most_sensitivity(dimension: int, epsilon: Fraction, gamma: float) -> int:
     return int(_MOST_SIGMA * math.sqrt(dimension) / outer[0, _last(logs[0])])
 
 
-def _last(logs: NDArray[np.float64]) -> int:
+def _last(logs: Floats) -> int:
     """The first shell whose weight is below the tail and stays there."""
     return int(np.flatnonzero(logs >= _TAIL)[-1]) + 1
 
@@ -342,7 +334,7 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     )
 
 
-def shell_noise(law: Shells, count: int, words: Words) -> NDArray[np.int64]:
+def shell_noise(law: Shells, count: int, words: Words) -> Ints:
     """Whole vectors of a staircase law, shape (count, dimension)."""
     many = checks.count("shell_noise", "count", count, least=0)
     per_value = math.ceil(6 * math.sqrt(math.pi * law.dimension)) + 4

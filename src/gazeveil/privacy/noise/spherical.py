@@ -87,13 +87,13 @@ def most_tries(least_rad: float, most_rad: float, shrink: float, lead: float) ->
     in 1 / b, so that it is largest at one of the ends. A wide one is kept with probability b**2 /
     (1 + b**2).
     """
-    found = 1.0
+    most = 1.0
     if least_rad <= WIDE_RAD:
         for b in (least_rad, min(most_rad, WIDE_RAD)):
-            found = max(found, (1.0 + b * b) * shrink * shrink * math.exp(min(lead / b, 700.0)))
+            most = max(most, (1.0 + b * b) * shrink * shrink * math.exp(min(lead / b, 700.0)))
     if most_rad > WIDE_RAD:
-        found = max(found, 1.0 + max(least_rad, WIDE_RAD) ** -2)
-    return found
+        most = max(most, 1.0 + max(least_rad, WIDE_RAD) ** -2)
+    return most
 
 
 @fused
@@ -188,10 +188,10 @@ def wide_kept(scale_rad: float, one: np.uint64, two: np.uint64) -> tuple[int, fl
     per_radian = 1.0 / scale_rad
     level = (np.float64(two) + 0.5) * _TURN * (1.0 + exp(-math.pi * per_radian))
     here, opposite = exp(-rho * per_radian), exp((rho - math.pi) * per_radian)
-    told = one >= LEAST_WORD and one <= ~LEAST_WORD and abs(here - level) > _KEPT_ERROR
-    if told and level < here:
+    settled = one >= LEAST_WORD and one <= ~LEAST_WORD and abs(here - level) > _KEPT_ERROR
+    if settled and level < here:
         return SETTLED, 1.0
-    if not (told and abs(here + opposite - level) > _KEPT_ERROR):
+    if not (settled and abs(here + opposite - level) > _KEPT_ERROR):
         return UNSETTLED, 1.0
     return (SETTLED if level < here + opposite else REJECTED), -1.0
 

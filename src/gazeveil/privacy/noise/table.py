@@ -23,9 +23,9 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise import reals
 from gazeveil.privacy.noise.exact import TAIL_DELTA, laplace_scale
@@ -51,9 +51,7 @@ _ESCAPE_BITS = 64 * _ESCAPE_WORDS
 
 
 @compiled
-def _pair_up(
-    weights: WordArray, capacity: np.uint64, keep: WordArray, alias: NDArray[np.int64]
-) -> None:
+def _pair_up(weights: WordArray, capacity: np.uint64, keep: WordArray, alias: Ints) -> None:
     """Vose's pairing on whole numbers: column i keeps `keep[i]` of its slots and gives the others
     to `alias[i]`.
     """
@@ -103,7 +101,7 @@ class AliasTable:
     owned: list[int]
     bits: int
     keep: WordArray
-    alias: NDArray[np.int64]
+    alias: Ints
 
     @property
     def escapes(self) -> int:
@@ -159,7 +157,7 @@ def alias_table(law: Law) -> AliasTable:
 
 @compiled
 def look_up(
-    shift: int, keep: WordArray, alias: NDArray[np.int64], words: WordArray, position: int
+    shift: int, keep: WordArray, alias: Ints, words: WordArray, position: int
 ) -> tuple[int, np.uint64, int]:
     """An outcome of a table (or "escape"), a fair bit and the position after them; position -1 when
     the words ran out.
@@ -175,14 +173,14 @@ def look_up(
 
 @compiled
 def _draw(
-    shift: NDArray[np.int64],
-    start: NDArray[np.int64],
-    escape: NDArray[np.int64],
-    place: NDArray[np.int64],
+    shift: Ints,
+    start: Ints,
+    escape: Ints,
+    place: Ints,
     keep: WordArray,
-    alias: NDArray[np.int64],
+    alias: Ints,
     tail: int,
-    out: NDArray[np.int64],
+    out: Ints,
     done: int,
     words: WordArray,
     position: int,
@@ -255,9 +253,7 @@ class NoiseTable:
             np.concatenate([t.alias for t in self.tables]),
         )
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         """The kernel that :meth:`Words.run` runs."""
         while True:
             done, position, escaped = _draw(*self._arrays, self._tail, out, done, words, position)
@@ -286,7 +282,7 @@ class NoiseTable:
             if size > 0 or negative == 0:
                 return (-size if negative else size), position
 
-    def draw(self, count: int, words: Words) -> NDArray[np.int64]:
+    def draw(self, count: int, words: Words) -> Ints:
         """That many values."""
         return words.run(
             self, checks.count("NoiseTable", "count", count, least=0), len(self.tables) + 1
@@ -337,10 +333,8 @@ def laplace_table(scale: Number) -> NoiseTable:
 @lru_cache(maxsize=16)
 def _gaussian_table(sigma: Fraction) -> NoiseTable:
     def law(bits: int) -> list[int]:
-        factor, step = (
-            reals.exp_minus(1 / (2 * sigma**2), bits),
-            reals.exp_minus(1 / sigma**2, bits),
-        )
+        factor = reals.exp_minus(1 / (2 * sigma**2), bits)
+        step = reals.exp_minus(1 / sigma**2, bits)
         weights = [1 << bits]
         while weights[-1] >> 64:
             weights.append((weights[-1] * factor) >> bits)

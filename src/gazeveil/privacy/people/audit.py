@@ -30,12 +30,12 @@ def demographics(mechanism: Demographics, unit: str | None) -> Game:
             continue  # no partition exists for this cohort, and nothing was released
         sizes = Counter(tuple(sorted((k, str(v)) for k, v in a.items())) for a in released.values())
         smallest = min(sizes.values()) if smallest is None else min(smallest, *sizes.values())
-    words = (
+    description = (
         f"{_COHORTS} random cohorts: the smallest group had {smallest} people, k = {mechanism.k} is"
         " claimed."
     )
     broken = "A group is smaller than k." if smallest is not None and smallest < mechanism.k else ""
-    return Game("user", None, words, broken=broken)
+    return Game("user", None, description, broken=broken)
 
 
 def _value(name: str, rng: np.random.Generator) -> object:

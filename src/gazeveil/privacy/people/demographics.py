@@ -2,10 +2,10 @@
 of David-John et al. 2023).
 
 Every person ends up in a group of at least k people with the same released age range and gender.
-`corrected` finds the partition with the most groups (see :mod:`gazeveil.privacy.people.partition`):
-on the 31 people of the supplement 7 groups for k = 4, or 6 with every gender kept, where the
-supplement has 5. `published` applies the supplement's own ranges, which exist for k = 4, 6, 8 and
-15.
+`corrected` finds the partition with the most groups
+(:mod:`gazeveil.privacy.people.attribute_groups`): on the 31 people of the supplement 7 groups for
+k = 4, or 6 with every gender kept, where the supplement has 5. `published` applies the supplement's
+own ranges, which exist for k = 4, 6, 8 and 15.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gazeveil.errors import DataError
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.people.partition import best_groups, mondrian
+from gazeveil.privacy.people.attribute_groups import best_groups, mondrian
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.release import Release
 
@@ -185,18 +185,18 @@ class Demographics(Mechanism[People]):
     ) -> dict[str, dict[str, object]]:
         result: dict[str, dict[str, object]] = {}
         for person, a in rows.items():
-            found = [
+            fitting = [
                 b
                 for b in PUBLISHED[self.k]
                 if (b[0] is None or str(a["gender"]).upper().startswith(b[0]))
                 and b[1] <= float(a["age"]) <= b[2]
             ]
-            if not found:
+            if not fitting:
                 raise DataError(
                     f"Person '{person}' fits none of the supplement's ranges for k = {self.k}. Use"
                     " the corrected reading. Nothing was released."
                 )
-            gender, low, high = found[0]
+            gender, low, high = fitting[0]
             result[person] = {
                 "age": _span(low, high),
                 "gender": ANY if gender is None else str(a["gender"]),

@@ -78,7 +78,7 @@ class RecordingsMap(PrivacyMap):
             return worst(s.within(change) for s in self.streams)
         if change.unit == "recording":
             longest: dict[int, int] = {}
-            for stream, samples in {one for person in self.people for one in person}:
+            for stream, samples in {recording for person in self.people for recording in person}:
                 longest[stream] = max(longest.get(stream, 0), _known(samples))
             return worst(
                 self.streams[stream].whole(change, samples) for stream, samples in longest.items()
@@ -156,8 +156,8 @@ class ApartMap(TogetherMap):
         """The worst; several people or recordings may lie in different parts, so each counts as
         much as the worst one.
         """
-        one = worst(p.loss(change) for p in self.parts)
+        largest = worst(p.loss(change) for p in self.parts)
         if change.count == 1 or change.unit not in ("recording", "user"):
-            return one
+            return largest
         single = Change(change.unit, move_deg=change.move_deg, metric=change.metric)
-        return worst([one, worst(p.loss(single) for p in self.parts).grouped(change.count)])
+        return worst([largest, worst(p.loss(single) for p in self.parts).grouped(change.count)])

@@ -197,7 +197,7 @@ class Change:
         """One event is there or is not."""
         return cls("event")
 
-    def words(self, spaces: frozenset[str] = frozenset(), table: bool = False) -> str:
+    def clause(self, spaces: frozenset[str] = frozenset(), table: bool = False) -> str:
         """The change as a clause.
 
         Parameters
@@ -209,8 +209,8 @@ class Change:
         """
         if self.unit == "event":  # also where larger units are those of a table: counters
             return self._many + "one event is there or is not, all others being the same"
-        if table and self.unit in _TABLE_WORDS:
-            return self._many + _TABLE_WORDS[self.unit].format(rows=self.rows)
+        if table and self.unit in _TABLE_CLAUSES:
+            return self._many + _TABLE_CLAUSES[self.unit].format(rows=self.rows)
         if self.start_deg is not None:
             where = (
                 f"anything else that begins at most {degrees(self.start_deg)}{self._along(spaces)}"
@@ -243,7 +243,7 @@ class Change:
         return f"{self._many}{self._what()} is {moved}, times and losses being the same"
 
     def __str__(self) -> str:
-        return self.words()
+        return self.clause()
 
     @property
     def _many(self) -> str:
@@ -280,7 +280,7 @@ class Change:
 _OTHERS = "are replaced by any others within the public bounds"
 
 #: What is replaced in a table, per unit.
-_TABLE_WORDS = {
+_TABLE_CLAUSES = {
     "chunk": f"all values of one chunk of {{rows}} rows of one feature of one recording {_OTHERS}",
     "recording-feature": (
         f"all values of one feature of one recording {_OTHERS}, in any number up to the public"

@@ -56,10 +56,8 @@ def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
     s, d = math.sqrt(2 * float(rho)) * (1 + 1e-15), _above_zero("epsilon_of_gaussian", delta)
 
     def delta_at(epsilon: float) -> float:
-        high, low = (
-            float(log_ndtr(s / 2 - epsilon / s)),
-            epsilon + float(log_ndtr(-s / 2 - epsilon / s)),
-        )
+        high = float(log_ndtr(s / 2 - epsilon / s))
+        low = epsilon + float(log_ndtr(-s / 2 - epsilon / s))
         return -math.exp(high) * math.expm1(low - high) if low < high else 0.0
 
     low, high = 0.0, 1.0
@@ -69,30 +67,6 @@ def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
         middle = (low + high) / 2
         low, high = (middle, high) if delta_at(middle) > d else (low, middle)
     return raised(high)
-
-
-def rdp_of_laplace(epsilon: float, alpha: float) -> float:
-    """Renyi divergence of order alpha between neighbours under Laplace noise with loss epsilon
-    (Mironov 2017, Table II).
-    """
-    a = alpha
-    high, low = (a - 1) * epsilon, -a * epsilon
-    mean = math.log(a / (2 * a - 1)) + high + math.log1p((a - 1) / a * math.exp(low - high))
-    return mean / (a - 1)
-
-
-def epsilon_of_rdp(divergence: Callable[[float], float], delta: Fraction) -> Fraction:
-    """The epsilon at which a mechanism with the given Renyi divergences gives (epsilon, delta)-DP,
-    rounded up.
-    """
-    d = _above_zero("epsilon_of_rdp", delta) * (1 - 1e-15)
-
-    def at(log_step: float) -> float:
-        step = math.exp(log_step)
-        alpha = 1 + step
-        return divergence(alpha) + math.log1p(-1 / alpha) - (math.log(d) + math.log(alpha)) / step
-
-    return raised(max(0.0, _smallest(at, -12.0, 12.0)))
 
 
 def _above_zero(owner: str, delta: Fraction) -> float:

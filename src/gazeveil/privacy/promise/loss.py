@@ -203,13 +203,13 @@ def worst(losses: Iterable[Loss]) -> Loss:
     several = list(losses)
     if not several:
         raise PromiseError("There is nothing to take the worst of.")
-    found = several[0]
+    largest = several[0]
     for other in several[1:]:
-        a, b = _alike(found, other)
-        found = Loss(
+        a, b = _alike(largest, other)
+        largest = Loss(
             a.measure, max(a.amount, b.amount), max(a.delta, b.delta), max(a.delta_num, b.delta_num)
         )
-    return found
+    return largest
 
 
 def _alike(a: Loss, b: Loss) -> tuple[Loss, Loss]:

@@ -37,7 +37,7 @@ _NESTED = tuple(unit for unit in UNITS if unit != "place")
 class PrivacyMap(ABC):
     """How much is lost for a change."""
 
-    #: Whether the data are values of a table, which :meth:`Change.words` then speaks of.
+    #: Whether the data are values of a table, which :meth:`Change.clause` then speaks of.
     about_table: ClassVar[bool] = False
 
     @property
@@ -61,9 +61,9 @@ class PrivacyMap(ABC):
         """
         return change.samples
 
-    def words(self, change: Change) -> str:
+    def clause(self, change: Change) -> str:
         """The change as a clause, with what degrees mean here."""
-        return change.words(self.spaces, self.about_table)
+        return change.clause(self.spaces, self.about_table)
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ class UnitMap(PrivacyMap):
             )
         return known[unit].grouped(change.count * (self._chunks(change) if unit == "chunk" else 1))
 
-    def words(self, change: Change) -> str:
+    def clause(self, change: Change) -> str:
         """With whether which recordings there are is protected too."""
-        return super().words(change) + (
+        return super().clause(change) + (
             ", and which recordings there are" if self.presence and change.unit == "user" else ""
         )
 
@@ -162,14 +162,16 @@ class UnitMap(PrivacyMap):
 class WholeMap(UnitMap):
     """Losses by unit of recordings that are replaced as a whole, with lengths and losses."""
 
-    def words(self, change: Change) -> str:
+    def clause(self, change: Change) -> str:
         """Recordings instead of values."""
-        told = {
+        replaced = {
             "recording": "one recording is replaced by any other of the same stimulus",
             "user": "all recordings of one person are replaced by any others",
         }
         more = " and there may be other ones" if self.presence else " of the same stimuli"
         many = "" if change.count == 1 else f"{change.count} times: "
         if change.unit == "user":
-            return many + told["user"] + more
-        return many + told["recording"] if change.unit == "recording" else super().words(change)
+            return many + replaced["user"] + more
+        return (
+            many + replaced["recording"] if change.unit == "recording" else super().clause(change)
+        )

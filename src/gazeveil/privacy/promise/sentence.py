@@ -1,5 +1,5 @@
-"""A promise in words, made from its map: nobody writes such a sentence by hand, so none can say
-more than the map does.
+"""The sentence of a promise, made from its map: nobody writes it by hand, so none says more than the
+map does.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MORE_IS_BETTER = frozenset({"k", "r_deg", "w_samples", "t_samples"})
 LEAST_PRINTED = Fraction(1, 10**100)
 
 #: The delta at which a rho is put into words.
-WORDED_DELTA = Fraction(1, 10**6)
+PRINTED_DELTA = Fraction(1, 10**6)
 
-UNIT_WORDS = {
+UNIT_PHRASES = {
     "sample": "one gaze sample",
     "event": "one event",
     "window": "one window of a stream",
@@ -38,7 +38,7 @@ UNIT_WORDS = {
 }
 
 #: What at least k people have in common, for promises that compare people and not datasets.
-ALIKE_WORDS = {
+ALIKE_CLAUSES = {
     "record": (
         "not a comparison of two datasets: every released record is shared by at least k people"
     ),
@@ -84,8 +84,8 @@ def sentence(g: Guarantee) -> str:
 def claim(g: Guarantee) -> str:
     """What is promised, with its numbers and its change."""
     n = {k: format_exact(v, down=k in MORE_IS_BETTER) for k, v in g.numbers.items()}
-    about = UNIT_WORDS[g.unit]
-    words = {
+    about = UNIT_PHRASES[g.unit]
+    claims = {
         "k-anonymity": lambda: f"{n['k']}-anonymity of the released record of one person",
         "plausible-deniability": lambda: (
             f"plausible deniability with k = {n['k']} and gamma = {n['gamma']} for {about}"
@@ -114,7 +114,7 @@ def claim(g: Guarantee) -> str:
             f" {n['w_samples']} samples, r = {n['r_deg']} degrees and t = {n['t_samples']} samples"
         ),
     }
-    return words[g.definition]() + f" (neighbours: {g.neighbours})"
+    return claims[g.definition]() + f" (neighbours: {g.neighbours})"
 
 
 def other_changes(g: Guarantee) -> Iterator[tuple[str, Change, Loss]]:
@@ -123,11 +123,11 @@ def other_changes(g: Guarantee) -> Iterator[tuple[str, Change, Loss]]:
     """
     if g.losses is None or g.change is None:
         return
-    for words, change in _candidates(g.change, g.losses.about_table):
+    for phrase, change in _candidates(g.change, g.losses.about_table):
         if change == g.change:
             continue
         try:
-            yield words, change, g.losses.loss(change)
+            yield phrase, change, g.losses.loss(change)
         except PromiseError:
             continue
 
@@ -136,7 +136,7 @@ def _candidates(own: Change, table: bool) -> Iterator[tuple[str, Change]]:
     if table:
         for unit in ("recording-feature", "recording", "user"):
             if UNITS.index(unit) >= UNITS.index(own.unit):
-                yield UNIT_WORDS[unit], Change(unit)
+                yield UNIT_PHRASES[unit], Change(unit)
         return
     move = own.move_deg if own.start_deg is None else own.start_deg
     far = "" if move is None else f", moved by at most {degrees(move)}"
@@ -165,10 +165,10 @@ def _meaning(g: Guarantee) -> str:
         )
         return alone + "; it does not limit what somebody learns who knows more than the record."
     if g.definition == "rho-zcdp":
-        implied = epsilon_of_rho(numbers["rho"], WORDED_DELTA)
+        implied = epsilon_of_rho(numbers["rho"], PRINTED_DELTA)
         return (
             " That implies, for instance, differential privacy with epsilon ="
-            f" {format_exact(implied)} and delta = {float(WORDED_DELTA):g}."
+            f" {format_exact(implied)} and delta = {float(PRINTED_DELTA):g}."
         )
     if epsilon is None or g.definition == "geo-indistinguishability":
         return ""
@@ -198,7 +198,7 @@ def _tail(g: Guarantee) -> str:
     if others:
         text += (
             " For other changes of the data: "
-            + "; ".join(f"{words}: {amounts(loss)}" for words, _, loss in others)
+            + "; ".join(f"{phrase}: {amounts(loss)}" for phrase, _, loss in others)
             + "."
         )
     if g.unit == "place":
@@ -215,7 +215,7 @@ def _tail(g: Guarantee) -> str:
     if g.also:
         text += (
             " Besides, at most: "
-            + "; ".join(f"{words}: {amounts(loss)}" for words, loss in g.also)
+            + "; ".join(f"{phrase}: {amounts(loss)}" for phrase, loss in g.also)
             + "."
         )
     error = g.delta_num

@@ -21,6 +21,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.checks import refuse
 from gazeveil.privacy.randomness.identity import ProcessIdentity
 
@@ -29,7 +30,7 @@ WordArray: TypeAlias = NDArray[np.uint64]
 #: A sampler's kernel: `kernel(out, done, words, position) -> (done, position)`. It stops at the
 #: first value whose words do not suffice and returns the position *before* that value, so the value
 #: is drawn again from the same words once there are more of them.
-Kernel: TypeAlias = Callable[[NDArray[np.int64], int, WordArray, int], tuple[int, int]]
+Kernel: TypeAlias = Callable[[Ints, int, WordArray, int], tuple[int, int]]
 
 #: What every guarantee assumes about the bits of :class:`SystemSource`. A machine that is resumed
 #: twice from one snapshot draws the same noise twice.
@@ -195,7 +196,7 @@ class Words:
         self.__init__(state["source"])  # type: ignore[misc]
         self._left = np.asarray(state["left"], dtype=np.uint64)
 
-    def run(self, kernel: Kernel, count: int, words_per_value: int) -> NDArray[np.int64]:
+    def run(self, kernel: Kernel, count: int, words_per_value: int) -> Ints:
         """Draw `count` values with a kernel.
 
         Parameters

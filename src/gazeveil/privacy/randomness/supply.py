@@ -15,12 +15,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.privacy.randomness.identity import ProcessIdentity
 from gazeveil.privacy.randomness.rng import Source, SystemSource, TestStream, Words
 
 #: `sampler(count, words)` gives that many values; `functools.partial(discrete_gaussian, sigma)` is
 #: one.
-Sampler: TypeAlias = Callable[[int, Words], NDArray[np.int64]]
+Sampler: TypeAlias = Callable[[int, Words], Ints]
 
 _AHEAD = 512
 _AHEAD_MANY = 64  # per stream, where thousands of streams go together
@@ -99,7 +100,7 @@ class Integers:
         self.words = Words(source)
         self.secure = source.secure
 
-    def draw(self, count: int) -> NDArray[np.int64]:
+    def draw(self, count: int) -> Ints:
         """The next values."""
         return self.sampler(count, self.words)
 
@@ -135,7 +136,7 @@ class Normals:
         if self.secure:
             self._leave()
 
-    def draw(self, count: int) -> NDArray[np.float64]:
+    def draw(self, count: int) -> Floats:
         """The next values."""
         if self.secure and not self._identity.original:
             self._identity.renew(self._leave)

@@ -7,8 +7,9 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gazeveil.arrays import Ints
 from gazeveil.checks import refuse
 from gazeveil.compiled import compiled
 from gazeveil.privacy.randomness.rng import Source, WordArray, Words
@@ -40,7 +41,7 @@ def draw_below(m: np.uint64, words: WordArray, position: int) -> tuple[np.uint64
 
 @compiled
 def _choose(
-    limits: WordArray, out: NDArray[np.int64], done: int, words: WordArray, position: int
+    limits: WordArray, out: Ints, done: int, words: WordArray, position: int
 ) -> tuple[int, int]:
     while done < len(out):
         value, after = draw_below(limits[done], words, position)
@@ -52,7 +53,7 @@ def _choose(
     return done, position
 
 
-def uniform_below(limits: ArrayLike, words: Words) -> NDArray[np.int64]:
+def uniform_below(limits: ArrayLike, words: Words) -> Ints:
     """For each limit m a whole number, uniform on 0, ..., m - 1, exactly.
 
     Parameters
@@ -68,7 +69,7 @@ def uniform_below(limits: ArrayLike, words: Words) -> NDArray[np.int64]:
     return words.run(partial(_choose, whole.astype(np.uint64)), len(whole), 1)
 
 
-def shuffled(count: int, words: Words) -> NDArray[np.int64]:
+def shuffled(count: int, words: Words) -> Ints:
     """The numbers 0, ..., count - 1 in uniformly random order (Fisher and Yates)."""
     order = np.arange(count, dtype=np.int64)
     for place, pick in enumerate(uniform_below(np.arange(count, 0, -1), words).tolist()):

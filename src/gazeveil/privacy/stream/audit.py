@@ -21,8 +21,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.randomness.rng import source
@@ -39,7 +39,7 @@ _SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _ROWS = 5000  # streams at a time
 _HELD = 1 << 21  # slots of them at a time, which are some hundred megabytes
 _SLOTS = 1024  # slots of a window that are played
-_WORDS = (
+_DESCRIPTION = (
     "One window at 100 Hz: two streams r apart that change places from slot to slot, after a past"
     " that leaves the whole budget."
 )
@@ -73,10 +73,8 @@ def worst_loss(
     best, published, spent = (slots * repeat if tests and tested_first else 0.0), 0.0, 0.0
     for p in range(1, slots + 1):
         loss, tracked = share(spent)
-        published, spent = (
-            published + loss + (far if tested_first or p > 1 else 0.0),
-            spent + tracked,
-        )
+        published = published + loss + (far if tested_first or p > 1 else 0.0)
+        spent = spent + tracked
         if tests or p == slots:
             best = max(best, published + (slots - p) * repeat)
     return best
@@ -85,16 +83,12 @@ def worst_loss(
 def _exact(mechanism: Kaleido) -> float:
     if mechanism.reading == "published":
         skip = mechanism.skip(RATE_HZ)
-        slots, epsilon, h = (
-            math.ceil(mechanism.w / skip),
-            float(mechanism.epsilon),
-            float(mechanism.h),
-        )
-        whole, r, threshold = (
-            epsilon - epsilon / h,
-            float(mechanism.r_deg),
-            float(mechanism.l_thresh_deg),
-        )
+        slots = math.ceil(mechanism.w / skip)
+        epsilon = float(mechanism.epsilon)
+        h = float(mechanism.h)
+        whole = epsilon - epsilon / h
+        r = float(mechanism.r_deg)
+        threshold = float(mechanism.l_thresh_deg)
         # It counts tests by time: after pauses of the tracker of t_skip or more, each of the w
         # samples is tested.
         return max(
@@ -110,14 +104,7 @@ def _exact(mechanism: Kaleido) -> float:
         units, tracked = plan.share(int(spent))
         return r / plan.scale(units), tracked
 
-    return worst_loss(
-        plan.slots,
-        float(plan.real[step.TEST_SCALE]),
-        float(plan.real[step.THRESHOLD]),
-        r,
-        share,
-        True,
-    )
+    return worst_loss(plan.slots, plan.settings.test_scale, plan.settings.threshold, r, share, True)
 
 
 def at_a_time(each: int) -> int:
@@ -125,7 +112,7 @@ def at_a_time(each: int) -> int:
     return max(1, min(_ROWS, _HELD // each))
 
 
-def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> Floats:
     published = mechanism.reading == "published"
     plan = (
         None if published else slots_alone(replace(mechanism, after="none").plan(RATE_HZ, _SCREEN))
@@ -146,27 +133,25 @@ def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> NDArr
 
 def slots_alone(plan: KaleidoPlan) -> KaleidoPlan:
     """The plan for a stream that consists of the samples at its slots."""
-    whole = plan.whole.copy()
-    whole[step.SKIP], whole[step.WINDOW] = 1, plan.slots
-    return replace(plan, whole=whole)
+    return replace(plan, settings=plan.settings._replace(skip=1, window=plan.slots))
 
 
-def _streams(odd: NDArray[np.int64], r: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _streams(odd: Ints, r: float) -> tuple[Floats, Floats]:
     """Where the two streams look, along one axis."""
     return np.where(odd == 0, r, 0.0), np.where(odd == 0, 0.0, r)
 
 
 def _statistics(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    tests: NDArray[np.bool_],
-    published: NDArray[np.bool_],
-    scale: NDArray[np.float64],
-    places: tuple[NDArray[np.float64], NDArray[np.float64]],
+    x: Floats,
+    y: Floats,
+    tests: Bools,
+    published: Bools,
+    scale: Floats,
+    places: tuple[Floats, Floats],
     before: float,
     threshold: float,
     test_scale: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Log likelihood ratio of the outcome of a window under the two streams; x and y are what was
     released.
     """
@@ -194,9 +179,7 @@ def _statistics(
     return np.stack((total, published.sum(axis=1).astype(np.float64)), axis=1)
 
 
-def _corrected(
-    plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any
-) -> NDArray[np.float64]:
+def _corrected(plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any) -> Floats:
     stage = LatticeStage(plan, rows, [bits])
     stage.traced = True
     g = float(plan.step_deg)
@@ -210,7 +193,7 @@ def _corrected(
     )
     assert stage.trace is not None
     published = stage.trace > 0
-    scale = float(plan.real[step.SCALE_TIMES_UNITS]) / np.maximum(stage.trace, 1) * g
+    scale = plan.settings.scale_times_units / np.maximum(stage.trace, 1) * g
     tests = published | (stage.trace == step.REPEATED)
     return _statistics(
         x,
@@ -220,12 +203,12 @@ def _corrected(
         scale,
         places,
         0.0,
-        float(plan.real[step.THRESHOLD]) * g,
-        float(plan.real[step.TEST_SCALE]) * g,
+        plan.settings.threshold * g,
+        plan.settings.test_scale * g,
     )
 
 
-def _published(mechanism: Kaleido, side: int, rows: int, bits: Any) -> NDArray[np.float64]:
+def _published(mechanism: Kaleido, side: int, rows: int, bits: Any) -> Floats:
     stage = mechanism.stage(RATE_HZ, _SCREEN, rows, _Fixed(bits))
     assert isinstance(stage, PublishedKaleido)
     sample_ns = int(1e9 / RATE_HZ)
@@ -274,10 +257,10 @@ def kaleido(mechanism: Kaleido, unit: str | None) -> Game:
         if published
         else mechanism.plan(RATE_HZ, _SCREEN).slots
     )
-    words = _WORDS + (
+    description = _DESCRIPTION + (
         f" Of its {slots:,} slots the first {_SLOTS:,} are played." if slots > _SLOTS else ""
     )
-    words += (
+    description += (
         " The exact loss is that of a stream with pauses, which tests every sample."
         if published
         else ""
@@ -285,7 +268,7 @@ def kaleido(mechanism: Kaleido, unit: str | None) -> Game:
     return Game(
         "window",
         float(mechanism.epsilon),
-        words,
+        description,
         lambda side, trials, seed: _play(mechanism, side, trials, seed),
         exact=_exact(mechanism),
     )

@@ -11,15 +11,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.promise.conversions import epsilon_of_rho
 from gazeveil.privacy.randomness.supply import derived_seed
 
 if TYPE_CHECKING:
-    from gazeveil.privacy.stream.session import StreamMechanism
+    from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 
 _DELTA = Fraction(1, 10**6)
@@ -29,7 +29,7 @@ _AT_ONCE = 200_000  # samples held at a time
 
 def _play(
     mechanism: StreamMechanism, w: int, r_deg: float, side: int, trials: int, seed: int | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Sum and last value of the released x in each of many windows."""
     several = max(1, _AT_ONCE // w)
     out = np.empty((trials, 2))
@@ -53,18 +53,20 @@ def samplewise(mechanism: StreamMechanism, unit: str | None) -> Game:
         return Game("window", None, f"{promise} There is no claim to refute.")
     # A promise about one sample has no window.
     w, r = int(promise.numbers.get("w_samples", 1)), float(promise.numbers["r_deg"])
-    words = (
+    description = (
         f"{w} samples of steady gaze at {_RATE_HZ:g} Hz, against the same moved by {r:g} degrees."
     )
     if "epsilon" in promise.numbers:
         claimed, delta = float(promise.numbers["epsilon"]), 0.0
     else:
         claimed, delta = float(epsilon_of_rho(promise.numbers["rho"], _DELTA)), float(_DELTA)
-        words += f" rho = {float(promise.numbers['rho']):.4g} is judged as epsilon at delta = 1e-6."
+        description += (
+            f" rho = {float(promise.numbers['rho']):.4g} is judged as epsilon at delta = 1e-6."
+        )
     return Game(
         promise.unit,
         claimed,
-        words,
+        description,
         lambda side, n, seed: _play(mechanism, w, r, side, n, seed),
         delta=delta,
     )

@@ -22,13 +22,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.accounting import compose
+from gazeveil.privacy.composition import compose
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.plot_recipe import PlotRecipe
@@ -36,7 +34,8 @@ from gazeveil.privacy.promise.loss import Loss, PromiseError
 from gazeveil.privacy.promise.stream_map import StreamMap
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 _MOST_STAGES = 16
 _ANY_RATE_HZ = 100.0
@@ -96,8 +95,8 @@ class Chain(StreamMechanism):
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "streams",
         (
-            ("noise", ":stages=gaussian(sigma_deg=3)", "C1"),
-            ("noise, smoothed", ":stages=gaussian(sigma_deg=3)+smoothing(first=5;second=10)", "C0"),
+            ":stages=gaussian(sigma_deg=3)",
+            ":stages=gaussian(sigma_deg=3)+smoothing(first=5;second=10)",
         ),
     )
     kind: ClassVar[str] = "stream"
@@ -110,13 +109,13 @@ class Chain(StreamMechanism):
 
     def check(self) -> None:
         """Stages that fit together; the claim is theirs."""
-        given = self.stages
+        value = self.stages
         try:
-            stages = parse_stages(given) if isinstance(given, str) else Stages(given)
+            stages = parse_stages(value) if isinstance(value, str) else Stages(value)
         except TypeError:
-            checks.refuse(self.name, "stages", "stream mechanisms, or their text", given)
+            checks.refuse(self.name, "stages", "stream mechanisms, or their text", value)
         if not 1 <= len(stages) <= _MOST_STAGES:
-            checks.refuse(self.name, "stages", f"1 to {_MOST_STAGES} stages", given)
+            checks.refuse(self.name, "stages", f"1 to {_MOST_STAGES} stages", value)
         for stage in stages:
             if not isinstance(stage, StreamMechanism):
                 checks.refuse(
@@ -242,13 +241,7 @@ class _Row(Stage):
         for stage in self.stages:
             stage.reset()
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         samples: Samples = (t_ns, x_deg, y_deg, valid)
         for stage in self.stages:
             samples = stage.run(*samples)

@@ -26,16 +26,17 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.session import DAVIDJOHN2021, Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 _MOST_K = 1_000_000
 _MOST_L = 2160
@@ -71,9 +72,7 @@ class Temporal(StreamMechanism):
     name: ClassVar[str] = "temporal"
     label: ClassVar[str] = "temporal downsampling"
     summary: ClassVar[str] = "Lowers the sampling rate."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams", (("K = 12", ":K=12", "C0"), ("K = 12, held", ":K=12,hold=True", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":K=12", ":K=12,hold=True"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
@@ -127,13 +126,7 @@ class _Drop(Stage):
     # A reset leaves the count as it is: begun anew it would let more samples through than one of
     # every K.
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         n = x_deg.shape[1]
         first = -self.phase % self.every
         self.phase = (self.phase + n) % self.every
@@ -159,27 +152,14 @@ class _Hold(Stage):
         # The count goes on: begun anew it would let more samples through than one of every K.
         self.held[...] = np.nan
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         _hold(x_deg, y_deg, valid, self.held, self.phase, self.every)
         self.phase = (self.phase + x_deg.shape[1]) % self.every
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
-def _hold(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    held: NDArray[np.float64],
-    phase: int,
-    every: int,
-) -> None:
+def _hold(x: Floats, y: Floats, valid: Bools, held: Floats, phase: int, every: int) -> None:
     for s in range(x.shape[0]):
         a, b = held[s, 0], held[s, 1]
         for i in range(x.shape[1]):
@@ -205,13 +185,7 @@ class Spatial(StreamMechanism):
     name: ClassVar[str] = "spatial"
     label: ClassVar[str] = "spatial downsampling"
     summary: ClassVar[str] = "Rounds positions to a grid."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams",
-        (
-            ("L = 64, cell centres", ":L=64", "C0"),
-            ("L = 64, corners (published)", ":L=64,reading=published", "C1"),
-        ),
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":L=64", ":L=64,reading=published"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = _CLAIMS
@@ -258,20 +232,12 @@ class Spatial(StreamMechanism):
 
 class _Snap(Stage):
     def __init__(self, across_deg: float, down_deg: float, sphere: bool, centre: bool) -> None:
-        self.across_deg, self.down_deg, self.sphere, self.centre = (
-            across_deg,
-            down_deg,
-            sphere,
-            centre,
-        )
+        self.across_deg = across_deg
+        self.down_deg = down_deg
+        self.sphere = sphere
+        self.centre = centre
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         if self.sphere:
             _snap(x_deg, self.across_deg, 0.0, 360.0, self.centre)
             _snap(y_deg, self.down_deg, 0.0, 180.0, self.centre)
@@ -295,7 +261,7 @@ def _cell(value: float, step: float) -> float:
 
 
 @compiled
-def _snap(values: NDArray[np.float64], step: float, low: float, high: float, centre: bool) -> None:
+def _snap(values: Floats, step: float, low: float, high: float, centre: bool) -> None:
     """Corner or centre of the cell, cut to the space; NaN stays NaN."""
     for s in range(values.shape[0]):
         for i in range(values.shape[1]):
@@ -347,7 +313,7 @@ class SpatialEqualArea(StreamMechanism):
         )
 
 
-def equal_area_rows(L: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # noqa: N803 - the paper's letter
+def equal_area_rows(cell_px: int) -> tuple[Floats, Ints]:
     """Rows of a sphere cut into cells of equal area.
 
     Returns
@@ -358,7 +324,7 @@ def equal_area_rows(L: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  #
         Cells in each row. The cap between the zenith and an edge y has the share (1 - cos y) / 2 of
         the sphere, which must be the share of the cells above that edge.
     """
-    across, down = 360 * L / 3840, 180 * L / 2160
+    across, down = 360 * cell_px / 3840, 180 * cell_px / 2160
     rows = max(1, math.ceil(180 / down))
     middle = (np.arange(rows) + 0.5) * math.pi / rows
     columns = np.maximum(1, np.rint(360 / across * np.sin(middle))).astype(np.int64)
@@ -367,28 +333,16 @@ def equal_area_rows(L: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  #
 
 
 class _EqualArea(Stage):
-    def __init__(self, edges_deg: NDArray[np.float64], columns: NDArray[np.int64]) -> None:
+    def __init__(self, edges_deg: Floats, columns: Ints) -> None:
         self.edges_deg, self.columns = edges_deg, columns
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         _equal_area(x_deg, y_deg, valid, self.edges_deg, self.columns)
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
-def _equal_area(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    edges: NDArray[np.float64],
-    columns: NDArray[np.int64],
-) -> None:
+def _equal_area(x: Floats, y: Floats, valid: Bools, edges: Floats, columns: Ints) -> None:
     rows = len(columns)
     for s in range(x.shape[0]):
         for i in range(x.shape[1]):
@@ -405,20 +359,14 @@ class _EqualMillimetres(Stage):
     def __init__(self, across: float, down: float) -> None:
         self.across, self.down = across, down
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         _snap_tangent(x_deg, self.across)
         _snap_tangent(y_deg, self.down)
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
-def _snap_tangent(values: NDArray[np.float64], step: float) -> None:
+def _snap_tangent(values: Floats, step: float) -> None:
     """Centre of the cell in units of the eye's distance; NaN stays NaN."""
     for s in range(values.shape[0]):
         for i in range(values.shape[1]):

@@ -28,9 +28,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
@@ -43,7 +43,8 @@ from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_
 from gazeveil.privacy.randomness.rng import ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits, Integers, Normals, Supply
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.session import DAVIDJOHN2021, Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import DAVIDJOHN2021, StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 #: Coarsest grid: 2**10 steps to a degree, finer than trackers resolve.
 GRID_BITS = 10
@@ -133,10 +134,7 @@ class Gaussian(StreamMechanism):
     name: ClassVar[str] = "gaussian"
     label: ClassVar[str] = "Gaussian noise"
     summary: ClassVar[str] = "Adds Gaussian noise to every gaze sample."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams",
-        (("sigma = 1 degree", ":sigma_deg=1", "C0"), ("sigma = 5 degrees", ":sigma_deg=5", "C1")),
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":sigma_deg=1", ":sigma_deg=5"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2021
     claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
@@ -221,13 +219,7 @@ class _FloatStage(Stage):
     def __init__(self, sigma_deg: float, space: Space, supply: Supply) -> None:
         self.sigma_deg, self.sphere, self.supply = sigma_deg, isinstance(space, Sphere), supply
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         noise = self.supply.take(2 * x_deg.shape[1])
         _add_float(x_deg, y_deg, noise, self.sigma_deg, self.sphere)
         return t_ns, x_deg, y_deg, valid
@@ -237,13 +229,7 @@ class _LatticeStage(Stage):
     def __init__(self, bits: int, space: Space, supply: Supply) -> None:
         self.bits, self.sphere, self.supply = bits, isinstance(space, Sphere), supply
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         noise = self.supply.take(2 * x_deg.shape[1])
         _add_lattice(x_deg, y_deg, valid, noise, self.bits, self.sphere)
         return t_ns, x_deg, y_deg, valid
@@ -263,14 +249,7 @@ def stop(k: np.int64, size: np.int64) -> np.int64:
 
 
 @compiled
-def _add_lattice(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    noise: NDArray[np.int64],
-    bits: int,
-    sphere: bool,
-) -> None:
+def _add_lattice(x: Floats, y: Floats, valid: Bools, noise: Ints, bits: int, sphere: bool) -> None:
     """Round to the grid, add whole steps, come back into the space; the noise is overwritten."""
     scale = float(np.int64(1) << bits)
     step = 1.0 / scale
@@ -290,13 +269,7 @@ def _add_lattice(
 
 
 @compiled
-def _add_float(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    sigma: float,
-    sphere: bool,
-) -> None:
+def _add_float(x: Floats, y: Floats, noise: Floats, sigma: float, sphere: bool) -> None:
     """Add normals and come back into the space; NaN stays NaN; the noise is overwritten."""
     below_180, below_90 = 179.99999999999997, 89.99999999999999
     for s in range(x.shape[0]):

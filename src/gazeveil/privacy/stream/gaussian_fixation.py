@@ -33,9 +33,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import Space, Sphere
@@ -53,7 +53,8 @@ from gazeveil.privacy.stream.gaussian import (
     gaussian_guarantee,
     stop,
 )
-from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 
 @dataclass(frozen=True)
@@ -185,13 +186,11 @@ class _Memo(Stage):
         streams: int,
         noise: PerBlock,
     ) -> None:
-        self.bits, self.sphere, self.gap, self.detection, self.noise = (
-            bits,
-            sphere,
-            gap,
-            detection,
-            noise,
-        )
+        self.bits = bits
+        self.sphere = sphere
+        self.gap = gap
+        self.detection = detection
+        self.noise = noise
         # Per stream: true place of the last release, candidate's place, samples it has lasted (-1:
         # nothing was released yet; -2: nothing may be released before the next slot), and samples
         # in a row away from the last release.
@@ -209,13 +208,7 @@ class _Memo(Stage):
         if detected:
             self.noise.restart()
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         if x_deg.shape[1]:
             offset, noise = self.noise.advance(x_deg.shape[1])
             _memoise(
@@ -246,10 +239,10 @@ def _apart(x0: float, y0: float, x1: float, y1: float, sphere: bool) -> float:
 
 @compiled
 def _memoise(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    noise: NDArray[np.int64],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    noise: Ints,
     offset: int,
     gap: int,
     bits: int,
@@ -257,8 +250,8 @@ def _memoise(
     near: float,
     apart: float,
     detected: bool,
-    places: NDArray[np.float64],
-    released: NDArray[np.float64],
+    places: Floats,
+    released: Floats,
 ) -> None:
     scale = float(np.int64(1) << bits)
     step = 1.0 / scale

@@ -21,7 +21,7 @@ from gazeveil.errors import DataError, MissingExtraError
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.registry import mechanism as by_name
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Mechanisms that take every sample by itself, and so can be transforms.
 ELEMENTWISE = ("gaussian", "spatial", "spatial-equal-area")
@@ -99,9 +99,9 @@ def register() -> tuple[str, ...]:
     """
     library = _pymovements().transforms
     transforms = [_transform(name) for name in ELEMENTWISE]
-    for one in transforms:
-        library.register_transform(one)
-    return tuple(one.__name__ for one in transforms)
+    for transform in transforms:
+        library.register_transform(transform)
+    return tuple(transform.__name__ for transform in transforms)
 
 
 def _transform(name: str) -> Callable[..., Any]:

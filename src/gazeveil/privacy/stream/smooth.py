@@ -28,16 +28,17 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.supply import Bits
-from gazeveil.privacy.stream.session import Samples, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 MOST_WINDOW = 4096
 _CORRECTED = Claim("none", "user", "empirical", "no noise, so no promise")
@@ -57,9 +58,7 @@ class Smoothing(StreamMechanism):
     name: ClassVar[str] = "smoothing"
     label: ClassVar[str] = "weighted smoothing"
     summary: ClassVar[str] = "Replaces each sample by a weighted mean of the last ones."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams", (("windows of 10 and 50", ":", "C0"), ("published", ":reading=published", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":", ":reading=published"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         'Wilson et al., "Privacy-preserving gaze data streaming in immersive interactive virtual'
@@ -131,22 +130,14 @@ class _Weighted(Stage):
         for ring, sums in zip(self.rings, self.sums, strict=True):
             ring[...] = 0
             if self.published:
-                ring[..., 0], ring[..., 1], ring[..., 2] = (
-                    (180 << 30 if self.sphere else 0),
-                    (90 << 30 if self.sphere else 0),
-                    1,
-                )
+                ring[..., 0] = 180 << 30 if self.sphere else 0
+                ring[..., 1] = 90 << 30 if self.sphere else 0
+                ring[..., 2] = 1
             n = ring.shape[1]
             sums[:, 0, :] = ring[:, 0, :] * n
             sums[:, 1, :] = ring[:, 0, :] * (n * (n + 1) // 2)
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         if self.published or not self.sphere:
             _smooth_angles(
                 x_deg,
@@ -164,9 +155,7 @@ class _Weighted(Stage):
 
 
 @compiled
-def _put(
-    ring: NDArray[np.int64], sums: NDArray[np.int64], s: int, at: int, c: int, value: np.int64
-) -> None:
+def _put(ring: Ints, sums: Ints, s: int, at: int, c: int, value: np.int64) -> None:
     """One more value of component `c` into the window of stream `s`, over the oldest one."""
     sums[s, 1, c] += ring.shape[1] * value - sums[s, 0, c]
     sums[s, 0, c] += value - ring[s, at, c]
@@ -175,14 +164,14 @@ def _put(
 
 @compiled
 def _smooth_angles(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    ring1: NDArray[np.int64],
-    ring2: NDArray[np.int64],
-    sums1: NDArray[np.int64],
-    sums2: NDArray[np.int64],
-    ticks: NDArray[np.int64],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    ring1: Ints,
+    ring2: Ints,
+    sums1: Ints,
+    sums2: Ints,
+    ticks: Ints,
     sphere: bool,
     published: bool,
 ) -> None:
@@ -194,14 +183,14 @@ def _smooth_angles(
             ok = valid[s, i]
             if published and not ok:
                 continue  # the authors' program knows no losses: a lost sample passes it by
-            one = np.int64(1) if ok else np.int64(0)
+            weight = np.int64(1) if ok else np.int64(0)
             _put(ring1, sums1, s, at1, 0, np.int64(np.rint(x[s, i] * scale)) if ok else np.int64(0))
             _put(ring1, sums1, s, at1, 1, np.int64(np.rint(y[s, i] * scale)) if ok else np.int64(0))
-            _put(ring1, sums1, s, at1, 2, one)
+            _put(ring1, sums1, s, at1, 2, weight)
             share = 1.0 / sums1[s, 1, 2] if ok else 0.0
             _put(ring2, sums2, s, at2, 0, np.int64(np.rint(sums1[s, 1, 0] * share)))
             _put(ring2, sums2, s, at2, 1, np.int64(np.rint(sums1[s, 1, 1] * share)))
-            _put(ring2, sums2, s, at2, 2, one)
+            _put(ring2, sums2, s, at2, 2, weight)
             at1, at2 = (at1 + 1 if at1 + 1 < n1 else 0), (at2 + 1 if at2 + 1 < n2 else 0)
             if ok and (sums1[s, 0, 2] > 1 or sums2[s, 0, 2] > 1):
                 share = 1.0 / (sums2[s, 1, 2] * scale)
@@ -219,14 +208,14 @@ def _smooth_angles(
 
 @compiled
 def _smooth_directions(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    ring1: NDArray[np.int64],
-    ring2: NDArray[np.int64],
-    sums1: NDArray[np.int64],
-    sums2: NDArray[np.int64],
-    ticks: NDArray[np.int64],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    ring1: Ints,
+    ring2: Ints,
+    sums1: Ints,
+    sums2: Ints,
+    ticks: Ints,
 ) -> None:
     scale, radian = float(1 << 36), math.pi / 180.0
     n1, n2 = ring1.shape[1], ring2.shape[1]
@@ -234,24 +223,22 @@ def _smooth_directions(
         at1, at2 = ticks[s, 0], ticks[s, 1]
         for i in range(x.shape[1]):
             ok = valid[s, i]
-            a, b, c, one = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+            a, b, c, weight = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
             if ok:
                 lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
                 flat = math.cos(lat) * scale
-                a, b, c = (
-                    np.int64(np.rint(flat * math.sin(lon))),
-                    np.int64(np.rint(scale * math.sin(lat))),
-                    np.int64(np.rint(flat * math.cos(lon))),
-                )
-                one = np.int64(1)
+                a = np.int64(np.rint(flat * math.sin(lon)))
+                b = np.int64(np.rint(scale * math.sin(lat)))
+                c = np.int64(np.rint(flat * math.cos(lon)))
+                weight = np.int64(1)
             _put(ring1, sums1, s, at1, 0, a)
             _put(ring1, sums1, s, at1, 1, b)
             _put(ring1, sums1, s, at1, 2, c)
-            _put(ring1, sums1, s, at1, 3, one)
+            _put(ring1, sums1, s, at1, 3, weight)
             share = 1.0 / sums1[s, 1, 3] if ok else 0.0
             for k in range(3):
                 _put(ring2, sums2, s, at2, k, np.int64(np.rint(sums1[s, 1, k] * share)))
-            _put(ring2, sums2, s, at2, 3, one)
+            _put(ring2, sums2, s, at2, 3, weight)
             at1, at2 = (at1 + 1 if at1 + 1 < n1 else 0), (at2 + 1 if at2 + 1 < n2 else 0)
             right, up, ahead = float(sums2[s, 1, 0]), float(sums2[s, 1, 1]), float(sums2[s, 1, 2])
             if (
@@ -291,9 +278,7 @@ class Kalman(StreamMechanism):
     name: ClassVar[str] = "kalman"
     label: ClassVar[str] = "Kalman filter"
     summary: ClassVar[str] = "Smooths gaze with a Kalman filter."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams", (("default", ":", "C0"), ("noise_deg = 5", ":noise_deg=5", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("streams", (":", ":noise_deg=5"))
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = (
         'Raju and Komogortsev, "Real-time lightweight gaze privacy-preservation techniques'
@@ -343,26 +328,13 @@ class _Filter(Stage):
     def reset(self) -> None:
         self.state[...] = 0
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         _filter(x_deg, y_deg, valid, self.state, self.law, self.sphere)
         return t_ns, x_deg, y_deg, valid
 
 
 @compiled
-def _filter(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    state: NDArray[np.float64],
-    law: NDArray[np.float64],
-    sphere: bool,
-) -> None:
+def _filter(x: Floats, y: Floats, valid: Bools, state: Floats, law: Floats, sphere: bool) -> None:
     dt, r, q = law[0], law[1], law[2]
     radian = math.pi / 180.0
     for s in range(x.shape[0]):
@@ -378,11 +350,9 @@ def _filter(
                 continue
             if sphere:
                 lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
-                a, b, c_ = (
-                    math.cos(lat) * math.sin(lon),
-                    math.sin(lat),
-                    math.cos(lat) * math.cos(lon),
-                )
+                a = math.cos(lat) * math.sin(lon)
+                b = math.sin(lat)
+                c_ = math.cos(lat) * math.cos(lon)
             else:
                 a, b, c_ = x[s, i], y[s, i], 0.0
             if z[9] == 0.0:

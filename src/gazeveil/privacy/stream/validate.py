@@ -1,12 +1,12 @@
-"""The front of a session: every sample passes it before a mechanism sees it. What it does is told
-in :mod:`gazeveil.privacy.stream.session`.
+"""The validation of samples before a mechanism sees them; the rules are those of
+:mod:`gazeveil.privacy.stream.session`.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.validity import Bounds, bounds_deg, is_plain
 
@@ -15,9 +15,7 @@ PIECE = 512
 
 
 @compiled
-def _plain(
-    x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_], bounds: Bounds
-) -> bool:
+def _plain(x_deg: Floats, y_deg: Floats, valid: Bools, bounds: Bounds) -> bool:
     """Whether all of these samples are plain gaze; without branches, so that several are looked at
     a time.
     """
@@ -31,8 +29,8 @@ def _plain(
 
 @compiled
 def _regular(
-    t_ns: NDArray[np.int64],
-    grid_ns: NDArray[np.int64],
+    t_ns: Ints,
+    grid_ns: Ints,
     last: int,
     origin: int,
     step: int,
@@ -54,16 +52,16 @@ def _regular(
 
 @compiled
 def validate_samples(
-    t_ns: NDArray[np.int64],
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    t_ns: Ints,
+    x_deg: Floats,
+    y_deg: Floats,
+    valid: Bools,
     sphere: bool,
     keeps_tracker_times: bool,
     period_ns: float,
-    clock: NDArray[np.int64],
+    clock: Ints,
 ) -> None:
-    """The front, in place: what is not plain gaze becomes lost, and times become those that are
+    """Validate in place: what is not plain gaze becomes lost, and times become those that are
     released.
 
     `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time

@@ -17,6 +17,8 @@ from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.gaze.recording import Recording
 
+Floats = NDArray[np.float64]
+
 #: Points of a profile.
 POINTS = 30
 
@@ -29,7 +31,7 @@ B_BOUNDS, C_BOUNDS, A_BOUNDS = (0.0, 1.0), (0.02, 2.0), (0.0, 2000.0)
 
 def speed_profiles(
     recording: Recording, onset: NDArray[np.int64], offset: NDArray[np.int64]
-) -> NDArray[np.float64]:
+) -> Floats:
     """Speeds of events at 30 points of their own time.
 
     Parameters
@@ -65,9 +67,7 @@ def speed_profiles(
 
 
 @compiled
-def _resampled(
-    speed: NDArray[np.float64], onset: NDArray[np.int64], offset: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _resampled(speed: Floats, onset: NDArray[np.int64], offset: NDArray[np.int64]) -> Floats:
     out = np.full((len(onset), 30), np.nan)
     for e in range(len(onset)):
         # speed[i] is that of the step from i - 1 to i, so the event's steps are onset + 1 to
@@ -98,7 +98,7 @@ def _resampled(
     return out
 
 
-def fit_profiles(profiles: NDArray[np.float64]) -> NDArray[np.float64]:
+def fit_profiles(profiles: Floats) -> Floats:
     """Least-squares parameters a (deg/s), b and c (of the saccade's own time) of each profile.
 
     Parameters
@@ -122,16 +122,14 @@ def fit_profiles(profiles: NDArray[np.float64]) -> NDArray[np.float64]:
     )
 
 
-def curve(
-    parameters: NDArray[np.float64], times: NDArray[np.float64] = TIMES
-) -> NDArray[np.float64]:
+def curve(parameters: Floats, times: Floats = TIMES) -> Floats:
     """The curve of each row of parameters at some times, shape (rows, times)."""
     a, b, c = (parameters[:, i, None] for i in range(3))
     return a * np.exp(-(((times - b) / c) ** 2))
 
 
 @compiled
-def _loss(y: NDArray[np.float64], a: float, b: float, c: float) -> float:
+def _loss(y: Floats, a: float, b: float, c: float) -> float:
     total = 0.0
     for p in range(30):
         u = (p / 29.0 - b) / c
@@ -141,7 +139,79 @@ def _loss(y: NDArray[np.float64], a: float, b: float, c: float) -> float:
 
 
 @compiled
-def _fit(profiles: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normal_equations(y: Floats, at: Floats, bounds: Floats, h: Floats, g: Floats) -> None:
+    """Gauss-Newton matrix (its upper half) and gradient of the squared error."""
+    h[:], g[:] = 0.0, 0.0
+    a, b, c = at[0], at[1], at[2]
+    for p in range(30):
+        u = (p / 29.0 - b) / c
+        f = math.exp(-u * u)
+        r = y[p] - a * f
+        j0, j1 = f, 2.0 * a * f * u / c
+        j2 = j1 * u
+        h[0, 0] += j0 * j0
+        h[0, 1] += j0 * j1
+        h[0, 2] += j0 * j2
+        h[1, 1] += j1 * j1
+        h[1, 2] += j1 * j2
+        h[2, 2] += j2 * j2
+        g[0] += j0 * r
+        g[1] += j1 * r
+        g[2] += j2 * r
+    # A parameter at its bound that wants to go beyond stays there, and the others move without it.
+    for i in range(3):
+        if (at[i] <= bounds[i, 0] and g[i] < 0.0) or (at[i] >= bounds[i, 1] and g[i] > 0.0):
+            g[i] = 0.0
+            for j in range(3):
+                h[min(i, j), max(i, j)] = 0.0
+            h[i, i] = 1.0
+
+
+@compiled
+def _damped_step(
+    at: Floats, h: Floats, g: Floats, damping: float, bounds: Floats, out: Floats
+) -> bool:
+    """Parameters after one step by Cramer's rule, kept inside bounds; whether there is a step."""
+    m00 = h[0, 0] * (1.0 + damping)
+    m11 = h[1, 1] * (1.0 + damping) + 1e-12
+    m22 = h[2, 2] * (1.0 + damping) + 1e-12
+    m01, m02, m12 = h[0, 1], h[0, 2], h[1, 2]
+    c00, c01, c02 = m11 * m22 - m12 * m12, m02 * m12 - m01 * m22, m01 * m12 - m02 * m11
+    det = m00 * c00 + m01 * c01 + m02 * c02
+    if not det > 0.0:
+        return False
+    c11, c12, c22 = m00 * m22 - m02 * m02, m01 * m02 - m00 * m12, m00 * m11 - m01 * m01
+    out[0] = at[0] + (c00 * g[0] + c01 * g[1] + c02 * g[2]) / det
+    out[1] = at[1] + (c01 * g[0] + c11 * g[1] + c12 * g[2]) / det
+    out[2] = at[2] + (c02 * g[0] + c12 * g[1] + c22 * g[2]) / det
+    for i in range(3):
+        out[i] = min(max(out[i], bounds[i, 0]), bounds[i, 1])
+    return True
+
+
+@compiled
+def _refined(y: Floats, at: Floats, bounds: Floats) -> None:
+    """Levenberg and Marquardt's steps from a first guess, in place."""
+    h, g, tried = np.zeros((3, 3)), np.zeros(3), np.zeros(3)
+    loss, damping = _loss(y, at[0], at[1], at[2]), 1e-3
+    for _ in range(60):
+        _normal_equations(y, at, bounds, h, g)
+        better = False
+        for _ in range(12):
+            if _damped_step(at, h, g, damping, bounds, tried):
+                new = _loss(y, tried[0], tried[1], tried[2])
+                if new < loss:
+                    better = loss - new > 1e-12 * (loss + 1e-30)
+                    at[:], loss = tried, new
+                    damping = max(damping * 0.2, 1e-12)
+                    break
+            damping *= 4.0
+        if not better:
+            return
+
+
+@compiled
+def _fit(profiles: Floats, bounds: Floats) -> Floats:
     out = np.full((len(profiles), 3), np.nan)
     for e in range(len(profiles)):
         y = profiles[e]
@@ -155,70 +225,9 @@ def _fit(profiles: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[
         if peak <= 0.0:
             out[e, 0], out[e, 1], out[e, 2] = 0.0, 0.5, 0.25
             continue
+        out[e, 0], out[e, 1] = peak, place / 29.0
         # The area under the curve is a c sqrt(pi): a first guess of the width.
-        a, b, c = (
-            peak,
-            place / 29.0,
-            min(max(total / 29.0 / peak / 1.7724538509055159, bounds[2, 0]), bounds[2, 1]),
-        )
-        loss, damping = _loss(y, a, b, c), 1e-3
-        for _ in range(60):
-            h = np.zeros((3, 3))
-            g = np.zeros(3)
-            for p in range(30):
-                u = (p / 29.0 - b) / c
-                f = math.exp(-u * u)
-                r = y[p] - a * f
-                j0, j1 = f, 2.0 * a * f * u / c
-                j2 = j1 * u
-                h[0, 0] += j0 * j0
-                h[0, 1] += j0 * j1
-                h[0, 2] += j0 * j2
-                h[1, 1] += j1 * j1
-                h[1, 2] += j1 * j2
-                h[2, 2] += j2 * j2
-                g[0] += j0 * r
-                g[1] += j1 * r
-                g[2] += j2 * r
-            # A parameter at its bound that wants to go beyond stays there, and the others move
-            # without it.
-            for i, value in ((0, a), (1, b), (2, c)):
-                if (value <= bounds[i, 0] and g[i] < 0.0) or (value >= bounds[i, 1] and g[i] > 0.0):
-                    g[i] = 0.0
-                    for j in range(3):
-                        h[min(i, j), max(i, j)] = 0.0
-                    h[i, i] = 1.0
-            better = False
-            for _ in range(12):
-                # Cramer's rule on the damped normal equations
-                m00, m11, m22 = (
-                    h[0, 0] * (1.0 + damping),
-                    h[1, 1] * (1.0 + damping) + 1e-12,
-                    h[2, 2] * (1.0 + damping) + 1e-12,
-                )
-                m01, m02, m12 = h[0, 1], h[0, 2], h[1, 2]
-                c00, c01, c02 = m11 * m22 - m12 * m12, m02 * m12 - m01 * m22, m01 * m12 - m02 * m11
-                det = m00 * c00 + m01 * c01 + m02 * c02
-                if det > 0.0:
-                    c11, c12, c22 = (
-                        m00 * m22 - m02 * m02,
-                        m01 * m02 - m00 * m12,
-                        m00 * m11 - m01 * m01,
-                    )
-                    na = a + (c00 * g[0] + c01 * g[1] + c02 * g[2]) / det
-                    nb = b + (c01 * g[0] + c11 * g[1] + c12 * g[2]) / det
-                    nc = c + (c02 * g[0] + c12 * g[1] + c22 * g[2]) / det
-                    na = min(max(na, bounds[0, 0]), bounds[0, 1])
-                    nb = min(max(nb, bounds[1, 0]), bounds[1, 1])
-                    nc = min(max(nc, bounds[2, 0]), bounds[2, 1])
-                    new = _loss(y, na, nb, nc)
-                    if new < loss:
-                        better = loss - new > 1e-12 * (loss + 1e-30)
-                        a, b, c, loss = na, nb, nc, new
-                        damping = max(damping * 0.2, 1e-12)
-                        break
-                damping *= 4.0
-            if not better:
-                break
-        out[e, 0], out[e, 1], out[e, 2] = a, b, c
+        width = total / 29.0 / peak / 1.7724538509055159
+        out[e, 2] = min(max(width, bounds[2, 0]), bounds[2, 1])
+        _refined(y, out[e], bounds)
     return out

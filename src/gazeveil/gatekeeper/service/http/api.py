@@ -7,42 +7,54 @@ that do not exist.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from gazeveil.gatekeeper.core.gatekeeper import App
-from gazeveil.gatekeeper.service.http import schemas
+from gazeveil.gatekeeper.core.app import App
+from gazeveil.gatekeeper.service.credentials.callers import Caller
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
-from gazeveil.gatekeeper.service.service import Caller, Service
+from gazeveil.gatekeeper.service.http.schemas.app import (
+    AccessRequestBody,
+    AccessRequestedAnswer,
+    AreaAnswer,
+    AreaBody,
+    AreaCounterAnswer,
+    AreasAnswer,
+    DwellAnswer,
+    FixationsAnswer,
+    MeAnswer,
+    MetricsAnswer,
+    SaccadesAnswer,
+    TileAnswer,
+)
+from gazeveil.gatekeeper.service.http.schemas.fields import Failure
+from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.sockets.local_socket import local_of
 
+
+def failures(reasons: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
+    """What paths may answer instead, by status, as the OpenAPI page has it."""
+    return {status: {"model": Failure, "description": reason} for status, reason in reasons.items()}
+
+
 #: What any path may answer instead.
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": schemas.Failure, "description": "The request cannot be read."},
-    401: {"model": schemas.Failure, "description": "No token, or one that is not valid."},
-    403: {
-        "model": schemas.Failure,
-        "description": "The policy does not allow it, or the origin or host is not allowed.",
-    },
-    404: {
-        "model": schemas.Failure,
-        "description": "There is no such thing, or it is not the caller's.",
-    },
-    409: {
-        "model": schemas.Failure,
-        "description": "Another ask of the app waits, or the ask has changed.",
-    },
-    408: {"model": schemas.Failure, "description": "The body came too slowly."},
-    413: {"model": schemas.Failure, "description": "The body is too large."},
-    422: {"model": schemas.Failure, "description": "A value is not allowed."},
-    429: {"model": schemas.Failure, "description": "Too many requests or wrong tokens."},
-    503: {
-        "model": schemas.Failure,
-        "description": "The ledger or the disk cannot be written; nothing is given.",
-    },
-}
+PROBLEMS = failures(
+    {
+        400: "The request cannot be read.",
+        401: "No token, or one that is not valid.",
+        403: "The policy does not allow it, or the origin or host is not allowed.",
+        404: "There is no such thing, or it is not the caller's.",
+        409: "Another ask of the app waits, or the ask has changed.",
+        408: "The body came too slowly.",
+        413: "The body is too large.",
+        422: "A value is not allowed.",
+        429: "Too many requests or wrong tokens.",
+        503: "The ledger or the disk cannot be written; nothing is given.",
+    }
+)
 
 BEARER = HTTPBearer(auto_error=False, description="The token of an app, a tracker or the owner.")
 
@@ -75,7 +87,7 @@ def app_caller(request: Request, credentials: Credentials) -> Caller:
         if same_origin(request.headers, request.url.scheme, service.settings.public_origin)
         else request.headers.get("origin")
     )
-    return service.app_caller(token, address(request.scope), origin, local_of(request.scope))
+    return service.callers.of_app(token, address(request.scope), origin, local_of(request.scope))
 
 
 def app_view(request: Request, caller: Annotated[Caller, Depends(app_caller)]) -> App:
@@ -99,11 +111,19 @@ def _show(request: Request, app: App, what: str, area_id: int) -> None:
         )
 
 
+def window_of(
+    since_ms: Millis = None, until_ms: Millis = None, after: After = None, limit: Limit = 1000
+) -> dict[str, Any]:
+    """Which events of an area are asked for, as the core's parameters."""
+    return {"since_ms": since_ms, "until_ms": until_ms, "after": after, "limit": limit}
+
+
+Window = Annotated[dict[str, Any], Depends(window_of)]
 Me = Annotated[Caller, Depends(app_caller)]
 CallingApp = Annotated[App, Depends(app_view)]
 
 
-@router.get("/me", response_model=schemas.MeAnswer)
+@router.get("/me", response_model=MeAnswer)
 def me(request: Request, caller: Me) -> dict[str, Any]:
     """What the app may do now and what of its budget is left; works without a grant."""
     service = service_of(request)
@@ -120,8 +140,8 @@ def me(request: Request, caller: Me) -> dict[str, Any]:
     }
 
 
-@router.post("/ask", response_model=schemas.AccessRequestedAnswer, status_code=202)
-def ask(request: Request, caller: Me, wish: schemas.AccessRequestBody) -> dict[str, bool]:
+@router.post("/ask", response_model=AccessRequestedAnswer, status_code=202)
+def ask(request: Request, caller: Me, wish: AccessRequestBody) -> dict[str, bool]:
     """Ask the owner for a preset, or for scopes; works without a grant. One ask of an app waits at
     a time.
     """
@@ -129,14 +149,14 @@ def ask(request: Request, caller: Me, wish: schemas.AccessRequestBody) -> dict[s
     return {"asked": True}
 
 
-@router.get("/areas", response_model=schemas.AreasAnswer)
+@router.get("/areas", response_model=AreasAnswer)
 def areas(app: CallingApp) -> dict[str, Any]:
     """All areas of the app."""
     return {"areas": list(app.areas())}
 
 
-@router.post("/areas", response_model=schemas.AreaAnswer, status_code=201)
-def register_area(request: Request, app: CallingApp, area: schemas.AreaBody) -> Any:
+@router.post("/areas", response_model=AreaAnswer, status_code=201)
+def register_area(request: Request, app: CallingApp, area: AreaBody) -> Any:
     """Register a rectangle; it comes back with its edges moved outward to the public grid. Only
     what happens from now on is counted.
     """
@@ -153,43 +173,23 @@ def remove_area(request: Request, app: CallingApp, area_id: Number) -> None:
     service_of(request).areas.pop((app.name, area_id), None)
 
 
-@router.get("/areas/{area_id}/fixations", response_model=schemas.FixationsAnswer)
-def fixations(
-    request: Request,
-    app: CallingApp,
-    area_id: Number,
-    since_ms: Millis = None,
-    until_ms: Millis = None,
-    after: After = None,
-    limit: Limit = 1000,
-) -> dict[str, Any]:
+@router.get("/areas/{area_id}/fixations", response_model=FixationsAnswer)
+def fixations(request: Request, app: CallingApp, area_id: Number, window: Window) -> dict[str, Any]:
     """Fixations in an area: place of the cell, whole ticks."""
-    found = app.get_fixations(
-        area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
-    )
+    found = app.get_fixations(area_id, **window)
     _show(request, app, "fixations", area_id)
     return {"fixations": found}
 
 
-@router.get("/areas/{area_id}/saccades", response_model=schemas.SaccadesAnswer)
-def saccades(
-    request: Request,
-    app: CallingApp,
-    area_id: Number,
-    since_ms: Millis = None,
-    until_ms: Millis = None,
-    after: After = None,
-    limit: Limit = 1000,
-) -> dict[str, Any]:
+@router.get("/areas/{area_id}/saccades", response_model=SaccadesAnswer)
+def saccades(request: Request, app: CallingApp, area_id: Number, window: Window) -> dict[str, Any]:
     """Saccades that landed in an area: cell and tick of the landing."""
-    found = app.get_saccades(
-        area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
-    )
+    found = app.get_saccades(area_id, **window)
     _show(request, app, "saccades", area_id)
     return {"saccades": found}
 
 
-@router.get("/areas/{area_id}/metrics", response_model=schemas.MetricsAnswer)
+@router.get("/areas/{area_id}/metrics", response_model=MetricsAnswer)
 def metrics(request: Request, app: CallingApp, area_id: Number) -> Any:
     """Count, visits, dwell, order and times to the first fixation and saccade."""
     found = app.metrics(area_id)
@@ -197,7 +197,7 @@ def metrics(request: Request, app: CallingApp, area_id: Number) -> Any:
     return found
 
 
-@router.get("/areas/{area_id}/counter", response_model=schemas.AreaCounterAnswer)
+@router.get("/areas/{area_id}/counter", response_model=AreaCounterAnswer)
 def counter(request: Request, app: CallingApp, area_id: Number) -> dict[str, Any]:
     """A differentially private count of fixations; costs budget when it is new, the same answer for
     all apps.
@@ -211,13 +211,13 @@ def counter(request: Request, app: CallingApp, area_id: Number) -> dict[str, Any
     }
 
 
-@router.get("/fixations/{number}/dwell", response_model=schemas.DwellAnswer)
+@router.get("/fixations/{number}/dwell", response_model=DwellAnswer)
 def dwell(app: CallingApp, number: Number) -> dict[str, int]:
     """How long a fixation lasted that the app was shown."""
     return {"duration_ms": app.get_dwell_time(number)}
 
 
-@router.get("/tile", response_model=schemas.TileAnswer)
+@router.get("/tile", response_model=TileAnswer)
 def tile(app: CallingApp) -> dict[str, int | None]:
     """The tile that is looked at."""
     return {"tile": app.current_tile()}

@@ -13,23 +13,30 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import StreamingResponse
 
-from gazeveil.gatekeeper.service.http import schemas
-from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
+from gazeveil.gatekeeper.service.http.api import PROBLEMS, failures, service_of
 from gazeveil.gatekeeper.service.http.owner_session import Owner
+from gazeveil.gatekeeper.service.http.schemas.device import (
+    AuditKeyAnswer,
+    NewWearerBody,
+    ReloadAnswer,
+    WearerAnswer,
+    WearerBody,
+)
+from gazeveil.gatekeeper.service.http.schemas.fields import APP_PATTERN
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["device"])
 
-WearerName = Annotated[str, Path(min_length=1, max_length=64, pattern=schemas.APP_PATTERN)]
+WearerName = Annotated[str, Path(min_length=1, max_length=64, pattern=APP_PATTERN)]
 
 
-@router.get("/wearer", response_model=schemas.WearerAnswer)
+@router.get("/wearer", response_model=WearerAnswer)
 def wearer(request: Request, owner: Owner) -> dict[str, Any]:
     """Who wears the device."""
     return service_of(request).wearer_figures()
 
 
-@router.post("/wearer", response_model=schemas.WearerAnswer)
-async def switch_wearer(request: Request, owner: Owner, body: schemas.WearerBody) -> dict[str, Any]:
+@router.post("/wearer", response_model=WearerAnswer)
+async def switch_wearer(request: Request, owner: Owner, body: WearerBody) -> dict[str, Any]:
     """Somebody else wears the device now: every subscription ends, and consent, grants and budgets
     are theirs.
     """
@@ -38,8 +45,8 @@ async def switch_wearer(request: Request, owner: Owner, body: schemas.WearerBody
     return service.wearer_figures()
 
 
-@router.post("/wearers", response_model=schemas.WearerAnswer, status_code=201)
-def add_wearer(request: Request, owner: Owner, body: schemas.NewWearerBody) -> dict[str, Any]:
+@router.post("/wearers", response_model=WearerAnswer, status_code=201)
+def add_wearer(request: Request, owner: Owner, body: NewWearerBody) -> dict[str, Any]:
     """Name one more person in the policy. Nothing is allowed in their name until they give consent
     while they wear the device.
     """
@@ -75,7 +82,7 @@ def export_audit(request: Request, owner: Owner) -> StreamingResponse:
     )
 
 
-@router.get("/audit/key", response_model=schemas.AuditKeyAnswer)
+@router.get("/audit/key", response_model=AuditKeyAnswer)
 def audit_key(request: Request, owner: Owner) -> dict[str, str]:
     """The key that an export is checked with. Keep it apart from the export: it tells the apps'
     names and can write a log.
@@ -85,8 +92,8 @@ def audit_key(request: Request, owner: Owner) -> dict[str, str]:
 
 @router.post(
     "/policy/reload",
-    response_model=schemas.ReloadAnswer,
-    responses={409: {"model": schemas.Failure, "description": "The file cannot be read."}},
+    response_model=ReloadAnswer,
+    responses=failures({409: "The file cannot be read."}),
 )
 def reload_policy(request: Request, owner: Owner) -> dict[str, Any]:
     """Read the policy file again. What it takes away is gone at once; one that cannot be read

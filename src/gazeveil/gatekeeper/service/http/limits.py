@@ -90,8 +90,8 @@ class Guesses:
     to look like.
 
     Whoever sends wrong tokens fills a bucket of their own. Tokens of ours never come here
-    (:meth:`gazeveil.gatekeeper.service.tokens.Tokens.remembered`), so wrong ones shut out nobody
-    who holds a right one.
+    (:mod:`gazeveil.gatekeeper.service.credentials.live_tokens`), so wrong ones shut out nobody who
+    holds a right one.
 
     Parameters
     ----------

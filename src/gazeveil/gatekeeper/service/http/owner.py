@@ -15,7 +15,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 
 from gazeveil.errors import GazeveilError
-from gazeveil.gatekeeper.errors import Denied, LedgerError
+from gazeveil.gatekeeper.errors import Denied, LedgerError, Refused
 from gazeveil.gatekeeper.policy.grant import Grant
 from gazeveil.gatekeeper.policy.grant_duration import tonight_ns
 from gazeveil.gatekeeper.policy.presets import PRESETS
@@ -23,18 +23,34 @@ from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.text import grant_of
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
 from gazeveil.gatekeeper.service.certificate import certificate, certificate_text
-from gazeveil.gatekeeper.service.http import schemas
+from gazeveil.gatekeeper.service.decisions import unknown_name
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
 from gazeveil.gatekeeper.service.http.owner_session import Owner, Taker, need_both_halves
-from gazeveil.gatekeeper.service.service import HOUR_NS, Refused, Service
+from gazeveil.gatekeeper.service.http.schemas.device import AuditAnswer, CertificateAnswer
+from gazeveil.gatekeeper.service.http.schemas.fields import APP_PATTERN
+from gazeveil.gatekeeper.service.http.schemas.grants import BudgetsAnswer, GiveBody
+from gazeveil.gatekeeper.service.http.schemas.owner import (
+    AccessRequestsAnswer,
+    AppAnswer,
+    AppBody,
+    ConfirmBody,
+    ConsentAnswer,
+    ConsentBody,
+    DeviceAnswer,
+    InUseAnswer,
+    RevokedAnswer,
+    TakenAnswer,
+    TokenAnswer,
+)
+from gazeveil.gatekeeper.service.service import HOUR_NS, Service
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["owner"])
 
 
-AppName = Annotated[str, Path(min_length=1, max_length=64, pattern=schemas.APP_PATTERN)]
+AppName = Annotated[str, Path(min_length=1, max_length=64, pattern=APP_PATTERN)]
 
 
-@router.get("/apps", response_model=schemas.DeviceAnswer)
+@router.get("/apps", response_model=DeviceAnswer)
 async def apps(request: Request, owner: Owner) -> dict[str, Any]:
     """The device, the presets and all apps, from memory: what is in force is shown also while the
     ledger does not answer.
@@ -44,10 +60,9 @@ async def apps(request: Request, owner: Owner) -> dict[str, Any]:
 
 
 def _device(service: Service) -> dict[str, Any]:
-    with_token = service.tokens.remembered_apps(time.time_ns())
-    names = sorted(
-        {*service.policy.apps, *with_token, *(ask.app for ask in service.access_requests.waiting())}
-    )
+    with_token = service.tokens.live.apps(time.time_ns())
+    asking = (ask.app for ask in service.access_requests.waiting())
+    names = sorted({*service.policy.apps, *with_token, *asking})
     calls = service.keeper.status()["calls"]
     assert isinstance(calls, dict)
     return {
@@ -57,7 +72,7 @@ def _device(service: Service) -> dict[str, Any]:
         **service.public(),
         "tracker": {
             "name": service.settings.tracker if service.tracker is None else service.tracker.name,
-            "connected": service.tracker_connected,
+            "connected": service.tracker_input.connected,
         },
         "presets": [
             {
@@ -79,8 +94,9 @@ def _device(service: Service) -> dict[str, Any]:
 
 def _app(service: Service, name: str, has_token: bool, calls: int) -> dict[str, Any]:
     grant = service.policy.apps.get(name)
-    channels = [
-        channel
+    shown = ("id", "what", "mechanism", "sent", "dropped")
+    streams = [
+        {field: getattr(channel, field) for field in shown}
         for connection in service.broadcaster.of(name)
         for channel in tuple(connection.channels.values())
     ]
@@ -90,43 +106,32 @@ def _app(service: Service, name: str, has_token: bool, calls: int) -> dict[str, 
         "has_token": has_token,
         "state": service.state(name),
         "grant": service.grant_figures(name),
-        "streams": [
-            {
-                "id": f.id,
-                "what": f.what,
-                "mechanism": f.mechanism,
-                "sent": f.sent,
-                "dropped": f.dropped,
-            }
-            for f in channels
-        ],
+        "streams": streams,
         "calls_last_minute": calls,
         "blocked": service.access_requests.blocked(name),
         "in_use": [what for app, what in service.keeper.in_use() if app == name],
     }
 
 
-@router.post("/apps", response_model=schemas.TokenAnswer, status_code=201)
-def add_app(request: Request, owner: Owner, body: schemas.AppBody) -> dict[str, str]:
+@router.post("/apps", response_model=TokenAnswer, status_code=201)
+def add_app(request: Request, owner: Owner, body: AppBody) -> dict[str, str]:
     """Make an app known and give out its token, once. It may do nothing until it is granted
     something.
     """
     service = service_of(request)
     if _has_token(service, body.name):
-        raise Refused(
-            403,
-            "taken",
-            "There is an app of this name already. Rotate its token, or choose another name.",
-        )
+        reason = "There is an app of this name already. Rotate its token, or choose another name."
+        raise Refused(403, "taken", reason)
     service.add_app(body.name, tuple(body.origins))
     return _token(service, body.name)
 
 
 def _token(service: Service, app: str, rotate: bool = False) -> dict[str, str]:
-    expires = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
-    token = (
-        service.rotate_token(app, expires) if rotate else service.tokens.issue(app, "app", expires)
-    )
+    expires_ns = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
+    if rotate:
+        token = service.rotate_token(app, expires_ns)
+    else:
+        token = service.tokens.issue(app, "app", expires_ns)
     service.changed("apps")
     return {"app": app, "token": token}
 
@@ -137,20 +142,19 @@ def _known(service: Service, app: str) -> None:
 
 
 def _has_token(service: Service, app: str) -> bool:
-    return app in service.tokens.remembered_apps(time.time_ns())
+    return app in service.tokens.live.apps(time.time_ns())
 
 
 def _bound(sign: str, value: str) -> object:
     """A bound as policy files write it."""
     if sign not in ("<=", ">=", "=", "..", "in", "any"):
         raise Refused(422, "grant", "A bound is one of <=, >=, =, .., in and any.")
-    return {"=": value, "..": value, "any": "any", "in": value.split("|")}.get(
-        sign, f"{sign} {value}"
-    )
+    written = {"=": value, "..": value, "any": "any", "in": value.split("|")}
+    return written.get(sign, f"{sign} {value}")
 
 
-@router.post("/apps/{app}/grant", response_model=schemas.AppAnswer)
-def grant(request: Request, owner: Owner, app: AppName, body: schemas.GiveBody) -> dict[str, Any]:
+@router.post("/apps/{app}/grant", response_model=AppAnswer)
+def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[str, Any]:
     """Grant a preset, with changes if wanted, or a grant in full; in force at once."""
     service = service_of(request)
     _known(service, app)
@@ -158,9 +162,8 @@ def grant(request: Request, owner: Owner, app: AppName, body: schemas.GiveBody) 
         raise Refused(422, "body", "Give either a preset or a grant.")
     waiting = service.access_requests.of(app)
     if body.ask is not None and (waiting is None or waiting.id != body.ask):
-        raise Refused(
-            409, "changed", "The app does not ask for this any more. Look at what it asks for now."
-        )
+        reason = "The app does not ask for this any more. Look at what it asks for now."
+        raise Refused(409, "changed", reason)
     before = service.policy.apps.get(app, Grant())
     try:
         if body.grant is not None:
@@ -177,28 +180,11 @@ def grant(request: Request, owner: Owner, app: AppName, body: schemas.GiveBody) 
         else:
             preset = PRESETS.get(str(body.preset))
             if preset is None:
-                raise Refused(
-                    422,
-                    "preset",
-                    "There is no such preset. Presets are: " + ", ".join(PRESETS) + ".",
-                )
-            changes = {
-                name: value
-                for name, value in (
-                    ("budgets", body.budgets),
-                    ("per", body.per),
-                    ("expires_ns", body.expires_ns),
-                )
-                if value is not None
-            }
-            given = preset.grant(**changes)
-        service.set_grant(
-            app,
-            _lasting(
-                replace(given, origins=before.origins, identity=before.identity, revoked=False),
-                body.lasts,
-            ),
-        )
+                raise unknown_name("preset", PRESETS)
+            changes = {"budgets": body.budgets, "per": body.per, "expires_ns": body.expires_ns}
+            given = preset.grant(**{n: value for n, value in changes.items() if value is not None})
+        kept = replace(given, origins=before.origins, identity=before.identity, revoked=False)
+        service.set_grant(app, _lasting(kept, body.lasts))
     except GazeveilError as error:
         if isinstance(error, Refused | Denied | LedgerError):
             raise
@@ -208,17 +194,14 @@ def grant(request: Request, owner: Owner, app: AppName, body: schemas.GiveBody) 
 
 def _lasting(grant: Grant, lasts: str) -> Grant:
     """A grant that lasts so long."""
-    if lasts != "tonight":
-        return replace(grant, lasts=lasts)
-    midnight_ns = tonight_ns(time.time_ns())
-    return replace(
-        grant,
-        lasts=lasts,
-        expires_ns=midnight_ns if grant.expires_ns is None else min(midnight_ns, grant.expires_ns),
-    )
+    expires_ns = grant.expires_ns
+    if lasts == "tonight":
+        midnight_ns = tonight_ns(time.time_ns())
+        expires_ns = midnight_ns if expires_ns is None else min(midnight_ns, expires_ns)
+    return replace(grant, lasts=lasts, expires_ns=expires_ns)
 
 
-@router.post("/apps/{app}/revoke", response_model=schemas.RevokedAnswer)
+@router.post("/apps/{app}/revoke", response_model=RevokedAnswer)
 async def revoke(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
     """Take the grant back; open subscriptions end within one sample, also while nothing can be
     written.
@@ -229,7 +212,7 @@ async def revoke(request: Request, owner: Taker, app: AppName) -> dict[str, Any]
     return {**_app(service, app, _has_token(service, app), 0), "written": written}
 
 
-@router.post("/apps/{app}/unblock", response_model=schemas.AppAnswer)
+@router.post("/apps/{app}/unblock", response_model=AppAnswer)
 def unblock(request: Request, owner: Owner, app: AppName) -> dict[str, Any]:
     """Let an app ask again whose asks were dismissed three times."""
     service = service_of(request)
@@ -238,7 +221,7 @@ def unblock(request: Request, owner: Owner, app: AppName) -> dict[str, Any]:
     return _app(service, app, _has_token(service, app), 0)
 
 
-@router.delete("/apps/{app}", response_model=schemas.TakenAnswer)
+@router.delete("/apps/{app}", response_model=TakenAnswer)
 async def drop_app(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
     """Remove an app with its token, grant, areas, asks and block; its connections are closed. What
     it has spent stays spent.
@@ -250,22 +233,18 @@ async def drop_app(request: Request, owner: Taker, app: AppName) -> dict[str, An
     return {"app": app, "written": await service.at_once(service.drop, app)}
 
 
-@router.post("/apps/{app}/token", response_model=schemas.TokenAnswer)
+@router.post("/apps/{app}/token", response_model=TokenAnswer)
 def rotate_token(request: Request, owner: Owner, app: AppName) -> dict[str, str]:
     """A new token; the old one stops working and its connections are closed."""
     service = service_of(request)
     _known(service, app)
     answer = _token(service, app, rotate=True)
-    service.broadcaster.hang_up(
-        service.broadcaster.of(app),
-        "token",
-        "The app's token was replaced. Connect with the new one.",
-        4001,
-    )
+    reason = "The app's token was replaced. Connect with the new one."
+    service.broadcaster.hang_up(service.broadcaster.of(app), "token", reason, 4001)
     return answer
 
 
-@router.delete("/apps/{app}/token", response_model=schemas.TakenAnswer)
+@router.delete("/apps/{app}/token", response_model=TakenAnswer)
 async def drop_token(request: Request, owner: Taker, app: AppName) -> dict[str, Any]:
     """Take the token away and the grant back; the app stays on the list, and its connections are
     closed.
@@ -275,17 +254,15 @@ async def drop_token(request: Request, owner: Taker, app: AppName) -> dict[str, 
     return {"app": app, "written": await service.at_once(service.drop_token, app)}
 
 
-@router.post("/tracker/token", response_model=schemas.TokenAnswer)
+@router.post("/tracker/token", response_model=TokenAnswer)
 def tracker_token(request: Request, owner: Owner) -> dict[str, str]:
     """A token for the tracker's own channel `/v1/tracker`; the last one stops working and its
     connection is closed.
     """
-    service = service_of(request)
-    token = service.new_tracker_token()
-    return {"app": "tracker", "token": token}
+    return {"app": "tracker", "token": service_of(request).new_tracker_token()}
 
 
-@router.get("/asks", response_model=schemas.AccessRequestsAnswer)
+@router.get("/asks", response_model=AccessRequestsAnswer)
 def asks(request: Request, owner: Owner) -> dict[str, Any]:
     """What apps would like to be granted."""
     return {"asks": list(service_of(request).access_requests.waiting())}
@@ -298,16 +275,15 @@ def dismiss(request: Request, owner: Owner, number: Annotated[int, Path(ge=0, le
         raise Refused(404, "unknown", "No such ask waits. It may have been answered already.")
 
 
-@router.get("/in-use", response_model=schemas.InUseAnswer)
+@router.get("/in-use", response_model=InUseAnswer)
 def in_use(request: Request, owner: Owner) -> dict[str, Any]:
     """Which apps use the gaze now, and by which scopes."""
-    return {
-        "in_use": [{"app": app, "what": what} for app, what in service_of(request).keeper.in_use()]
-    }
+    in_use = service_of(request).keeper.in_use()
+    return {"in_use": [{"app": app, "what": what} for app, what in in_use]}
 
 
-@router.post("/consent", response_model=schemas.ConsentAnswer)
-async def consent(request: Request, owner: Taker, body: schemas.ConsentBody) -> dict[str, bool]:
+@router.post("/consent", response_model=ConsentAnswer)
+async def consent(request: Request, owner: Taker, body: ConsentBody) -> dict[str, bool]:
     """Whether anything may leave the device; off ends everything at once, also while nothing can be
     written.
     """
@@ -319,14 +295,14 @@ async def consent(request: Request, owner: Taker, body: schemas.ConsentBody) -> 
 
 
 @router.post("/confirm", status_code=204)
-def confirm(request: Request, owner: Owner, body: schemas.ConfirmBody | None = None) -> None:
+def confirm(request: Request, owner: Owner, body: ConfirmBody | None = None) -> None:
     """The wearer's gesture for a choice, from the device's own pages where the tracker has none;
     the answer is the same whether something was chosen.
     """
     service_of(request).keeper.confirm(None if body is None else body.app)
 
 
-@router.get("/budgets", response_model=schemas.BudgetsAnswer)
+@router.get("/budgets", response_model=BudgetsAnswer)
 def budgets(request: Request, owner: Owner) -> dict[str, Any]:
     """Limits and spending of the device and of every app."""
     service = service_of(request)
@@ -336,7 +312,7 @@ def budgets(request: Request, owner: Owner) -> dict[str, Any]:
     return {"budgets": rows}
 
 
-@router.get("/audit", response_model=schemas.AuditAnswer)
+@router.get("/audit", response_model=AuditAnswer)
 def audit(
     request: Request,
     owner: Owner,
@@ -355,7 +331,7 @@ def audit(
 
 @router.get(
     "/certificate",
-    response_model=schemas.CertificateAnswer,
+    response_model=CertificateAnswer,
     responses={
         200: {
             "content": {"text/plain": {"schema": {"type": "string"}}},

@@ -1,10 +1,10 @@
 """How the owner signs in, who is signed in, and who acts in the owner's name.
 
 The owner comes by a link that works once. Its page sends the link's key back and gets the two
-halves of a session (:mod:`gazeveil.gatekeeper.service.sessions`): a secret that it keeps in its own
-storage and sends as the header `X-Gazeveil-Session` with every call, and a cookie. No page of
-another origin can send that header, so no call can be made in the owner's name from elsewhere.
-Programs use an owner's token instead.
+halves of a session (:mod:`gazeveil.gatekeeper.service.credentials.sessions`): a secret that it
+keeps in its own storage and sends as the header `X-Gazeveil-Session` with every call, and a cookie.
+No page of another origin can send that header, so no call can be made in the owner's name from
+elsewhere. Programs use an owner's token instead.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
-from gazeveil.gatekeeper.service.http import schemas
+from gazeveil.gatekeeper.errors import Refused
+from gazeveil.gatekeeper.service.credentials.callers import Caller
+from gazeveil.gatekeeper.service.credentials.sessions import browser_words
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, Credentials, service_of
 from gazeveil.gatekeeper.service.http.cookies import cookie_name, owner_cookies
 from gazeveil.gatekeeper.service.http.middleware import address, same_origin
 from gazeveil.gatekeeper.service.http.rate_limiter import SESSION_HEADER, bearer
-from gazeveil.gatekeeper.service.service import HOUR_NS, Caller, Refused, Service
-from gazeveil.gatekeeper.service.sessions import browser_words
+from gazeveil.gatekeeper.service.http.schemas.sessions import (
+    EndedAnswer,
+    OwnerTokenBody,
+    OwnerTokenMadeAnswer,
+    OwnerTokensAnswer,
+    SessionsAnswer,
+    SignedInAnswer,
+)
+from gazeveil.gatekeeper.service.service import HOUR_NS, Service
 
 _STALE = "This link has been used or has expired. Start the service again for a new one."
 
@@ -36,8 +45,9 @@ anywhere else.</p></noscript></main></body></html>
 """
 
 _STALE_PAGE = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Gazeveil</title><meta name="viewport" content="width=device-width">
-<link rel="stylesheet" href="/style.css"></head><body><main><p class="card narrow">{_STALE}</p></main></body></html>
+<html lang="en"><head><meta charset="utf-8"><title>Gazeveil</title>
+<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css"></head>
+<body><main><p class="card narrow">{_STALE}</p></main></body></html>
 """
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["owner"])
@@ -95,12 +105,12 @@ async def taking_caller(
         raise Refused(403, "origin", "Only the device's own pages may act for the owner.")
     if credentials is not None:
         token, who = credentials.credentials, address(request.scope)
-        known = service.tokens.remembered(token, time.time_ns())
+        known = service.tokens.live.holder(token, time.time_ns())
         remembered = known is not None and known.role == "owner"
         caller = (
-            service.caller(token, who)
+            service.callers.of_token(token, who)
             if remembered
-            else await run_in_threadpool(service.caller, token, who)
+            else await run_in_threadpool(service.callers.of_token, token, who)
         )
     else:
         caller = owner_of(service, session or "", owner_cookies(request.headers))
@@ -131,7 +141,7 @@ def enter(request: Request, key: Annotated[str, Query(max_length=256)] = "") -> 
     """The page of the one-time link. Reading it uses nothing up, so a program that previews links
     does no harm; its script signs in.
     """
-    found = service_of(request).tokens.remembered(key, time.time_ns())
+    found = service_of(request).tokens.live.holder(key, time.time_ns())
     return (
         HTMLResponse(_PAGE)
         if found is not None and found.role == "link"
@@ -151,7 +161,7 @@ def _cookie_name(request: Request, secure: bool) -> str:
     return cookie_name(server[1] or 0, secure)
 
 
-@router.post("/sign-in", response_model=schemas.SignedInAnswer, status_code=201)
+@router.post("/sign-in", response_model=SignedInAnswer, status_code=201)
 def sign_in(request: Request, response: Response, credentials: Credentials) -> dict[str, Any]:
     """Use the key of the one-time link, sent as a Bearer token, and begin a session of this
     browser.
@@ -205,7 +215,7 @@ def sign_out(request: Request, response: Response, owner: Taker) -> None:
     )
 
 
-@router.get("/sessions", response_model=schemas.SessionsAnswer)
+@router.get("/sessions", response_model=SessionsAnswer)
 def sessions(request: Request, owner: Owner) -> dict[str, Any]:
     """Browsers that are signed in, the newest first."""
     service = service_of(request)
@@ -224,7 +234,7 @@ def sessions(request: Request, owner: Owner) -> dict[str, Any]:
     }
 
 
-@router.delete("/sessions", response_model=schemas.EndedAnswer)
+@router.delete("/sessions", response_model=EndedAnswer)
 def end_others(request: Request, owner: Taker) -> dict[str, int]:
     """End all sessions but the one that calls."""
     return {
@@ -241,23 +251,21 @@ def end_one(request: Request, owner: Taker, number: Number) -> None:
         raise Refused(404, "unknown", "There is no such session.")
 
 
-@router.get("/owner/tokens", response_model=schemas.OwnerTokensAnswer)
+@router.get("/owner/tokens", response_model=OwnerTokensAnswer)
 def owner_tokens(request: Request, owner: Owner) -> dict[str, Any]:
     """Programs that may act for the owner, the newest first; their secrets are not known here."""
-    return {"tokens": list(service_of(request).tokens.owner_tokens(time.time_ns()))}
+    return {"tokens": list(service_of(request).tokens.live.owner_tokens(time.time_ns()))}
 
 
-@router.post("/owner/tokens", response_model=schemas.OwnerTokenMadeAnswer, status_code=201)
-def make_owner_token(
-    request: Request, owner: Owner, body: schemas.OwnerTokenBody
-) -> dict[str, Any]:
+@router.post("/owner/tokens", response_model=OwnerTokenMadeAnswer, status_code=201)
+def make_owner_token(request: Request, owner: Owner, body: OwnerTokenBody) -> dict[str, Any]:
     """A token for a program that acts for the owner, told this once. It can do
     all the owner can.
     """
     service = service_of(request)
     days = service.settings.token_days if body.days is None else float(body.days)
     token = service.tokens.issue(body.name, "owner", time.time_ns() + round(days * 24 * HOUR_NS))
-    return {"name": body.name, "token": token, "id": service.tokens.id_of(token)}
+    return {"name": body.name, "token": token, "id": service.tokens.live.id_of(token)}
 
 
 @router.delete("/owner/tokens/{number}", status_code=204)
@@ -268,4 +276,4 @@ def end_owner_token(request: Request, owner: Taker, number: Number) -> None:
         raise Refused(404, "unknown", "There is no such token.")
     service.hang_up_owner(number, "The owner has ended this token.")
     if service.database_up:
-        service.tokens.write_ends()
+        service.tokens.ends.write()

@@ -23,14 +23,14 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from gazeveil.gatekeeper.policy.identity import LocalPeer
+from gazeveil.gatekeeper.service.credentials.sessions import Sessions
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
 from gazeveil.gatekeeper.service.http.limits import Buckets
 from gazeveil.gatekeeper.service.http.middleware import address
 from gazeveil.gatekeeper.service.http.pages import page_of
-from gazeveil.gatekeeper.service.sessions import Sessions
 from gazeveil.gatekeeper.service.settings import Settings
 from gazeveil.gatekeeper.service.sockets.local_socket import local_of
 from gazeveil.gatekeeper.service.sockets.peers import Peers
-from gazeveil.gatekeeper.service.tokens import Tokens
 
 #: The header with the page's half of a session.
 SESSION_HEADER = "X-Gazeveil-Session"
@@ -81,9 +81,8 @@ class RateLimiter:
             return self._buckets.take(quota)
         if scope["type"] == "websocket":
             return True
-        return self._buckets.take(
-            f"{'calls' if scope['path'].startswith('/v1') else 'pages'} from {address(scope)}"
-        )
+        what = "calls" if scope["path"].startswith("/v1") else "pages"
+        return self._buckets.take(f"{what} from {address(scope)}")
 
     def hello(self, scope: Scope, credential: str) -> bool:
         """Count a WebSocket by the token or session in its first message; False where there were
@@ -113,12 +112,8 @@ class RateLimiter:
         session = self._sessions.check(credential, None, now_ns)
         if session is not None:
             return f"session {session.id}"
-        found = self._tokens.remembered(credential, now_ns)
+        found = self._tokens.live.holder(credential, now_ns)
+        if found is None:
+            return None
         # An app has one quota whatever its tokens are.
-        return (
-            None
-            if found is None
-            else f"app {found.app}"
-            if found.role == "app"
-            else f"{found.role} {found.token_id}"
-        )
+        return f"app {found.app}" if found.role == "app" else f"{found.role} {found.token_id}"

@@ -1,12 +1,13 @@
 """From the core's callbacks to the sockets: bounded queues, counted drops, one wake-up of the event
 loop for each push.
 
-The core calls back inside `push`, on the thread of the tracker. A :class:`Channel` (one
-subscription) turns what it gets into messages on the queue of its :class:`Connection` (one
-WebSocket); the event loop sends them. A queue that is full drops its oldest messages and counts
-what was in them: a slow reader loses samples, never the memory of the device. Answers to commands
-and the last message of a channel are never dropped, and their number is bounded because no further
-command is read while many of them wait.
+The core calls back inside `push`, on the thread of the tracker. A
+:class:`~gazeveil.gatekeeper.service.sockets.channel.Channel` (one subscription) turns what it gets
+into messages on the queue of its :class:`Connection` (one WebSocket); the event loop sends them. A
+queue that is full drops its oldest messages and counts what was in them: a slow reader loses
+samples, never the memory of the device. Answers to commands and the last message of a channel are
+never dropped, and their number is bounded because no further command is read while many of them
+wait.
 
 Samples are encoded once for all channels that share a stream; only the head with the subscription's
 id and counters differs.
@@ -16,19 +17,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import threading
 import time
-import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil.gatekeeper.service.sockets import wire
+from gazeveil.gatekeeper.service.sockets.begun_coroutine import resume
+from gazeveil.gatekeeper.service.sockets.channel import Channel, Outgoing
+from gazeveil.gatekeeper.service.sockets.encoded_samples import SampleEncoder
 
 #: Answers that may wait before further commands are left unread.
 WAITING_ANSWERS = 64
@@ -41,145 +39,6 @@ Send = Callable[[dict[str, object]], Awaitable[None]]
 #: Sends bytes, or text in UTF-8, at once and says whether it did:
 #: :meth:`gazeveil.gatekeeper.service.sockets.protocol.SocketProtocol.send_now`.
 SendNow = Callable[[bytes, bool], bool]
-
-
-class EncodedSamples:
-    """Samples that several channels send, encoded at most once for each encoding."""
-
-    __slots__ = ("_binary", "_json", "count", "t_ns", "valid", "x_deg", "y_deg")
-
-    def __init__(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> None:
-        self.t_ns, self.x_deg, self.y_deg, self.valid = t_ns, x_deg, y_deg, valid
-        self.count = len(t_ns)
-        self._json: bytes | None = None
-        self._binary: bytes | None = None
-
-    @property
-    def json(self) -> bytes:
-        """The fields of a JSON message, without braces."""
-        if self._json is None:
-            self._json = wire.json_samples(self.t_ns, self.x_deg, self.y_deg, self.valid)
-        return self._json
-
-    @property
-    def binary(self) -> bytes:
-        """The binary batch after its header."""
-        if self._binary is None:
-            self._binary = wire.raw_samples(self.t_ns, self.x_deg, self.y_deg, self.valid)
-        return self._binary
-
-
-@dataclass(eq=False, slots=True)
-class Outgoing:
-    """Something that waits to be sent; without a channel it is an answer."""
-
-    text: str | None = None
-    channel: Channel | None = None
-    samples: EncodedSamples | None = None
-    sequence: int = 0
-
-
-@dataclass(eq=False)
-class Channel:
-    """One subscription of one WebSocket, with its counters.
-
-    Parameters
-    ----------
-    connection : Connection
-        The WebSocket.
-    id : int
-        The app's number for it.
-    what : str
-        `fixation`, `saccade`, `pursuit`, `tile`, `samples`, `select`, or `raw` for the owner's own
-        view.
-    mechanism : str or None
-        Of a stream of samples.
-    binary : bool
-        Whether samples go as binary batches.
-    batch : int
-        Samples that are gathered for one message; what comes in larger blocks goes as it comes.
-    """
-
-    connection: Connection
-    id: int
-    what: str
-    mechanism: str | None = None
-    binary: bool = False
-    batch: int = 1
-    sent: int = 0
-    dropped: int = 0
-    given: int = 0
-    announced: bool = False
-    ended: bool = False
-    close: Callable[[], None] | None = None
-    guarantee: dict[str, object] | None = None
-    choice: dict[str, object] | None = None
-    ended_with: tuple[str, str] | None = None
-    _gathered: list[EncodedSamples] = field(default_factory=list)
-    _early: list[Outgoing] = field(default_factory=list)
-    _gathered_count: int = 0
-
-    def samples(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> None:
-        """Take samples of the core; called on the tracker's thread."""
-        if not len(t_ns):
-            return
-        block = self.connection.broadcaster.encoded(t_ns, x_deg, y_deg, valid)
-        if self._gathered or block.count < self.batch:
-            self._gathered.append(block)
-            self._gathered_count += block.count
-            if self._gathered_count < self.batch:
-                return
-            block = self.connection.broadcaster.joined(self._gathered)
-            self._gathered, self._gathered_count = [], 0
-        self.connection.offer(Outgoing(channel=self, samples=block, sequence=self.given))
-        self.given += block.count
-        if self.connection.broadcaster.viewers:
-            lists = {
-                "t_ms": (block.t_ns / 1e6).tolist(),
-                "x_deg": block.x_deg.tolist(),
-                "y_deg": block.y_deg.tolist(),
-                "valid": block.valid.tolist(),
-            }
-            self.connection.broadcaster.show(
-                self.connection.app, {"what": "samples", "mechanism": self.mechanism, **lists}
-            )
-
-    def message(self, fields: dict[str, object]) -> None:
-        """Take an event, a tile or an onset of the core."""
-        self.given += 1
-        self.connection.offer(
-            Outgoing(wire.encode({"type": "event", "id": self.id, **fields}).decode(), self)
-        )
-        if self.connection.broadcaster.viewers:
-            self.connection.broadcaster.show(
-                self.connection.app,
-                {
-                    **fields,
-                    "what": self.what if fields.get("type", "event") == "event" else fields["type"],
-                },
-            )
-
-    def chosen(self, target: str) -> None:
-        """Take the one choice of a selection; it is sent with the channel's last message, and never
-        dropped for what else waits.
-        """
-        self.given += 1
-        self.choice = {"type": "event", "id": self.id, "kind": "choice", "target": target}
-        self.connection.broadcaster.show(
-            self.connection.app, {"what": "select", "kind": "choice", "target": target}
-        )
 
 
 class Connection:
@@ -199,8 +58,6 @@ class Connection:
         A shorter way for what can be sent at once.
     """
 
-    _numbers = itertools.count(1)
-
     def __init__(
         self,
         broadcaster: Broadcaster,
@@ -210,8 +67,8 @@ class Connection:
         send_now: SendNow | None = None,
     ) -> None:
         self.broadcaster, self.app, self.most = broadcaster, app, most
+        self.encoder = broadcaster.encoder
         self._send_now = send_now
-        self.number = next(self._numbers)
         self.channels: dict[int, Channel] = {}
         self.done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         self.accepts_commands = asyncio.Event()
@@ -235,8 +92,8 @@ class Connection:
                 return
             if not channel.announced:
                 # The app must know the subscription before its first sample.
-                channel._early.append(outgoing)
-                del channel._early[: -self.most]
+                channel.early.append(outgoing)
+                del channel.early[: -self.most]
                 return
             lost = self._put(outgoing)
         if lost:
@@ -276,9 +133,9 @@ class Connection:
                 return
             self._answer(message)
             channel.announced = True
-            for outgoing in channel._early:
+            for outgoing in channel.early:
                 self._put(outgoing)
-            channel._early.clear()
+            channel.early.clear()
             if channel.ended_with is not None:
                 self._last_words(channel, *channel.ended_with)
         self.broadcaster.touch(self)
@@ -297,7 +154,7 @@ class Connection:
                 kept = deque(p for p in self._waiting if p.channel is not channel)
                 self._data -= len(self._waiting) - len(kept)
                 self._waiting = kept
-            channel._early.clear()
+            channel.early.clear()
             if channel.choice is not None and not channel.announced:
                 # The wearer chose before the app could be told that it may wait: both are said when
                 # it is.
@@ -440,23 +297,6 @@ class Connection:
         return head + block.json + b"}", True
 
 
-@types.coroutine
-def resume(begun: Any, waits_for: object) -> Generator[object, Any, Any]:
-    """Await a coroutine that has already been begun and waits for something;
-    gives what it returns.
-    """
-    while True:
-        try:
-            try:
-                answer = yield waits_for
-            except BaseException as error:
-                waits_for = begun.throw(error)
-            else:
-                waits_for = begun.send(answer)
-        except StopIteration as done:
-            return done.value
-
-
 class Broadcaster:
     """All open connections, and the owner's viewers."""
 
@@ -472,8 +312,7 @@ class Broadcaster:
         self._woken = False
         self._pushing = 0
         self._lock = threading.Lock()
-        self._last: EncodedSamples | None = None
-        self._joined: tuple[EncodedSamples, int, EncodedSamples] | None = None
+        self.encoder = SampleEncoder()
 
     def touch(self, connection: Connection) -> None:
         """Have what waits sent; cheap when many connections are touched in one push."""
@@ -505,34 +344,6 @@ class Broadcaster:
             dirty, self._dirty, self._woken = self._dirty, set(), False
         for connection in dirty:
             connection.drain()
-
-    def encoded(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> EncodedSamples:
-        """The same samples once: channels of one stream get the same arrays one after the other."""
-        last = self._last
-        if last is not None and last.x_deg is x_deg and last.y_deg is y_deg and last.t_ns is t_ns:
-            return last
-        self._last = EncodedSamples(t_ns, x_deg, y_deg, valid)
-        return self._last
-
-    def joined(self, blocks: list[EncodedSamples]) -> EncodedSamples:
-        """Several blocks as one; channels that gather alike share it."""
-        last = self._joined
-        if last is not None and last[0] is blocks[0] and last[1] == len(blocks):
-            return last[2]
-        one = EncodedSamples(
-            np.concatenate([b.t_ns for b in blocks]),
-            np.concatenate([b.x_deg for b in blocks]),
-            np.concatenate([b.y_deg for b in blocks]),
-            np.concatenate([b.valid for b in blocks]),
-        )
-        self._joined = (blocks[0], len(blocks), one)
-        return one
 
     def dropped(self, channel: Channel, count: int) -> None:
         """Count what a slow reader lost."""

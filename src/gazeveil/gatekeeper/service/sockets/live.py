@@ -16,21 +16,26 @@ from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket
 
+from gazeveil.gatekeeper.errors import Refused
+from gazeveil.gatekeeper.service.credentials.callers import Caller
 from gazeveil.gatekeeper.service.http.cookies import owner_cookies
-from gazeveil.gatekeeper.service.http.middleware import address, same_origin
+from gazeveil.gatekeeper.service.http.middleware import address
 from gazeveil.gatekeeper.service.http.owner_session import need_both_halves, owner_of
-from gazeveil.gatekeeper.service.service import Refused, Service
+from gazeveil.gatekeeper.service.service import Service
 from gazeveil.gatekeeper.service.sockets import wire
-from gazeveil.gatekeeper.service.sockets.app_socket import (
-    BUSY,
-    FORBIDDEN,
+from gazeveil.gatekeeper.service.sockets.channel import Channel, Outgoing
+from gazeveil.gatekeeper.service.sockets.connections import Connection
+from gazeveil.gatekeeper.service.sockets.first_message import (
     LEFT,
     UNKNOWN,
-    carry,
+    admit,
+    from_own_page,
+    hello_of,
     receive,
+    refuse,
     say_and_close,
 )
-from gazeveil.gatekeeper.service.sockets.connections import Channel, Connection, Outgoing
+from gazeveil.gatekeeper.service.sockets.open_connection import carry, connect
 
 #: Messages of raw gaze in a second.
 FRAMES_HZ = 30.0
@@ -78,77 +83,56 @@ class Viewer:
 
 async def live(websocket: WebSocket) -> None:
     """The owner's WebSocket."""
-    with contextlib.suppress(*LEFT):
-        await _live(websocket)
-
-
-async def _live(websocket: WebSocket) -> None:
     service: Service = websocket.app.state.service
-    settings = service.settings
-    await websocket.accept()
-    try:
-        command = wire.read_command(
-            await receive(websocket, settings.hello_s), settings.message_bytes, settings.json_depth
+    with contextlib.suppress(*LEFT):
+        await websocket.accept()
+        try:
+            hello, caller = await _owner(service, websocket)
+        except Refused as refused:
+            await refuse(websocket, refused)
+            return
+        connection = connect(service, websocket, "", caller.expires_ns)
+        service.owner_connections[connection] = caller.credential
+        try:
+            # Whoever signed out before the connection was noted down would not be hung up.
+            if _signed_in(service, hello):
+                await _show(service, websocket, connection)
+            else:
+                await say_and_close(websocket, UNKNOWN, "signed-out", "The session has ended.")
+        finally:
+            service.owner_connections.pop(connection, None)
+
+
+async def _owner(service: Service, websocket: WebSocket) -> tuple[wire.Hello, Caller]:
+    """The hello of an owner's page, and who it is.
+
+    Raises
+    ------
+    Refused
+        Where it is not the owner, or too many pages look.
+    """
+    hello = await hello_of(service, websocket, "The first message must be a hello.")
+    if not from_own_page(service, websocket):
+        raise Refused(403, "origin", "Only the device's own page may look.")
+    admit(service, websocket, hello.token or hello.session)
+    if hello.token:
+        caller = await run_in_threadpool(
+            service.callers.of_token, hello.token, address(websocket.scope)
         )
-        if not isinstance(command, wire.Hello):
-            return await say_and_close(
-                websocket, UNKNOWN, "hello", "The first message must be a hello."
-            )
-        if not same_origin(websocket.headers, websocket.url.scheme, settings.public_origin):
-            return await say_and_close(
-                websocket, FORBIDDEN, "origin", "Only the device's own page may look."
-            )
-        if not service.rate_limiter.hello(websocket.scope, command.token or command.session):
-            return await say_and_close(
-                websocket, BUSY, "rate", "There are too many requests. Wait a minute."
-            )
-        if command.token:
-            caller = await run_in_threadpool(
-                service.caller, command.token, address(websocket.scope)
-            )
-        else:
-            caller = owner_of(service, command.session, owner_cookies(websocket.headers))
-            need_both_halves(caller)
-        if caller.role != "owner":
-            return await say_and_close(
-                websocket, FORBIDDEN, "role", "This is for the owner of the device."
-            )
-    except TimeoutError:
-        return await say_and_close(
-            websocket, UNKNOWN, "hello", f"No hello came within {settings.hello_s:g} seconds."
-        )
-    except wire.BadMessageError as error:
-        return await say_and_close(websocket, UNKNOWN, "message", str(error))
-    except Refused as refused:
-        return await say_and_close(
-            websocket, UNKNOWN if refused.status == 401 else BUSY, refused.code, refused.reason
-        )
+    else:
+        caller = owner_of(service, hello.session, owner_cookies(websocket.headers))
+        need_both_halves(caller)
+    if caller.role != "owner":
+        raise Refused(403, "role", "This is for the owner of the device.")
     if len(service.broadcaster.viewers) >= VIEWERS or service.stopping:
-        return await say_and_close(websocket, BUSY, "busy", "Too many pages look already.")
-    connection = Connection(
-        service.broadcaster,
-        "",
-        websocket.send,
-        settings.queue_messages,
-        websocket.scope.get("state", {}).get("send_now"),
-    )
-    connection.expires_ns = caller.expires_ns
-    service.owner_connections[connection] = caller.credential
-    try:
-        # Whoever signed out before the connection was noted down would not be hung up.
-        if _signed_in(service, command):
-            await _show(service, websocket, connection)
-        else:
-            await say_and_close(websocket, UNKNOWN, "signed-out", "The session has ended.")
-    finally:
-        service.owner_connections.pop(connection, None)
-    return None
+        raise Refused(503, "busy", "Too many pages look already.")
+    return hello, caller
 
 
 def _signed_in(service: Service, hello: wire.Hello) -> bool:
     now_ns = time.time_ns()
     return (
-        service.tokens.remembered(hello.token, now_ns)
+        service.tokens.live.holder(hello.token, now_ns)
         if hello.token
         else service.sessions.check(hello.session, None, now_ns)
     ) is not None
@@ -166,7 +150,7 @@ async def _show(service: Service, websocket: WebSocket, connection: Connection) 
                 continue
 
     connection.answer({"type": "welcome", **service.public()})
-    watching = await run_in_threadpool(service.keeper.live().watch, viewer.samples)
+    watching = await run_in_threadpool(service.keeper.watch, viewer.samples)
     viewer.channel.close = watching.close
     service.broadcaster.viewers.add(connection)
     try:

@@ -19,19 +19,22 @@ from starlette.websockets import WebSocket
 
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gatekeeper import blocks
-from gazeveil.gatekeeper.errors import LedgerError
+from gazeveil.gatekeeper.errors import LedgerError, Refused
 from gazeveil.gatekeeper.logs import LOG
 from gazeveil.gatekeeper.service.http.limits import depth
-from gazeveil.gatekeeper.service.http.middleware import address, same_origin
-from gazeveil.gatekeeper.service.service import OWN_CHANNEL, Refused, Service
+from gazeveil.gatekeeper.service.http.middleware import address
+from gazeveil.gatekeeper.service.service import OWN_CHANNEL, Service
 from gazeveil.gatekeeper.service.sockets import wire
-from gazeveil.gatekeeper.service.sockets.app_socket import (
-    BUSY,
-    FORBIDDEN,
+from gazeveil.gatekeeper.service.sockets.first_message import (
     LEFT,
     PATIENCE,
     UNKNOWN,
+    admit,
+    first_message,
+    from_own_page,
     receive,
+    refuse,
+    refusing_bad_messages,
     say_and_close,
 )
 
@@ -41,69 +44,53 @@ async def tracker(websocket: WebSocket) -> None:
     service: Service = websocket.app.state.service
     with contextlib.suppress(*LEFT):
         await websocket.accept()
-        if await _hello(service, websocket):
-            await _samples(service, websocket)
+        try:
+            await _take_in(service, websocket)
+        except Refused as refused:
+            await refuse(websocket, refused)
+            return
+        await _samples(service, websocket)
 
 
-async def _hello(service: Service, websocket: WebSocket) -> bool:
-    """Take the tracker in; False where it was refused."""
-    settings = service.settings
-    try:
-        data = await receive(websocket, settings.hello_s)
-        if (
-            len(data) > settings.message_bytes
-            or depth(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass"))
-            > settings.json_depth
-        ):
+async def _take_in(service: Service, websocket: WebSocket) -> None:
+    """Hear the tracker's hello.
+
+    Raises
+    ------
+    Refused
+        Where it is no tracker of this service, or there is one already.
+    """
+    settings, data = service.settings, await first_message(service, websocket)
+    with refusing_bad_messages():
+        if len(data) > settings.message_bytes or _depth(data) > settings.json_depth:
             raise DataError("The hello is too large.")
         hello = blocks.parse_json(data)
-        if hello.get("type") != "hello" or not isinstance(hello.get("token"), str):
+        token = hello.get("token")
+        if hello.get("type") != "hello" or not isinstance(token, str):
             raise DataError("The first message must be a hello with the tracker's token.")
-    except TimeoutError:
-        await say_and_close(
-            websocket, UNKNOWN, "hello", f"No hello came within {settings.hello_s:g} seconds."
+    if not from_own_page(service, websocket):
+        raise Refused(403, "origin", "Pages of other origins are no trackers.")
+    admit(service, websocket, token)
+    caller = await run_in_threadpool(service.callers.of_token, token, address(websocket.scope))
+    if caller.role != "tracker":
+        raise Refused(403, "role", "This needs the token of a tracker.")
+    if settings.tracker not in OWN_CHANNEL:
+        raise Refused(
+            403,
+            "tracker",
+            "The service was started with another tracker. Start it with --tracker websocket.",
         )
-        return False
-    except DataError as error:
-        await say_and_close(websocket, UNKNOWN, "message", str(error))
-        return False
     try:
-        if not same_origin(websocket.headers, websocket.url.scheme, settings.public_origin):
-            raise Refused(403, "origin", "Pages of other origins are no trackers.")
-        if not service.rate_limiter.hello(websocket.scope, str(hello["token"])):
-            raise Refused(429, "rate", "There are too many requests. Wait a minute.")
-        caller = await run_in_threadpool(
-            service.caller, str(hello["token"]), address(websocket.scope)
-        )
-        if caller.role != "tracker":
-            raise Refused(403, "role", "This needs the token of a tracker.")
-        if settings.tracker not in OWN_CHANNEL:
-            raise Refused(
-                403,
-                "tracker",
-                "The service was started with another tracker. Start it with --tracker websocket.",
-            )
         _fits(service, hello)
     except DataError as error:
-        await say_and_close(websocket, FORBIDDEN, "message", str(error))
-        return False
-    except Refused as refused:
-        code = (
-            UNKNOWN
-            if refused.status == 401
-            else BUSY
-            if refused.status in (429, 503)
-            else FORBIDDEN
-        )
-        await say_and_close(websocket, code, refused.code, refused.reason)
-        return False
-    if service.tracker_taken or service.stopping:
-        await say_and_close(
-            websocket, BUSY, "busy", "There is a tracker already, or the service is stopping."
-        )
-        return False
+        raise Refused(403, "message", str(error)) from None
+    if service.tracker_input.taken or service.stopping:
+        raise Refused(503, "busy", "There is a tracker already, or the service is stopping.")
     service.peers.accept(websocket.scope)
-    return True
+
+
+def _depth(data: str | bytes) -> int:
+    return depth(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass"))
 
 
 def _fits(service: Service, hello: dict[str, object]) -> None:
@@ -132,20 +119,24 @@ def _fits(service: Service, hello: dict[str, object]) -> None:
         )
 
 
+async def _say(websocket: WebSocket, **message: object) -> None:
+    await websocket.send_text(wire.encode(message).decode())
+
+
 async def _samples(service: Service, websocket: WebSocket) -> None:
     """Push what comes until the tracker leaves."""
-    service.tracker_taken = True
-    loop = asyncio.get_running_loop()
+    source, loop = service.tracker_input, asyncio.get_running_loop()
     reason = "The tracker's token was replaced. Connect with the new one."
-    service.end_tracker = lambda: asyncio.run_coroutine_threadsafe(
+    source.taken = True
+    source.hang_up = lambda: asyncio.run_coroutine_threadsafe(
         say_and_close(websocket, UNKNOWN, "token", reason), loop
     )
-    service.there()
+    source.there()
     service.metrics.connections.labels("tracker").inc()
     LOG.info("a tracker has come", extra={"tracker": service.settings.tracker})
     bad = 0
     try:
-        await websocket.send_text(wire.encode({"type": "welcome", **service.public()}).decode())
+        await _say(websocket, type="welcome", **service.public())
         while not service.stopping:
             try:
                 data = await receive(websocket, service.settings.idle_s)
@@ -159,28 +150,26 @@ async def _samples(service: Service, websocket: WebSocket) -> None:
             except DataError as error:
                 bad += 1
                 service.metrics.tracker_bad.inc()
-                await service.settled()
+                await source.settled()
                 if bad >= PATIENCE:
                     await say_and_close(websocket, 1008, "message", str(error))
                     return
-                await websocket.send_text(
-                    wire.encode({"type": "error", "code": "message", "reason": str(error)}).decode()
-                )
+                await _say(websocket, type="error", code="message", reason=str(error))
                 continue
             if isinstance(block, str):
-                await service.confirm()
+                await source.confirm()
             elif block is None:
-                await service.lost()
+                await source.lost()
             elif len(block):
-                service.there()
-                await service.push(block)
+                source.there()
+                await source.push(block)
     finally:
-        service.tracker_taken = False
-        service.end_tracker = None
+        source.taken = False
+        source.hang_up = None
         service.metrics.connections.labels("tracker").dec()
         LOG.info("the tracker has left", extra={"tracker": service.settings.tracker})
         if not service.stopping:
-            await service.lost()
+            await source.lost()
 
 
 async def _wearer(service: Service, websocket: WebSocket, data: str | bytes) -> bool:
@@ -190,7 +179,7 @@ async def _wearer(service: Service, websocket: WebSocket, data: str | bytes) -> 
     if (
         isinstance(data, bytes)
         or '"wearer"' not in data
-        or depth(data.encode("utf-8", "surrogatepass")) > service.settings.json_depth
+        or _depth(data) > service.settings.json_depth
     ):
         return False
     message = blocks.parse_json(data)
@@ -208,25 +197,11 @@ async def _wearer(service: Service, websocket: WebSocket, data: str | bytes) -> 
     except ParameterError as error:
         raise DataError(str(error)) from None
     except LedgerError:
-        await websocket.send_text(
-            wire.encode(
-                {
-                    "type": "error",
-                    "code": "ledger",
-                    "reason": "The switch is not recorded, so nothing is given. Send it again.",
-                }
-            ).decode()
-        )
+        reason = "The switch is not recorded, so nothing is given. Send it again."
+        await _say(websocket, type="error", code="ledger", reason=reason)
         return True
-    await websocket.send_text(
-        wire.encode(
-            {
-                "type": "wearer",
-                "name": service.keeper.wearer,
-                "known": service.policy.wearer is not None,
-            }
-        ).decode()
-    )
+    known = service.policy.wearer is not None
+    await _say(websocket, type="wearer", name=service.keeper.wearer, known=known)
     return True
 
 
@@ -236,7 +211,7 @@ def _block(service: Service, data: str | bytes) -> blocks.Block | Literal["confi
     """
     if isinstance(data, bytes):
         return blocks.unpack(data).block
-    if depth(data.encode("utf-8", "surrogatepass")) > service.settings.json_depth:
+    if _depth(data) > service.settings.json_depth:
         raise DataError("The message nests too deep.")
     message = blocks.parse_json(data)
     if message.get("type") == "lost":

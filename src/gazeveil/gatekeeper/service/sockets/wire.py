@@ -14,6 +14,7 @@ were thrown away because the reader was slow.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import HEADER
-from gazeveil.gatekeeper.core.selection import DWELL_MS, LONGEST_NAME, MOST_TARGETS
+from gazeveil.gatekeeper.core.selection import DWELL_MS
+from gazeveil.gatekeeper.core.targets import LONGEST_NAME, MOST_TARGETS
 from gazeveil.gatekeeper.service.http.limits import depth
 
 VERSION = 1
@@ -108,7 +110,7 @@ def read_command(text: str | bytes, most_bytes: int, most_depth: int) -> Command
         ) from None
 
 
-def encode(message: dict[str, object]) -> bytes:
+def encode(message: Mapping[str, object]) -> bytes:
     """A message as JSON; NaN becomes null."""
     return _ENCODER.encode(message)
 

@@ -26,7 +26,8 @@ from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.gaussian import Gaussian
 from gazeveil.privacy.stream.graded.session import Graded, GradedSession
-from gazeveil.privacy.stream.session import Session, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Session
 
 _RATE_HZ = 100.0
 _SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
@@ -63,9 +64,9 @@ def in_child(work: Callable[[], bytes]) -> bytes | None:
             os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as back:
-        found = back.read()
+        answer = back.read()
     os.waitpid(child, 0)
-    return found or None
+    return answer or None
 
 
 class Push(Protocol):
@@ -76,8 +77,8 @@ class Push(Protocol):
         ...
 
 
-def _told(words: str, wrong: bool, how: str) -> Game:
-    return Game("recording", None, words, broken=how if wrong else "")
+def _reuse_game(description: str, wrong: bool, how: str) -> Game:
+    return Game("recording", None, description, broken=how if wrong else "")
 
 
 def releases(mechanism: Mechanism[Any]) -> Iterator[Game]:
@@ -92,13 +93,13 @@ def releases(mechanism: Mechanism[Any]) -> Iterator[Game]:
     if mechanism.kind == "stream":
         seen = [bytes_of(r) for r in first.data if r.valid.any()]
         same = len(set(seen)) < len(seen)
-        yield _told(
+        yield _reuse_game(
             "Eight recordings of equal gaze in one release.",
             same,
             "Two of them have the same noise, so their difference tells the gaze.",
         )
     again = {bytes_of(r) for r in first.data if r.valid.any()} & {bytes_of(r) for r in second.data}
-    yield _told(
+    yield _reuse_game(
         "Two releases of the same recordings.",
         bool(again),
         "They share their noise, so what differs between them tells the gaze.",
@@ -113,13 +114,13 @@ def releases(mechanism: Mechanism[Any]) -> Iterator[Game]:
         lambda: bytes_of(item.load())
     )  # before the first load here, when no key may have been drawn yet
     here = bytes_of(item.load())
-    yield _told(
+    yield _reuse_game(
         "A release of files, one of them loaded twice.",
         here != bytes_of(item.load()),
         "The copies differ, so their mean has less noise.",
     )
     if child is not None:
-        yield _told(
+        yield _reuse_game(
             "A release of files, one of them loaded in two processes.",
             here != child,
             "The copies differ, so their mean has less noise.",
@@ -160,27 +161,29 @@ def _copies(name: str, opened: Callable[[], Any], push: Push) -> Iterator[Game]:
     session = opened()
     first = push(session)
     session.reset()
-    yield _told(f"{name}, before and after a reset.", _reused(set(), first, push(session)), _REUSED)
+    yield _reuse_game(
+        f"{name}, before and after a reset.", _reused(set(), first, push(session)), _REUSED
+    )
     ways: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         ("pickled", _pickled),
         ("shallowly copied", copy.copy),
         ("deeply copied", copy.deepcopy),
     )
-    for word, made in ways:
+    for how, made in ways:
         session, past = _with_past(opened, push)
         try:
             other = made(session)
         except (GazeveilError, TypeError):
             continue  # a copy that is refused reuses nothing
-        yield _told(
-            f"{name} and a {word} one, after the same past.",
+        yield _reuse_game(
+            f"{name} and a {how} one, after the same past.",
             _reused(past, push(session), push(other)),
             _REUSED,
         )
     session, past = _with_past(opened, push)
     child = in_child(partial(push, session))
     if child is not None:
-        yield _told(
+        yield _reuse_game(
             f"{name} and its fork, after the same past.",
             _reused(past, push(session), child),
             _REUSED,

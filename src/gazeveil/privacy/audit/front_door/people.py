@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
@@ -35,7 +35,7 @@ _RELEASES = 800  # of heat maps per input
 _LOOKERS = 600  # people of each side in one release
 _SAMPLES = 40
 
-Reals = NDArray[np.float64]
+Reals = Floats
 
 
 # --- heat maps
@@ -56,12 +56,16 @@ def maps(mechanism: Mechanism[Any]) -> Iterator[Game]:
             continue  # nothing was released
         claim = claim_of(release.guarantee, Change(unit))
         if claim is not None:
-            words = (
+            description = (
                 f"Maps of {stimuli} stimuli with {sessions} recording(s) each of one viewer: a"
                 f" {unit} on the left against the right half."
             )
             yield Game(
-                unit, claim[0], words, _play_maps(small, unit, stimuli, sessions), delta=claim[1]
+                unit,
+                claim[0],
+                description,
+                _play_maps(small, unit, stimuli, sessions),
+                delta=claim[1],
             )
 
 
@@ -153,11 +157,13 @@ def windows(mechanism: Mechanism[Any]) -> Iterator[Game]:
             broken=wrong,
         )
         if claim is not None:
-            words = (
+            description = (
                 f"A person with {count} window(s) that begin at the left edge of the screen against"
                 " the right edge."
             )
-            yield Game("user", claim[0], words, _play_windows(small, count, long), delta=claim[1])
+            yield Game(
+                "user", claim[0], description, _play_windows(small, count, long), delta=claim[1]
+            )
             return
 
 
@@ -167,9 +173,8 @@ def _play_windows(
     made: dict[tuple[int, int | None], Reals] = {}
 
     def play(side: int, trials: int, seed: int | None) -> Reals:
-        if (
-            (trials, seed) not in made
-        ):  # one release serves both sides: the people of a side are those who look there
+        # One release serves both sides: the people of a side are those who look there.
+        if (trials, seed) not in made:
             people = 2 * min(trials, _LOOKERS)
             cohort = Cohort(
                 [
@@ -225,38 +230,38 @@ def shared(mechanism: Mechanism[Any]) -> Iterator[Game]:
         fewest = min([fewest, *Counter(records.values()).values()])
     if released == 0:
         return
-    words = (
+    description = (
         f"In {released} releases of people with unequal lengths, rates, screens and times at least"
         f" {fewest} names look alike; k = {k}."
     )
     yield Game(
-        "user", None, words, broken="Names look alike to fewer than k." if fewest < k else ""
+        "user", None, description, broken="Names look alike to fewer than k." if fewest < k else ""
     )
 
 
 def _records(data: Any, values: bool) -> dict[str, tuple[object, ...]]:
     """Everything to be seen under each name."""
-    found: dict[str, list[object]] = {}
+    records: dict[str, list[object]] = {}
     if isinstance(data, Cohort):
         for r in sorted(data, key=lambda one: one.key):
             seen = (r.key[1:], len(r), r.rate_hz, repr(r.space), r.t_ns.tobytes())
-            found.setdefault(r.person, []).append(seen)
+            records.setdefault(r.person, []).append(seen)
     elif isinstance(data, FeatureTable):
         for name in np.unique(data.keys.person).tolist():
             one = data.select(people=name)
             seen_rows = (one.values.tobytes(),) if values else ()
-            found[name] = [
+            records[name] = [
                 one.keys.stimulus.tobytes(),
                 one.keys.task.tobytes(),
                 one.keys.index.tobytes(),
                 *seen_rows,
             ]
     else:
-        found = {
+        records = {
             name: [*sorted((a, str(v)) for a, v in attributes.items())]
             for name, attributes in data.items()
         }
-    return {name: tuple(record) for name, record in found.items()}
+    return {name: tuple(record) for name, record in records.items()}
 
 
 def _cohort(rng: np.random.Generator, people: int, mechanism: Mechanism[Any]) -> Cohort:

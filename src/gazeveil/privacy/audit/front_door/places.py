@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -82,9 +82,9 @@ class PlaceGame:
             ]
         )
 
-    def play(self, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(self, side: int, trials: int, seed: int | None) -> Floats:
         """The evidence of each person over all recordings, shape (trials, 3)."""
-        found: list[NDArray[np.float64]] = []
+        rows: list[Floats] = []
         for begin in range(0, trials, _PEOPLE):
             people = min(_PEOPLE, trials - begin)
             released = self.mechanism.release(
@@ -92,21 +92,21 @@ class PlaceGame:
             ).data
             sums = np.zeros((people, 3))
             for space, _, _ in self.spots:
-                x: dict[str, list[NDArray[np.float64]]] = {f"p{i}": [] for i in range(people)}
+                x: dict[str, list[Floats]] = {f"p{i}": [] for i in range(people)}
                 for r in released:
                     if r.space == space:
                         x[r.person].append(r.x_deg)
                 sums += evidence(
                     *(
-                        np.array([np.concatenate([one[some] for one in x[p]]) for p in x])
+                        np.array([np.concatenate([looks[some] for looks in x[p]]) for p in x])
                         for some in (_there(), ~_there())
                     )
                 )
-            found.append(sums)
-        return np.concatenate(found)
+            rows.append(sums)
+        return np.concatenate(rows)
 
 
-def _there() -> NDArray[np.bool_]:
+def _there() -> Bools:
     return np.arange(_SAMPLES) // 3 % 2 == 0
 
 
@@ -115,12 +115,12 @@ def place_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     if not isinstance(mechanism, GaussianPlace):
         return
     for spots in (_SPOTS[:1], _SPOTS):
-        one = PlaceGame(mechanism, spots)
+        game = PlaceGame(mechanism, spots)
         moves = [two_cells(mechanism, space, near) for space, near, _ in spots]
         # A hair more, since centres of a screen's cells are not whole numbers.
         far = max(Fraction(b[0] - a[0]) for a, b in moves) + Fraction(1, 1 << 20)
         bound = claimed_epsilon(
-            mechanism.release(one.cohort(0, 1)).guarantee,
+            mechanism.release(game.cohort(0, 1)).guarantee,
             Change.place(far, cell_deg=mechanism.cell_deg),
         )
         if bound is not None:
@@ -128,13 +128,13 @@ def place_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
                 f"A cell in {len(_RATES_HZ)} recordings of each of {len(spots)} spaces of a person,"
                 f" moved by {float(far):.3g} degrees in all of them."
             )
-            yield Game("place", bound[0], about, one.play, delta=bound[1])
-    told = {
+            yield Game("place", bound[0], about, game.play, delta=bound[1])
+    places = {
         (r.person, float(r.x_deg[i]), float(r.y_deg[i]))
         for r in mechanism.release(PlaceGame(mechanism, _SPOTS[:1]).cohort(0, 2)).data
         for i in (0, 6, -6)
     }
-    broken = "A cell has several places, so their mean has less noise." if len(told) > 2 else ""
+    broken = "A cell has several places, so their mean has less noise." if len(places) > 2 else ""
     yield Game(
         "place",
         None,

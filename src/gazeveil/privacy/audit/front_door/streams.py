@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
@@ -28,7 +28,7 @@ from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError
-from gazeveil.privacy.stream.session import StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 #: Delta at which losses that have no epsilon of their own are judged.
 DELTA = Fraction(1, 10**6)
@@ -170,9 +170,9 @@ class CohortGame:
             ]
         )
 
-    def play(self, side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(self, side: int, trials: int, seed: int | None) -> Floats:
         """The evidence of each person, shape (trials, 3)."""
-        found: list[NDArray[np.float64]] = []
+        rows: list[Floats] = []
         changed = {kind.stimulus: (kind, some) for kind, some in self.changed}
         for begin in range(0, trials, _PEOPLE):
             people = min(_PEOPLE, trials - begin)
@@ -189,8 +189,8 @@ class CohortGame:
                     sums[released.person] += evidence(
                         released, places(kind.space, self.move_deg, self.pole), kept
                     )
-            found.append(np.array(list(sums.values())))
-        return np.concatenate(found)
+            rows.append(np.array(list(sums.values())))
+        return np.concatenate(rows)
 
 
 def claimed_epsilon(guarantee: Guarantee, change: Change) -> tuple[float, float] | None:
@@ -257,10 +257,9 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     """
     if not isinstance(mechanism, StreamMechanism):
         return
-    told = mechanism.promise(100.0, Sphere())
-    if (
-        told.status != "proved" or told.losses is None or told.unit == "place"
-    ):  # places have games of their own
+    promise = mechanism.promise(100.0, Sphere())
+    # Places have games of their own.
+    if promise.status != "proved" or promise.losses is None or promise.unit == "place":
         return
     # Recordings must be as long as the windows that the promise speaks of, which are known once
     # there is one.
@@ -271,7 +270,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     every = tuple(kind for kind in kinds(int(window)) if _takes(mechanism, kind))
     mixed = mixed_guarantee(mechanism, every)
     seen: set[tuple[object, ...]] = set()
-    for words, change in changes(mixed):
+    for what, change in changes(mixed):
         bound = claimed_epsilon(mixed, change)
         if bound is None or change.move_deg is None:
             continue
@@ -286,7 +285,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
             for kind, _ in group
         )
         about = (
-            f"A cohort of unequal rates and spaces: {words} of {names}, moved by"
+            f"A cohort of unequal rates and spaces: {what} of {names}, moved by"
             f" {float(change.move_deg):g} degrees."
         )
         yield Game(
@@ -300,14 +299,14 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     near_pole = Change.sample(mixed.change.move_deg if mixed.change is not None else 1, "space")
     bound = claimed_epsilon(mixed, near_pole)
     if bound is not None and near_pole.move_deg is not None:
-        one = CohortGame(
+        game = CohortGame(
             mechanism, every, ((every[0], slice(30, 31)),), float(near_pole.move_deg), pole=True
         )
         yield Game(
             "sample",
             bound[0],
             "One sample, moved across a pole of the sphere.",
-            one.play,
+            game.play,
             delta=bound[1],
         )
 

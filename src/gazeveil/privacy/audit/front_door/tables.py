@@ -26,8 +26,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.games import Game
@@ -35,7 +35,7 @@ from gazeveil.privacy.guarantee import OF_PEOPLE, Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import PromiseError
-from gazeveil.privacy.tables.exponential import ExponentialDP
+from gazeveil.privacy.tables.exponential.mechanism import ExponentialDP
 from gazeveil.privacy.tables.sequences.noisy_sequence import NoisyTable
 
 #: Losses above this cannot be seen with some thousand releases.
@@ -50,7 +50,7 @@ _RELEASES = 500  # of a whole table per input
 _OTHERS = 24
 _BEYOND = (-3.0, 4.0)  # what data hold instead of 0 and 1
 
-Reals = NDArray[np.float64]
+Reals = Floats
 
 
 def claim_of(guarantee: Guarantee, change: Change) -> tuple[float, float] | None:
@@ -89,14 +89,14 @@ class _Cast:
         """As few rows as the mechanism's parameters allow: the fewer values share a loss, the
         better it is seen.
         """
-        given = mechanism.parameters()
-        chunk = given.get("chunk")
-        numbers = {name: n for name, n in given.items() if isinstance(n, int)}
+        parameters = mechanism.parameters()
+        chunk = parameters.get("chunk")
+        numbers = {name: n for name, n in parameters.items() if isinstance(n, int)}
         bins = (
             numbers.get("k", 2) if isinstance(mechanism, NoisyTable) else 2
         )  # elsewhere k is a number of people
         least = max(2, 2 * bins - 2, numbers.get("D", 2), numbers.get("chunk", 2))
-        longest = given.get("length") or (2 * least if chunk else least)
+        longest = parameters.get("length") or (2 * least if chunk else least)
         assert isinstance(longest, int)
         rows = (
             (*[longest] * (recordings - 1), max(1, longest // 2)) if recordings > 1 else (longest,)
@@ -108,7 +108,7 @@ class _Cast:
         """The public length."""
         return max(self.rows)
 
-    def changed(self, unit: str) -> NDArray[np.bool_]:
+    def changed(self, unit: str) -> Bools:
         """Cells that a change of a unit changes, shape (recordings, length, features)."""
         cells = np.zeros((len(self.rows), self.length, self.features), dtype=np.bool_)
         for recording, rows in enumerate(self.rows):
@@ -154,7 +154,7 @@ class _Cast:
         )
 
 
-def _scores(released: Reals, change: NDArray[np.bool_]) -> Reals:
+def _scores(released: Reals, change: Bools) -> Reals:
     """Statistics of released values, shape (trials, recordings, length, features), on the cells
     that were changed.
     """
@@ -234,11 +234,11 @@ def _each(
         released = mechanism.release(cast.table([values] * people), seed).data
         return _scores(_stacked(released, people, len(cast.rows)), cast.changed(unit))
 
-    words = (
+    description = (
         f"A table of people with recordings of {cast.rows} rows, each with noise of their own; of"
         f" each a {unit} is {_PATTERNS[pattern]}."
     )
-    return Game(unit, claim[0], words, play, delta=claim[1])
+    return Game(unit, claim[0], description, play, delta=claim[1])
 
 
 def _whole(
@@ -256,11 +256,11 @@ def _whole(
             scores.append(_scores(each.mean(axis=0, keepdims=True), cast.changed(unit))[0])
         return np.array(scores)
 
-    words = (
+    description = (
         f"A table of {crowd} people with recordings of {cast.rows} rows; a {unit} of one of them is"
         f" {_PATTERNS['level']}."
     )
-    return Game(unit, claim[0], words, play, delta=claim[1])
+    return Game(unit, claim[0], description, play, delta=claim[1])
 
 
 def _others(mechanism: Mechanism[Any]) -> Iterator[Game]:
@@ -268,8 +268,8 @@ def _others(mechanism: Mechanism[Any]) -> Iterator[Game]:
     of it is padding.
     """
     cast = _Cast.of(mechanism, recordings=1, features=1)
-    given = mechanism.parameters().get("k")
-    others = max(_OTHERS, given - 1) if isinstance(given, int) else _OTHERS
+    k = mechanism.parameters().get("k")
+    others = max(_OTHERS, k - 1) if isinstance(k, int) else _OTHERS
     rest = [np.full((1, cast.length, 1), 0.5)] * others
     lengths = [cast.rows, *[(1,)] * others]
     claim = claim_of(
@@ -290,11 +290,11 @@ def _others(mechanism: Mechanism[Any]) -> Iterator[Game]:
             scores.append((theirs[:, 1:].sum(), theirs[:, 0].sum(), np.ptp(theirs)))
         return np.array(scores)
 
-    words = (
+    description = (
         f"One person with {cast.rows[0]} rows, all 0 against all 1; what {others} others with one"
         " row each get, and their padding, is judged."
     )
-    yield Game("user", claim[0], words, play, delta=claim[1])
+    yield Game("user", claim[0], description, play, delta=claim[1])
 
 
 def _shape(mechanism: Mechanism[Any], cast: _Cast, crowd: int) -> Game:
@@ -315,8 +315,10 @@ def _shape(mechanism: Mechanism[Any], cast: _Cast, crowd: int) -> Game:
                 ),
             )
         )
-    words = (
+    description = (
         "Rows, names and order of what is released, if one person has one row instead of as many as"
         " the public length allows."
     )
-    return Game("recording-feature", 0.0, words, exact=0.0 if shapes[0] == shapes[1] else math.inf)
+    return Game(
+        "recording-feature", 0.0, description, exact=0.0 if shapes[0] == shapes[1] else math.inf
+    )

@@ -27,11 +27,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.checks import refuse
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.exact import (
@@ -48,9 +48,9 @@ BLOCK = 256
 #: Fewest steps of the lattice in a scale, and in the increment between two levels.
 LEAST_STEPS = 16
 
-_KEPT = 256  # blocks in memory, 4 KB each
-_OCTAVE = math.log(2.0)
-_TURN = 2.0 * math.pi
+#: Blocks in memory, 4 KB each.
+KEPT = 256
+
 
 #: `draw(*keys)` gives the source of those keys, the same each time.
 Draw = Callable[..., Source]
@@ -63,7 +63,7 @@ class LevelNoise(Protocol):
         """Make a level known."""
         ...
 
-    def block(self, scale: Fraction, number: int) -> NDArray[np.int64] | NDArray[np.float64]:
+    def block(self, scale: Fraction, number: int) -> Ints | Floats:
         """Noise in steps, shape (BLOCK, 2), of a declared level."""
         ...
 
@@ -80,6 +80,11 @@ class _Rule:
     above: Fraction | None = None
 
 
+def _refuse_near(scale: Fraction) -> NoReturn:
+    allowed, instead = "farther from the levels there are", "Use the level that is there."
+    refuse("graded", "scale_deg", allowed, scale, instead)
+
+
 @dataclass
 class LevelChain(ABC):
     """Levels on whole numbers, each tied to its neighbours at the time it was declared.
@@ -92,9 +97,7 @@ class LevelChain(ABC):
 
     draw: Draw = field(repr=False)
     rules: dict[Fraction, _Rule] = field(default_factory=dict)
-    _kept: OrderedDict[tuple[Fraction, int], NDArray[np.int64]] = field(
-        default_factory=OrderedDict, repr=False
-    )
+    _kept: OrderedDict[tuple[Fraction, int], Ints] = field(default_factory=OrderedDict, repr=False)
 
     def declare(self, scale: Fraction) -> None:
         """Make a level known."""
@@ -105,51 +108,38 @@ class LevelChain(ABC):
         self.check(scale, below, above)
         self.rules[scale] = _Rule(below, above)
 
-    def block(self, scale: Fraction, number: int) -> NDArray[np.int64]:
+    def block(self, scale: Fraction, number: int) -> Ints:
         """Noise in steps, shape (BLOCK, 2)."""
-        found = self._kept.get((scale, number))
-        if found is None:
+        noise = self._kept.get((scale, number))
+        if noise is None:
             rule = self.rules[scale]
             below = None if rule.below is None else self.block(rule.below, number).reshape(-1)
             above = None if rule.above is None else self.block(rule.above, number).reshape(-1)
             words = Words(self.draw(str(scale), str(rule.below), str(rule.above), number))
-            found = self.values(scale, rule, below, above, words).reshape(BLOCK, 2)
-            self._kept[scale, number] = found
-            while len(self._kept) > _KEPT:
+            noise = self.values(scale, rule, below, above, words).reshape(BLOCK, 2)
+            self._kept[scale, number] = noise
+            while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return noise
 
     def forget(self, draw: Draw) -> None:
         """Go on under another key: what was drawn belongs to the old one."""
         self.draw, self._kept = draw, OrderedDict()
 
     def __getstate__(self) -> dict[str, object]:
-        return {
-            "rules": dict(self.rules),
-            "_kept": OrderedDict(),
-        }  # a copy has no key until it is given one of its own
+        # A copy has no key until it is given one of its own.
+        return {"rules": dict(self.rules), "_kept": OrderedDict()}
 
     def check(self, scale: Fraction, below: Fraction | None, above: Fraction | None) -> None:
         """Refuse a level that lies too near to another."""
         for other in (below, above):
             if other is not None and abs(scale * scale - other * other) < LEAST_STEPS**2:
-                refuse(
-                    "graded",
-                    "scale_deg",
-                    "farther from the levels there are",
-                    scale,
-                    "Use the level that is there.",
-                )
+                _refuse_near(scale)
 
     @abstractmethod
     def values(
-        self,
-        scale: Fraction,
-        rule: _Rule,
-        below: NDArray[np.int64] | None,
-        above: NDArray[np.int64] | None,
-        words: Words,
-    ) -> NDArray[np.int64]:
+        self, scale: Fraction, rule: _Rule, below: Ints | None, above: Ints | None, words: Words
+    ) -> Ints:
         """Noise of a level given its neighbours."""
 
 
@@ -178,25 +168,14 @@ class GaussianChain(LevelChain):
             above is None or self.variances[above] - scale * scale >= LEAST_STEPS**2
         )
         if not enough:
-            refuse(
-                "graded",
-                "scale_deg",
-                "farther from the levels there are",
-                scale,
-                "Use the level that is there.",
-            )
+            _refuse_near(scale)
         self.variances[scale] = scale * scale if above is not None else low + _root_up(wanted) ** 2
 
     def values(
-        self,
-        scale: Fraction,
-        rule: _Rule,
-        below: NDArray[np.int64] | None,
-        above: NDArray[np.int64] | None,
-        words: Words,
-    ) -> NDArray[np.int64]:
+        self, scale: Fraction, rule: _Rule, below: Ints | None, above: Ints | None, words: Words
+    ) -> Ints:
         """Noise of a level given its neighbours."""
-        start: NDArray[np.int64] = np.zeros(2 * BLOCK, dtype=np.int64) if below is None else below
+        start: Ints = np.zeros(2 * BLOCK, dtype=np.int64) if below is None else below
         low = Fraction(0) if rule.below is None else self.variances[rule.below]
         middle = self.variances[scale] - low
         if above is None:
@@ -211,14 +190,12 @@ def _root_up(square: Fraction) -> int:
     return math.isqrt(math.ceil(square) - 1) + 1
 
 
-def around(centre: NDArray[np.float64], sigma: float, words: Words) -> NDArray[np.int64]:
+def around(centre: Floats, sigma: float, words: Words) -> Ints:
     """Integers with P(k) proportional to exp(-(k - centre)**2 / (2 sigma**2)), by rejection from
     discrete Laplace around the centre.
     """
 
-    def kernel(
-        out: NDArray[np.int64], done: int, given: WordArray, position: int
-    ) -> tuple[int, int]:
+    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
         return _around(centre, sigma, out, done, given, position)
 
     return words.run(kernel, len(centre), 6)
@@ -226,12 +203,7 @@ def around(centre: NDArray[np.float64], sigma: float, words: Words) -> NDArray[n
 
 @compiled
 def _around(
-    centre: NDArray[np.float64],
-    sigma: float,
-    out: NDArray[np.int64],
-    done: int,
-    words: WordArray,
-    position: int,
+    centre: Floats, sigma: float, out: Ints, done: int, words: WordArray, position: int
 ) -> tuple[int, int]:
     t = np.floor(sigma) + 1.0
     most = (
@@ -276,13 +248,8 @@ class LaplaceChain(LevelChain):
     """
 
     def values(
-        self,
-        scale: Fraction,
-        rule: _Rule,
-        below: NDArray[np.int64] | None,
-        above: NDArray[np.int64] | None,
-        words: Words,
-    ) -> NDArray[np.int64]:
+        self, scale: Fraction, rule: _Rule, below: Ints | None, above: Ints | None, words: Words
+    ) -> Ints:
         """Noise of a level given its neighbours."""
         n = 2 * BLOCK
         if above is None:
@@ -300,13 +267,11 @@ class LaplaceChain(LevelChain):
         return start + pieces(above - start, _ratio(scale), high, same_low, same_high, words)
 
 
-def changed(same: float, scale: Fraction, count: int, words: Words) -> NDArray[np.int64]:
+def changed(same: float, scale: Fraction, count: int, words: Words) -> Ints:
     """0 with probability `same`, else discrete Laplace."""
     t, s = laplace_scale(scale)
 
-    def kernel(
-        out: NDArray[np.int64], done: int, given: WordArray, position: int
-    ) -> tuple[int, int]:
+    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
         return _changed(same, np.uint64(t), np.uint64(s), out, done, given, position)
 
     return words.run(kernel, count, 3)
@@ -314,13 +279,7 @@ def changed(same: float, scale: Fraction, count: int, words: Words) -> NDArray[n
 
 @compiled
 def _changed(
-    same: float,
-    t: np.uint64,
-    s: np.uint64,
-    out: NDArray[np.int64],
-    done: int,
-    words: WordArray,
-    position: int,
+    same: float, t: np.uint64, s: np.uint64, out: Ints, done: int, words: WordArray, position: int
 ) -> tuple[int, int]:
     while done < len(out):
         if position >= len(words):
@@ -338,17 +297,15 @@ def _changed(
 
 
 def pieces(
-    total: NDArray[np.int64], a: float, b: float, same_low: float, same_high: float, words: Words
-) -> NDArray[np.int64]:
+    total: Ints, a: float, b: float, same_low: float, same_high: float, words: Words
+) -> Ints:
     """The first of two independent increments given their sum.
 
     The first is 0 with probability `same_low`, else discrete Laplace with ratio a; the second 0
     with `same_high`, else with ratio b > a.
     """
 
-    def kernel(
-        out: NDArray[np.int64], done: int, given: WordArray, position: int
-    ) -> tuple[int, int]:
+    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
         return _pieces(total, a, b, same_low, same_high, out, done, given, position)
 
     return words.run(kernel, len(total), 2)
@@ -356,12 +313,12 @@ def pieces(
 
 @compiled
 def _pieces(
-    total: NDArray[np.int64],
+    total: Ints,
     a: float,
     b: float,
     same_low: float,
     same_high: float,
-    out: NDArray[np.int64],
+    out: Ints,
     done: int,
     words: WordArray,
     position: int,
@@ -380,11 +337,9 @@ def _pieces(
         # to y, above y.
         none_first = same_low * ((1.0 - same_high) * unit_b + (same_high if y == 0.0 else 0.0))
         none_second = (1.0 - same_low) * same_high * unit_a * tau_y
-        below, inside, beyond = (
-            both * tail,
-            both * (1.0 - tau_y * math.exp(log_tau)) / (1.0 - math.exp(log_tau)),
-            both * tau_y * tail,
-        )
+        below = both * tail
+        inside = both * (1.0 - tau_y * math.exp(log_tau)) / (1.0 - math.exp(log_tau))
+        beyond = both * tau_y * tail
         pick = (
             np.float64(words[position])
             * 2.0**-64
@@ -404,113 +359,3 @@ def _pieces(
         done += 1
         position += 2
     return done, position
-
-
-# --- planar Laplace
-# --------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class PlanarCloud:
-    """Planar Laplace noise at every level from the finest on, from one cloud of points; in floating
-    point.
-
-    Parameters
-    ----------
-    draw : callable
-        See :data:`Draw`.
-    finest : Fraction
-        The finest level, in steps; drawn and kept, given out only to who asks for it.
-    """
-
-    draw: Draw = field(repr=False)
-    finest: Fraction
-    _kept: OrderedDict[tuple[int, int], tuple[NDArray[np.float64], ...]] = field(
-        default_factory=OrderedDict, repr=False
-    )
-
-    def forget(self, draw: Draw) -> None:
-        """Go on under another key: what was drawn belongs to the old one."""
-        self.draw, self._kept = draw, OrderedDict()
-
-    def __getstate__(self) -> dict[str, object]:
-        return {
-            "finest": self.finest,
-            "_kept": OrderedDict(),
-        }  # a copy has no key until it is given one of its own
-
-    def declare(self, scale: Fraction) -> None:
-        """Refuse a level finer than the finest."""
-        if scale < self.finest:
-            refuse(
-                "graded",
-                "scale_deg",
-                "not finer than the finest level of the session",
-                scale,
-                "The law of finer planar Laplace noise given coarser noise is not known in closed"
-                " form: open a session with a finer level.",
-            )
-
-    def block(self, scale: Fraction, number: int) -> NDArray[np.float64]:
-        """Noise in steps, shape (BLOCK, 2)."""
-        sample, mark, x, y = self._octave(-1, number)
-        noise = np.stack((x, y), axis=1)
-        limit = math.log(float(scale / self.finest)) * 2.0
-        for octave in range(math.ceil(limit / _OCTAVE)):
-            sample, mark, x, y = self._octave(octave, number)
-            use = mark <= limit
-            at = sample[use].astype(np.int64)
-            noise[:, 0] += np.bincount(at, x[use], BLOCK)
-            noise[:, 1] += np.bincount(at, y[use], BLOCK)
-        return noise
-
-    def _octave(self, octave: int, number: int) -> tuple[NDArray[np.float64], ...]:
-        """Points with ln(w / finest**2) between octave ln 2 and (octave + 1) ln 2: sample, that
-        logarithm, x, y; octave -1 is the finest noise.
-        """
-        found = self._kept.get((octave, number))
-        if found is None:
-            source = self.draw("cloud", octave, number)
-            finest = float(self.finest)
-            if octave < 0:
-                u = _uniforms(source, 3 * BLOCK).reshape(3, BLOCK)
-                radius = -finest * np.log(u[0] * u[1])
-                found = (
-                    np.arange(BLOCK, dtype=np.float64),
-                    np.zeros(BLOCK),
-                    radius * np.cos(_TURN * u[2]),
-                    radius * np.sin(_TURN * u[2]),
-                )
-            else:
-                counts = np.searchsorted(_POISSON, _uniforms(source, BLOCK), side="right")
-                u = _uniforms(source, 4 * int(counts.sum())).reshape(4, -1)
-                mark = (octave + u[0]) * _OCTAVE
-                # sqrt(2 J) times a standard normal pair, J exponential of mean w
-                radius = finest * np.exp(mark / 2) * 2.0 * np.sqrt(np.log(u[1]) * np.log(u[2]))
-                found = (
-                    np.repeat(np.arange(BLOCK, dtype=np.float64), counts),
-                    mark,
-                    radius * np.cos(_TURN * u[3]),
-                    radius * np.sin(_TURN * u[3]),
-                )
-            self._kept[octave, number] = found
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return found
-
-
-def _poisson_table(rate: float) -> NDArray[np.float64]:
-    """Distribution function of a Poisson number, as far as doubles tell it from 1."""
-    terms = [math.exp(-rate)]
-    for k in range(1, 40):
-        terms.append(terms[-1] * rate / k)
-    return np.cumsum(terms)
-
-
-_POISSON = _poisson_table(1.5 * _OCTAVE)
-
-
-def _uniforms(source: Source, count: int) -> NDArray[np.float64]:
-    """Doubles strictly between 0 and 1."""
-    words = source.take(count)
-    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)

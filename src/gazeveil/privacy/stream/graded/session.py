@@ -13,9 +13,9 @@ has the same answer, however often and by whom it is asked. A number stands for 
 never begin anew, and a copy or a forked child takes a key of its own, so that no noise is ever on
 two samples.
 
-    session = Graded("laplace", (1, 2, 5)).open(120.0) views = session.push(t_ns, x_deg, y_deg,
-    valid)      # views[Fraction(2)] is what an app with scale 2 gets session.declare("1/2")
-    # a view finer than any so far
+    session = Graded("laplace", (1, 2, 5)).open(120.0)
+    views = session.push(t_ns, x_deg, y_deg, valid)  # an app with scale 2 gets views[Fraction(2)]
+    session.declare("1/2")                           # a view finer than any so far
 
 Proof: proofs/graded.md.
 """
@@ -25,29 +25,23 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.guarantee import Guarantee, no_promise
-from gazeveil.privacy.mechanism import Claim
-from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import Loss
-from gazeveil.privacy.promise.stream_map import StreamMap, farthest_coordinates_deg
+from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.randomness.identity import ProcessIdentity
 from gazeveil.privacy.randomness.keys import MasterKey
-from gazeveil.privacy.randomness.rng import ASSUMPTION
-from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
-from gazeveil.privacy.stream.gaussian import GaussianLattice, GaussianMap, fold, stop
+from gazeveil.privacy.stream.gaussian import GaussianLattice, fold, stop
 from gazeveil.privacy.stream.graded.noise import (
     BLOCK,
     LEAST_STEPS,
@@ -55,9 +49,12 @@ from gazeveil.privacy.stream.graded.noise import (
     GaussianChain,
     LaplaceChain,
     LevelNoise,
-    PlanarCloud,
 )
-from gazeveil.privacy.stream.session import NEVER_COVERED, Samples, Session, Stage, StreamMechanism
+from gazeveil.privacy.stream.graded.planar_cloud import PlanarCloud
+from gazeveil.privacy.stream.graded.promise import GradedGaussianMap, GradedLaplaceMap, guarantee
+from gazeveil.privacy.stream.raw import RawGaze
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Samples
 
 #: Families of noise.
 LAWS = ("gaussian", "laplace", "planar-laplace")
@@ -66,7 +63,6 @@ LAWS = ("gaussian", "laplace", "planar-laplace")
 Views: TypeAlias = Mapping[Fraction, Samples]
 
 _STEPS = 1024  # in the finest declared scale
-_SQRT_2 = Fraction(1414214, 10**6)
 _MOST_DEG = 1024
 _LEAST_BITS, _MOST_BITS = 5, 20
 
@@ -146,39 +142,6 @@ def _scale(value: object) -> Fraction:
     return scale
 
 
-class _Same(Stage):
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
-        return t_ns, x_deg, y_deg, valid
-
-
-@dataclass(frozen=True)
-class Front(StreamMechanism):
-    """Only the front of a session: what is not plain gaze is lost, times lie on the grid. What it
-    gives is raw: for sessions that protect it at once.
-    """
-
-    name: ClassVar[str] = "graded"
-    kind: ClassVar[str] = "stream"
-    paper: ClassVar[str] = ""
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {"corrected": Claim("none", "sample", "empirical")}
-    )
-
-    def promise(self, rate_hz: float, space: Space) -> Guarantee:
-        """None."""
-        return no_promise(self.title, "it is raw gaze")
-
-    def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
-        """Nothing."""
-        return _Same()
-
-
 class GradedSession:
     """A stream with views; made by :meth:`Graded.open`.
 
@@ -195,12 +158,11 @@ class GradedSession:
         self.seeded = seed is not None
         self.remember = checks.count("graded", "remember", remember, least=0)
         self._seed = seed
-        self._front = Session(Front(), rate_hz, space)
+        self._validated = Session(RawGaze(), rate_hz, space)
         self.bits = _LEAST_BITS if graded.bits is None else graded.bits
         if graded.bits is None:
-            while (
-                Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS
-            ):  # sorted by the constructor
+            # Levels are sorted by the constructor.
+            while Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS:
                 self.bits += 1
         self._noise = self._fresh_noise()
         self.levels: tuple[Fraction, ...] = ()
@@ -218,9 +180,8 @@ class GradedSession:
         self._lock = threading.Lock()
         self._identity = ProcessIdentity()
         self._first = self.count
-        self._past = np.empty(
-            (self.remember, 2)
-        )  # sample i is in row i % remember, NaN where it is lost
+        # Sample i is in row i % remember, NaN where it is lost.
+        self._past = np.empty((self.remember, 2))
 
     def _leave(self) -> None:
         self._noise.forget(self._draw())
@@ -320,15 +281,13 @@ class GradedSession:
         """The views of new samples at all levels; parameters as for a stream's session."""
         self._own()
         with self._lock:
-            t, x, y, ok = self._front.push(t_ns, x_deg, y_deg, valid)
+            t, x, y, ok = self._validated.push(t_ns, x_deg, y_deg, valid)
             first, self.count = self.count, self.count + len(x)
             if self.remember:
                 self._keep(first, x, y, ok)
             return {level: (t.copy(), *self._view(level, first, x, y, ok)) for level in self.levels}
 
-    def view(
-        self, scale_deg: Number, first: int, count: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    def view(self, scale_deg: Number, first: int, count: int) -> tuple[Floats, Floats, Bools]:
         """Samples `first`, ..., `first + count - 1` of this session again, at a level that may have
         been declared since: x_deg, y_deg, valid.
 
@@ -344,10 +303,8 @@ class GradedSession:
         """
         level = _scale(scale_deg)
         self._known(level)
-        begin, n = (
-            checks.count("graded", "first", first, least=0),
-            checks.count("graded", "count", count),
-        )
+        begin = checks.count("graded", "first", first, least=0)
+        n = checks.count("graded", "count", count)
         self._own()
         with self._lock:
             oldest = max(self._first, self.count - self.remember)
@@ -364,9 +321,7 @@ class GradedSession:
             x, y = self._past[np.arange(begin, begin + n) % self.remember].T.copy()
             return self._view(level, begin, x, y, np.isfinite(x))
 
-    def _keep(
-        self, first: int, x: NDArray[np.float64], y: NDArray[np.float64], ok: NDArray[np.bool_]
-    ) -> None:
+    def _keep(self, first: int, x: Floats, y: Floats, ok: Bools) -> None:
         skipped = max(0, len(x) - self.remember)
         rows = np.arange(first + skipped, first + len(x)) % self.remember
         self._past[rows, 0], self._past[rows, 1] = (
@@ -384,7 +339,7 @@ class GradedSession:
                 "Declare it first.",
             )
 
-    def noise_steps(self, scale_deg: Number, first: int, count: int) -> NDArray[np.float64]:
+    def noise_steps(self, scale_deg: Number, first: int, count: int) -> Floats:
         """Noise of samples in steps of 2**-bits degrees, shape (count, 2), of a session with a seed
         alone: it undoes the protection.
         """
@@ -398,24 +353,19 @@ class GradedSession:
             )
         return self._noise_steps(_scale(scale_deg), first, count)
 
-    def _noise_steps(self, scale: Fraction, first: int, count: int) -> NDArray[np.float64]:
+    def _noise_steps(self, scale: Fraction, first: int, count: int) -> Floats:
         level = self._steps(scale)
         blocks = range(first // BLOCK, (first + count - 1) // BLOCK + 1)
-        found = (
+        noise = (
             self._noise.block(level, blocks.start)
             if len(blocks) == 1
             else np.concatenate([self._noise.block(level, b) for b in blocks])
         )
-        return found[first - blocks.start * BLOCK :][:count].astype(np.float64)
+        return noise[first - blocks.start * BLOCK :][:count].astype(np.float64)
 
     def _view(
-        self,
-        level: Fraction,
-        first: int,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        ok: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        self, level: Fraction, first: int, x: Floats, y: Floats, ok: Bools
+    ) -> tuple[Floats, Floats, Bools]:
         if not len(x):
             return x.copy(), y.copy(), ok.copy()
         out_x, out_y = x.copy(), y.copy()
@@ -432,7 +382,7 @@ class GradedSession:
     def reset(self) -> None:
         """Begin a new stream: the clock is forgotten; numbers, and with them the noise, go on."""
         with self._lock:
-            self._front.reset()
+            self._validated.reset()
 
     def guarantee(self, *scales_deg: Number) -> Guarantee:
         """What everybody who sees these views together is promised about one sample: the promise of
@@ -441,27 +391,22 @@ class GradedSession:
         finest = min((_scale(s) for s in scales_deg or self.levels), default=None)
         if finest is None:
             checks.refuse("graded", "scales_deg", "given where no level is declared", scales_deg)
-        return _promise(
-            self.graded,
-            self._front.rate_hz,
-            self.space,
+        rate_hz, steps = self._validated.rate_hz, self._steps(finest)
+        promise = guarantee(
+            self.graded.law,
+            GradedGaussianMap(rate_hz, self.space, GaussianLattice(self.bits, int(steps)))
+            if self.graded.law == "gaussian"
+            else GradedLaplaceMap(
+                rate_hz, self.space, self.graded.law, self.bits, steps, len(self.levels)
+            ),
             finest,
-            self._steps(finest),
-            self.bits,
-            len(self.levels),
-            self.seeded,
+            Fraction(self.graded.r_deg),
         )
+        return promise.tested() if self.seeded else promise
 
 
 @compiled
-def _add(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    ok: NDArray[np.bool_],
-    noise: NDArray[np.float64],
-    bits: int,
-    sphere: bool,
-) -> None:
+def _add(x: Floats, y: Floats, ok: Bools, noise: Floats, bits: int, sphere: bool) -> None:
     """Round to the lattice, add noise, round again (planar noise is not whole), come back into the
     space.
     """
@@ -471,99 +416,10 @@ def _add(
         if not ok[i]:
             x[i], y[i] = np.nan, np.nan
             continue
-        a, b = (
-            np.int64(np.rint(x[i] * scale)) + np.int64(np.rint(noise[i, 0])),
-            np.int64(np.rint(y[i] * scale)) + np.int64(np.rint(noise[i, 1])),
-        )
+        a = np.int64(np.rint(x[i] * scale)) + np.int64(np.rint(noise[i, 0]))
+        b = np.int64(np.rint(y[i] * scale)) + np.int64(np.rint(noise[i, 1]))
         if sphere:
             a, b = a % (4 * quarter), fold(b, 2 * quarter)
         else:
             a, b = stop(a, quarter), stop(b, quarter)
         x[i], y[i] = a / scale, b / scale
-
-
-@dataclass(frozen=True)
-class GradedLaplaceMap(StreamMap):
-    """Laplace noise on every sample of the finest view, on both axes (`laplace`) or in the plane
-    (`planar-laplace`).
-
-    Parameters
-    ----------
-    law : str
-        One of the two.
-    bits : int
-        2**bits steps to a degree.
-    steps : Fraction
-        Scale of the finest view in steps.
-    views : int
-        How many views there are: each may fall on the other side of a rounding boundary.
-    """
-
-    law: str
-    bits: int
-    steps: Fraction
-    views: int
-
-    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
-        """Each sample by how far its coordinates move."""
-        moved = farthest_coordinates_deg(self.space, move_deg, metric) * (1 << self.bits)
-        # Laplace on both axes loses by the sum of the two moves; rounding adds at most a step to
-        # each.
-        far = _SQRT_2 * moved + 2 if self.law == "laplace" else moved + _SQRT_2
-        # Planar noise in doubles falls on the other side of a rounding boundary with at most this
-        # probability, in each view.
-        error = (
-            Fraction(1, 1 << 40)
-            if self.law == "laplace"
-            else self.views * (self.steps / (1 << 40) + Fraction(1, 1 << 30))
-        )
-        return Loss.pure(samples * far / self.steps, samples * error)
-
-
-@dataclass(frozen=True)
-class GradedGaussianMap(GaussianMap):
-    """As Gaussian noise, with the numerical error of levels that were declared late."""
-
-    def run(self, samples: int, move_deg: Fraction | None, metric: str) -> Loss:
-        """By samples."""
-        return replace(
-            super().run(samples, move_deg, metric), delta_num=samples * Fraction(1, 1 << 40)
-        )
-
-
-def _promise(
-    graded: Graded,
-    rate_hz: float,
-    space: Space,
-    scale: Fraction,
-    steps: Fraction,
-    bits: int,
-    views: int,
-    seeded: bool,
-) -> Guarantee:
-    words = (
-        "whole numbers; a level declared late rests on probabilities in floating point"
-        if graded.law != "planar-laplace"
-        else "floating point, rounded"
-    )
-    losses: StreamMap
-    if graded.law == "gaussian":
-        definition, losses = (
-            "rho-zcdp",
-            GradedGaussianMap(rate_hz, space, GaussianLattice(bits, int(steps))),
-        )
-    else:
-        definition, losses = (
-            "geo-indistinguishability",
-            GradedLaplaceMap(rate_hz, space, graded.law, bits, steps, views),
-        )
-    found = Guarantee(
-        definition,
-        losses,
-        Change.sample(Fraction(graded.r_deg), "coordinates"),
-        mechanism=f"graded ({graded.law}, finest view {float(scale):g} degrees)",
-        assumptions=(ASSUMPTION, "the session's key stays secret", f"the noise is {words}"),
-        not_covered=(*NEVER_COVERED, "views finer than the one named"),
-        reason="proofs/graded.md",
-    )
-    return found.tested() if seeded else found

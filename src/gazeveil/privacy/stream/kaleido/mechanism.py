@@ -46,9 +46,10 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
+from gazeveil.privacy.stream.kaleido.settings import HALVING, RESERVE, UNIFORM
 from gazeveil.privacy.stream.kaleido.stage import AFTER, KaleidoPlan, LatticeStage, plan
-from gazeveil.privacy.stream.kaleido.step import HALVING, RESERVE, UNIFORM
-from gazeveil.privacy.stream.session import Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.stage import Stage
 
 DAVIDJOHN2023 = (
     'David-John, Butler and Jain, "Privacy-preserving datasets of eye-tracking samples with'
@@ -117,11 +118,7 @@ class Kaleido(StreamMechanism):
         "Adds noise to gaze within windows of time, with a budget for each window."
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams",
-        (
-            ("epsilon = 50, w = 60, r = 1", ":epsilon=50,w=60,r_deg=1", "C0"),
-            ("epsilon = 5", ":epsilon=5,w=60,r_deg=1", "C1"),
-        ),
+        "streams", (":epsilon=50,w=60,r_deg=1", ":epsilon=5,w=60,r_deg=1")
     )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = DAVIDJOHN2023

@@ -16,12 +16,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.randomness.rng import Source, WordArray, Words
-from gazeveil.privacy.stream.session import Samples, Stage
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 _BELOW_90, _BELOW_180 = math.nextafter(90.0, 0.0), math.nextafter(180.0, 0.0)
 
@@ -60,17 +60,17 @@ def _moved(x: float, y: float, radius: float, bearing: float, sphere: bool) -> t
 
 @compiled
 def _run_published(
-    t_ns: NDArray[np.int64],
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    t_ns: Ints,
+    x_deg: Floats,
+    y_deg: Floats,
+    valid: Bools,
     done: int,
-    marks: NDArray[np.int64],
-    places: NDArray[np.float64],
-    settings: NDArray[np.float64],
+    marks: Ints,
+    places: Floats,
+    settings: Floats,
     skip_ns: int,
     sphere: bool,
-    trace: NDArray[np.int64],
+    trace: Ints,
     words: WordArray,
     position: int,
 ) -> tuple[int, int]:
@@ -128,21 +128,13 @@ def _run_published(
 
 class _Run:
     def __init__(
-        self,
-        stage: PublishedKaleido,
-        t: NDArray[np.int64],
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-        rows: slice,
+        self, stage: PublishedKaleido, t: Ints, x: Floats, y: Floats, valid: Bools, rows: slice
     ) -> None:
         self.samples = (t[rows], x[rows], y[rows], valid[rows])
         self.state = (stage.marks[rows], stage.places[rows])
         self.settings, self.skip_ns, self.sphere = stage.settings, stage.skip_ns, stage.sphere
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         return _run_published(
             *self.samples,
             done,
@@ -186,7 +178,7 @@ class PublishedKaleido(Stage):
         self.budget = epsilon - epsilon / h
         self.words = [Words(s) for s in sources]
         self.marks, self.places = np.zeros((streams, 3), dtype=np.int64), np.zeros((streams, 3))
-        self.trace: NDArray[np.int64] | None = None
+        self.trace: Ints | None = None
         self._one, self._no_words = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint64)
         self.reset()
 
@@ -195,13 +187,7 @@ class PublishedKaleido(Stage):
         self.marks[...] = 0
         self.places[:, _REMAINING] = self.budget
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """The procedure's loop over what came."""
         rows, n = x_deg.shape
         if rows * n == 1:

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.promise.change import Change
@@ -45,7 +45,7 @@ def two_cells(
     return first, grid.centre_of(grid.index(first[0] + steps * grid.column_deg, first[1]))
 
 
-def evidence(there: NDArray[np.float64], elsewhere: NDArray[np.float64]) -> NDArray[np.float64]:
+def evidence(there: Floats, elsewhere: Floats) -> Floats:
     """Of x released at the place and elsewhere, shape (trials, samples): one look, the mean of all,
     and how far the two are apart.
     """
@@ -58,10 +58,10 @@ def _play(
     side: int,
     trials: int,
     seed: int | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     looks = np.repeat(np.arange(2 * _VISITS) % 2 == 0, _SAMPLES)
     x = np.where(looks, centres[side][0], centres[0][0] + _ELSEWHERE_DEG)
-    found = []
+    rows = []
     for begin in range(0, trials, _AT_ONCE):
         n = min(_AT_ONCE, trials - begin)
         session = mechanism.open_many(
@@ -69,8 +69,8 @@ def _play(
         )
         t = np.broadcast_to(np.arange(len(x)) * round(1e9 / _RATE_HZ), (n, len(x)))
         released = session.push(t, np.tile(x, (n, 1)), np.full((n, len(x)), centres[0][1]))[1]
-        found.append(evidence(released[:, looks], released[:, ~looks]))
-    return np.concatenate(found)
+        rows.append(evidence(released[:, looks], released[:, ~looks]))
+    return np.concatenate(rows)
 
 
 def place(mechanism: GaussianPlace, unit: str | None) -> Game:
@@ -83,16 +83,16 @@ def place(mechanism: GaussianPlace, unit: str | None) -> Game:
     loss = mechanism.promise(_RATE_HZ, Sphere()).map(
         Change.place(move, cell_deg=mechanism.cell_deg)
     )
-    words = (
+    description = (
         f"{_VISITS} looks at one cell, with looks elsewhere between them, against looks at a cell"
         f" {float(move):g} degrees to the right."
     )
-    words += f" rho = {float(loss.amount):.4g} is judged as epsilon at delta = 1e-6."
+    description += f" rho = {float(loss.amount):.4g} is judged as epsilon at delta = 1e-6."
     claimed = float(loss.epsilon_at(DELTA))
     return Game(
         "place",
         claimed,
-        words,
+        description,
         lambda side, n, seed: _play(mechanism, centres, side, n, seed),
         delta=float(DELTA),
     )

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.grid import Grid
 
@@ -44,9 +44,7 @@ class CellWalk:
         """Forget the cells."""
         self.now[...] = NO_CELL
 
-    def run(
-        self, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64], valid: NDArray[np.bool_]
-    ) -> NDArray[np.int64]:
+    def run(self, x_deg: Floats, y_deg: Floats, valid: Bools) -> Ints:
         """Cell numbers of samples, shape (streams, n); :data:`NO_CELL` where they are lost."""
         cells = np.empty(x_deg.shape, dtype=np.int64)
         _walk(
@@ -66,12 +64,12 @@ class CellWalk:
 
 @compiled
 def _walk(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    cells: NDArray[np.int64],
-    now: NDArray[np.int64],
-    entered: NDArray[np.float64],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
+    cells: Ints,
+    now: Ints,
+    entered: Floats,
     hysteresis: float,
     sphere: bool,
     rows: int,
@@ -80,7 +78,7 @@ def _walk(
     width: float,
     height: float,
     columns: int,
-    together: NDArray[np.int64],
+    together: Ints,
 ) -> None:
     for s in range(x.shape[0]):
         for i in range(x.shape[1]):
@@ -89,10 +87,8 @@ def _walk(
                 continue
             a, b = x[s, i], y[s, i]
             if not sphere:  # outside the screen: as at its border
-                a, b = (
-                    min(max(a, left), left + columns * width),
-                    min(max(b, top), top + rows * height),
-                )
+                a = min(max(a, left), left + columns * width)
+                b = min(max(b, top), top + rows * height)
             beyond = (
                 np.inf
                 if now[s] == NO_CELL
@@ -120,7 +116,7 @@ def _outside(
     width: float,
     height: float,
     columns: int,
-    together: NDArray[np.int64],
+    together: Ints,
 ) -> float:
     """How far a place is outside a cell along x or y, whichever is more, in degrees; 0 inside."""
     row, first = cell // columns, cell % columns

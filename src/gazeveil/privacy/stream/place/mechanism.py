@@ -27,9 +27,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.grid import Grid
@@ -46,9 +46,11 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION, Source
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.gaussian import GRID_BITS, GaussianLattice
+from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.place.cell_walk import NO_CELL, CellWalk
 from gazeveil.privacy.stream.place.noise import MOST_SIGMAS, PlaceNoise, place_sigma
-from gazeveil.privacy.stream.session import Samples, Session, Stage, StreamMechanism
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Samples, Stage
 
 # Draws that one place is made of at most: x and y at every sigma of a list.
 _MOST_DRAWS = 2 * MOST_SIGMAS
@@ -240,11 +242,9 @@ class GaussianPlace(StreamMechanism):
         """The cell of each stream, and the places that were told."""
         # All recordings of one person in a release are one period.
         kept = bits.of_person()
-        sigma, grid, hysteresis = (
-            Fraction(self.sigma_deg),
-            self.grid(space),
-            float(self.hysteresis_deg or 0),
-        )
+        sigma = Fraction(self.sigma_deg)
+        grid = self.grid(space)
+        hysteresis = float(self.hysteresis_deg or 0)
         if isinstance(kept, _Kept):
             return _Places(sigma, CellWalk(grid, hysteresis, streams), [kept.noise] * streams)
         return _OwnPlaces(
@@ -294,13 +294,7 @@ class _Places(Stage):
         """Forget the cell; the places stay for as long as their noise does."""
         self.walk.reset()
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """Each sample as the place of its cell."""
         cells = self.walk.run(x_deg, y_deg, valid)
         begin = 0
@@ -350,13 +344,7 @@ class _OwnPlaces(_Places):
         super().reset()
         self._take_keys()
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """Each sample as the place of its cell; a forked child under keys of its own."""
         if self._secure and not self._identity.original:
             self._identity.renew(self._take_keys)
@@ -364,13 +352,7 @@ class _OwnPlaces(_Places):
 
 
 @compiled
-def _look_up(
-    cells: NDArray[np.int64],
-    told: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    begin: int,
-) -> int:
+def _look_up(cells: Ints, told: Ints, x: Floats, y: Floats, begin: int) -> int:
     """Put places for samples, from number `begin` on in the order of streams, as far as they are
     known: the number of the first that is not.
     """
@@ -382,8 +364,6 @@ def _look_up(
             continue
         if told[s, cell, 0] == 0:
             return k
-        x[s, i], y[s, i] = (
-            (told[s, cell, 0] - _FROM_ONE) * _STEP_DEG,
-            (told[s, cell, 1] - _FROM_ONE) * _STEP_DEG,
-        )
+        x[s, i] = (told[s, cell, 0] - _FROM_ONE) * _STEP_DEG
+        y[s, i] = (told[s, cell, 1] - _FROM_ONE) * _STEP_DEG
     return cells.size

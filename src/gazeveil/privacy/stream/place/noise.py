@@ -19,9 +19,9 @@ from functools import partial
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.grid import Grid
 from gazeveil.privacy.noise.exact import MOST_SIGMA, discrete_gaussian
@@ -160,19 +160,19 @@ class PlaceNoise:
         return self._noise(grid.label, cell, self.sigma(sigma_deg))
 
     def _noise(self, label: str, cell: int, sigma: Fraction) -> tuple[int, int]:
-        found = self._known.get((label, cell, sigma))
-        if found is None:
+        noise = self._known.get((label, cell, sigma))
+        if noise is None:
             finer, increment = self._increments[sigma]
             below = (0, 0) if finer is None else self._noise(label, cell, finer)
             source = self._draw("place", label, cell, str(finer), str(sigma))
-            more: NDArray[np.int64] = discrete_gaussian(increment, 2, Words(source))
+            more: Ints = discrete_gaussian(increment, 2, Words(source))
             # A dictionary takes one entry at a time, and two threads find the same: no lock is
             # needed.
-            found = self._known[label, cell, sigma] = (
+            noise = self._known[label, cell, sigma] = (
                 below[0] + int(more[0]),
                 below[1] + int(more[1]),
             )
-        return found
+        return noise
 
     def place_steps(self, grid: Grid, cell: int, sigma_deg: Number) -> tuple[int, int]:
         """The noisy place of a cell in steps of 2**-10 degrees, brought back into the space as
@@ -180,10 +180,8 @@ class PlaceNoise:
         """
         x_deg, y_deg = grid.centre_of(cell)
         noise = self.noise_steps(grid, cell, sigma_deg)
-        x, y = (
-            round(x_deg * (1 << GRID_BITS)) + noise[0],
-            round(y_deg * (1 << GRID_BITS)) + noise[1],
-        )
+        x = round(x_deg * (1 << GRID_BITS)) + noise[0]
+        y = round(y_deg * (1 << GRID_BITS)) + noise[1]
         quarter = 90 << GRID_BITS
         if grid.sphere:
             return x % (4 * quarter), int(fold(np.int64(y), np.int64(2 * quarter)))

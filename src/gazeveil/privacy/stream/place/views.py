@@ -18,11 +18,12 @@ import numpy as np
 
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.rational import Number
-from gazeveil.privacy.stream.graded.session import Front
 from gazeveil.privacy.stream.place.cell_walk import NO_CELL, CellWalk
 from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 from gazeveil.privacy.stream.place.noise import PlaceNoise
-from gazeveil.privacy.stream.session import Samples, Session
+from gazeveil.privacy.stream.raw import RawGaze
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Samples
 
 
 class PlaceViews:
@@ -39,7 +40,7 @@ class PlaceViews:
     """
 
     def __init__(self, mechanism: GaussianPlace, rate_hz: float, space: Space) -> None:
-        self._front = Session(Front(), rate_hz, space)
+        self._validated = Session(RawGaze(), rate_hz, space)
         self._walk = CellWalk(mechanism.grid(space), float(mechanism.hysteresis_deg or 0))
 
     def push(
@@ -48,15 +49,17 @@ class PlaceViews:
         """Take new samples, parameters as for a stream's session; what comes back gives their view
         at a sigma of the noise's list.
         """
-        t, x, y, ok = self._front.push(t_ns, x_deg, y_deg, valid)  # type: ignore[arg-type]
+        t, x, y, ok = self._validated.push(t_ns, x_deg, y_deg, valid)  # type: ignore[arg-type]
         cells = self._walk.run(x[np.newaxis], y[np.newaxis], ok[np.newaxis])[0]
-        told = np.unique(cells[cells != NO_CELL])
+        visited = np.unique(cells[cells != NO_CELL])
 
         def view(sigma_deg: Number) -> Samples:
-            places = np.full((len(told) + 1, 2), np.nan)  # the last is that of lost samples
-            for i, cell in enumerate(told.tolist()):
+            places = np.full((len(visited) + 1, 2), np.nan)  # the last is that of lost samples
+            for i, cell in enumerate(visited.tolist()):
                 places[i] = noise.place(self._walk.grid, cell, sigma_deg)
-            found = places[np.where(cells == NO_CELL, len(told), np.searchsorted(told, cells))]
-            return t.copy(), found[:, 0].copy(), found[:, 1].copy(), ok.copy()
+            noisy = places[
+                np.where(cells == NO_CELL, len(visited), np.searchsorted(visited, cells))
+            ]
+            return t.copy(), noisy[:, 0].copy(), noisy[:, 1].copy(), ok.copy()
 
         return view

@@ -9,20 +9,20 @@ likelihood ratio, and their mean.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
-from gazeveil.privacy.audit.games import Game, asked_unit, how_many
+from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.stream.audit import at_a_time
 from gazeveil.privacy.synthesis.clock.stage import NoisySlots
-from gazeveil.privacy.tables.groups.audit import dp_k_same, scanpath
+from gazeveil.privacy.synthesis.ksame.audit import law_game
+from gazeveil.privacy.tables.groups.audit import dp_k_same
 from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
 
 if TYPE_CHECKING:
@@ -40,17 +40,18 @@ def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
     """The joint outcome of one window; the exact loss is that of readings that lie beyond both
     streams on the line through them.
     """
-    told = asked_unit(unit, "window", ("window",))
+    audited = asked_unit(unit, "window", ("window",))
     clock, noise = mechanism.clock(RATE_HZ), mechanism.noise(RATE_HZ, _SCREEN)
     step_deg = float(noise.step_deg)
     scale = noise.scale
     # beyond the screen there is no place to differ
-    apart = min(math.floor(mechanism.r_deg / noise.step_deg), math.floor(80.0 / step_deg))  # type: ignore[operator]
+    r_steps = Fraction(mechanism.r_deg) / noise.step_deg
+    apart = min(math.floor(r_steps), math.floor(80.0 / step_deg))
     samples = clock.count * clock.length
     differ = (np.arange(samples) >= clock.aim) & (np.arange(samples) < clock.aim + clock.window)
 
     def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
-        found, several = [], at_a_time(samples)
+        scores, several = [], at_a_time(samples)
         for begin in range(0, trials, several):
             rows = min(several, trials - begin)
             slots = NoisySlots(clock, noise, rows, [source(seed, "audit", side, begin)])
@@ -60,56 +61,21 @@ def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
             ratio = (np.hypot(z, v) - np.hypot(z - apart * step_deg, v)).sum(axis=1) / (
                 scale * step_deg
             )
-            found.append(np.stack((ratio, z.mean(axis=1)), axis=1))
-        return np.concatenate(found)
+            scores.append(np.stack((ratio, z.mean(axis=1)), axis=1))
+        return np.concatenate(scores)
 
-    words = (
+    description = (
         f"One window of {clock.window} samples at 100 Hz in which {clock.count} are read: two"
         " streams that lie r apart in all of it."
     )
-    return Game(told, float(mechanism.epsilon), words, play, clock.count * apart / scale)
+    return Game(audited, float(mechanism.epsilon), description, play, clock.count * apart / scale)
 
 
 def clock_render_k_same(mechanism: ClockRenderKSame, unit: str | None) -> Game:
     """Count the people whose recordings are all rendered from the same places, with the same times:
     at least k, over several cohorts.
     """
-    told = asked_unit(unit, "user", ("user",))
-    rng = np.random.default_rng(0)
-    smallest = 4 * mechanism.k
-    cohorts = how_many(8, mechanism.k)
-    for trial in range(cohorts):
-        people, stimuli = int(rng.integers(mechanism.k, 4 * mechanism.k)), int(rng.integers(1, 4))
-        cohort = Cohort(
-            [scanpath(f"p{p}", f"s{t}", rng) for p in range(people) for t in range(stimuli)]
-        )
-        laws, released = (
-            mechanism.laws(cohort, seed=trial),
-            mechanism.release(cohort, seed=trial).data,
-        )
-        records: dict[str, list[bytes]] = {}
-        for r in released:
-            records.setdefault(r.person, []).append(
-                b"|".join(
-                    (
-                        r.stimulus.encode(),
-                        laws[r.key].places.tobytes(),
-                        r.t_ns.tobytes(),
-                        r.valid.tobytes(),
-                    )
-                )
-            )
-        smallest = min(smallest, *Counter(b"".join(r) for r in records.values()).values())
-    words = (
-        f"{cohorts} random cohorts with 1 to 3 stimuli and unequal lengths: the smallest number of"
-        f" people with one law is {smallest}, k = {mechanism.k} is claimed."
-    )
-    return Game(
-        told,
-        None,
-        words,
-        broken="A law is shared by fewer than k people." if smallest < mechanism.k else "",
-    )
+    return law_game(mechanism, unit, lambda law: (law.places,))
 
 
 def clock_render_dp_k_same(mechanism: ClockRenderDPKSame, unit: str | None) -> Game:

@@ -75,11 +75,7 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
     label: ClassVar[str] = "clock-render DP-k-same"
     summary: ClassVar[str] = "Renders noisy mean places of k people at public times."
     plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "population",
-        (
-            ("k = 15, epsilon = 1000", ":k=15,epsilon=1000", "C0"),
-            ("k = 15, epsilon = 10", ":k=15,epsilon=10", "C1"),
-        ),
+        "population", (":k=15,epsilon=1000", ":k=15,epsilon=10")
     )
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = "ours"
@@ -149,18 +145,20 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
             ),
             name=data.name,
         )
-        told = inner.guarantee
+        promise = inner.guarantee
         origin = " (it was taken from the longest recording)" if self.seconds is None else ""
         mine = replace(
-            told,
-            losses=WholeMap.of("user", told.claimed_loss(Change.person()), presence=True),
+            promise,
+            losses=WholeMap.of("user", promise.claimed_loss(Change.person()), presence=True),
             mechanism=self.title,
             assumptions=(
-                *(a for a in told.assumptions if "bounds" not in a and "rows" not in a),
+                *(a for a in promise.assumptions if "bounds" not in a and "rows" not in a),
                 f"the length of {slots} slots is public{origin}",
                 f"the rate of {rate:g} samples a second and the space are public",
             ),
-            reason=told.reason if told.status != "proved" else "proofs/clock-render-dp-k-same.md",
+            reason=promise.reason
+            if promise.status != "proved"
+            else "proofs/clock-render-dp-k-same.md",
         )
         return Release(out, mine, self.provenance(seed), inner.curator_notes)
 

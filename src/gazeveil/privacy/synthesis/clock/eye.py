@@ -165,14 +165,12 @@ def _stop(state: NDArray[np.float64]) -> None:
     if state[LASTS] == 0.0:
         done = min(state[STEPS], state[DRIFTS])
         state[X], state[Y] = state[X] + done * state[DRIFT_X], state[Y] + done * state[DRIFT_Y]
-    state[STEPS], state[DRIFTS], state[DRIFT_X], state[DRIFT_Y], state[LASTS], state[WAITS] = (
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-    )
+    state[STEPS] = 0.0
+    state[DRIFTS] = 0.0
+    state[DRIFT_X] = 0.0
+    state[DRIFT_Y] = 0.0
+    state[LASTS] = 0.0
+    state[WAITS] = 0.0
 
 
 @compiled
@@ -280,20 +278,16 @@ def render_gaze(
                 # the path of unrest is read in one piece
                 at = (begin + i) & around
                 many = min(many, around + 1 - at)
-                u, v, out_x, out_y = (
-                    unrest[0, at : at + many],
-                    unrest[1, at : at + many],
-                    xs[i : i + many],
-                    ys[i : i + many],
-                )
+                u = unrest[0, at : at + many]
+                v = unrest[1, at : at + many]
+                out_x = xs[i : i + many]
+                out_y = ys[i : i + many]
                 x, y, done, stretch = state[X], state[Y], state[STEPS], state[STRETCH]
                 if state[LASTS] > 0.0:
-                    done, lasts, from_x, from_y = (
-                        state[DONE],
-                        state[LASTS],
-                        state[FROM_X],
-                        state[FROM_Y],
-                    )
+                    done = state[DONE]
+                    lasts = state[LASTS]
+                    from_x = state[FROM_X]
+                    from_y = state[FROM_Y]
                     many, each = min(many, int(lasts - done)), 1.0 / lasts
                     if state[SHORT] == 1.0:
                         way_x, way_y = _across(from_x, state[TO_X], sphere), state[TO_Y] - from_y
@@ -320,12 +314,10 @@ def render_gaze(
                         many = min(many, int(state[WAITS]) - 1)
                         state[WAITS] -= many
                     if done >= state[DRIFTS]:
-                        x, y, drift_x, drift_y = (
-                            x + state[DRIFTS] * drift_x,
-                            y + state[DRIFTS] * drift_y,
-                            0.0,
-                            0.0,
-                        )
+                        x = x + state[DRIFTS] * drift_x
+                        y = y + state[DRIFTS] * drift_y
+                        drift_x = 0.0
+                        drift_y = 0.0
                     else:
                         many = min(many, int(state[DRIFTS] - done))
                         state[STEPS] += many

@@ -4,12 +4,13 @@ renders it for each of them.
 For N >= k people:
 
 1. one partition of all people for everything, in floor(N / k) groups of k to 2k - 1, drawn without
-   looking at the data; 2. for each group and each
-stimulus, session and task: if fewer than k members have it, it is left out for the whole group; 3.
-in each slot of the clock the group looks at the mean of its members' places, each weighted by how
-many look there (as `match="crowd"` of k-same-synth); slots in which
-   fewer than k members were seen are filled from the one before, for a second. The release is as
-   long as the k-th longest of the members' recordings;
+   looking at the data;
+2. for each group and each stimulus, session and task: if fewer than k members have it, it is left
+   out for the whole group;
+3. in each slot of the clock the group looks at the mean of its members' places, each weighted by
+   how many look there (as `match="crowd"` of k-same-synth); slots in which fewer than k members
+   were seen are filled from the one before, for a second. The release is as long as the k-th
+   longest of the members' recordings;
 4. every member, those without data too, gets a recording rendered from these places by the eye of
    `clock-render`.
 
@@ -31,10 +32,9 @@ from gazeveil import checks
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
+from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.synthesis.clock.shared import Law, Seen, all_seen, length_of, rendered
@@ -43,17 +43,11 @@ from gazeveil.privacy.synthesis.ksame.groups import (
     common_frame,
     enough_people,
     groups_of,
+    law_guarantee,
     shared,
     unknown_rates,
 )
 from gazeveil.privacy.synthesis.ksame.pairs import NEAR_DEG
-
-_NOT_COVERED = (
-    "what all members of a group have in common",
-    "which stimuli a group saw, and how long its recordings are",
-    "somebody who knows the other members' raw data and can subtract it",
-    "a second release about the same people with another partition",
-)
 
 
 @dataclass(frozen=True)
@@ -79,9 +73,7 @@ class ClockRenderKSame(Mechanism[Cohort]):
     name: ClassVar[str] = "clock-render-k-same"
     label: ClassVar[str] = "clock-render k-same"
     summary: ClassVar[str] = "Renders the same places, at public times, for k people."
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "population", (("k = 4", ":k=4", "C0"), ("k = 15", ":k=15", "C1"))
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("population", (":k=4", ":k=15"))
     kind: ClassVar[str] = "cohort"
     paper: ClassVar[str] = "ours"
     claims: ClassVar[Mapping[str, Claim]] = {
@@ -118,18 +110,8 @@ class ClockRenderKSame(Mechanism[Cohort]):
             rendered(laws, eyes, any(isinstance(item, Handle) for item in data.items)),
             name=data.name,
         )
-        guarantee = Guarantee(
-            "k-anonymity",
-            counts={"k": Fraction(self.k)},
-            alike="law",
-            mechanism=self.title,
-            assumptions=("the release is the only one made about these people", ASSUMPTION),
-            not_covered=_NOT_COVERED,
-            reason="proofs/clock-render-k-same.md",
-        )
-        return Release(
-            out, guarantee if seed is None else guarantee.tested(), self.provenance(seed), notes
-        )
+        guarantee = law_guarantee(self.title, self.k, "proofs/clock-render-k-same.md")
+        return self.released(out, guarantee, seed, notes)
 
     def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Law]:
         """What :meth:`release` with the same seed renders, by (person, stimulus, session, task):
@@ -140,8 +122,8 @@ class ClockRenderKSame(Mechanism[Cohort]):
     def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Law], dict[str, int]]:
         people = enough_people(self.name, data, self.k)
         known = all_seen(data, Fraction(self.slot_s))
-        given, suppressed = shared(known, groups_of(people, self.k, words), self.k, self._shared)
-        return given, {"recordings_of_unknown_rate": unknown_rates(known), "suppressed": suppressed}
+        laws, suppressed = shared(known, groups_of(people, self.k, words), self.k, self._shared)
+        return laws, {"recordings_of_unknown_rate": unknown_rates(known), "suppressed": suppressed}
 
     def _shared(self, members: Sequence[Seen]) -> Law:
         """Where a group looked."""
@@ -198,7 +180,7 @@ def crowd(places: NDArray[np.float64], k: int, on_sphere: bool) -> NDArray[np.fl
 
 def slot_seconds(owner: str, value: Number) -> Fraction:
     """A length of slots that makes sense."""
-    found = exact(owner, "slot_s", value, above=0)
-    if found > 3600:
+    slot_s = exact(owner, "slot_s", value, above=0)
+    if slot_s > 3600:
         checks.refuse(owner, "slot_s", "at most 3600", value)
-    return found
+    return slot_s

@@ -118,14 +118,12 @@ def _step(
     sphere, noise = model[SPHERE] == 1.0, model[NOISE]
     a, b, c = vector(x, y, sphere)
     if state[HAS] == 0.0 or state[EMPTY] > model[FILLED]:
-        state[0], state[1], state[2], state[VARIANCE], state[HAS], state[EMPTY] = (
-            a,
-            b,
-            c,
-            noise,
-            1.0,
-            0.0,
-        )
+        state[0] = a
+        state[1] = b
+        state[2] = c
+        state[VARIANCE] = noise
+        state[HAS] = 1.0
+        state[EMPTY] = 0.0
         return True
     state[EMPTY] = 0.0
     square = (a - state[0]) ** 2 + (b - state[1]) ** 2 + (c - state[2]) ** 2
@@ -134,8 +132,9 @@ def _step(
     near, far = state[VARIANCE] + model[DRIFT], state[VARIANCE] + model[JUMP]
     # normal laws for noise and jumps: planar Laplace ones of the same variance, with their longer
     # tails, fuse less and are no better on real gaze
-    one, two = near + noise, far + noise
-    jumps = model[STAYS] - math.log(one) - 0.5 * square / one < -math.log(two) - 0.5 * square / two
+    stays, leaves = near + noise, far + noise
+    log_stays = model[STAYS] - math.log(stays) - 0.5 * square / stays
+    jumps = log_stays < -math.log(leaves) - 0.5 * square / leaves
     before = far if jumps else near
     gain = before / (before + noise)
     state[VARIANCE] = gain * noise
@@ -175,16 +174,12 @@ def follow(
             jumps = _step(x[s, j], y[s, j], ok[s, j], model, state)
             at_x, at_y = degrees(state[0], state[1], state[2], model[SPHERE] == 1.0)
             shown = state[HAS] == 1.0 and state[EMPTY] <= model[FILLED]
-            (
-                places[s, j, LANDS_X],
-                places[s, j, LANDS_Y],
-                places[s, j, ENDS_X],
-                places[s, j, ENDS_Y],
-            ) = (at_x, at_y, at_x, at_y)
-            places[s, j, JUMPS], places[s, j, SHOWN] = (
-                (1.0 if jumps else 0.0),
-                (1.0 if shown else 0.0),
-            )
+            places[s, j, LANDS_X] = at_x
+            places[s, j, LANDS_Y] = at_y
+            places[s, j, ENDS_X] = at_x
+            places[s, j, ENDS_Y] = at_y
+            places[s, j, JUMPS] = 1.0 if jumps else 0.0
+            places[s, j, SHOWN] = 1.0 if shown else 0.0
 
 
 @compiled
@@ -228,11 +223,9 @@ def look_back(
             )
             if j + 1 < n and places[s, j + 1, JUMPS] == 0.0:
                 # a slot ends halfway between its middle and that of the next
-                a, b, c = (
-                    means[j, 0] + means[j + 1, 0],
-                    means[j, 1] + means[j + 1, 1],
-                    means[j, 2] + means[j + 1, 2],
-                )
+                a = means[j, 0] + means[j + 1, 0]
+                b = means[j, 1] + means[j + 1, 1]
+                c = means[j, 2] + means[j + 1, 2]
                 places[s, j, ENDS_X], places[s, j, ENDS_Y] = degrees(
                     0.5 * a, 0.5 * b, 0.5 * c, sphere
                 )

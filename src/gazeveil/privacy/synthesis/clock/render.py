@@ -25,7 +25,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -45,7 +44,9 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.kaleido.mechanism import LEAST_R_DEG, MOST_W
-from gazeveil.privacy.stream.session import Session, Stage, StreamMechanism
+from gazeveil.privacy.stream.mechanism import StreamMechanism
+from gazeveil.privacy.stream.session import Session
+from gazeveil.privacy.stream.stage import Stage
 from gazeveil.privacy.synthesis.clock import eye as clock_eye
 from gazeveil.privacy.synthesis.clock import places as clock_places
 from gazeveil.privacy.synthesis.clock.slots import Clock
@@ -90,25 +91,18 @@ class ClockRender(StreamMechanism):
     label: ClassVar[str] = "clock-render"
     summary: ClassVar[str] = "Renders gaze from noisy places at public times."
     plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "streams",
-        (
-            ("epsilon = 10, r = 2, offline", ":epsilon=10,r_deg=2,form=offline", "C0"),
-            ("epsilon = 10, r = 2, stream", ":epsilon=10,r_deg=2", "C1"),
-        ),
+        "streams", (":epsilon=10,r_deg=2,form=offline", ":epsilon=10,r_deg=2")
     )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "ours"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-w-r-dp",
-                "window",
-                "proved",
-                "places at public times with lattice noise, everything else drawn from one"
-                " public eye",
-            )
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-w-r-dp",
+            "window",
+            "proved",
+            "places at public times with lattice noise, everything else drawn from one public eye",
+        )
+    }
 
     epsilon: Number
     r_deg: Number
@@ -122,31 +116,31 @@ class ClockRender(StreamMechanism):
         """Store exact numbers."""
         self.store("epsilon", exact(self.name, "epsilon", self.epsilon, least=Fraction(1, 1 << 20)))
         self.store("r_deg", exact(self.name, "r_deg", self.r_deg, least=LEAST_R_DEG))
-        for one in ("slot_s", "window_s"):
-            self.store(one, exact(self.name, one, getattr(self, one), above=0))
+        for name in ("slot_s", "window_s"):
+            self.store(name, exact(self.name, name, getattr(self, name), above=0))
         self.store("fill_s", exact(self.name, "fill_s", self.fill_s, least=0))
-        for one, most in (
+        for name, most in (
             ("epsilon", 1 << 10),
             ("r_deg", 360),
             ("slot_s", 3600),
             ("window_s", 3600),
             ("fill_s", 3600),
         ):
-            if getattr(self, one) > most:
-                checks.refuse(self.name, one, f"at most {most}", getattr(self, one))
+            if getattr(self, name) > most:
+                checks.refuse(self.name, name, f"at most {most}", getattr(self, name))
         checks.one_of(self.name, "form", self.form, FORMS)
         if not isinstance(self.pursuit, bool):
             checks.refuse(self.name, "pursuit", "True or False", self.pursuit)
 
     def clock(self, rate_hz: float) -> Clock:
         """When gaze is read at a rate."""
-        found = Clock.of(
+        clock = Clock.of(
             Fraction(self.slot_s),
             Fraction(self.window_s),
             checks.positive(self.name, "rate_hz", rate_hz),
             self.form == "stream",
         )
-        if max(found.window, found.length) > MOST_W:
+        if max(clock.window, clock.length) > MOST_W:
             checks.refuse(
                 self.name,
                 "window_s",
@@ -154,7 +148,7 @@ class ClockRender(StreamMechanism):
                 self.window_s,
                 "Choose shorter ones, or a lower rate.",
             )
-        return found
+        return clock
 
     def noise(self, rate_hz: float, space: Space) -> LatticeLaw:
         """The noise of a reading: equal shares for the readings of a window."""

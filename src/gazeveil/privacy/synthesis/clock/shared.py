@@ -92,11 +92,11 @@ def seen(recording: Recording, slot_s: Fraction) -> Seen:
         )
     good = recording.valid & np.isfinite(recording.x_deg) & np.isfinite(recording.y_deg)
     x, y = (np.where(good, a, 0.0) for a in (recording.x_deg, recording.y_deg))
-    found = _middles(np.ascontiguousarray(places(recording.space, x, y)), good, length, slots)
+    middles = _middles(np.ascontiguousarray(places(recording.space, x, y)), good, length, slots)
     if isinstance(recording.space, Sphere):
-        size = np.linalg.norm(found, axis=1, keepdims=True)
-        found = np.divide(found, size, out=np.full_like(found, np.nan), where=size > 1e-9)
-    return Seen(recording.space, recording.rate_hz, len(recording), length, found)
+        size = np.linalg.norm(middles, axis=1, keepdims=True)
+        middles = np.divide(middles, size, out=np.full_like(middles, np.nan), where=size > 1e-9)
+    return Seen(recording.space, recording.rate_hz, len(recording), length, middles)
 
 
 @compiled
@@ -130,11 +130,11 @@ def all_seen(data: Cohort, slot_s: Fraction) -> dict[Key, Seen]:
     DataError
         For a stimulus that some saw on a sphere and some on a screen.
     """
-    found: dict[Key, Seen] = {}
+    known: dict[Key, Seen] = {}
     for item in data.items:
-        found[item.key] = seen(item if isinstance(item, Recording) else item.load(), slot_s)
-    one_kind_of_space((key, one.space) for key, one in found.items())
-    return found
+        known[item.key] = seen(item if isinstance(item, Recording) else item.load(), slot_s)
+    one_kind_of_space((key, places.space) for key, places in known.items())
+    return known
 
 
 @dataclass(frozen=True, eq=False)

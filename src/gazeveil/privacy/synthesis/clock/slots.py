@@ -68,10 +68,10 @@ class Clock:
 
     def state(self, streams: int) -> NDArray[np.int64]:
         """Streams that have not begun."""
-        found = np.zeros((streams, RING + self.count), dtype=np.int64)
-        found[:, CHOSEN] = -1
-        found[:, RING:] = -self.window
-        return found
+        state = np.zeros((streams, RING + self.count), dtype=np.int64)
+        state[:, CHOSEN] = -1
+        state[:, RING:] = -self.window
+        return state
 
 
 @compiled
@@ -109,12 +109,10 @@ def read_slots(
     count = states.shape[1] - RING
     n = x_deg.shape[1]
     for s in range(x_deg.shape[0]):
-        seen, tick, best, head = (
-            states[s, SEEN],
-            states[s, TICK],
-            states[s, CHOSEN],
-            states[s, HEAD],
-        )
+        seen = states[s, SEEN]
+        tick = states[s, TICK]
+        best = states[s, CHOSEN]
+        head = states[s, HEAD]
         best_x, best_y = chosen[s, 0], chosen[s, 1]
         slot, i = 0, 0
         while i < n or (flush and tick > 0):
@@ -146,10 +144,8 @@ def read_slots(
                 states[s, RING + head] = best
                 head = head + 1 if head + 1 < count else 0
             slot, tick, best = slot + 1, 0, np.int64(-1)
-        states[s, SEEN], states[s, TICK], states[s, CHOSEN], states[s, HEAD] = (
-            seen,
-            tick,
-            best,
-            head,
-        )
+        states[s, SEEN] = seen
+        states[s, TICK] = tick
+        states[s, CHOSEN] = best
+        states[s, HEAD] = head
         chosen[s, 0], chosen[s, 1] = best_x, best_y

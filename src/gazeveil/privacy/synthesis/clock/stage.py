@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.randomness.rng import Source
-from gazeveil.privacy.stream.session import Samples, Stage
+from gazeveil.privacy.stream.stage import Samples, Stage
 from gazeveil.privacy.synthesis.clock import eye, places
 from gazeveil.privacy.synthesis.clock.slots import CHOSEN, TICK, Clock, read_slots
 
@@ -61,11 +61,9 @@ class NoisySlots:
         clock = self.clock
         slots, left = divmod(self.tick + n, clock.length)
         slots += flush and left > 0
-        x, y, ok = (
-            np.empty((rows, slots)),
-            np.empty((rows, slots)),
-            np.empty((rows, slots), dtype=np.bool_),
-        )
+        x = np.empty((rows, slots))
+        y = np.empty((rows, slots))
+        ok = np.empty((rows, slots), dtype=np.bool_)
         read_slots(
             x_deg,
             y_deg,
@@ -130,14 +128,14 @@ class ClockStage(Stage):
         length = self.slots.clock.length
         left = length - self.slots.tick
         x, y, ok = self.slots.take(x_deg, y_deg, valid)
-        said = np.empty((*x.shape, places.PLACE))
-        places.follow(x, y, ok, self.model, self.gaze, said)
+        slot_places = np.empty((*x.shape, places.PLACE))
+        places.follow(x, y, ok, self.model, self.gaze, slot_places)
         path = eye.unrest(float(self.settings[eye.RATE]))
         eye.render_gaze(
             x_deg,
             y_deg,
             valid,
-            said,
+            slot_places,
             left,
             length,
             0,
@@ -208,8 +206,8 @@ def show(
     """Whole recordings, shape (streams, n), from what is said of all their slots; into the last
     three arrays.
     """
-    said = np.empty((*slot_x.shape, places.PLACE))
-    places.look_back(slot_x, slot_y, slot_ok, model, said)
+    slot_places = np.empty((*slot_x.shape, places.PLACE))
+    places.look_back(slot_x, slot_y, slot_ok, model, slot_places)
     # jumps begin up to `latest` samples after a slot and last a while: in the mean they cross its
     # beginning
     early = min(
@@ -222,5 +220,5 @@ def show(
     numbers = np.zeros(len(keys), dtype=np.int64)
     path, eyes = eye.unrest(float(settings[eye.RATE])), np.zeros((len(keys), eye.STATE))
     eye.render_gaze(
-        x_deg, y_deg, valid, said, 0, length, early, settings, path, eyes, keys, numbers
+        x_deg, y_deg, valid, slot_places, 0, length, early, settings, path, eyes, keys, numbers
     )

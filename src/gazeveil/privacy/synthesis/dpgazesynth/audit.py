@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.noise.exact import laplace_scale
-from gazeveil.privacy.noise.local import GRR, OLH, OUE, FrequencyOracle
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle
+from gazeveil.privacy.noise.local import GRR, OLH, OUE
 from gazeveil.privacy.noise.planar import raised_scale
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 RATE_HZ = 100.0
 _SCREEN = Screen(1920, 1080, 1600.0, 900.0, 400.0)
 _ROWS = 5000  # windows at a time
-_WORDS = (
+_PAIR = (
     "One window at 100 Hz: gaze that stays, and gaze that begins r away and moves on as often as is"
     " told apart."
 )
@@ -116,14 +117,14 @@ def _ratios(
 ) -> NDArray[np.float64]:
     """Log likelihood ratios of the messages of one side."""
     head = ReportHeader("p", "s", "1", "", RATE_HZ, rows * plan.samples, 0, plan.grid.space)
-    told, truth = scheme.ask(plan, head, _many(pair[side], rows), streams)
-    places = [np.hypot(told.x_deg - w.x_deg[0], told.y_deg - w.y_deg[0]) for w in pair]
+    report, truth = scheme.ask(plan, head, _many(pair[side], rows), streams)
+    places = [np.hypot(report.x_deg - w.x_deg[0], report.y_deg - w.y_deg[0]) for w in pair]
     ratio = (places[1] - places[0]) / float(
         raised_scale(plan.start_scale) / Fraction(2) ** plan.step_bits
     )
     if scheme.times:
         t, s = laplace_scale(plan.time_scale)
-        away = [np.abs(told.lengths - w.capped(plan.cap)).sum(axis=1) for w in pair]
+        away = [np.abs(report.lengths - w.capped(plan.cap)).sum(axis=1) for w in pair]
         ratio += (away[1] - away[0]) * s / t
     # what each side would answer, question by question
     other = [scheme.ask(plan, head, _many(w, rows), Streams(0))[1] for w in pair]
@@ -143,21 +144,21 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
     asked = asked_unit(unit, "window", ("window",))
     chosen = mechanism.settled(None)
     claimed = float(Fraction(str(chosen.epsilon)))
-    given = chosen.scheme().plan(_SCREEN, RATE_HZ)
+    layout = chosen.scheme().plan(_SCREEN, RATE_HZ)
     if chosen.reading == "published":
-        pair = _pair(given)
-        words = (
-            f"{_WORDS} One sends {len(pair[0].cell)} fixation time, the other {len(pair[1].cell)}."
+        pair = _pair(layout)
+        description = (
+            f"{_PAIR} One sends {len(pair[0].cell)} fixation time, the other {len(pair[1].cell)}."
         )
         return Game(
             asked,
             claimed,
-            words,
+            description,
             lambda side, trials, _: np.full((trials, 1), float(len(pair[side].cell))),
             math.inf,
         )
     # The promise does not depend on the size of the grid, and a small one is quickly drawn.
-    small = replace(chosen, G=min(chosen.G, 6), r_deg=given.r_deg)
+    small = replace(chosen, G=min(chosen.G, 6), r_deg=layout.r_deg)
     scheme = small.scheme()
     plan = scheme.plan(_SCREEN, RATE_HZ)
     pair = _pair(plan)
@@ -170,4 +171,4 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
         ]
         return np.concatenate(parts)[:, None]
 
-    return Game(asked, claimed, _WORDS, play, _exact(scheme, plan, pair))
+    return Game(asked, claimed, _PAIR, play, _exact(scheme, plan, pair))

@@ -110,11 +110,9 @@ class CellGrid:
     @property
     def origin_deg(self) -> tuple[float, float]:
         """The top left corner."""
-        return (
-            (0.0, 0.0)
-            if isinstance(self.space, Sphere)
-            else (-self.space.width_deg / 2, -self.space.height_deg / 2)
-        )
+        if isinstance(self.space, Sphere):
+            return (0.0, 0.0)
+        return (-self.space.width_deg / 2, -self.space.height_deg / 2)
 
     @property
     def centre_deg(self) -> tuple[float, float]:
@@ -124,11 +122,9 @@ class CellGrid:
     @property
     def diagonal_deg(self) -> float:
         """The largest distance of two places."""
-        return (
-            180.0
-            if isinstance(self.space, Sphere)
-            else math.hypot(self.space.width_deg, self.space.height_deg)
-        )
+        if isinstance(self.space, Sphere):
+            return 180.0
+        return math.hypot(self.space.width_deg, self.space.height_deg)
 
     def scaled(self, x_deg: Floats, y_deg: Floats) -> tuple[Floats, Floats]:
         """Places in cells right of and below the top left corner."""

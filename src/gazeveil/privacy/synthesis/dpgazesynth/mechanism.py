@@ -22,48 +22,38 @@ proofs/dpgazesynth.md, proofs/dpgazesynth-one-report.md.
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
 from typing import ClassVar
-
-import numpy as np
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
-from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.arithmetic import ASSUMPTION as ARC_ASSUMPTION
 from gazeveil.privacy.noise.exact import tail_delta
-from gazeveil.privacy.noise.local import OUE, Tally
 from gazeveil.privacy.noise.planar import planar_delta
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.promise.algebra import RecordingsMap
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
-from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
-from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import MOTIONS, samples_of
-from gazeveil.privacy.synthesis.dpgazesynth.grid import RELATIONS, Whole
+from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import MOTIONS
+from gazeveil.privacy.synthesis.dpgazesynth.grid import RELATIONS
+from gazeveil.privacy.synthesis.dpgazesynth.one_process import collect, private_windows, synthetic
 from gazeveil.privacy.synthesis.dpgazesynth.plan import BudgetSplit, WindowLayout
-from gazeveil.privacy.synthesis.dpgazesynth.reports.device import Corrected, head_of
-from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Report, ReportHeader
+from gazeveil.privacy.synthesis.dpgazesynth.reports.device import Corrected
 from gazeveil.privacy.synthesis.dpgazesynth.reports.one_report import OneReport, public_zones
 from gazeveil.privacy.synthesis.dpgazesynth.reports.published import PublishedScheme
-from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model, Scheme, Streams
-from gazeveil.privacy.synthesis.dpgazesynth.reports.sums import added_up
+from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Scheme, Streams
 from gazeveil.privacy.synthesis.dpgazesynth.shuffle import shuffled
-from gazeveil.privacy.synthesis.dpgazesynth.windows import Windows, samples_of_window, windows_of
 from gazeveil.privacy.synthesis.dpgazesynth.windows_map import WindowsMap
 
 REN2024 = (
@@ -73,9 +63,6 @@ REN2024 = (
 
 MOST_G = 256
 MOST_CAP = 64
-
-#: Unary answers about more categories than this are drawn as their sum.
-_FEW = 1024
 
 _NOT_COVERED = ("how long each recording is, when it begins and at what rate", "who saw what")
 _REFUTED = (
@@ -198,7 +185,7 @@ class Synthesis(Mechanism[Cohort]):
         if len(data) == 0:
             raise DataError("This cohort has no recordings. Nothing was released.")
         streams = Streams(seed, self.name, self.reading)
-        private = list(_private(self.scheme(), data))
+        private = list(private_windows(self.scheme(), data))
         used = self.settled(sum(len(windows) for _, _, windows in private))
         curator = collect(used.scheme(), str(used), private, streams)
         model = curator.learn() if curator.windows else None
@@ -214,11 +201,7 @@ class Synthesis(Mechanism[Cohort]):
                 else Handle(item.person, item.stimulus, draw, item.session, item.task)
             )
         guarantee = used.promise([(head.person, plan, head.samples) for plan, head, _ in private])
-        return Release(
-            Cohort(items, name=data.name),
-            guarantee if seed is None else guarantee.tested(),
-            self.provenance(seed),
-        )
+        return self.released(Cohort(items, name=data.name), guarantee, seed)
 
     def _promised(
         self, recordings: Iterable[tuple[str, WindowLayout, int]], reason: str
@@ -271,22 +254,19 @@ class DPGazeSynth(Synthesis):
         "Learns a model of scanpaths from randomised reports and draws gaze from it."
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "population",
-        (("corrected", ":epsilon=3", "C0"), ("published", ":epsilon=3,reading=published", "C3")),
+        "population", (":epsilon=3", ":epsilon=3,reading=published")
     )
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-w-r-t-dp", "window", "proved", "messages of one shape, exact noise"
-            ),
-            "published": Claim(
-                "epsilon-w-r-t-dp",
-                "window",
-                "refuted",
-                "the paper to the letter, with the numbers of fixations it gives away",
-            ),
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-w-r-t-dp", "window", "proved", "messages of one shape, exact noise"
+        ),
+        "published": Claim(
+            "epsilon-w-r-t-dp",
+            "window",
+            "refuted",
+            "the paper to the letter, with the numbers of fixations it gives away",
+        ),
+    }
 
     def scheme(self) -> Scheme:
         """The reading's."""
@@ -324,20 +304,12 @@ class DPGazeSynthOneReport(Synthesis):
     summary: ClassVar[str] = (
         "Learns a model of scanpaths from one randomised report of each window."
     )
-    plot: ClassVar[PlotRecipe] = PlotRecipe(
-        "population",
-        (
-            ("one report", ":epsilon=3", "C0"),
-            ("every slot (dpgazesynth)", "dpgazesynth:epsilon=3", "C1"),
-        ),
-    )
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-w-r-t-dp", "window", "proved", "one report per window, population model"
-            )
-        }
-    )
+    plot: ClassVar[PlotRecipe] = PlotRecipe("population", (":epsilon=3", "dpgazesynth:epsilon=3"))
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-w-r-t-dp", "window", "proved", "one report per window, population model"
+        )
+    }
 
     zones: int | None = None
     order: int = 1
@@ -396,83 +368,4 @@ def _given(
         Fraction(mechanism.window_s),
         BudgetSplit.of(mechanism.split),
         mechanism.cap,
-    )
-
-
-def _private(
-    scheme: Scheme, cohort: Cohort
-) -> Iterator[tuple[WindowLayout, ReportHeader, Windows]]:
-    """What the devices know; of a recording itself only what is public stays in memory."""
-    kind: type[Space] | None = None
-    for recording in cohort:
-        samples = samples_of_window(recording, float(scheme.window_s), "dpgazesynth")
-        if kind is not None and not isinstance(recording.space, kind):
-            raise DataError(
-                "Screens and spheres have different grids and cannot be learned about together."
-                " Release them one after the other."
-            )
-        kind = type(recording.space)
-        plan = scheme.plan(recording.space, recording.rate_hz)
-        yield plan, head_of(recording), windows_of(recording, plan.grid, samples)
-
-
-def collect(
-    scheme: Scheme,
-    parameters: str,
-    private: Iterable[tuple[WindowLayout, ReportHeader, Windows]],
-    streams: Streams,
-) -> Curator:
-    """Devices and curator in one process: the noisy starts and times of every recording, and the
-    sums of all answers.
-
-    Sums of unary answers about many categories are drawn as sums; see
-    :mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.sums`.
-    """
-    curator = Curator(scheme, parameters)
-    counted: dict[str, tuple[OUE, Whole]] = {}
-    for plan, head, windows in private:
-        own = streams.of(*head.key)
-        told, truth = scheme.ask(plan, head, windows, own)
-        added: dict[str, Tally] = {}
-        for name, oracle in scheme.questions(plan).items():
-            if isinstance(oracle, OUE) and oracle.categories > _FEW:
-                before = counted[name][1] if name in counted else 0
-                counted[name] = (
-                    oracle,
-                    before + np.bincount(truth[name], minlength=oracle.categories),
-                )
-            else:
-                added[name] = oracle.tally(
-                    oracle.report(truth[name], Words(own.source("answers", name)))
-                )
-        curator.keep(plan, told, added)
-    for name, (unary, counts) in counted.items():
-        curator.sums[name] = added_up(unary, counts, Words(streams.source("sums", name)))
-    return curator
-
-
-def synthetic(
-    scheme: Scheme, model: Model | None, report: Report, motion: str, key: bytes
-) -> Recording:
-    """A synthetic recording; the same each time for the same key."""
-    head = report.head
-    named = hashlib.blake2b("\x1f".join(head.key).encode(), key=key, digest_size=16).digest()
-    rng = np.random.Generator(np.random.Philox(key=np.frombuffer(named, dtype=np.uint64)))
-    x, y = np.empty(0), np.empty(0)
-    if model is not None and len(report):
-        plan = scheme.plan(head.space, head.rate_hz)
-        cells, lengths = scheme.walk(plan, model, report, rng)
-        x, y = samples_of(plan.grid, cells, lengths, head.samples, head.rate_hz, motion, rng)
-    t = head.begin_ns + np.rint(np.arange(head.samples) * (1e9 / head.rate_hz)).astype(np.int64)
-    return Recording(
-        head.person,
-        head.stimulus,
-        t,
-        x,
-        y,
-        np.ones(len(t), dtype=np.bool_),
-        space=head.space,
-        rate_hz=head.rate_hz,
-        session=head.session,
-        task=head.task,
     )

@@ -46,8 +46,8 @@ def shuffled_epsilon(epsilon: Fraction, reports: int, delta: Fraction = DELTA) -
         / (grown + 1)
         * (8 * math.sqrt(grown * math.log(4 / d) / reports) + 8 * grown / reports)
     )
-    found = raised(loss)
-    return found if found < epsilon else None
+    amplified = raised(loss)
+    return amplified if amplified < epsilon else None
 
 
 def shuffled(epsilon: Fraction, windows: Sequence[int]) -> tuple[tuple[str, Loss], ...]:

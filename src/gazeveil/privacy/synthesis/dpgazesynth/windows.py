@@ -156,10 +156,8 @@ def _runs(
     n = len(cells)
     windows = (n + samples - 1) // samples
     first, at = np.zeros(windows + 1, dtype=np.int64), np.full(windows, -1, dtype=np.int64)
-    cell, length = (
-        np.empty(max(n, windows), dtype=np.int64),
-        np.empty(max(n, windows), dtype=np.int64),
-    )
+    cell = np.empty(max(n, windows), dtype=np.int64)
+    length = np.empty(max(n, windows), dtype=np.int64)
     runs = 0
     for w in range(windows):
         begin, waiting, current = w * samples, 0, -1

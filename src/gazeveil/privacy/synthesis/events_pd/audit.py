@@ -127,14 +127,12 @@ def event_synth_pd(mechanism: EventSynthPD, unit: str | None) -> Game:
         names += count
         if count and mechanism.reading == "corrected" and mechanism.seeds == "crowd":
             moved |= not same(out, mechanism.release(exchanged(released), seed=trial).data)
-    rate, gamma = (
-        sum(shares) / max(names, 1),
-        (1.0 if mechanism.seeds == "crowd" else float(mechanism.gamma_total or mechanism.gamma)),
-    )
+    rate = sum(shares) / max(names, 1)
+    gamma = 1.0 if mechanism.seeds == "crowd" else float(mechanism.gamma_total or mechanism.gamma)
     bound = (
         gamma / (mechanism.k - 1 + gamma) if mechanism.reading == "corrected" else 1 / mechanism.k
     )
-    words = (
+    description = (
         f"{len(shares)} cohorts of {max(PEOPLE, mechanism.k)} people with {EVENTS} events each, an"
         f" attacker who holds another raw session of everybody: {names} names released, {rate:.2f}"
         f" of them found, {bound:.2f} is claimed to be the most."
@@ -148,7 +146,7 @@ def event_synth_pd(mechanism: EventSynthPD, unit: str | None) -> Game:
         if moved
         else ""
     )
-    return Game(asked_unit(unit, "user", ("user",)), None, words, broken=broken)
+    return Game(asked_unit(unit, "user", ("user",)), None, description, broken=broken)
 
 
 def exchanged(cohort: Cohort) -> Cohort:

@@ -27,12 +27,9 @@ within gamma_total: the test for whole sequences, which nearly nobody passes.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -42,66 +39,50 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.events import METHODS
 from gazeveil.gaze.cohort import Cohort, Handle
-from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.guarantee import Guarantee, Loss
+from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.noise.exact import discrete_laplace
+from gazeveil.privacy.plausible_deniability import cell_width, plausible_counts
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.randomness.keys import MasterKey
-from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
+from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn, Rule, draw, most_events
-from gazeveil.privacy.synthesis.events_pd.plans import PLACE_SHARE, Coding, SyntheticRecording
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import charge, joint_counts, width
+from gazeveil.privacy.synthesis.drawn_recordings import drawn_recordings
+from gazeveil.privacy.synthesis.events_pd.corrected import CorrectedSynthesis, corrected_plans
+from gazeveil.privacy.synthesis.events_pd.guarantees import (
+    crowd_guarantee,
+    own_guarantee,
+    published_guarantee,
+)
+from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording, no_events
 from gazeveil.privacy.synthesis.events_pd.published import PublishedSynthesis, published_plans
 from gazeveil.privacy.synthesis.events_pd.saccade_models import Generator
+from gazeveil.privacy.synthesis.events_pd.seeded_events import Rule
 from gazeveil.privacy.synthesis.events_pd.training import by_content, closed_form, coding, network
-from gazeveil.privacy.synthesis.ksame.groups import (
-    Cell,
-    Frame,
-    Key,
-    common_frame,
-    one_kind_of_space,
-    unknown_rates,
-)
+from gazeveil.privacy.synthesis.ksame.groups import Key, enough_people, one_kind_of_space
 from gazeveil.privacy.synthesis.motion import Motion, motion
 
 #: Generators of saccades; forms of a saccade's probability; whom the test asks; whose events are
-#: seeds; what becomes of events that never pass.
-GENERATORS, PROBABILITIES, OTHERS, SEEDS, FAILED = (
-    ("ppca", "cvae"),
-    ("latent", "histogram"),
-    ("all", "same-index"),
-    ("crowd", "own"),
-    ("drop", "release"),
-)
+#: seeds; what becomes of events that never pass; detectors.
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "generator": ("ppca", "cvae"),
+    "probability": ("latent", "histogram"),
+    "others": ("all", "same-index"),
+    "seeds": ("crowd", "own"),
+    "failed": ("drop", "release"),
+    "detector": tuple(METHODS),
+}
 
-#: The delta up to which the attempts are charged as differential privacy.
-DELTA = Fraction(1, 10**6)
-
-
-_REFUTED = (
-    "it speaks of one event at a time. Each released event has k - 1 other people with a"
-    " probability within gamma, but not the same people each time, so the events of a person"
-    " together single them out (0.7 of 20 people are found from 60 events where 1/k is 0.25);"
-    " besides, the test has a fixed threshold, and durations, order, gaps and number of events are"
-    " the person's own"
-)
-
-_NOT_COVERED = (
-    "who took part, and which recordings each name has",
-    (
-        "what all recordings of a stimulus share: rate and space, the means of those who saw it,"
-        " and length, that of the k-th longest"
-    ),
-    (
-        "what people did: a synthetic event lies near one of somebody's, though at least k people"
-        " could be that one"
-    ),
-    "a second release about the same people",
-)
+# Parameters of one reading, and what they are in the other.
+_CORRECTED_ALONE = {
+    "seeds": "crowd",
+    "rho": None,
+    "margin": 0,
+    "place_deg": None,
+    "gamma_total": None,
+}
+_PUBLISHED_ALONE = {"probability": "latent", "failed": "drop"}
 
 
 @dataclass(frozen=True)
@@ -199,20 +180,12 @@ class EventSynthPD(Mechanism[Cohort]):
 
     def check(self) -> None:
         """Check every parameter, and that the reading has it."""
-        self.store("k", checks.count(self.name, "k", self.k, least=2))
+        for name, least in (("k", 2), ("attempts", 1), ("margin", 0)):
+            self.store(name, checks.count(self.name, name, getattr(self, name), least=least))
         self.store("gamma", exact(self.name, "gamma", self.gamma, least=1))
         self.store("epsilon0", exact(self.name, "epsilon0", self.epsilon0, above=0))
-        self.store("attempts", checks.count(self.name, "attempts", self.attempts))
-        self.store("margin", checks.count(self.name, "margin", self.margin, least=0))
-        for name, words in (
-            ("generator", GENERATORS),
-            ("probability", PROBABILITIES),
-            ("others", OTHERS),
-            ("seeds", SEEDS),
-            ("failed", FAILED),
-            ("detector", METHODS),
-        ):
-            checks.one_of(self.name, name, getattr(self, name), words)
+        for name, choices in CHOICES.items():
+            checks.one_of(self.name, name, getattr(self, name), choices)
         if self.gamma_total is not None:
             self.store("gamma_total", exact(self.name, "gamma_total", self.gamma_total, least=1))
         if self.place_deg is not None:
@@ -220,39 +193,29 @@ class EventSynthPD(Mechanism[Cohort]):
         self.store("window_s", checks.positive(self.name, "window_s", self.window_s))
         if self.rho is not None:
             self.store("rho", exact(self.name, "rho", self.rho, above=0))
-            if self.generator != "ppca":
-                checks.refuse(
-                    self.name,
-                    "rho",
-                    "left out with generator='cvae': only ppca is trained with a budget",
-                    self.rho,
-                    "Use generator='ppca'.",
-                )
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Refuse parameters that the reading or another parameter leaves no room for."""
         published = self.reading == "published"
-        for name, wanted in (
-            ("seeds", "crowd"),
-            ("rho", None),
-            ("margin", 0),
-            ("place_deg", None),
-            ("gamma_total", None),
-        ):
-            if published and getattr(self, name) != wanted:
+        for name, default in (_CORRECTED_ALONE if published else _PUBLISHED_ALONE).items():
+            if getattr(self, name) != default:
+                here = "left out" if published else default
                 checks.refuse(
                     self.name,
                     name,
-                    "left out in the published reading",
+                    f"{here} in the {self.reading} reading",
                     getattr(self, name),
-                    "Use reading='corrected'.",
+                    f"Use reading='{'corrected' if published else 'published'}'.",
                 )
-        for name, word in (("probability", "latent"), ("failed", "drop")):
-            if not published and getattr(self, name) != word:
-                checks.refuse(
-                    self.name,
-                    name,
-                    f"{word} in the corrected reading",
-                    getattr(self, name),
-                    "Use reading='published'.",
-                )
+        if self.rho is not None and self.generator != "ppca":
+            checks.refuse(
+                self.name,
+                "rho",
+                "left out with generator='cvae': only ppca is trained with a budget",
+                self.rho,
+                "Use generator='ppca'.",
+            )
         if self.probability == "histogram" and self.others == "same-index":
             checks.refuse(
                 self.name,
@@ -260,6 +223,11 @@ class EventSynthPD(Mechanism[Cohort]):
                 "all with probability='histogram': a person's histograms have no index",
                 self.others,
             )
+
+    @property
+    def sequence_gamma(self) -> Number:
+        """Gamma of the test of whole sequences."""
+        return self.gamma if self.gamma_total is None else self.gamma_total
 
     def release(self, data: Cohort, seed: int | None = None) -> Release[Cohort]:
         """Synthesise a cohort; see :class:`Mechanism`.
@@ -280,38 +248,24 @@ class EventSynthPD(Mechanism[Cohort]):
         MissingExtraError
             For generator='cvae' without torch.
         """
-        if not isinstance(data, Cohort):
-            checks.refuse(
-                self.name,
-                "data",
-                "a Cohort",
-                data,
-                "Put recordings into one with gazeveil.Cohort(recordings).",
-            )
-        people = {key[0] for key in data.keys}
-        if len(people) < self.k:
-            raise DataError(
-                f"{self.name} with k = {self.k} needs at least {self.k} people, and this cohort has"
-                f" recordings of {len(people)}. Choose a smaller k. Nothing was released."
-            )
+        enough_people(self.name, data, self.k)
         motions = {r.key: motion(r, self.detector) for r in data}
         one_kind_of_space((key, m.space) for key, m in motions.items())
-        plans, notes, guarantee = (
-            self._published(motions, seed)
-            if self.reading == "published"
-            else self._corrected(motions, seed)
-        )
-        lazy = any(isinstance(item, Handle) for item in data.items)
+        published = self.reading == "published"
+        make = self._published if published else self._corrected
+        plans, notes, guarantee = make(motions, seed)
         # Sorted, because the order in which recordings were given may tell whose they are.
-        order = motions if self.reading == "published" else sorted(plans)
+        draws = {
+            key: (plans[key].motion, plans[key].samples)
+            for key in (motions if published else sorted(plans))
+        }
+        lazy = any(isinstance(item, Handle) for item in data.items)
         out = Cohort(
-            _drawn({key: plans[key] for key in order}, seed, lazy),
-            data.people if self.reading == "published" else {},
+            drawn_recordings(draws, seed, (self.name, "samples"), lazy),
+            data.people if published else {},
             name=data.name,
         )
-        return Release(
-            out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes
-        )
+        return self.released(out, guarantee, seed, notes)
 
     # --- published
     # ----------------------------------------------------------------------------------------------
@@ -324,7 +278,7 @@ class EventSynthPD(Mechanism[Cohort]):
         generator, _ = self._generator(motions, names, identity, seed)
         how = PublishedSynthesis(
             self.k,
-            width(self.gamma),
+            cell_width(self.gamma),
             self.attempts,
             self.probability == "histogram",
             self.others == "same-index",
@@ -333,23 +287,7 @@ class EventSynthPD(Mechanism[Cohort]):
         plans, notes = published_plans(
             motions, identity, generator, how, lambda key: source(seed, self.name, "events", *key)
         )
-        about = Guarantee(
-            "plausible-deniability",
-            counts={"k": Fraction(self.k), "gamma": Fraction(self.gamma)},
-            alike="event",
-            mechanism=self.title,
-            not_covered=(
-                "the attributes of people",
-                (
-                    "events that never passed, which are released all the same"
-                    if self.failed == "release"
-                    else "lengths"
-                ),
-            ),
-            status="refuted",
-            reason=_REFUTED,
-        )
-        return plans, notes, about
+        return plans, notes, published_guarantee(self)
 
     # --- corrected
     # ----------------------------------------------------------------------------------------------
@@ -359,110 +297,47 @@ class EventSynthPD(Mechanism[Cohort]):
     ) -> tuple[dict[Key, SyntheticRecording], dict[str, int], Guarantee]:
         people = by_content(motions)
         generator, delta_num = self._generator(motions, people, None, seed)
-        code = coding(generator, motions, people, public=self.rho is not None)
-        rule = Rule(
+        rule = Rule.of(
             self.k,
-            width(self.gamma),
+            cell_width(self.gamma),
             Fraction(self.epsilon0),
             self.margin,
             self.attempts,
             self.window_s,
             self.others == "same-index",
         )
-        plans: dict[Key, SyntheticRecording] = {}
-        drawn: list[Drawn] = []
-        joint, allowed = np.zeros((len(people), len(people))), 0
-        frames: dict[Cell, Frame] = {}
-        for cell in sorted({key[1:] for key in motions}):
-            # 2: in the pool, with or without events; 1: a recording whose rate is not known, which
-            # tells nothing about time; 0: none.
-            having = np.array(
-                [
-                    1 + (motions[p, *cell].rate_hz > 0) if (p, *cell) in motions else 0
-                    for p in people
-                ]
-            )
-            seats = np.flatnonzero(having == 2)
-            if len(seats) < self.k:
-                continue
-            pool = [motions[people[i], *cell] for i in seats]
-            frames[cell] = frame = common_frame(pool, self.k)
-            coded = replace(
-                code,
-                place_deg=(
-                    PLACE_SHARE * min(frame.space.width_deg, frame.space.height_deg)
-                    if self.place_deg is None
-                    else self.place_deg
-                ),
-            )
-            # The crowd seeds whoever has a recording, so that nothing shows whose rate was not
-            # known.
-            keys = [
-                (people[i], *cell)
-                for i in (np.flatnonzero(having) if self.seeds == "crowd" else seats)
-            ]
-            found = self._draw(coded, keys, pool, frame, rule, seed)
-            plans.update(
-                (key, coded.plan(one, frame.space, frame.rate_hz, frame.samples))
-                for key, one in zip(keys, found, strict=True)
-            )
-            drawn += found
-            allowed += (
-                2 * self.attempts * most_events(frame.seconds, coded.clock(frame.space)) * len(keys)
-            )
-            # Whoever has no recording there would have released none, and whoever has one of
-            # unknown rate nothing but lost samples.
-            joint += np.where(having[:, None] == having, 0.0, -np.inf)
-            if self.seeds == "own":
-                joint[np.ix_(seats, seats)] += np.array([one.joint for one in found])
-        if not frames:
+        drawn = corrected_plans(
+            motions,
+            people,
+            coding(generator, motions, people, public=self.rho is not None),
+            CorrectedSynthesis(rule, self.seeds == "own", self.place_deg),
+            lambda key: source(seed, self.name, "events", *key),
+        )
+        if not drawn.frames:
             raise DataError(
                 f"No stimulus, session and task has recordings of {self.k} people whose rate is"
                 " known. Choose a smaller k, or give recordings that belong together the same"
                 " names. Nothing was released."
             )
-        notes = _notes(drawn, motions, frames)
+        notes = drawn.notes(motions)
         if self.seeds == "crowd":
-            return plans, notes, self._crowd_guarantee(allowed, delta_num)
-        passed = self._joint_pass(joint, seed)
+            return drawn.plans, notes, crowd_guarantee(self, drawn.allowed, delta_num)
+        passed = self._joint_pass(drawn.joint, seed)
         notes["names_released"] = int(passed.sum())
         kept = {person for person, good in zip(people, passed, strict=True) if good}
         plans = {
-            key: plans[key] if key in plans and key[0] in kept else _nothing(frames[key[1:]])
+            key: drawn.plans[key] if key in drawn.plans and key[0] in kept else no_events(frame)
             for key in motions
-            if key[1:] in frames
+            if (frame := drawn.frames.get(key[1:])) is not None
         }
-        return plans, notes, self._own_guarantee(len(kept), len(people))
-
-    def _draw(
-        self,
-        coding: Coding,
-        keys: Sequence[Key],
-        pool: Sequence[Motion],
-        frame: Frame,
-        rule: Rule,
-        seed: int | None,
-    ) -> list[Drawn]:
-        """Events of the recordings of one stimulus; compiled code that lets other threads run."""
-        records, clock = coding.records(pool), coding.clock(frame.space)
-
-        def one(seat: int) -> Drawn:
-            bits = source(seed, self.name, "events", *keys[seat])
-            return draw(
-                *records, rule, clock, frame.seconds, bits, seat if self.seeds == "own" else -1
-            )
-
-        # The first one alone, so that code is compiled once and not by all threads at a time.
-        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as threads:
-            return [one(0), *threads.map(one, range(1, len(keys)))]
+        return plans, notes, own_guarantee(self, len(kept), len(people))
 
     def _joint_pass(self, joint: NDArray[np.float64], seed: int | None) -> NDArray[np.bool_]:
         """Which names may be released: enough people in the cell of the one behind it, with the
         random threshold of single events.
         """
-        counts = joint_counts(
-            joint, width(self.gamma if self.gamma_total is None else self.gamma_total)
-        )
+        width = cell_width(self.sequence_gamma)
+        counts = plausible_counts(joint, np.arange(len(joint)), width)
         noise = discrete_laplace(
             1 / Fraction(self.epsilon0), len(counts), Words(source(seed, self.name, "names"))
         )
@@ -483,130 +358,8 @@ class EventSynthPD(Mechanism[Cohort]):
             return network(motions, people, identity, bits), Fraction(0)
         return closed_form(motions, people, None if self.rho is None else Fraction(self.rho), bits)
 
-    # --- promises
-    # ----------------------------------------------------------------------------------------------
-
-    def _crowd_guarantee(self, allowed: int, delta_num: Fraction) -> Guarantee:
-        epsilon, delta = charge(self.k, self.gamma, self.epsilon0, self.margin, allowed)
-        also: tuple[tuple[str, Loss], ...] = ()
-        more = "somebody who knows everybody else's raw data"
-        if self.rho is None or delta > DELTA:
-            more += (
-                ": there is no differential privacy without rho and a margin that keeps delta small"
-            )
-        else:
-            against = "against somebody who knows everybody else's raw data"
-            also = (
-                (
-                    f"{against}, the {allowed} attempts that may be made",
-                    Loss.approximate(epsilon, delta),
-                ),
-                (f"{against}, training besides", Loss.concentrated(Fraction(self.rho), delta_num)),
-            )
-        return Guarantee(
-            "plausible-deniability",
-            counts={"k": Fraction(self.k), "gamma": Fraction(1)},
-            alike="seed",
-            mechanism=self.title,
-            also=also,
-            assumptions=(
-                "who has which recordings is public",
-                "the release is the only one made about these people",
-                ASSUMPTION,
-            ),
-            not_covered=(*_NOT_COVERED, more),
-            reason="proofs/event-synth-pd.md",
-        )
-
-    def _own_guarantee(self, released: int, names: int) -> Guarantee:
-        share = (
-            f"{released} of {names} names passed the test of whole sequences and were released, the"
-            " others are lost, which says that they are like too few"
-        )
-        step = "; with seeds='crowd' every name is released" if 2 * released < names else ""
-        return Guarantee(
-            "plausible-deniability",
-            counts={
-                "k": Fraction(self.k),
-                "gamma": Fraction(self.gamma if self.gamma_total is None else self.gamma_total),
-            },
-            alike="sequence",
-            mechanism=self.title,
-            assumptions=(
-                "who has which recordings is public",
-                "the release is the only one made about these people",
-                ASSUMPTION,
-            ),
-            not_covered=(
-                *_NOT_COVERED,
-                (
-                    "somebody who compares the names with one another: the deniers of one name may"
-                    " be told apart by their own"
-                ),
-                share + step,
-            ),
-            reason="proofs/event-synth-pd.md",
-        )
-
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
         from gazeveil.privacy.synthesis.events_pd.audit import event_synth_pd
 
         return event_synth_pd(self, unit)
-
-
-def _notes(
-    drawn: Sequence[Drawn], motions: Mapping[Key, Motion], frames: Mapping[Cell, Frame]
-) -> dict[str, int]:
-    """Counts for whoever holds the raw data."""
-    return {
-        "fixations": sum(len(d.fixations) for d in drawn),
-        "fixations_dropped": sum(int(np.isnan(d.fixations[:, -1]).sum()) for d in drawn),
-        "saccades": sum(len(d.saccades) for d in drawn),
-        "saccades_dropped": sum(int(np.isnan(d.saccades[:, -1]).sum()) for d in drawn),
-        "attempts": sum(d.attempts for d in drawn),
-        "recordings_left_out": sum(key[1:] not in frames for key in motions),
-        "recordings_of_unknown_rate": unknown_rates(motions),
-    }
-
-
-def _nothing(frame: Frame) -> SyntheticRecording:
-    """A recording with no events."""
-    none = np.empty(0, dtype=np.int64)
-    return SyntheticRecording(
-        Motion(
-            frame.space,
-            frame.rate_hz,
-            frame.samples,
-            np.empty((0, 5)),
-            np.empty((0, 4)),
-            none.astype(np.bool_),
-            none,
-        ),
-        np.empty((0, 30)),
-    )
-
-
-def _drawn(
-    plans: Mapping[Key, SyntheticRecording], seed: int | None, lazy: bool
-) -> list[Recording | Handle]:
-    """Recordings drawn from plans: at once, or when they are looked at."""
-    master = MasterKey(seed)
-    items: list[Recording | Handle] = []
-    for key, plan in plans.items():
-        load = partial(
-            _recording, key, plan, partial(master.source, EventSynthPD.name, "samples", *key)
-        )
-        items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
-    return items
-
-
-def _recording(key: Key, plan: SyntheticRecording, bits: Callable[[], Source]) -> Recording:
-    x, y = plan.samples(Words(bits()))
-    m = plan.motion
-    t: NDArray[np.int64] = np.rint(
-        np.arange(m.samples) * (1e9 / m.rate_hz if m.rate_hz > 0 else 1e7)
-    ).astype(np.int64)
-    return Recording(
-        key[0], key[1], t, x, y, space=m.space, rate_hz=m.rate_hz, session=key[2], task=key[3]
-    )

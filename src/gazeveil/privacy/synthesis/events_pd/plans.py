@@ -24,20 +24,13 @@ from numpy.typing import NDArray
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere, angle_deg
 from gazeveil.privacy.randomness.rng import Words
-from gazeveil.privacy.synthesis.events_pd.deniable_seeds import (
-    LEAST_FIXATION_S,
-    Drawn,
-    EventTiming,
-    SeedRecords,
-)
+from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn
 from gazeveil.privacy.synthesis.events_pd.saccade_models import LEAST_DEG, Generator, conditions
-from gazeveil.privacy.synthesis.motion import (
-    LEAST_SPREAD_DEG,
-    SCREEN_LAST_DEG,
-    Motion,
-    normals,
-    render_motion,
-)
+from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords
+from gazeveil.privacy.synthesis.events_pd.seeded_events import LEAST_FIXATION_S, EventTiming
+from gazeveil.privacy.synthesis.ksame.groups import Frame
+from gazeveil.privacy.synthesis.motion import LEAST_SPREAD_DEG, Motion
+from gazeveil.privacy.synthesis.rendering import SCREEN_LAST_DEG, normals, render_with
 
 #: Share of an event's own deviation from the middle that is kept; 1 - keep**2 of the variance is
 #: noise.
@@ -100,19 +93,7 @@ class SyntheticRecording:
         if self.drift_s > 0 and m.rate_hz > 0:
             _drifting(drawn, counts, math.exp(-1.0 / (self.drift_s * m.rate_hz)))
         _standardised(drawn, counts)
-        x, y = np.full(m.samples, np.nan), np.full(m.samples, np.nan)
-        render_motion(
-            isinstance(m.space, Sphere),
-            m.fixations,
-            m.saccades,
-            m.is_fixation,
-            m.onset,
-            np.ascontiguousarray(self.profiles),
-            drawn,
-            x,
-            y,
-        )
-        return x, y
+        return render_with(m, drawn, self.profiles)
 
 
 @compiled
@@ -185,40 +166,68 @@ class Coding:
         or all on screens.
         """
         sphere = isinstance(pool[0].space, Sphere)
-        values, places, onsets = [], [], []
+        values, places = [], []
         for m in pool:
-            own = (
-                (fixation_numbers(m) - self.fixation_middle) / self.fixation_unit * (KEEP / _NOISE)
-            )
-            values.append(
-                own if sphere else np.column_stack((m.fixations[:, :2] / self.place_deg, own))
-            )
-            places.append(
-                m.space.vectors(m.fixations[:, 0], m.fixations[:, 1])
-                if sphere
-                else np.zeros((len(own), 3))
-            )
-            onsets.append(m.onset[m.is_fixation] / m.rate_hz)
+            own = (fixation_numbers(m) - self.fixation_middle) / self.fixation_unit
+            own *= KEEP / _NOISE
+            at = m.fixations[:, :2]
+            values.append(own if sphere else np.column_stack((at / self.place_deg, own)))
+            places.append(m.space.vectors(*at.T) if sphere else np.zeros((len(own), 3)))
         kappa = 1.0 / math.radians(self.place_deg) ** 2 if sphere else 0.0
+        onsets = [m.onset[m.is_fixation] / m.rate_hz for m in pool]
         fixations = _records(values, places, kappa, onsets)
-        values, onsets = [], []
+        values = []
         for m in pool:
             numbers = saccade_numbers(m)
             duration = m.saccades[:, 3] / m.rate_hz
-            latent = self.generator.encode(
-                m.profiles, np.exp(numbers[:, 0]), duration, np.zeros(len(duration))
-            )[0]
+            nobody = np.zeros(len(duration))
+            latent = self.generator.encode(m.profiles, np.exp(numbers[:, 0]), duration, nobody)[0]
             own = (numbers - self.saccade_middle) / self.saccade_unit
             values.append(np.column_stack((latent, own)) * (KEEP / _NOISE))
-            onsets.append(m.onset[~m.is_fixation] / m.rate_hz)
-        return fixations, _records(values, [np.zeros((len(v), 3)) for v in values], 0.0, onsets)
+        nowhere = [np.zeros((len(v), 3)) for v in values]
+        onsets = [m.onset[~m.is_fixation] / m.rate_hz for m in pool]
+        return fixations, _records(values, nowhere, 0.0, onsets)
 
     def plan(self, drawn: Drawn, space: Space, rate_hz: float, samples: int) -> SyntheticRecording:
         """A recording of synthetic events: put in order, laid out in time, cut off at its length.
         Events that never passed are lost time.
         """
-        sphere = isinstance(space, Sphere)
         passed, moves = np.isfinite(drawn.fixations[:, -1]), np.isfinite(drawn.saccades[:, -1])
+        own, places, numbers = self._decoded(drawn, isinstance(space, Sphere))
+        far = _distances(places, isinstance(space, Sphere))
+        moves &= passed & np.append(passed[1:], False)
+        takes_s = np.clip(main_sequence_s(far) * np.exp(numbers[:, 1]), 0.0, _MOST_SACCADE_S)
+        lasts_s = np.clip(own[:, 2], LEAST_FIXATION_S, _MOST_FIXATION_S)
+        fixation = np.maximum(np.rint(lasts_s * rate_hz), 1.0)
+        fixation[~passed] = np.rint(LOST_S * rate_hz)
+        saccade = np.maximum(np.rint(takes_s * rate_hz), 2.0)
+        saccade[~moves] = np.rint(LOST_SACCADE_S * rate_hz)
+        onset = np.concatenate(([0.0], np.cumsum(fixation + saccade)))[:-1]
+        leaves = onset + fixation
+        passed &= onset < samples
+        # A saccade needs the fixation it goes to.
+        moves &= (leaves < samples) & np.append(passed[1:], False)
+        x, y = space.degrees(places) if isinstance(space, Sphere) else (places[:, 0], places[:, 1])
+        spread = np.clip(own[:, :2], LEAST_SPREAD_DEG, _MOST_SPREAD_DEG)
+        fixations = np.column_stack((x, y, spread, np.minimum(fixation, samples - onset)))[passed]
+        # Speeds come from the profiles: the curve is a stand-in.
+        saccades = np.tile((0.0, 0.5, 0.25, 0.0), (int(moves.sum()), 1))
+        saccades[:, 3] = np.minimum(saccade, samples - leaves)[moves]
+        begins = np.concatenate((onset[passed], leaves[moves])).astype(np.int64)
+        by_time = np.argsort(begins, kind="stable")
+        kinds = np.arange(len(begins)) < len(fixations)
+        motion = Motion(
+            space, rate_hz, samples, fixations, saccades, kinds[by_time], begins[by_time]
+        )
+        latent = drawn.saccades[moves, : self.generator.latent] * _NOISE
+        amplitude = np.maximum(far[moves], LEAST_DEG)
+        profiles = self.generator.decode(latent, amplitude, takes_s[moves], np.zeros(len(latent)))
+        return SyntheticRecording(motion, profiles, drift_s=DRIFT_S)
+
+    def _decoded(self, drawn: Drawn, sphere: bool) -> tuple[Floats, Floats, Floats]:
+        """Spreads and seconds of fixations and their places, both in an order in which saccades go
+        about as far as they were drawn to, and numbers of saccades.
+        """
         own = np.exp(self.fixation_middle + self.fixation_unit * _NOISE * drawn.fixations[:, -3:])
         # Noise may lead beyond what a screen can show: saccades go to such a place, so it is moved
         # to the edge before anything is laid out.
@@ -226,64 +235,29 @@ class Coding:
         places = drawn.places if sphere else np.column_stack((flat, np.zeros(len(own))))
         numbers = self.saccade_middle + self.saccade_unit * _NOISE * drawn.saccades[:, -2:]
         # Only released events are looked at here: their order is one more thing to draw them by.
-        there = np.flatnonzero(passed)
+        there = np.flatnonzero(np.isfinite(drawn.fixations[:, -1]))
         order = there[_ordered(places[there], sphere, np.exp(numbers[there, 0]), REACH)]
         own[there], places[there] = own[order], places[order]
-        far = np.zeros(len(own))
-        far[:-1] = (
-            angle_deg(places[:-1], places[1:])
-            if sphere
-            else np.linalg.norm(np.diff(places, axis=0), axis=1)
-        )
-        moves &= passed & np.append(passed[1:], False)
-        takes_s = np.clip(main_sequence_s(far) * np.exp(numbers[:, 1]), 0.0, _MOST_SACCADE_S)
-        fixation = np.where(
-            passed,
-            np.maximum(
-                np.rint(np.clip(own[:, 2], LEAST_FIXATION_S, _MOST_FIXATION_S) * rate_hz), 1.0
-            ),
-            np.rint(LOST_S * rate_hz),
-        )
-        saccade = np.where(
-            moves, np.maximum(np.rint(takes_s * rate_hz), 2.0), np.rint(LOST_SACCADE_S * rate_hz)
-        )
-        onset = np.concatenate(([0.0], np.cumsum(fixation + saccade)))[:-1]
-        passed &= onset < samples
-        moves &= onset + fixation < samples
-        # A saccade needs the fixation it goes to.
-        moves &= np.append(passed[1:], False)
-        spread = np.clip(own[:, :2], LEAST_SPREAD_DEG, _MOST_SPREAD_DEG)
-        x, y = space.degrees(places) if sphere else (places[:, 0], places[:, 1])
-        fixations = np.column_stack((x, y, spread, np.minimum(fixation, samples - onset)))[passed]
-        begins = onset + fixation
-        saccades = np.column_stack(
-            (
-                np.zeros(len(own)),
-                np.full(len(own), 0.5),
-                np.full(len(own), 0.25),
-                np.minimum(saccade, samples - begins),
-            )
-        )[moves]
-        events = np.concatenate((onset[passed], begins[moves]))
-        kinds = np.concatenate(
-            (np.ones(passed.sum(), dtype=np.bool_), np.zeros(moves.sum(), dtype=np.bool_))
-        )
-        by_time = np.argsort(events, kind="stable")
-        size = self.generator.latent
-        latent = drawn.saccades[moves, :size] * _NOISE
-        profiles = self.generator.decode(
-            latent, np.maximum(far[moves], LEAST_DEG), takes_s[moves], np.zeros(len(latent))
-        )
-        motion = Motion(
-            space,
-            rate_hz,
-            samples,
-            fixations,
-            saccades,
-            kinds[by_time],
-            events[by_time].astype(np.int64),
-        )
-        return SyntheticRecording(motion, profiles, drift_s=DRIFT_S)
+        return own, places, numbers
+
+
+def no_events(frame: Frame) -> SyntheticRecording:
+    """A recording of lost samples."""
+    events = (np.empty((0, 5)), np.empty((0, 4)), np.empty(0, np.bool_), np.empty(0, np.int64))
+    motion = Motion(frame.space, frame.rate_hz, frame.samples, *events)
+    return SyntheticRecording(motion, np.empty((0, 30)))
+
+
+def _distances(places: Floats, sphere: bool) -> Floats:
+    """Degrees from each place to the next; 0 for the last."""
+    steps = (
+        angle_deg(places[:-1], places[1:])
+        if sphere
+        else np.linalg.norm(np.diff(places, axis=0), axis=1)
+    )
+    far = np.zeros(len(places))
+    far[:-1] = steps
+    return far
 
 
 _NOISE = math.sqrt(1.0 - KEEP**2)
@@ -293,7 +267,7 @@ def _records(
     values: Sequence[Floats], places: Sequence[Floats], kappa: float, onsets: Sequence[Floats]
 ) -> SeedRecords:
     starts = np.concatenate(([0], np.cumsum([len(v) for v in values]))).astype(np.int64)
-    return SeedRecords(
+    return SeedRecords.of(
         np.ascontiguousarray(np.concatenate(values)),
         np.ascontiguousarray(np.concatenate(places)),
         kappa,

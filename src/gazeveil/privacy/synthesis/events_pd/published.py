@@ -25,18 +25,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Sphere, wrap_x
+from gazeveil.privacy.plausible_deniability import plausible_counts
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.synthesis.events_pd.plans import SyntheticRecording
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import plausible_people
+from gazeveil.privacy.synthesis.events_pd.published_fixations import fixation_means, pool
+from gazeveil.privacy.synthesis.events_pd.published_saccades import Latents, latent_draws
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
     Generator,
     conditions,
     speed_histograms,
     summed_probability,
 )
-from gazeveil.privacy.synthesis.events_pd.search import Latents, fixation_means, latent_draws, pool
 from gazeveil.privacy.synthesis.ksame.groups import Key
-from gazeveil.privacy.synthesis.motion import Motion, normals
+from gazeveil.privacy.synthesis.motion import Motion
+from gazeveil.privacy.synthesis.rendering import normals
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -197,7 +199,7 @@ def _by_histograms(
     time.
     """
     z, passed, tried = own.mean.copy(), np.zeros(len(own.mean), dtype=np.bool_), 0
-    words, starts = Words(bits), np.arange(len(histograms) + 1)
+    words = Words(bits)
     for _ in range(how.attempts):
         left = np.flatnonzero(~passed)
         if len(left) == 0:
@@ -209,10 +211,8 @@ def _by_histograms(
         made = generator.decode(z[left], *(a[left] for a in about))
         with np.errstate(divide="ignore"):
             log_p = np.log(summed_probability(histograms, made))
-        count = plausible_people(
-            log_p, log_p[:, person], np.full(len(left), person), starts, how.width
-        )
-        passed[left] = count >= how.k - 1
+        counts = plausible_counts(log_p, np.full(len(left), person), how.width)
+        passed[left] = counts >= how.k
     return z, passed, tried
 
 

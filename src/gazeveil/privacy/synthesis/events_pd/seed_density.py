@@ -11,12 +11,13 @@ all attempts still end soon.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled, fused
-from gazeveil.privacy.synthesis.events_pd.plausible_deniability import cell
+from gazeveil.privacy.plausible_deniability import cell
 
 # Densities below exp(-this) count as 0; the law of the noise reaches them with a probability below
 # 1e-20.
@@ -37,20 +38,48 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def turned(values: Floats, place: Floats) -> Floats:
-    """Records for :func:`plausible`: one row per number, then three for places, shape (numbers + 3,
-    records).
+class SeedRecords(NamedTuple):
+    """Events of one kind of all people of a pool; made with :meth:`of`.
+
+    Parameters
+    ----------
+    values : array, shape (records, numbers)
+        What describes an event, in units of the noise's standard deviation; one person's records
+        after another's, each in order of time.
+    place : array, shape (records, 3)
+        Unit vectors of places on a sphere; without a meaning where `kappa` is 0.
+    kappa : float
+        Concentration of the noise of places; 0 where places are among the values or there are none.
+    onset_s : array, shape (records,)
+        When each event begins.
+    starts : array of int64, shape (people + 1,)
+        Where each person's records begin, and the end.
+    rows : array, shape (numbers + 3, records)
+        Values and places once more, one row per number.
     """
-    return np.ascontiguousarray(np.concatenate((values.T, place.T)))
+
+    values: Floats
+    place: Floats
+    kappa: float
+    onset_s: Floats
+    starts: Ints
+    rows: Floats
+
+    @classmethod
+    def of(
+        cls, values: Floats, place: Floats, kappa: float, onset_s: Floats, starts: Ints
+    ) -> SeedRecords:
+        """Records as given."""
+        rows = np.ascontiguousarray(np.concatenate((values.T, place.T)))
+        return cls(values, place, kappa, onset_s, starts, rows)
 
 
 @compiled
-def density(
-    values: Floats, place: Floats, kappa: float, lo: int, hi: int, y: Floats, where: Floats
-) -> float:
-    """Logarithm of the mean density of an event under some records, up to what is
-    the same for all.
+def density(seeds: SeedRecords, lo: int, hi: int, y: Floats, where: Floats) -> float:
+    """Logarithm of the mean density of an event under some records, up to what is the same for
+    all.
     """
+    values, place, kappa = seeds.values, seeds.place, seeds.kappa
     total, size = 0.0, values.shape[1]
     for r in range(lo, hi):
         away = 0.0
@@ -116,12 +145,8 @@ def _nearly(
 
 @compiled
 def plausible(
-    values: Floats,
-    place: Floats,
-    kappa: float,
-    rows: Floats,
+    seeds: SeedRecords,
     spans: Ints,
-    people: int,
     seed: np.int64,
     wanted: np.int64,
     width: float,
@@ -129,19 +154,17 @@ def plausible(
     where: Floats,
     terms: Floats,
 ) -> bool:
-    """Whether at least so many people, the seed among them, give an event a density in the seed's
+    """Whether at least so many people, the seed's among them, give an event a density in the seed's
     cell.
 
     Parameters
     ----------
-    values, place, kappa
-        Records, see :class:`gazeveil.privacy.synthesis.events_pd.deniable_seeds.Records`.
-    rows : array
-        The same records, :func:`turned`.
+    seeds : SeedRecords
+        Of all people.
     spans : array of int64, shape (people or more, 2)
         Which records of each person are asked.
-    people, seed, wanted : int
-        How many there are, which one seeded the event, how many are needed.
+    seed, wanted : int
+        Who seeded the event, and how many are needed.
     width : float
         Of a cell in the natural logarithm.
     y, where : arrays
@@ -149,29 +172,27 @@ def plausible(
     terms : array, shape (records,)
         Room.
     """
-    i = cell(density(values, place, kappa, spans[seed, 0], spans[seed, 1], y, where), width)
+    people = len(seeds.starts) - 1
+    i = cell(density(seeds, spans[seed, 0], spans[seed, 1], y, where), width)
     if math.isnan(i):
         return bool(wanted <= 1)
     # Outside of the outer edges a density is surely in another cell, inside of the inner ones
     # surely in this one.
     upper, lower, count = -i * width, -(i + 1.0) * width, 1
-    top, high, low, bottom = (
-        math.exp(upper + _OFF),
-        math.exp(upper - _OFF),
-        math.exp(lower + _OFF),
-        math.exp(lower - _OFF),
-    )
+    top, high = math.exp(upper + _OFF), math.exp(upper - _OFF)
+    low, bottom = math.exp(lower + _OFF), math.exp(lower - _OFF)
     for a in range(people):
         if count >= wanted or count + people - a < wanted:
             break
         lo, hi = spans[a, 0], spans[a, 1]
         if a == seed or hi == lo:
             continue
-        p = _nearly(rows, kappa, lo, hi, y, where, terms) if kappa < _SHARPEST else high
+        sharp = seeds.kappa >= _SHARPEST
+        p = high if sharp else _nearly(seeds.rows, seeds.kappa, lo, hi, y, where, terms)
         if p == 0.0:
             continue
         if p < _FAINT or bottom <= p <= low or high <= p <= top:
-            count += cell(density(values, place, kappa, lo, hi, y, where), width) == i
+            count += cell(density(seeds, lo, hi, y, where), width) == i
         else:
             count += low < p < high
     return bool(count >= wanted)

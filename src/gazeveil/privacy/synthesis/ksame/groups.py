@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,7 +20,8 @@ from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.privacy.randomness.rng import Words
+from gazeveil.privacy.guarantee import Guarantee
+from gazeveil.privacy.randomness.rng import ASSUMPTION, Words
 from gazeveil.privacy.tables.groups.partition import random_groups
 
 #: Person, stimulus, session, task.
@@ -73,6 +75,13 @@ class Frame:
         return self.samples / self.rate_hz
 
 
+_NOT_COVERED = (
+    "what all members of a group have in common",
+    "which stimuli a group saw, and how long its recordings are",
+    "somebody who knows the other members' raw data and can subtract it",
+    "a second release about the same people with another partition",
+)
+
 Known = TypeVar("Known", bound=Timed)
 Law = TypeVar("Law")
 
@@ -94,6 +103,19 @@ def enough_people(owner: str, data: Cohort, k: int) -> list[str]:
             f" {len(people)}. Choose a smaller k. Nothing was released."
         )
     return people
+
+
+def law_guarantee(title: str, k: int, proof: str) -> Guarantee:
+    """Recordings of one law for at least k people."""
+    return Guarantee(
+        "k-anonymity",
+        counts={"k": Fraction(k)},
+        alike="law",
+        mechanism=title,
+        assumptions=("the release is the only one made about these people", ASSUMPTION),
+        not_covered=_NOT_COVERED,
+        reason=proof,
+    )
 
 
 def groups_of(people: list[str], k: int, words: Words) -> list[tuple[str, ...]]:
@@ -126,32 +148,29 @@ def shared(
     DataError
         If nothing is left.
     """
-    given: dict[Key, Law] = {}
+    laws: dict[Key, Law] = {}
     suppressed = 0
     cells = sorted({key[1:] for key in known})
     for group in groups:
         for cell in cells:
-            having = [
-                known[p, *cell]
-                for p in group
-                if (p, *cell) in known and known[p, *cell].rate_hz > 0
-            ]
-            if len(having) >= k:
-                given.update(dict.fromkeys([(p, *cell) for p in group], common(having)))
+            recordings = [known[p, *cell] for p in group if (p, *cell) in known]
+            members = [r for r in recordings if r.rate_hz > 0]
+            if len(members) >= k:
+                laws.update(dict.fromkeys([(p, *cell) for p in group], common(members)))
             else:
-                suppressed += any((p, *cell) in known for p in group)
-    if not given:
+                suppressed += bool(recordings)
+    if not laws:
         raise DataError(
             f"No stimulus, session and task has recordings of {k} members of one group. Choose a"
             " smaller k, or give recordings that belong together the same names. Nothing was"
             " released."
         )
-    return given, suppressed
+    return laws, suppressed
 
 
 def unknown_rates(known: Mapping[Key, Timed]) -> int:
     """Recordings whose rate is not known."""
-    return sum(not one.rate_hz > 0 for one in known.values())
+    return sum(not recording.rate_hz > 0 for recording in known.values())
 
 
 def one_kind_of_space(spaces: Iterable[tuple[Key, Space]]) -> None:

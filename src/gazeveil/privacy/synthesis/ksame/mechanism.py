@@ -30,15 +30,11 @@ by their number, and places are weighted by agreement (:func:`average_in_time`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.events import METHODS
@@ -46,44 +42,36 @@ from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
-from gazeveil.privacy.randomness.keys import MasterKey
-from gazeveil.privacy.randomness.rng import ASSUMPTION, Source, Words, source
+from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.release import Release
+from gazeveil.privacy.synthesis.drawn_recordings import drawn_recordings
 from gazeveil.privacy.synthesis.ksame.groups import (
     Key,
     common_frame,
     enough_people,
     groups_of,
+    law_guarantee,
     one_kind_of_space,
     shared,
     unknown_rates,
 )
 from gazeveil.privacy.synthesis.ksame.pairs import average, average_in_time, laid_out, pairs
 from gazeveil.privacy.synthesis.ksame.published import published_motions
-from gazeveil.privacy.synthesis.motion import DRIFT_S, Motion, motion, render
+from gazeveil.privacy.synthesis.motion import Motion, motion
+from gazeveil.privacy.synthesis.rendering import DRIFT_S, render
 
 #: How pairs of different people are matched.
 MATCHES = ("index", "crowd")
 
-
 _MOST_THREADS = 8
-
 
 _REFUTED = (
     "groups are drawn anew for each task, and once more for saccades, and only the person is in all"
     " of theirs, so averaging over tasks finds them; the last group may have fewer than k members,"
     " a stimulus that some members did not see is shared by fewer, and each person keeps their own"
     " number and order of events, gaps and length"
-)
-
-_NOT_COVERED = (
-    "what all members of a group have in common",
-    "which stimuli a group saw, and how long its recordings are",
-    "somebody who knows the other members' raw data and can subtract it",
-    "a second release about the same people with another partition",
 )
 
 
@@ -165,21 +153,24 @@ class KSameSynth(Mechanism[Cohort]):
             For fewer than k people, a sphere and a screen under one stimulus, or nothing that k
             members of a group have in common.
         """
-        drawn, notes = self._laws(data, Words(source(seed, self.name, self.reading)))
-        guarantee, published = self._guarantee(), self.reading == "published"
+        laws, notes = self._laws(data, Words(source(seed, self.name, self.reading)))
+        published = self.reading == "published"
+        guarantee = law_guarantee(self.title, self.k, "proofs/k-same-synth.md")
         if published:
             guarantee = guarantee.with_status("refuted", _REFUTED).with_not_covered(
                 "the attributes of people"
             )
+        drift_s = 0.0 if published else DRIFT_S
+        draws = {
+            key: (laws[key], partial(render, laws[key], drift_s=drift_s)) for key in sorted(laws)
+        }
         lazy = any(isinstance(item, Handle) for item in data.items)
         out = Cohort(
-            _drawn(drawn, seed, lazy, 0.0 if published else DRIFT_S),
+            drawn_recordings(draws, seed, (self.name,), lazy),
             data.people if published else None,
             name=data.name,
         )
-        return Release(
-            out, guarantee.tested() if seed is not None else guarantee, self.provenance(seed), notes
-        )
+        return self.released(out, guarantee, seed, notes)
 
     def laws(self, data: Cohort, seed: int | None = None) -> dict[Key, Motion]:
         """The parameters that :meth:`release` with the same seed draws samples from, by (person,
@@ -210,8 +201,8 @@ class KSameSynth(Mechanism[Cohort]):
         notes = {"recordings_of_unknown_rate": unknown_rates(motions)}
         if self.reading == "published":
             return published_motions(motions, self.k, words), notes
-        given, suppressed = shared(motions, groups_of(people, self.k, words), self.k, self._average)
-        return given, {**notes, "suppressed": suppressed}
+        laws, suppressed = shared(motions, groups_of(people, self.k, words), self.k, self._average)
+        return laws, {**notes, "suppressed": suppressed}
 
     def _average(self, members: list[Motion]) -> Motion:
         """The group's parameters for one cell."""
@@ -223,46 +214,12 @@ class KSameSynth(Mechanism[Cohort]):
         )
         return laid_out(values, frame.space, frame.rate_hz, frame.samples)
 
-    def _guarantee(self) -> Guarantee:
-        return Guarantee(
-            "k-anonymity",
-            counts={"k": Fraction(self.k)},
-            alike="law",
-            mechanism=self.title,
-            assumptions=("the release is the only one made about these people", ASSUMPTION),
-            not_covered=_NOT_COVERED,
-            reason="proofs/k-same-synth.md",
-        )
-
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.groups.audit import k_same_synth
+        from gazeveil.privacy.synthesis.ksame.audit import k_same_synth
 
         return k_same_synth(self, unit)
 
 
 def _motion(detector: str, item: Recording | Handle) -> tuple[Key, Motion]:
     return item.key, motion(item if isinstance(item, Recording) else item.load(), detector)
-
-
-def _drawn(
-    laws: Mapping[Key, Motion], seed: int | None, lazy: bool, drift_s: float
-) -> list[Recording | Handle]:
-    """Recordings drawn from parameters: at once, or when they are looked at."""
-    master = MasterKey(seed)
-    items: list[Recording | Handle] = []
-    for key in sorted(laws):
-        load = partial(
-            _recording, key, laws[key], partial(master.source, KSameSynth.name, *key), drift_s
-        )
-        items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
-    return items
-
-
-def _recording(key: Key, law: Motion, bits: Callable[[], Source], drift_s: float) -> Recording:
-    x, y = render(law, Words(bits()), drift_s=drift_s)
-    period_ns = 1e9 / law.rate_hz if law.rate_hz > 0 else 1e7
-    t: NDArray[np.int64] = np.rint(np.arange(law.samples) * period_ns).astype(np.int64)
-    return Recording(
-        key[0], key[1], t, x, y, space=law.space, rate_hz=law.rate_hz, session=key[2], task=key[3]
-    )

@@ -40,14 +40,12 @@ LONGEST_BLINK_S = 0.5
 NEAR_DEG = 5.0
 
 #: Columns of a pair.
-PLACE, SPREAD, FIXATION_S, CURVE, SACCADE_S, LOST_S = (
-    slice(0, 3),
-    slice(3, 5),
-    5,
-    slice(6, 9),
-    9,
-    10,
-)
+PLACE = slice(0, 3)
+SPREAD = slice(3, 5)
+FIXATION_S = 5
+CURVE = slice(6, 9)
+SACCADE_S = 9
+LOST_S = 10
 
 _COLUMNS = 11
 
@@ -85,10 +83,8 @@ def pairs(motion: Motion) -> Pairs:
     index = (np.cumsum(~looked) - 1)[np.flatnonzero(looked)[follows] + 1]
     values = np.empty((len(motion.fixations), _COLUMNS))
     values[:, PLACE] = places(motion.space, motion.fixations[:, 0], motion.fixations[:, 1])
-    values[:, SPREAD], values[:, FIXATION_S] = (
-        motion.fixations[:, 2:4],
-        motion.fixations[:, 4] / rate,
-    )
+    values[:, SPREAD] = motion.fixations[:, 2:4]
+    values[:, FIXATION_S] = motion.fixations[:, 4] / rate
     saccades = motion.saccades * np.array([1.0, 1.0, 1.0, 1.0 / rate])
     values[:, 6:10] = saccades.mean(axis=0) if len(saccades) else np.array(PUBLIC_SACCADE)
     values[follows, 6:10] = saccades[index]
@@ -153,10 +149,8 @@ def average_in_time(members: Sequence[Pairs], k: int, on_sphere: bool) -> Floats
     starts = np.cumsum([0] + [len(m) for m in having])
     last_s = np.array([m.length_s for m in having])
     end_s = float(np.sort(last_s)[-k])
-    values, onset = (
-        np.concatenate([m.values for m in having]),
-        np.concatenate([m.onset_s for m in having]),
-    )
+    values = np.concatenate([m.values for m in having])
+    onset = np.concatenate([m.onset_s for m in having])
     near = math.radians(NEAR_DEG) if on_sphere else NEAR_DEG
     return _shortened(
         _in_time(values, onset, starts, last_s, end_s, near, LONGEST_BLINK_S), on_sphere

@@ -38,7 +38,7 @@ from gazeveil.privacy.mechanism import Claim, Mechanism
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import ASSUMPTION, Words, source
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.tables.exponential import complete_values
+from gazeveil.privacy.tables.exponential.mechanism import complete_values
 from gazeveil.privacy.tables.groups.partition import blocks, mdav, need, random_groups, summaries
 from gazeveil.privacy.tables.sequences.recordings import Sequences, rebuild_rows, sequences, task_of
 
@@ -133,11 +133,9 @@ class KSameSelect(Mechanism[FeatureTable]):
         seqs = sequences(self.name, data)
         need(self.name, len(seqs.people), self.k)
         words = Words(source(seed, self.name, self.reading))
-        return (
-            self._published(seqs, words, seed)
-            if self.reading == "published"
-            else self._corrected(seqs, words, seed)
-        )
+        if self.reading == "published":
+            return self._published(seqs, words, seed)
+        return self._corrected(seqs, words, seed)
 
     def partition(self, data: FeatureTable, seed: int | None = None) -> list[tuple[str, ...]]:
         """A partition as `corrected` draws it: for tests and for reuse in a release of one's own.
@@ -184,7 +182,7 @@ class KSameSelect(Mechanism[FeatureTable]):
         values, notes = _within_bounds(seqs)
         where = {key: i for i, key in enumerate(seqs.keys)}
         cells = sorted({key[1:] for key in seqs.keys})
-        given: dict[str, list[tuple[Cell, NDArray[np.float64]]]] = {}
+        averages: dict[str, list[tuple[Cell, NDArray[np.float64]]]] = {}
         suppressed = 0
         for group in self._groups(seqs, people, words):
             members = [people[i] for i in group]
@@ -195,8 +193,8 @@ class KSameSelect(Mechanism[FeatureTable]):
                     suppressed += bool(members_with_data)
                     continue
                 released.append((cell, self._average(seqs, values, members_with_data)))
-            given.update(dict.fromkeys(members, released))
-        recordings = [((p, *cell), array) for p in people for cell, array in given[p]]
+            averages.update(dict.fromkeys(members, released))
+        recordings = [((p, *cell), array) for p in people for cell, array in averages[p]]
         if not recordings:
             raise DataError(
                 f"No stimulus, session and task has data of {self.k} members of one group. Choose a"
@@ -269,7 +267,7 @@ class KSameSelect(Mechanism[FeatureTable]):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import k_same
+        from gazeveil.privacy.tables.groups.audit import k_same
 
         return k_same(self, unit)
 

@@ -33,7 +33,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -112,11 +111,8 @@ class DCTKNorm(NoisyTable):
     profile : {"exponential", "staircase"}, optional
         Shape of the noise; None takes the one with the smaller variance. The staircase needs
         epsilon of at least 1 for a recording-feature, and D up to 64.
-    per : {"recording-feature", "recording", "user"}
-        What the budget is for; it is shared evenly by the recording-features of the unit.
-    length : int, optional
-        The public length every recording is padded (with the public midpoint) or trimmed to; None
-        takes the longest recording's.
+    per, length
+        As of :class:`gazeveil.privacy.tables.sequences.laplace.LPA`.
     shrink : {"wiener", "none"}
         Shrink the noisy coefficients by their public variances.
     spectrum : PublicSpectrum or str, optional
@@ -130,29 +126,19 @@ class DCTKNorm(NoisyTable):
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
-        (
-            ("fpa, epsilon = 20", "fpa:epsilon=20,shrink=wiener", "C1"),
-            ("dct-knorm, epsilon = 20", ":epsilon=20", "C0"),
-            ("dct-knorm, epsilon = 100", ":epsilon=100", "C2"),
-        ),
-        (
-            ("fpa", "fpa:shrink=wiener", "C1"),
-            ("dct-knorm, exponential", ":profile=exponential", "C4"),
-            ("dct-knorm", ":", "C0"),
-        ),
+        ("fpa:epsilon=20,shrink=wiener", ":epsilon=20", ":epsilon=100"),
+        ("fpa:shrink=wiener", ":profile=exponential", ":"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "an improvement on fpa; Hardt and Talwar 2010, Geng et al. 2015"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "proved",
-                "l2 noise on cosine coefficients chosen by a public spectrum",
-            )
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "proved",
+            "l2 noise on cosine coefficients chosen by a public spectrum",
+        )
+    }
 
     epsilon: Number
     D: int | None = None
@@ -245,23 +231,17 @@ class DCTKNorm(NoisyTable):
         whole = self.whole(blocks, plan)
         assumptions: tuple[str, ...] = ()
         if isinstance(law, Shells):
-            noise, delta, variance = (
-                shell_noise(law, count, words).T,
-                count * law.delta,
-                law.variance,
-            )
+            noise = shell_noise(law, count, words).T
+            delta = count * law.delta
+            variance = law.variance
         elif size == 1:
-            noise, delta, variance = (
-                discrete_laplace(law, count, words)[None, :],
-                tail_delta(epsilon, count),
-                2.0 * float(law) ** 2,
-            )
+            noise = discrete_laplace(law, count, words)[None, :]
+            delta = tail_delta(epsilon, count)
+            variance = 2.0 * float(law) ** 2
         else:
-            noise, delta, variance = (
-                knorm(size, law, count, words).T,
-                tail_delta(epsilon, count),
-                (size + 1) * float(law) ** 2,
-            )
+            noise = knorm(size, law, count, words).T
+            delta = tail_delta(epsilon, count)
+            variance = (size + 1) * float(law) ** 2
             assumptions = (ASSUMPTION,)
         noisy = (grid.rounded(whole) + noise).astype(np.float64) * grid.step
         if self.shrinks:
@@ -274,7 +254,7 @@ class DCTKNorm(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import dct_knorm
+        from gazeveil.privacy.tables.sequences.audit import dct_knorm
 
         return dct_knorm(self, unit)
 
@@ -287,11 +267,9 @@ def noise_variance(size: int, epsilon: float, profile: str | None) -> tuple[str,
     if profile == "exponential" or epsilon < LEAST_EPSILON or size > MOST_DIMENSION:
         return exponential
     gamma, variance = best_gamma(size, epsilon)
-    return (
-        ("staircase", gamma, variance)
-        if profile == "staircase" or variance < exponential[2]
-        else exponential
-    )
+    if profile == "staircase" or variance < exponential[2]:
+        return ("staircase", gamma, variance)
+    return exponential
 
 
 @lru_cache(maxsize=256)

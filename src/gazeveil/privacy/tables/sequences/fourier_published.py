@@ -149,7 +149,7 @@ def plan(
         if any(d.people < 2 for d in docs)
         else None
     )
-    found: dict[int, _Blocks] = {}
+    by_length: dict[int, _Blocks] = {}
     cells: dict[tuple[int, int, int], int] = {}
     for number, doc in enumerate(docs):
         values = _prepared(doc, chunk, difference)
@@ -160,14 +160,14 @@ def plan(
         ):
             for c, start in enumerate(range(0, length, size)):
                 n = min(size, length - start)
-                blocks = found.setdefault(n, _Blocks([], [], [], [], []))
+                blocks = by_length.setdefault(n, _Blocks([], [], [], [], []))
                 blocks.values.append(values[place, :, start : start + n])
                 blocks.delta_2.append(delta_2[:, c])
                 blocks.cell.append(cells.setdefault((number, c, n), len(cells)))
                 blocks.recording.append(recording)
                 blocks.start.append(start)
     batches = tuple(
-        _batch(n, blocks, epsilon, k, difference, real_only) for n, blocks in found.items()
+        _batch(n, blocks, epsilon, k, difference, real_only) for n, blocks in by_length.items()
     )
     return TableBlocks(batches, seqs.lengths, len(seqs.table.columns))
 

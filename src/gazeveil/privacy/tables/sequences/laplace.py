@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -80,31 +79,25 @@ class LPA(NoisyTable):
     summary: ClassVar[str] = "Adds Laplace noise to every value of a feature sequence."
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "features",
-        (
-            ("corrected, epsilon = 100", ":epsilon=100", "C0"),
-            ("with shrinkage", ":epsilon=100,shrink=wiener", "C2"),
-            ("published, epsilon = 100", ":epsilon=100,reading=published", "C3"),
-        ),
-        (("lpa", ":", "C0"), ("lpa, Wiener shrinkage", ":shrink=wiener", "C2")),
+        (":epsilon=100", ":epsilon=100,shrink=wiener", ":epsilon=100,reading=published"),
+        (":", ":shrink=wiener"),
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "proved",
-                "integer Laplace noise for public bounds and a public length",
-            ),
-            "published": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "refuted",
-                "the scale of the noise comes from the data",
-            ),
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "proved",
+            "integer Laplace noise for public bounds and a public length",
+        ),
+        "published": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "refuted",
+            "the scale of the noise comes from the data",
+        ),
+    }
 
     epsilon: Number
     per: str = "recording-feature"
@@ -168,7 +161,7 @@ class LPA(NoisyTable):
 
     def audit_game(self, unit: str | None) -> Game:
         """See :meth:`gazeveil.privacy.mechanism.Mechanism.audit_game`."""
-        from gazeveil.privacy.tables.audit import lpa
+        from gazeveil.privacy.tables.sequences.audit import lpa
 
         return lpa(self, unit)
 

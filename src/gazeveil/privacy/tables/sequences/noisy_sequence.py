@@ -142,12 +142,7 @@ class NoisyTable(Mechanism[FeatureTable]):
             noisy.assumptions,
             self.block(grid.length),
         )
-        return Release(
-            rebuild(seqs, values),
-            guarantee if seed is None else guarantee.tested(),
-            self.provenance(seed),
-            grid.notes(),
-        )
+        return self.released(rebuild(seqs, values), guarantee, seed, grid.notes())
 
     def unclamped(self, data: FeatureTable, seed: int | None = None) -> NDArray[np.float64]:
         """What a corrected release is before it is clamped to the bounds, shape (recordings,

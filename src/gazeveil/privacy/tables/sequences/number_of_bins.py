@@ -45,8 +45,8 @@ def difference_rows(n: int, k: int) -> Reals:
 
 def _difference_coordinates(values: Reals) -> Reals:
     """The rows of all bins times each column, by the fast transform."""
-    found = np.fft.rfft(np.diff(values, axis=0, prepend=0.0), axis=0)
-    return np.concatenate((found.real, found.imag[1 : len(values) - len(found) + 1]))
+    bins = np.fft.rfft(np.diff(values, axis=0, prepend=0.0), axis=0)
+    return np.concatenate((bins.real, bins.imag[1 : len(values) - len(bins) + 1]))
 
 
 @lru_cache(maxsize=256)

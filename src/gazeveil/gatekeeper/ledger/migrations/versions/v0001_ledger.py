@@ -15,9 +15,22 @@ depends_on: str | None = None
 _ONLY_GROW = ("ledger_entries", "audit_rows")
 
 
+#: SQLite counts rows only in columns of its own kind of integer.
+_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
 def upgrade() -> None:
     """Make the tables and their guards."""
-    number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+    _make_ledger()
+    _make_audit_log()
+    _make_tokens_and_keys()
+    if op.get_bind().dialect.name == "sqlite":
+        _guard_sqlite()
+    else:
+        _guard_postgresql()
+
+
+def _make_ledger() -> None:
     op.create_table(
         "ledger_heads",
         sa.Column("account", sa.Text(), primary_key=True),
@@ -30,7 +43,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "ledger_entries",
-        sa.Column("id", number, primary_key=True, autoincrement=True),
+        sa.Column("id", _NUMBER, primary_key=True, autoincrement=True),
         sa.Column("request_id", sa.Text(), nullable=False),
         sa.Column("phase", sa.SmallInteger(), nullable=False),
         sa.Column("part", sa.Integer(), nullable=False),
@@ -56,9 +69,12 @@ def upgrade() -> None:
         sa.Column("expires_ns", sa.BigInteger(), nullable=False),
     )
     op.create_index("ledger_holds_account", "ledger_holds", ["account", "currency"])
+
+
+def _make_audit_log() -> None:
     op.create_table(
         "audit_rows",
-        sa.Column("id", number, primary_key=True, autoincrement=False),
+        sa.Column("id", _NUMBER, primary_key=True, autoincrement=False),
         sa.Column("at_ns", sa.BigInteger(), nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("app", sa.Text(), nullable=False),
@@ -71,6 +87,9 @@ def upgrade() -> None:
         sa.Column("rows", sa.BigInteger(), nullable=False),
         sa.Column("chain", sa.Text(), nullable=False),
     )
+
+
+def _make_tokens_and_keys() -> None:
     op.create_table(
         "tokens",
         sa.Column("id", sa.Text(), primary_key=True),
@@ -87,10 +106,6 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), primary_key=True),
         sa.Column("value", sa.LargeBinary(), nullable=False),
     )
-    if op.get_bind().dialect.name == "sqlite":
-        _guard_sqlite()
-    else:
-        _guard_postgresql()
 
 
 def _guard_sqlite() -> None:

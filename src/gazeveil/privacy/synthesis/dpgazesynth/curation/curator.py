@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.noise.local import Tally
+from gazeveil.privacy.noise.frequency_oracle import Tally
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import (
     Buffer,

@@ -285,11 +285,9 @@ class SphereBlur(Blur):
 @lru_cache(maxsize=8)
 def blur(grid: CellGrid, scale_deg: float) -> Blur:
     """The blur of a grid's starts."""
-    return (
-        SphereBlur(grid, scale_deg)
-        if isinstance(grid.space, Sphere)
-        else ScreenBlur(grid, scale_deg)
-    )
+    if isinstance(grid.space, Sphere):
+        return SphereBlur(grid, scale_deg)
+    return ScreenBlur(grid, scale_deg)
 
 
 def worth_undoing(grid: CellGrid, scale_deg: float, windows: int) -> bool:

@@ -22,7 +22,8 @@ import numpy as np
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.noise.exact import discrete_laplace
-from gazeveil.privacy.noise.local import OUE, FrequencyOracle, Tally
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import stretched
 from gazeveil.privacy.synthesis.dpgazesynth.curation.model import from_steps
@@ -83,9 +84,9 @@ class Corrected(Scheme):
     ) -> Model:
         """Counts of steps without their bias, one row per cell."""
         plan = next(iter(plans.values()))
-        oracle, told = self.questions(plan)["steps"], sums["steps"]
+        oracle, tally = self.questions(plan)["steps"], sums["steps"]
         transitions, learned = from_steps(
-            plan.grid, oracle.estimate(told)[:-1], float(oracle.variance(told.reports))
+            plan.grid, oracle.estimate(tally)[:-1], float(oracle.variance(tally.reports))
         )
         return Model(transitions, learned={"steps": learned})
 
@@ -105,13 +106,11 @@ def report(scheme: Scheme, recording: Recording, streams: Streams) -> tuple[Wind
     """What a device tells of a recording: everything private is behind noise when this returns."""
     samples = samples_of_window(recording, float(scheme.window_s), "dpgazesynth")
     plan, head = scheme.plan(recording.space, recording.rate_hz), head_of(recording)
-    told, truth = scheme.ask(plan, head, windows_of(recording, plan.grid, samples), streams)
+    asked, truth = scheme.ask(plan, head, windows_of(recording, plan.grid, samples), streams)
     answers = {}
     for name, oracle in scheme.questions(plan).items():
-        words, some = (
-            Words(streams.source("answers", name)),
-            max(1, _TOGETHER_BITS // oracle.categories),
-        )
+        words = Words(streams.source("answers", name))
+        some = max(1, _TOGETHER_BITS // oracle.categories)
         packed = [
             pack(oracle, oracle.report(truth[name][i : i + some], words))
             for i in range(0, len(truth[name]), some)
@@ -119,7 +118,7 @@ def report(scheme: Scheme, recording: Recording, streams: Streams) -> tuple[Wind
         answers[name] = (
             np.concatenate(packed) if packed else pack(oracle, oracle.report(truth[name], words))
         )
-    return plan, Report(head, told.x_deg, told.y_deg, told.counts, told.lengths, answers)
+    return plan, Report(head, asked.x_deg, asked.y_deg, asked.counts, asked.lengths, answers)
 
 
 def message(scheme: Scheme, parameters: str, recording: Recording, streams: Streams) -> bytes:
@@ -136,5 +135,5 @@ def message(scheme: Scheme, parameters: str, recording: Recording, streams: Stre
     streams : Streams
         Random bits.
     """
-    plan, told = report(scheme, recording, streams)
-    return seal(parameters, told.head, scheme.to_body(plan, told))
+    plan, noisy = report(scheme, recording, streams)
+    return seal(parameters, noisy.head, scheme.to_body(plan, noisy))

@@ -81,12 +81,12 @@ class ReportHeader:
             if isinstance(self.space, Sphere)
             else {"kind": "screen", **{n: getattr(self.space, n) for n in _SIDES}}
         )
-        said = {
+        fields = {
             n: getattr(self, n)
             for n in ("person", "stimulus", "session", "task", "rate_hz", "samples", "begin_ns")
         }
         return json.dumps(
-            {**said, "space": space}, ensure_ascii=False, separators=(",", ":")
+            {**fields, "space": space}, ensure_ascii=False, separators=(",", ":")
         ).encode()
 
     @classmethod
@@ -99,17 +99,15 @@ class ReportHeader:
             For anything that is not such a head.
         """
         try:
-            said = json.loads(bytes(data).decode())
-            texts = [said[n] for n in ("person", "stimulus", "session", "task")]
+            fields = json.loads(bytes(data).decode())
+            texts = [fields[n] for n in ("person", "stimulus", "session", "task")]
             # Half of a pair of characters cannot be written anywhere; encoding it raises a
             # ValueError.
             "".join(texts).encode()
-            rate, samples, begin, space = (
-                said["rate_hz"],
-                said["samples"],
-                said["begin_ns"],
-                said["space"],
-            )
+            rate = fields["rate_hz"]
+            samples = fields["samples"]
+            begin = fields["begin_ns"]
+            space = fields["space"]
             sides = [space[n] for n in _SIDES] if space["kind"] == "screen" else []
             sphere = space["kind"] == "sphere"
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -203,13 +201,14 @@ def digest(parameters: str) -> bytes:
 
 def seal(parameters: str, head: ReportHeader, body: bytes) -> bytes:
     """A message."""
-    said = head.to_bytes()
-    if len(said) > _MOST_HEAD or any(len(t) > _MOST_TEXT for t in head.key):
+    head_bytes = head.to_bytes()
+    if len(head_bytes) > _MOST_HEAD or any(len(t) > _MOST_TEXT for t in head.key):
         raise DataError(
             "The names of this recording are longer than a message takes: 500 characters each."
             " Shorten them."
         )
-    framed = _FRAME.pack(MAGIC, VERSION, 0, digest(parameters), len(said), len(body)) + said + body
+    frame = _FRAME.pack(MAGIC, VERSION, 0, digest(parameters), len(head_bytes), len(body))
+    framed = frame + head_bytes + body
     return framed + struct.pack("<I", zlib.crc32(framed))
 
 
@@ -261,11 +260,11 @@ class Reader:
         size = math.prod(shape) * np.dtype(kind).itemsize
         if size > len(self.body) - self.at:
             raise DataError("its body is too short")
-        found = np.frombuffer(
+        values = np.frombuffer(
             self.body, dtype=kind, count=math.prod(shape), offset=self.at
         ).reshape(shape)
         self.at += size
-        return found
+        return values
 
     def finish(self) -> None:
         """Refuse what is left over."""

@@ -29,7 +29,8 @@ from functools import lru_cache
 import numpy as np
 
 from gazeveil.gaze.geometry import Space
-from gazeveil.privacy.noise.local import GRR, FrequencyOracle, Tally, best_oracle
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import GRR, best_oracle
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.randomness.uniform import uniform_below
 from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import rounded
@@ -134,10 +135,10 @@ class OneReport(Scheme):
             step = step * 9 + before
         step = np.where(cell >= 0, step * 8 + direction, 8 * self.zones**2 * self._before)
         runs, times = np.minimum(windows.counts, self.cap), windows.capped(self.cap)
-        one = times[every, uniform_below(runs, words)] if n else np.empty(0, dtype=np.int64)
-        length = np.minimum((one - 1) * PARTS // plan.samples, PARTS - 1)
-        told = Report(head, x, y, np.zeros(n, dtype=np.int64), np.zeros((n, 0)))
-        return told, {"steps": step, "counts": runs[::2] - 1, "lengths": length[1::2]}
+        run = times[every, uniform_below(runs, words)] if n else np.empty(0, dtype=np.int64)
+        length = np.minimum((run - 1) * PARTS // plan.samples, PARTS - 1)
+        report = Report(head, x, y, np.zeros(n, dtype=np.int64), np.zeros((n, 0)))
+        return report, {"steps": step, "counts": runs[::2] - 1, "lengths": length[1::2]}
 
     def learn(
         self,
@@ -199,7 +200,7 @@ def _densities(
     """The density of true starts of each space where it tells more than the noisy starts do: of all
     stimuli, and of each with enough windows.
     """
-    found: dict[tuple[Space, str], Floats] = {}
+    densities: dict[tuple[Space, str], Floats] = {}
     for space, plan in plans.items():
         if not worth_undoing(
             plan.grid, plan.start_scale_deg, sum(len(r) for r in reports if r.head.space == space)
@@ -218,11 +219,11 @@ def _densities(
         if not seen:
             continue
         everything = noise.density(np.sum(list(seen.values()), axis=0), even(plan.grid))
-        found[space, ""] = everything
+        densities[space, ""] = everything
         for stimulus in sorted(seen):
             if len(seen) > 1 and seen[stimulus].sum() >= LEAST_WINDOWS:
-                found[space, stimulus] = noise.density(seen[stimulus], everything)
-    return found
+                densities[space, stimulus] = noise.density(seen[stimulus], everything)
+    return densities
 
 
 def _lengths(

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.privacy.noise.local import GRR, OLH, FrequencyOracle, Subset, Tally
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import GRR, OLH, Subset
 from gazeveil.privacy.synthesis.dpgazesynth.grid import Whole
 
 Bytes = NDArray[np.uint8]
@@ -119,10 +120,8 @@ def tally(oracle: FrequencyOracle, packed: Bytes) -> Tally:
         low = high = float(oracle.size)
     else:
         q = float(oracle.q)
-        mean, deviation = (
-            (oracle.categories - 1) * q + 0.5,
-            math.sqrt((oracle.categories - 1) * q * (1 - q) + 0.25),
-        )
+        mean = (oracle.categories - 1) * q + 0.5
+        deviation = math.sqrt((oracle.categories - 1) * q * (1 - q) + 0.25)
         low, high = mean - _DEVIATIONS * deviation, mean + _DEVIATIONS * deviation
     if least < low or most > high:
         raise DataError("an answer has too few or too many ones to be an honest one")

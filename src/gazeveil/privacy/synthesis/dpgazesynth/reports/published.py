@@ -15,7 +15,8 @@ import numpy as np
 
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space
-from gazeveil.privacy.noise.local import OUE, FrequencyOracle, Tally
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
+from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.randomness.uniform import generator
 from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import rescaled
 from gazeveil.privacy.synthesis.dpgazesynth.curation.model import from_steps
@@ -50,24 +51,22 @@ class PublishedScheme(Scheme):
     ) -> tuple[Report, dict[str, Whole]]:
         """Noise on starts and times; every transition."""
         rng = generator(streams.source("floats"))
-        turn, away = (
-            rng.uniform(0.0, 2.0 * np.pi, len(windows)),
-            rng.gamma(2.0, float(plan.r_deg / plan.starts), len(windows)),
-        )
+        turn = rng.uniform(0.0, 2.0 * np.pi, len(windows))
+        away = rng.gamma(2.0, float(plan.r_deg / plan.starts), len(windows))
         counts, most = windows.counts, int(windows.counts.max()) if len(windows) else 0
         lengths = np.zeros((len(windows), most))
         lengths[windows.window, windows.place] = windows.length + rng.laplace(
             0.0, float(plan.time_scale), len(windows.length)
         )
         _, _, cells, directions = windows.moves(plan.grid)
-        told = Report(
+        report = Report(
             head,
             windows.x_deg + away * np.cos(turn),
             windows.y_deg + away * np.sin(turn),
             counts,
             lengths,
         )
-        return told, dict.fromkeys(self.questions(plan), plan.grid.number[cells, directions])
+        return report, dict.fromkeys(self.questions(plan), plan.grid.number[cells, directions])
 
     def learn(
         self,

@@ -17,7 +17,7 @@ import numpy as np
 
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space, Sphere
-from gazeveil.privacy.noise.local import FrequencyOracle, Tally
+from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
 from gazeveil.privacy.randomness.rng import Source, SystemSource, TestStream
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import Transitions
 from gazeveil.privacy.synthesis.dpgazesynth.grid import (

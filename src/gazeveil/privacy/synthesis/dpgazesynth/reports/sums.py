@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
-from gazeveil.privacy.noise.local import OUE, Tally
+from gazeveil.privacy.noise.frequency_oracle import Tally
+from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.noise.table import AliasTable, alias_table, look_up
 from gazeveil.privacy.randomness.rng import WordArray, Words
 from gazeveil.privacy.synthesis.dpgazesynth.grid import Whole

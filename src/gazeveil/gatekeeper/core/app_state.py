@@ -1,0 +1,43 @@
+"""What the device remembers of an app while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gazeveil.gatekeeper.core.area_metrics import Watched
+from gazeveil.gatekeeper.core.areas import Rectangle
+from gazeveil.gatekeeper.core.events.numbers import EventNumbers
+
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass
+class AppState:
+    """Areas, numbers of events, calls of the last minute and counters of one app."""
+
+    events: EventNumbers
+    areas: dict[int, Watched] = field(default_factory=dict)
+    area_count: int = 0
+    visited: int = 0
+    calls: list[int] = field(default_factory=lambda: [0] * 60)
+    calls_second: int = 0
+    horizons: dict[Rectangle, int] = field(default_factory=dict)
+
+    def calls_last_minute(self, now_ns: int) -> int:
+        """Questions in the last sixty seconds."""
+        second = now_ns // _SECOND_NS
+        if second > self.calls_second:
+            for old in range(self.calls_second + 1, min(second, self.calls_second + 60) + 1):
+                self.calls[old % 60] = 0
+            self.calls_second = second
+        elif second < self.calls_second:
+            # The clock was put back: what was asked counts as asked now, and is forgotten a minute
+            # from now.
+            total = sum(self.calls)
+            self.calls[:] = [0] * 60
+            self.calls[second % 60], self.calls_second = total, second
+        return sum(self.calls)
+
+    def called(self) -> None:
+        """One more question."""
+        self.calls[self.calls_second % 60] += 1

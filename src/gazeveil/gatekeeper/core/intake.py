@@ -1,0 +1,281 @@
+"""The tracker's side of a Gatekeeper: samples come in, events of past ticks are published."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazeveil import checks
+from gazeveil.compiled import compiled
+from gazeveil.gatekeeper.core.device_state import DeviceState
+from gazeveil.gatekeeper.core.events.quantise import EventQuantiser, QuantisedEvent
+from gazeveil.gatekeeper.policy.wearers import OWNER
+from gazeveil.gatekeeper.streams.subscription import Subscription
+from gazeveil.privacy.stream.session import as_samples
+from gazeveil.privacy.stream.stage import Samples
+
+_WHOLE = (int, np.integer)
+_NUMBERS = (float, int, np.floating, np.integer)
+_TRUTH = (bool, np.bool_)
+
+#: Raw blocks, for the owner's own view alone.
+Watcher: TypeAlias = Callable[
+    [NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]], None
+]
+
+
+class GazeIntake:
+    """Takes the gaze of one wearer.
+
+    Parameters
+    ----------
+    state : DeviceState
+        What events and streams are written into.
+    """
+
+    def __init__(self, state: DeviceState) -> None:
+        self._state = state
+        self._watchers: dict[Subscription, Watcher] = {}
+        self._samples = 0
+        self._blocks_seen = False  # the detector is compiled when the first block has passed
+        self._begin_quantising()
+
+    def _begin_quantising(self) -> None:
+        state = self._state
+        self._quantiser = EventQuantiser(
+            state.rate_hz, state.space, state.grid, state.level.tick_ms
+        )
+        self._pending: deque[QuantisedEvent] = deque()
+
+    def _forget_gaze(self) -> None:
+        """Forget samples and events that are not published yet."""
+        self._quantiser.reset()
+        self._pending.clear()
+
+    def push(
+        self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True
+    ) -> None:
+        """Take what the tracker just gave; callbacks run before this returns.
+
+        Parameters
+        ----------
+        t_ns : int or array of int64
+            Time in nanoseconds, from any origin.
+        x_deg, y_deg : float or array
+            Degrees of the space.
+        valid : bool or array of bool
+            False where there is no gaze. What is no place of the space, or comes with a time that
+            does not go on, is a lost sample too.
+
+        Raises
+        ------
+        ParameterError
+            For arrays of unequal length or of another type; never for what the gaze is.
+        """
+        state = self._state
+        if (
+            isinstance(t_ns, _WHOLE)
+            and isinstance(x_deg, _NUMBERS)
+            and isinstance(y_deg, _NUMBERS)
+            and isinstance(valid, _TRUTH)
+            and abs(int(t_ns)) < 2**62
+        ):
+            with state.lock:
+                if self._idle():
+                    if self._watched():
+                        self._watch(_arrays(t_ns, x_deg, y_deg, valid))
+                    return
+                self._samples += 1
+                due = self._quantiser.one(int(t_ns), float(x_deg), float(y_deg), bool(valid))
+                if self._watchers or state.pool.active:
+                    self._hand_on(
+                        (
+                            np.array([t_ns], dtype=np.int64),
+                            np.array([x_deg], dtype=np.float64),
+                            np.array([y_deg], dtype=np.float64),
+                            np.array([valid]),
+                        )
+                    )
+                if due:
+                    self._take(self._quantiser.look())
+            return
+        samples = _arrays(t_ns, x_deg, y_deg, valid)
+        with state.lock:
+            self._push_block(samples)
+
+    def push_now(
+        self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike = True
+    ) -> bool:
+        """Take what the tracker just gave, if nothing has to be waited for: a lock, the ledger, a
+        compiler.
+
+        For an event loop, which must not wait, and to which two changes of threads cost more than
+        the work. Who gets False pushes the same samples on another thread.
+
+        Returns
+        -------
+        bool
+            Whether they were taken.
+        """
+        if not self._blocks_seen:
+            return False
+        samples = _arrays(t_ns, x_deg, y_deg, valid)
+        if not self._state.lock.acquire(blocking=False):
+            return False
+        try:
+            if not self._state.pool.ready(len(samples[0])):
+                return False
+            self._push_block(samples)
+            return True
+        finally:
+            self._state.lock.release()
+
+    def _push_block(self, samples: Samples) -> None:
+        if self._idle():
+            if self._watched():
+                self._watch(samples)
+            return
+        self._samples += len(samples[0])
+        self._hand_on(samples)
+        self._take(self._quantiser.block(*samples))
+        self._blocks_seen = True
+
+    def _idle(self) -> bool:
+        """Whether samples are not to be looked at; also ends what has expired."""
+        state = self._state
+        if state.expiry_ns is not None and state.clock_ns() >= state.expiry_ns:
+            state.review()
+        return state.closed or not state.policy.consent
+
+    def _watched(self) -> bool:
+        """Whether the owner looks at gaze that apps do not get: only at the owner's own. Another
+        wearer who has not consented is nobody's to look at.
+        """
+        return (
+            bool(self._watchers) and not self._state.closed and self._state.policy.wearer == OWNER
+        )
+
+    def _hand_on(self, samples: Samples) -> None:
+        if self._watchers:
+            self._watch(samples)
+        self._state.pool.push(samples)
+
+    def _watch(self, samples: Samples) -> None:
+        for subscription, watcher in tuple(self._watchers.items()):
+            try:
+                watcher(samples[0].copy(), samples[1].copy(), samples[2].copy(), samples[3].copy())
+            except Exception:
+                subscription.end("Its callback failed.", "closed")
+
+    def _take(self, decided: list[QuantisedEvent]) -> None:
+        """Publish what was decided in ticks that are over."""
+        self._pending.extend(decided)
+        tick = self._quantiser.tick
+        if tick > self._state.tick:
+            self._state.tick = tick
+            while self._pending and self._pending[0].decided_tick < tick:
+                self._state.publish(self._pending.popleft())
+            self._state.tick_over()
+        ongoing_fixations = self._quantiser.ongoing_fixations()
+        if ongoing_fixations:
+            self._state.selections.judge(ongoing_fixations, self._state.clock_ns())
+
+    def lost(self) -> None:
+        """The tracker vanished: open events end here, what was decided is told, and the tile is not
+        known.
+        """
+        state = self._state
+        with state.lock:
+            if state.closed:
+                return
+            decided = self._quantiser.close()
+            self._pending.extend(decided if state.policy.consent else ())
+            while self._pending:
+                state.publish(self._pending.popleft())
+            state.pool.pause()
+            state.tile.forget()
+            state.selections.forget()
+
+    def confirm(self, app: str | None = None) -> None:
+        """The wearer made the platform's gesture for "this one" (a pinch, a press): selections by
+        `confirm` are judged by where the eye rests.
+
+        For the platform alone; no app may call it. It says nothing and gives nothing back, whether
+        something was chosen or not.
+
+        Parameters
+        ----------
+        app : str, optional
+            Whose gesture it is, where the platform knows which app is in front. Without it a place
+            that targets of several apps hold belongs to none.
+        """
+        state = self._state
+        with state.lock:
+            if not self._idle():
+                state.selections.confirmed(app, state.tick, state.clock_ns())
+
+    def watch(self, callback: Watcher) -> Subscription:
+        """Have `callback(t_ns, x_deg, y_deg, valid)` called with copies of the raw blocks, for the
+        owner's own view on the trusted dashboard of the device. Never hand it to an app.
+        """
+        with self._state.lock:
+            subscription = Subscription(next(self._state.numbers), "", self._unwatch)
+            self._watchers[subscription] = callback
+            return subscription
+
+    def _unwatch(self, subscription: Subscription) -> None:
+        with self._state.lock:
+            self._watchers.pop(subscription, None)
+
+
+def _arrays(t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike) -> Samples:
+    """The samples as arrays of their own: what a caller does to his afterwards changes nothing
+    here.
+    """
+    owner = "Gatekeeper.push"
+    ready = as_samples(t_ns, x_deg, y_deg, valid)
+    if ready is not None:
+        t, x, y, v = ready
+        own = t.copy()
+        _bound(own)
+        return own, x.copy(), y.copy(), v.copy()
+    try:
+        t, x, y, v = (np.atleast_1d(np.asarray(a)) for a in (t_ns, x_deg, y_deg, valid))
+    except (TypeError, ValueError):
+        checks.refuse(owner, "samples", "numbers or arrays of equal length", "something else")
+    for name, array, kinds, allowed in (
+        ("t_ns", t, "iu", "whole nanoseconds"),
+        ("x_deg", x, "fiu", "degrees"),
+        ("y_deg", y, "fiu", "degrees"),
+        ("valid", v, "b", "truth values"),
+    ):
+        if array.dtype.kind not in kinds and array.size:
+            # The message names the type alone: a sample must not end up in a log.
+            checks.refuse(owner, name, allowed, array.dtype.name)
+    if v.shape == (1,) and x.shape != (1,):
+        v = np.broadcast_to(v, x.shape)
+    if not (x.ndim == 1 and t.shape == y.shape == v.shape == x.shape):
+        checks.refuse(
+            owner,
+            "samples",
+            "numbers or arrays of equal length",
+            (t.shape, x.shape, y.shape, v.shape),
+        )
+    with np.errstate(invalid="ignore", over="ignore"):
+        # A time beyond 62 bits is no time; it stays behind all others, so its sample is lost.
+        t = np.where(
+            (t.astype(np.float64) < 2.0**62) & (t.astype(np.float64) > -(2.0**62)), t, -(2**62)
+        ).astype(np.int64)
+        return t, x.astype(np.float64), y.astype(np.float64), v.astype(np.bool_)
+
+
+@compiled
+def _bound(t_ns: NDArray[np.int64]) -> None:
+    """A time beyond 62 bits is no time; it stays behind all others, so its sample is lost."""
+    for i in range(len(t_ns)):
+        if t_ns[i] <= -(1 << 62) or t_ns[i] >= 1 << 62:
+            t_ns[i] = -(1 << 62)

@@ -1,0 +1,110 @@
+"""Targets of a selection: rectangles that an app draws, moved outward to the public grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gazeveil.gatekeeper.core.areas import Rectangle, covering, finite
+from gazeveil.gatekeeper.errors import Denied
+from gazeveil.gaze.grid import Grid
+
+#: Most targets of a selection.
+MOST_TARGETS = 32
+
+#: Longest name of a target.
+LONGEST_NAME = 64
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that an app draws and the wearer may choose.
+
+    Parameters
+    ----------
+    name : str
+        For the app itself, 1 to 64 characters; no two targets of a selection have the same.
+    x_deg, y_deg : float
+        Left and upper edge in degrees of the space; on a sphere x may go round.
+    width_deg, height_deg : float
+        Sides. The edges are moved outward to the public grid.
+    """
+
+    name: str
+    x_deg: float
+    y_deg: float
+    width_deg: float
+    height_deg: float
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A target on the grid: its cells, and the middle it was asked for."""
+
+    name: str
+    rectangle: Rectangle
+    x_deg: float
+    y_deg: float
+
+
+def place(grid: Grid, targets: Sequence[Target]) -> tuple[Placed, ...]:
+    """Targets on the public grid.
+
+    Raises
+    ------
+    Denied
+        With the code `area` or `parameter`: too many or none, names that are no names or come
+        twice, sides that are no sides, or a target without a cell.
+    """
+    if (
+        not isinstance(targets, list | tuple)
+        or not 1 <= len(targets) <= MOST_TARGETS
+        or not all(isinstance(target, Target) for target in targets)
+    ):
+        raise Denied(
+            "parameter",
+            f"The targets of a selection are a list of 1 to {MOST_TARGETS} rectangles with names.",
+        )
+    names = [target.name for target in targets]
+    readable = all(isinstance(name, str) and 1 <= len(name) <= LONGEST_NAME for name in names)
+    if not readable or len(set(names)) < len(names):
+        raise Denied(
+            "parameter",
+            f"The names of targets are texts of 1 to {LONGEST_NAME} characters, each different from"
+            " the others.",
+        )
+    return tuple(_placed(grid, target) for target in targets)
+
+
+def _placed(grid: Grid, target: Target) -> Placed:
+    asked = finite(target.x_deg, target.y_deg, target.width_deg, target.height_deg)
+    if asked is None or min(asked[2:]) <= 0:
+        raise Denied(
+            "area",
+            "A target is a name and four finite numbers in degrees: x_deg, y_deg, width_deg,"
+            " height_deg, both sides above 0.",
+        )
+    cells = covering(grid, *asked)
+    if cells.columns < 1 or cells.rows < 1 or not _holds_a_cell(grid, cells):
+        raise Denied(
+            "area",
+            "A target must hold at least one cell of the device's grid. Move it into the space, or"
+            " near a pole make it wider.",
+        )
+    x, y, width, height = asked
+    return Placed(target.name, cells, x + width / 2, y + height / 2)
+
+
+def _holds_a_cell(grid: Grid, rectangle: Rectangle) -> bool:
+    """Whether the middle of a cell lies inside: towards the poles of a sphere cells are several
+    columns wide.
+    """
+    together = grid.numbers[5]
+    for row in range(rectangle.row, rectangle.row + rectangle.rows):
+        wide = int(together[row])
+        if rectangle.columns >= wide or any(
+            (rectangle.column + i) % grid.columns % wide == wide // 2
+            for i in range(rectangle.columns)
+        ):
+            return True
+    return False

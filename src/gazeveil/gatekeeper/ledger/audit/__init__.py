@@ -1,0 +1,1 @@
+"""The audit log: rows that only grow, their export, and how long they stay."""

@@ -1,0 +1,133 @@
+"""What the ledger tells: balances, entries, and whether both agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from gazeveil import checks
+from gazeveil.gatekeeper.ledger import rows
+from gazeveil.gatekeeper.ledger.accounts import Account, Balance, LedgerEntry, moment, recomputed
+from gazeveil.gatekeeper.ledger.database import PATIENCE_S, Database
+from gazeveil.gatekeeper.ledger.tables import ENTRIES, HEADS, HOLDS
+from gazeveil.privacy.rational import format_exact
+
+# Heads and their holds in one statement, so that they are of one moment.
+_HELD = sa.select(
+    HEADS,
+    HOLDS.c.amount.label("held"),
+    HOLDS.c.period.label("held_period"),
+    HOLDS.c.expires_ns.label("held_until"),
+).select_from(
+    HEADS.outerjoin(
+        HOLDS, sa.and_(HOLDS.c.account == HEADS.c.account, HOLDS.c.currency == HEADS.c.currency)
+    )
+)
+
+
+def _balance_at(found: Sequence[sa.Row[Any]], now_ns: int) -> Balance:
+    """How an account stands at a time."""
+    account = rows.account_of_row(found[0]).at(now_ns)
+    mine = (
+        r
+        for r in found
+        if r.held is not None and r.held_period == account.period and r.held_until > account.seen_ns
+    )
+    held = sum((Fraction(r.held) for r in mine), start=Fraction(0))
+    return Balance(account.most, account.per, account.total - held, held)
+
+
+class LedgerReader:
+    """The part of :class:`gazeveil.gatekeeper.ledger.ledger.Ledger` that only reads.
+
+    Parameters
+    ----------
+    database : Database
+        Open.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def balance(self, account: str, currency: str, now_ns: int) -> Balance:
+        """Limit, spent and reserved of one moment."""
+        now = moment(now_ns)
+        query = _HELD.where(HEADS.c.account == account, HEADS.c.currency == currency)
+        found = self.database.rows(query)
+        none = Balance(Fraction(0), "ever", Fraction(0), Fraction(0))
+        return _balance_at(found, now) if found else none
+
+    def spent(self, account: str, currency: str, now_ns: int) -> Fraction:
+        """What is gone in the current period: committed, or reserved and expired."""
+        return self.balance(account, currency, now_ns).spent
+
+    def reserved(self, account: str, currency: str, now_ns: int) -> Fraction:
+        """What is set aside in the current period and may still be committed
+        or cancelled in time.
+        """
+        return self.balance(account, currency, now_ns).reserved
+
+    def limit(self, account: str, currency: str) -> Fraction | None:
+        """The limit; 0 for an account nobody set up, None where there is none."""
+        return self.balance(account, currency, 0).limit
+
+    def remaining(self, account: str, currency: str, now_ns: int) -> Fraction | None:
+        """What may still be charged in the current period; 0 for an account nobody set up, None
+        where there is no limit.
+        """
+        return self.balance(account, currency, now_ns).remaining
+
+    def balances(
+        self, now_ns: int, patience_s: float = PATIENCE_S
+    ) -> dict[tuple[str, str], Balance]:
+        """How all accounts stand, by account and currency; also sees that the database would take a
+        write.
+
+        Raises
+        ------
+        LedgerError
+            Where it cannot be read, is locked, full, or not the file that was opened.
+        """
+        now = moment(now_ns)
+        found: dict[tuple[str, str], list[sa.Row[Any]]] = {}
+        for row in self.database.look(
+            lambda connection: connection.execute(_HELD).all(), patience_s
+        ):
+            found.setdefault((row.account, row.currency), []).append(row)
+        return {key: _balance_at(several, now) for key, several in found.items()}
+
+    def entries(self, after: int = 0, limit: int = 1000) -> tuple[LedgerEntry, ...]:
+        """Lines of the ledger after a number, oldest first."""
+        query = (
+            sa.select(ENTRIES)
+            .where(ENTRIES.c.id > after)
+            .order_by(ENTRIES.c.id)
+            .limit(checks.count("entries", "limit", limit))
+        )
+        return tuple(map(rows.entry_of, self.database.rows(query)))
+
+    def verify(self) -> tuple[str, ...]:
+        """Recompute every account from its entries; what does not agree, one sentence each."""
+
+        def work(connection: Connection) -> tuple[list[Account], list[LedgerEntry]]:
+            if not self.database.sqlite:
+                connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+            accounts = map(rows.account_of_row, connection.execute(sa.select(HEADS)))
+            ordered = sa.select(ENTRIES).order_by(ENTRIES.c.id)
+            return list(accounts), list(map(rows.entry_of, connection.execute(ordered)))
+
+        # A write transaction, so that on SQLite no charge falls between the two reads; on
+        # PostgreSQL the snapshot does that.
+        accounts, entries = self.database.write(work)
+        totals = recomputed(entries)
+        found = ((h, totals.get((h.account, h.currency), Fraction(0))) for h in accounts)
+        return tuple(
+            f"The account {h.account} has {format_exact(h.total)} {h.currency} in its row and"
+            f" {format_exact(total)} in its entries."
+            for h, total in found
+            if total != h.total
+        )

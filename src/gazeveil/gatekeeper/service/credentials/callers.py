@@ -1,0 +1,132 @@
+"""Who sent a request: the holder of a token, or a program of this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gazeveil.gatekeeper.errors import LedgerError, Refused
+from gazeveil.gatekeeper.policy.identity import LocalPeer
+from gazeveil.gatekeeper.policy.policy import Policy
+from gazeveil.gatekeeper.service.credentials.tokens import Tokens
+from gazeveil.gatekeeper.service.http.limits import Guesses
+from gazeveil.gatekeeper.service.metrics_page import Metrics
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who sent a request with a token that was right."""
+
+    app: str
+    role: str
+    expires_ns: int | None
+    #: Public part of the token, or the owner's session.
+    credential: str = ""
+    #: Whether both halves of the owner's session came; always for tokens.
+    whole: bool = True
+
+
+class Callers:
+    """Tells callers by what they bring.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        Those that are valid.
+    guesses : Guesses
+        How many wrong ones may be tried.
+    metrics : Metrics
+        Counts the wrong ones.
+    policy : callable
+        The policy now.
+    database_lost : callable
+        What is answered while the database does not.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        guesses: Guesses,
+        metrics: Metrics,
+        policy: Callable[[], Policy],
+        database_lost: Callable[[], Refused],
+    ) -> None:
+        self._tokens, self._guesses, self._metrics = tokens, guesses, metrics
+        self._policy, self._database_lost = policy, database_lost
+
+    def of_token(self, token: str, address: str, origin: str | None = None) -> Caller:
+        """Who a token belongs to; wrong, stale and forged ones are all the same answer.
+
+        Parameters
+        ----------
+        token : str
+            As it came.
+        address : str
+            Of the peer.
+        origin : str, optional
+            The page's origin where it is not the service's own.
+        """
+        unknown = Refused(
+            401, "token", "A valid token is needed. Ask the owner of the device for one."
+        )
+        if not token:
+            raise unknown
+        now_ns = time.time_ns()
+        known = self._tokens.live.holder(token, now_ns)
+        if known is not None and known.role == "owner":
+            # The owner must be able to take away while the database does not answer.
+            return Caller(known.app, known.role, known.expires_ns, known.token_id)
+        token_id = self._tokens.live.id_of(token)
+        if known is None and not self._guesses.may_try(address, origin, token_id):
+            raise Refused(429, "guesses", "There were too many wrong tokens. Wait a minute.")
+        try:
+            identity = self._tokens.check(token, now_ns)
+        except LedgerError:
+            raise self._database_lost() from None
+        if identity is None:
+            self._guesses.wrong(address, origin, token_id)
+            self._metrics.guesses.inc()
+            raise unknown
+        return Caller(identity.app, identity.role, identity.expires_ns, identity.token_id)
+
+    def local_app(self, peer: LocalPeer) -> str | None:
+        """The app that a program of this machine is, as the policy of any wearer says; None where
+        none or several fit.
+        """
+        named = {
+            (app, grant.identity)
+            for one in self._policy().wearers.values()
+            for app, grant in one.apps.items()
+        }
+        fitting = {app for app, identity in named if identity is not None and identity.fits(peer)}
+        return fitting.pop() if len(fitting) == 1 else None
+
+    def of_app(
+        self, token: str, address: str, origin: str | None = None, local: LocalPeer | None = None
+    ) -> Caller:
+        """The app of a token, used from an origin it may be used from, or without a token the app
+        that a program of this machine is; parameters as for :meth:`of_token`.
+
+        Parameters
+        ----------
+        local : LocalPeer, optional
+            Who it is, where it came over the Unix socket.
+        """
+        app = self.local_app(local) if local is not None and not token else None
+        if app is not None:
+            caller = Caller(app, "app", None)
+        else:
+            caller = self.of_token(token, address, origin)
+        if caller.role != "app":
+            raise Refused(403, "role", "This needs the token of an app.")
+        if origin is not None:
+            grant = self._policy().apps.get(caller.app)
+            if grant is None or origin not in grant.origins:
+                raise Refused(
+                    403,
+                    "origin",
+                    "Pages of this origin may not use the app's token. The owner can add the origin"
+                    " to the app.",
+                )
+        return caller

@@ -1,0 +1,237 @@
+"""Sessions of the owner's browsers, each in two halves.
+
+Browsers send a cookie to every server of a host, whatever its port: any program on the same machine
+that the owner's browser visits sees it. So a session needs two halves. The *secret* lies in the
+page's own storage, which is kept apart by scheme, host and port, and is sent as a header; the
+*cookie* is one that no script can read. Either alone opens nothing, with one exception: to take
+away (sharing off, revoke, sign out) the secret is enough, so that a server on another port that
+overwrites the cookie cannot keep the owner from it.
+
+The database keeps hashes of both halves. This process holds the live sessions in memory and decides
+by them, so that the owner can take away while the database does not answer; an end that could not
+be written is written later (:attr:`Sessions.ends`).
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from secrets import token_hex, token_urlsafe
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from gazeveil.gatekeeper.ledger.database import Database
+from gazeveil.gatekeeper.ledger.ledger import Ledger
+from gazeveil.gatekeeper.ledger.tables import OWNER_SESSIONS
+from gazeveil.gatekeeper.service.credentials.unwritten_ends import UnwrittenEnds, ending
+
+#: Sessions that may be open at once; then the oldest ends.
+MOST = 32
+
+_SECRET = re.compile(r"gvs_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
+_NOBODY = bytes(32)
+
+#: Words of a User-Agent that tell a browser or a system, the telling ones first: most browsers also
+#: name those they descend from.
+_BROWSERS = (
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser", "Samsung Internet"),
+    ("Firefox", "Firefox"),
+    ("Chrome", "Chrome"),
+    ("Safari", "Safari"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+def browser_words(user_agent: str) -> str:
+    """A browser in a few words of our own; nothing of what it sent is kept.
+
+    Examples
+    --------
+    >>> browser_words("Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0 Safari/537.36")
+    'Chrome on Linux'
+    >>> browser_words("curl/8.5")
+    'another program'
+    """
+    text = user_agent[:512]
+    browser = next((word for mark, word in _BROWSERS if mark in text), "")
+    system = next((word for mark, word in _SYSTEMS if mark in text), "")
+    return f"{browser} on {system}" if browser and system else browser or "another program"
+
+
+@dataclass(frozen=True)
+class OwnerSession:
+    """One browser that the owner signed in with.
+
+    Parameters
+    ----------
+    id : str
+        Public; names the session in the list.
+    browser : str
+        A few words of our own.
+    begun_ns : int
+        When it was signed in, in nanoseconds since 1970.
+    expires_ns : int
+        From when it is void.
+    secret_hash, cookie_hash : bytes
+        SHA-256 of the two halves.
+    """
+
+    id: str
+    browser: str
+    begun_ns: int
+    expires_ns: int
+    secret_hash: bytes
+    cookie_hash: bytes
+
+
+@dataclass(frozen=True)
+class NewSession:
+    """The two halves of a new session, told this once."""
+
+    session: OwnerSession
+    secret: str
+    cookie: str
+
+
+class Sessions:
+    """The owner's sessions; safe to use from several threads.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open; its database keeps the hashes.
+    end_all : bool
+        End those of earlier runs first.
+
+    Examples
+    --------
+    >>> with Ledger.open("sqlite://") as ledger:
+    ...     sessions = Sessions(ledger)
+    ...     begun = sessions.begin("Firefox on Linux", begun_ns=0, expires_ns=10)
+    ...     print(sessions.check(begun.secret, [begun.cookie], 9) is begun.session)
+    ...     print(sessions.check(begun.secret, [], 9), sessions.check(begun.cookie, None, 9))
+    ...     print(sessions.check(begun.secret, None, 9) is begun.session)
+    True
+    None None
+    True
+    """
+
+    def __init__(self, ledger: Ledger, end_all: bool = False) -> None:
+        self._database: Database = ledger.database
+        self._lock = threading.Lock()
+        self._live: dict[str, OwnerSession] = {}
+        self._used_ns: dict[str, int] = {}
+        #: Ends that the database does not have yet.
+        self.ends = UnwrittenEnds(self._database, OWNER_SESSIONS)
+        now = time.time_ns()
+        if end_all:
+            self._database.write(lambda connection: connection.execute(ending(OWNER_SESSIONS, now)))
+        live = (
+            sa.select(OWNER_SESSIONS)
+            .where(OWNER_SESSIONS.c.ended_ns.is_(None), OWNER_SESSIONS.c.expires_ns > now)
+            .order_by(OWNER_SESSIONS.c.begun_ns)
+        )
+        for row in self._database.rows(live):
+            self._live[row.id] = OwnerSession(
+                row.id,
+                row.browser,
+                row.begun_ns,
+                row.expires_ns,
+                bytes(row.secret_hash),
+                bytes(row.cookie_hash),
+            )
+
+    def begin(self, browser: str, begun_ns: int, expires_ns: int) -> NewSession:
+        """A new session; on the disk when this returns."""
+        number, secret, cookie = token_hex(8), token_urlsafe(32), token_urlsafe(32)
+        made = OwnerSession(number, browser, begun_ns, expires_ns, _hash(secret), _hash(cookie))
+        row = asdict(made)
+        same = sa.select(OWNER_SESSIONS.c.id).where(OWNER_SESSIONS.c.id == number)
+
+        def work(connection: Connection) -> None:
+            # Tried again after the answer to a commit was lost, it is there already.
+            if connection.execute(same).first() is None:
+                connection.execute(sa.insert(OWNER_SESSIONS).values(**row, ended_ns=None))
+
+        self._database.write(work)
+        with self._lock:
+            self._live[number] = made
+            self._used_ns[number] = begun_ns
+            over = list(self._live)[:-MOST]
+        for old in over:
+            self.end(old)
+        return NewSession(made, f"gvs_{number}_{secret}", cookie)
+
+    def check(self, secret: str, cookies: Iterable[str] | None, now_ns: int) -> OwnerSession | None:
+        """The session of a secret, None for one that is wrong, stale or ended, without saying
+        which.
+
+        Parameters
+        ----------
+        secret : str
+            As it came in the header or the hello.
+        cookies : iterable of str, optional
+            Values of the owner's cookies that came beside it; one of them must be the session's.
+            None asks for the secret alone.
+        now_ns : int
+            The time.
+        """
+        parts = _SECRET.fullmatch(secret)
+        number, half = parts.groups() if parts else ("", "")
+        with self._lock:
+            found = self._live.get(number)
+        right = hmac.compare_digest(
+            _hash(half), found.secret_hash if found is not None else _NOBODY
+        )
+        if found is None or not right or now_ns >= found.expires_ns:
+            return None
+        if cookies is not None and not any(
+            hmac.compare_digest(_hash(one), found.cookie_hash) for one in cookies
+        ):
+            return None
+        return found
+
+    def used(self, session: OwnerSession, now_ns: int) -> None:
+        """Remember when a session was used last."""
+        self._used_ns[session.id] = now_ns
+
+    def used_ns(self, session: OwnerSession) -> int | None:
+        """When a session was used last; None where that was before the service started."""
+        return self._used_ns.get(session.id)
+
+    def listed(self, now_ns: int) -> tuple[OwnerSession, ...]:
+        """Live sessions, the newest first."""
+        with self._lock:
+            live = [session for session in self._live.values() if now_ns < session.expires_ns]
+        return tuple(sorted(live, key=lambda session: -session.begun_ns))
+
+    def end(self, number: str) -> bool:
+        """End a session: in force at once, written by the next write of :attr:`ends`; False
+        where there is none of that id.
+        """
+        with self._lock:
+            found = self._live.pop(number, None)
+            self._used_ns.pop(number, None)
+        if found is not None:
+            self.ends.add(number)
+        return found is not None
+
+
+def _hash(half: str) -> bytes:
+    return sha256(b"gazeveil owner session\x00" + half.encode("utf-8", "surrogatepass")).digest()

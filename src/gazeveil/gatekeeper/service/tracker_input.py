@@ -1,0 +1,195 @@
+"""The tracker's samples on their way to the core: in order, and without waiting on the event loop.
+
+They are pushed on the loop where that needs no waiting, and else on one thread, behind what waits
+there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from gazeveil.gatekeeper.blocks import Block
+from gazeveil.gatekeeper.core.gatekeeper import Gatekeeper
+from gazeveil.gatekeeper.logs import LOG
+from gazeveil.gatekeeper.service.metrics_page import Metrics
+from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
+from gazeveil.gatekeeper.trackers import Tracker
+
+#: Blocks of the tracker that may wait; then no more are read.
+BLOCKS_AHEAD = 32
+
+
+class TrackerInput:
+    """Takes blocks, lost gaze, gestures and changes of the wearer to the core, in their order.
+
+    Parameters
+    ----------
+    keeper : Gatekeeper
+        The core.
+    broadcaster : Broadcaster
+        Sends what the core gives to apps.
+    metrics : Metrics
+        Counts.
+    """
+
+    def __init__(self, keeper: Gatekeeper, broadcaster: Broadcaster, metrics: Metrics) -> None:
+        self._keeper, self._broadcaster, self._metrics = keeper, broadcaster, metrics
+        self.connected = False
+        #: Whether a tracker holds the service's own channel.
+        self.taken = False
+        #: Closes the connection of that tracker.
+        self.hang_up: Callable[[], object] | None = None
+        self._blocks: list[Block] = []
+        self._pump: asyncio.Task[None] | None = None
+        self._switching = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracker")
+
+    async def push(self, block: Block) -> None:
+        """Have a block worked off: here, if that needs no waiting, or else on the core's thread;
+        waits only while much is waiting there.
+
+        Two changes of threads cost more than most blocks. Those that come while one is worked off
+        elsewhere go together as the next, so that a busy machine pays for the change once.
+        """
+        if (
+            not self._switching
+            and not self._blocks
+            and (self._pump is None or self._pump.done())
+            and self._push_now(block)
+        ):
+            # A tracker that sends without pause must not keep the event loop to itself.
+            await asyncio.sleep(0)
+            return
+        self._blocks.append(block)
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.create_task(self._work_off())
+        if len(self._blocks) >= BLOCKS_AHEAD:
+            await self.settled()
+
+    async def settled(self) -> None:
+        """Wait until all that was pushed has been worked off."""
+        while self._pump is not None and not self._pump.done():
+            await asyncio.wait({self._pump})
+
+    async def _work_off(self) -> None:
+        while self._blocks:
+            several, self._blocks = self._blocks, []
+            try:
+                await self._on_thread(self.push_waiting, _joined(several))
+            except Exception as error:
+                self._lost_block(error)
+            finally:
+                self._broadcaster.flush()
+
+    def _push_now(self, block: Block) -> bool:
+        started = time.perf_counter()
+        try:
+            with self._broadcaster.pushing():
+                taken = self._keeper.push_now(block.t_ns, block.x_deg, block.y_deg, block.valid)
+        except Exception as error:
+            self._lost_block(error)
+            return True
+        if taken:
+            self._broadcaster.flush()
+            self._metrics.pushed(time.perf_counter() - started, len(block))
+        return taken
+
+    def push_waiting(self, block: Block) -> None:
+        """Push a block, and wait for what it needs; never on the event loop."""
+        started = time.perf_counter()
+        with self._broadcaster.pushing():
+            self._keeper.push(block.t_ns, block.x_deg, block.y_deg, block.valid)
+        self._metrics.pushed(time.perf_counter() - started, len(block))
+
+    def _lost_block(self, error: Exception) -> None:
+        """A block that cannot be worked off is a lost one; the device goes on."""
+        self._metrics.tracker_bad.inc()
+        LOG.error("a block of the tracker was lost by a mistake of ours", exc_info=error)
+
+    async def _on_thread(self, work: Callable[..., None], *arguments: object) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def lost(self) -> None:
+        """The tracker vanished."""
+        await self.settled()
+        self.connected = False
+        self._metrics.tracker_lost.inc()
+        self._metrics.tracker_connected.set(0)
+        await self._on_thread(self._keeper.lost)
+
+    async def confirm(self) -> None:
+        """The tracker says that the wearer made the gesture for a choice; it is judged after the
+        samples that came before it.
+        """
+        await self.settled()
+        await self._on_thread(self._keeper.confirm)
+
+    def there(self) -> None:
+        """The tracker is there."""
+        if not self.connected:
+            self.connected = True
+            self._metrics.tracker_connected.set(1)
+
+    async def switch(self, work: Callable[[], None], stale: bool) -> None:
+        """Have the wearer switched between the last one's samples and the next one's.
+
+        Parameters
+        ----------
+        work : callable
+            Switches.
+        stale : bool
+            Whether samples that wait are the last wearer's and came late; they are thrown away.
+            Else they are worked off first.
+        """
+        # What comes from now on is the next wearer's: it queues behind the switch, however long
+        # that waits for a lock.
+        self._switching += 1
+        try:
+            if stale:
+                self._blocks.clear()
+            else:
+                await self.settled()
+            # A block that is being worked off is finished under the wearer whose gaze it is.
+            await self._on_thread(work)
+        finally:
+            self._switching -= 1
+
+    async def run(self, tracker: Tracker, stopping: Callable[[], bool]) -> None:
+        """Push what a tracker sends until it ends or the service stops."""
+        gestures: set[asyncio.Task[None]] = set()
+
+        def confirm() -> None:
+            gestures.add(task := asyncio.create_task(self.confirm()))
+            task.add_done_callback(gestures.discard)
+
+        tracker.on_confirm = confirm
+        try:
+            async for block in tracker.samples():
+                if block is None:
+                    await self.lost()
+                    continue
+                self.there()
+                await self.push(block)
+            LOG.info("the tracker has ended", extra={"tracker": tracker.name})
+        finally:
+            if not stopping():
+                await self.lost()
+
+    async def close(self) -> None:
+        """Work off what waits, and end the thread."""
+        await self.settled()
+        await asyncio.to_thread(self._thread.shutdown, True)
+
+
+def _joined(several: list[Block]) -> Block:
+    """Blocks that follow one another as one."""
+    if len(several) == 1:
+        return several[0]
+    parts = ((b.t_ns, b.x_deg, b.y_deg, b.valid) for b in several)
+    t_ns, x_deg, y_deg, valid = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Block(t_ns, x_deg, y_deg, valid)

@@ -1,0 +1,208 @@
+"""Files of studies of several parts: a paper's figure spans datasets, splits and protocols, and each
+of them is a study of its own.
+
+A file with `[[part]]` tables. What stands above them holds for every part; a part may say
+otherwise, and names its recordings:
+
+* `label`: the dataset, or `dataset, variant`; it becomes the `cohort` of its rows.
+* `cohort` (path, format, options...) and `simulate`, as in a plain study: the files where they are,
+  else a simulated cohort of the same shape. A list of `simulate` tables is one cohort of several:
+  the same people at several tasks (`join = "tasks"`), or different people (`join = "datasets"`,
+  then each table has a `dataset`, and `cohort` may be a list too).
+* `windows = true` reduces the recordings to their table of window features; `drop` leaves columns
+  of it out. `documents = true` takes the task off its keys, so that every document is a task of its
+  own, as David-John et al. 2022 and Bozkir et al. 2021 have it: their mechanisms work task by task.
+* `people` and `stimuli` in `draw` take so many at random, `attributes = "davidjohn2023 supplement
+  Table 1"` gives the people the ages and genders of that table.
+* `files_only` names attacks and utilities that need what only the files have, such as an
+  annotation; a simulated part goes without them.
+* `curves` names a window feature whose correlation over people is kept for drawing (Bozkir et al.
+  2021 Figs 3 to 6).
+
+In texts of mechanisms, attacks and utilities `{1,2,5}` stands for each of the values. `[quick]`
+says what the short form overrides; `most` in it caps people, stimuli and seconds, and lists in
+braces are cut to their ends. A mechanism whose name is reserved but whose code is not there is left
+out and listed as missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gazeveil import checks
+from gazeveil.errors import ParameterError
+from gazeveil.evaluation.study import find_path, read_toml
+from gazeveil.papers.catalogue import name_of
+from gazeveil.papers.citations import FORMER, check_key
+from gazeveil.papers.figure import RESERVED
+from gazeveil.papers.parts import TEXTS, MultiPartStudy, Part, tables_in
+from gazeveil.privacy.registry import mechanisms as known_mechanisms
+
+#: Keys of a file that are no part's.
+_WHOLE = ("name", "paper", "figure", "part", "quick")
+
+
+def has_parts(path: str | Path) -> bool:
+    """Whether a study file has parts; False for what is no TOML.
+
+    A file that is missing and bears the name of a study of the package counts as one: :func:`read`
+    says how to run that.
+    """
+    place = Path(path)
+    if not place.exists() and name_of(place):
+        return True
+    try:
+        return "part" in tomllib.loads(place.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return False
+
+
+def read(path: str | Path, quick: bool = False) -> MultiPartStudy:
+    """Read a file of parts.
+
+    Parameters
+    ----------
+    path : path
+        A TOML file.
+    quick : bool
+        The short form: fewer people, stimuli, seconds and repetitions, as the file says.
+
+    Raises
+    ------
+    FormatError
+        Naming the file, for whatever is wrong in it.
+    """
+    place = Path(path)
+    return read_toml(place, lambda said: _plan(said, place, quick), _where_now(place))
+
+
+def _where_now(place: Path) -> str:
+    """The next step where a study is missing: those of the package lay in a folder once."""
+    name = name_of(place)
+    if not name:
+        return "Check the path."
+    folder, key = place.parent.name, name.rpartition("/")[0]
+    former = f" The folder '{folder}' is called '{key}' now." if folder.upper() in FORMER else ""
+    return f"The package brings this study: run `gazeveil reproduce {name}`.{former}"
+
+
+def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
+    listed = said.get("part", [])
+    if (
+        not isinstance(listed, list)
+        or not listed
+        or not all(isinstance(p, Mapping) and p.get("label") for p in listed)
+    ):
+        raise ParameterError(
+            "A study of parts needs [[part]] tables, each with a label.", name="part", got=listed
+        )
+    shared = {k: v for k, v in said.items() if k not in _WHOLE}
+    parts = []
+    for one in listed:
+        own = {
+            **shared,
+            **one,
+            "preparation": {**shared.get("preparation", {}), **one.get("preparation", {})},
+        }
+        if quick:
+            own = _quick(own, {**said.get("quick", {}), **one.get("quick", {})})
+        parts.append(_part(own, place.parent.resolve(), quick))
+    labels = [p.label for p in parts]
+    twice = next((x for x in labels if labels.count(x) > 1), None)
+    if twice is not None:
+        raise ParameterError(
+            f"The label '{twice}' names two parts. Give each its own.", name="label", got=twice
+        )
+    paper = check_key("study", said["paper"]) if said.get("paper") else ""
+    return MultiPartStudy(
+        str(said.get("name", place.stem)), paper, str(said.get("figure", "")), quick, tuple(parts)
+    )
+
+
+def _quick(own: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a part in its short form."""
+    most = short.get("most", {})
+    checks.known_options("most of [quick]", most, ("people", "stimuli", "seconds"))
+    own |= {k: v for k, v in short.items() if k != "most"}
+    own["cohort"] = _same_form(
+        own.get("cohort"),
+        lambda t: {**t, **{k: _fewer(t.get(k), v) for k, v in most.items() if k != "seconds"}},
+    )
+    own["simulate"] = _same_form(
+        own.get("simulate"), lambda t: {**t, **{k: min(v, t[k]) for k, v in most.items() if k in t}}
+    )
+    if "draw" in own:
+        own["draw"] = {k: min(v, max(2, most.get(k, v) // 2)) for k, v in own["draw"].items()}
+    return own
+
+
+def _fewer(wanted: object, most: int) -> object:
+    """At most so many of the people or stimuli that are wanted."""
+    if wanted is None:
+        return most
+    return wanted[:most] if isinstance(wanted, list) else min(int(str(wanted)), most)
+
+
+def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
+    said = dict(own)
+    for what in TEXTS:
+        said[what] = list(
+            dict.fromkeys(
+                text for given in said.get(what, []) for text in expand(str(given), quick)
+            )
+        )
+    gone = [
+        t
+        for t in said["mechanisms"]
+        if t.partition(":")[0] in RESERVED and t.partition(":")[0] not in known_mechanisms()
+    ]
+    said["mechanisms"] = [t for t in said["mechanisms"] if t not in gone]
+    paths = [c for c in tables_in(said.get("cohort")) if "path" in c]
+    simulated = tables_in(said.get("simulate"))
+    real = bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
+    if not real and not simulated:
+        raise ParameterError(
+            f"Part '{said['label']}' has no files here and no 'simulate' to fall back on.",
+            name="simulate",
+        )
+    left = [
+        t
+        for what in ("attacks", "utilities")
+        for t in said[what]
+        if not real and t.partition(":")[0] in said.get("files_only", ())
+    ]
+    said |= {what: [t for t in said[what] if t not in left] for what in ("attacks", "utilities")}
+    # A mechanism is what private scenarios are about: where all of a part's are missing, only the
+    # baseline is left.
+    if not said["mechanisms"]:
+        said["scenarios"] = ["raw/raw"]
+    return Part(str(said["label"]), said, real, tuple(gone), here, tuple(left))
+
+
+def expand(text: str, ends: bool = False) -> list[str]:
+    """Braces as a shell has them; with `ends` the first and the last value only.
+
+    Examples
+    --------
+    >>> expand("kaleido:epsilon={10,1},w={50,200},r_deg=2")
+    ['kaleido:epsilon=10,w=50,r_deg=2', 'kaleido:epsilon=10,w=200,r_deg=2',
+    'kaleido:epsilon=1,w=50,r_deg=2', 'kaleido:epsilon=1,w=200,r_deg=2']
+    """
+    pieces = re.split(r"\{([^{}]*)\}", text)
+    choices = [
+        [c.strip() for c in piece.split(",")] if i % 2 else [piece]
+        for i, piece in enumerate(pieces)
+    ]
+    if ends:
+        choices = [[c[0], c[-1]] if len(c) > 2 else c for c in choices]
+    return ["".join(combined) for combined in itertools.product(*choices)]
+
+
+def _same_form(value: object, change: Callable[[dict[str, Any]], dict[str, Any]]) -> object:
+    changed = [change(t) for t in tables_in(value)]
+    return changed if isinstance(value, list) else (changed[0] if changed else {})

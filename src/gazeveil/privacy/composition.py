@@ -1,0 +1,200 @@
+"""Composition: what several releases about the same people promise together.
+
+Rules (no others exist):
+
+1. Releases about the same people add up, loss by loss for the same change
+   (:mod:`gazeveil.privacy.promise.algebra`).
+2. Releases about disjoint people count as the worst of them, if who is in which part was fixed
+   without looking at the data.
+3. Post-processing costs nothing and never appears here.
+4. k-anonymity and plausible deniability do not compose: a second release about the same people is
+   refused. Of disjoint people the smallest k counts.
+5. What is not proved, or has no bound for the change, is refused.
+
+Budgets are fractions. Conversions that need logarithms are rounded up, on a grid of one billionth,
+so a printed number is never better than the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gazeveil import checks
+from gazeveil.errors import GazeveilError
+from gazeveil.privacy.guarantee import OF_PEOPLE, Guarantee
+from gazeveil.privacy.promise.algebra import ApartMap, TogetherMap
+from gazeveil.privacy.promise.change import Change
+from gazeveil.privacy.promise.loss import Loss, PromiseError
+
+
+class BudgetError(GazeveilError):
+    """A release was refused by the account; nothing was spent.
+
+    Parameters
+    ----------
+    message : str
+        The whole sentence.
+    guarantee : Guarantee, optional
+        What was refused.
+    """
+
+    def __init__(self, message: str, guarantee: Guarantee | None = None) -> None:
+        super().__init__(message)
+        self.guarantee = guarantee
+
+
+_DEFINITION_OF = {
+    "pure": "epsilon-dp",
+    "concentrated": "rho-zcdp",
+    "approximate": "epsilon-delta-dp",
+}
+
+
+def usable(guarantee: object) -> Guarantee:
+    """The guarantee itself, if it can be added up."""
+    if not isinstance(guarantee, Guarantee):
+        raise BudgetError(
+            f"The account takes guarantees. Got {type(guarantee).__name__}: what is not known"
+            " cannot be added up."
+        )
+    if guarantee.definition in OF_PEOPLE:
+        raise BudgetError(
+            f"{guarantee.mechanism or guarantee.definition} does not compose: two such releases"
+            " about the same people can single them out together. Reuse the partition in one"
+            " release, or use a differentially private mechanism.",
+            guarantee,
+        )
+    if guarantee.status != "proved" or guarantee.losses is None:
+        status = guarantee.status if guarantee.definition != "none" else guarantee.definition
+        raise BudgetError(
+            f"{guarantee.mechanism or 'This release'} cannot be added up: its promise is"
+            f" '{status}'. Only proved budgets can.",
+            guarantee,
+        )
+    return guarantee
+
+
+def compose(
+    guarantees: Iterable[Guarantee],
+    people: str = "same",
+    partition: str = "unknown",
+    change: Change | None = None,
+) -> Guarantee:
+    """What several releases promise together, for every change that all of them have a bound for.
+
+    Parameters
+    ----------
+    guarantees : iterable of Guarantee
+        All proved. Differential privacy of any kind; k-anonymity and plausible deniability only
+        about disjoint people.
+    people : str
+        `same`: about the same people, losses for the same change add up. `disjoint`: no person is
+        in two of them, the worst counts.
+    partition : str
+        For `disjoint`: `data-independent` if who is in which part was fixed without looking at the
+        data. Anything else is refused.
+    change : Change, optional
+        The change that the result speaks of first. By default that of the parts where they agree,
+        else everything of one person.
+
+    Raises
+    ------
+    BudgetError
+        Where no rule applies, or a part has no bound for the change.
+    """
+    if isinstance(guarantees, Guarantee) or not isinstance(guarantees, Iterable):
+        checks.refuse(
+            "compose", "guarantees", "several guarantees", guarantees, "Put them into a list."
+        )
+    if not (change is None or isinstance(change, Change)):
+        checks.refuse("compose", "change", "a Change", change)
+    parts = list(guarantees)
+    checks.one_of("compose", "people", people, ("same", "disjoint"))
+    if not parts:
+        raise BudgetError("There is nothing to compose. Give at least one guarantee.")
+    if people == "disjoint" and all(
+        isinstance(g, Guarantee) and g.definition in OF_PEOPLE for g in parts
+    ):
+        return _of_people(parts)
+    parts = [usable(g) for g in parts]
+    if people == "disjoint" and partition != "data-independent":
+        raise BudgetError(
+            "The largest of several budgets counts only if people were split without looking at the"
+            " data. Say partition='data-independent'."
+        )
+    maps = tuple(g.losses for g in parts if g.losses is not None)
+    together = TogetherMap(maps) if people == "same" else ApartMap(maps)
+    own = [g.change for g in parts if g.change is not None]
+    about = change or (
+        own[0]
+        if len(set(own)) == 1 and (people == "same" or own[0].unit == "user")
+        else Change.person()
+    )
+    try:
+        loss = together.loss(about)
+    except PromiseError as error:
+        raise BudgetError(
+            f"These releases have no common promise about this change: {about}. {error}"
+        ) from None
+    kinds = {g.definition for g in parts}
+    return Guarantee(
+        kinds.pop() if len(kinds) == 1 and about in own else _DEFINITION_OF[loss.measure],
+        together,
+        about,
+        mechanism=_joined(g.mechanism for g in parts),
+        assumptions=tuple(dict.fromkeys(a for g in parts for a in g.assumptions)),
+        not_covered=tuple(dict.fromkeys(c for g in parts for c in g.not_covered)),
+        reason=(
+            "sum over releases about the same people"
+            if people == "same"
+            else "largest over disjoint people"
+        ),
+    )
+
+
+def _joined(names: Iterable[str]) -> str:
+    several = list(dict.fromkeys(n for n in names if n))
+    return (
+        several[0]
+        if len(several) == 1
+        else ", ".join(several[:-1]) + f" and {several[-1]} together"
+        if several
+        else ""
+    )
+
+
+def _of_people(parts: list[Guarantee]) -> Guarantee:
+    """k-anonymity or plausible deniability of disjoint people: whoever has a record shares it
+    within their own part, so the smallest k counts.
+    """
+    if len({(g.definition, g.alike) for g in parts}) > 1 or any(
+        g.status != "proved" for g in parts
+    ):
+        raise BudgetError(
+            "Promises of different kinds, or unproved ones, that compare people cannot be put"
+            " together. Publish them as releases of their own."
+        )
+    counts = {"k": min(g.counts["k"] for g in parts)}
+    if "gamma" in parts[0].counts:
+        counts["gamma"] = max(g.counts["gamma"] for g in parts)
+    return Guarantee(
+        parts[0].definition,
+        counts=counts,
+        alike=parts[0].alike,
+        mechanism=_joined(g.mechanism for g in parts),
+        assumptions=tuple(dict.fromkeys(a for g in parts for a in g.assumptions)),
+        not_covered=tuple(dict.fromkeys(c for g in parts for c in g.not_covered)),
+        reason="smallest k over disjoint people",
+    )
+
+
+def loss_of(guarantee: Guarantee, change: Change) -> Loss:
+    """The loss of a release for a change, refused where it has no bound."""
+    try:
+        return guarantee.map(change)
+    except PromiseError as error:
+        raise BudgetError(
+            f"{guarantee.mechanism or 'This release'} does not say what it loses if {change}."
+            f" {error}",
+            guarantee,
+        ) from None

@@ -1,0 +1,63 @@
+"""Recordings drawn from the events of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.gaze.cohort import Handle
+from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.randomness.keys import MasterKey
+from gazeveil.privacy.randomness.rng import Source, Words
+from gazeveil.privacy.synthesis.ksame.groups import Key
+from gazeveil.privacy.synthesis.motion import Motion
+
+Floats = NDArray[np.float64]
+
+#: Random bits to samples in degrees.
+Draw = Callable[[Words], tuple[Floats, Floats]]
+
+
+def drawn_recordings(
+    draws: Mapping[Key, tuple[Motion, Draw]], seed: int | None, names: tuple[str, ...], lazy: bool
+) -> list[Recording | Handle]:
+    """Recordings in the order of `draws`, at once or each time they are looked at; the same each
+    time.
+
+    Parameters
+    ----------
+    draws : mapping
+        The events of each recording, and how its samples are drawn.
+    seed : int or None
+        A test stream.
+    names : tuple of str
+        What the random bits are for.
+    lazy : bool
+        Whether to draw when a recording is loaded.
+    """
+    master = MasterKey(seed)
+    items: list[Recording | Handle] = []
+    for key, (motion, draw) in draws.items():
+        load = partial(_recording, key, motion, draw, partial(master.source, *names, *key))
+        items.append(Handle(key[0], key[1], load, key[2], key[3]) if lazy else load())
+    return items
+
+
+def _recording(key: Key, motion: Motion, draw: Draw, bits: Callable[[], Source]) -> Recording:
+    x, y = draw(Words(bits()))
+    person, stimulus, session, task = key
+    period_ns = 1e9 / motion.rate_hz if motion.rate_hz > 0 else 1e7
+    return Recording(
+        person,
+        stimulus,
+        np.rint(np.arange(motion.samples) * period_ns).astype(np.int64),
+        x,
+        y,
+        space=motion.space,
+        rate_hz=motion.rate_hz,
+        session=session,
+        task=task,
+    )

@@ -1,0 +1,1 @@
+"""`exponential-dp`: noise on every value of a feature table."""

@@ -1,0 +1,1 @@
+"""`marginals`: synthetic feature vectors from histograms."""

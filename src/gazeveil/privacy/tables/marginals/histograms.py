@@ -1,0 +1,123 @@
+"""Histograms of a table's features in which every person weighs the same, and samples of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazeveil.privacy.tables.sequences.recordings import Sequences, task_of
+
+#: Parts of the weight 1 that each person has in a histogram.
+PARTS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedRows:
+    """Rows of a table with the numbers of their people and tasks.
+
+    Parameters
+    ----------
+    person, task : array of int64, shape (rows,)
+        Whose, and of which task.
+    codes : array of int64, shape (rows, features)
+        Bins; -1 where not measured.
+    people, tasks : int
+        How many there are.
+    """
+
+    person: NDArray[np.int64]
+    task: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    people: int
+    tasks: int
+
+    @classmethod
+    def of(
+        cls, seqs: Sequences, codes: NDArray[np.int64], people: list[str], tasks: list[str]
+    ) -> BinnedRows:
+        """The rows of a table, recording by recording."""
+        person, task = ({name: i for i, name in enumerate(names)} for names in (people, tasks))
+        whose = np.repeat([person[key[0]] for key in seqs.keys], seqs.lengths)
+        which = np.repeat([task[task_of(key)] for key in seqs.keys], seqs.lengths)
+        return cls(whose, which, codes[seqs.order], len(people), len(tasks))
+
+    def weights(self, bins: int) -> NDArray[np.int64]:
+        """Histograms in which each person weighs at most :data:`PARTS`, shape (tasks, features,
+        bins): whole numbers, rounded down.
+        """
+        features = self.codes.shape[1]
+        total = np.zeros((self.tasks, features, bins), dtype=np.int64)
+        order = np.argsort(self.person, kind="stable")
+        ends = np.cumsum(np.bincount(self.person, minlength=self.people))
+        for mine in np.split(order, ends[:-1]):
+            codes, task = self.codes[mine], self.task[mine]
+            place = (task[:, None] * features + np.arange(features)) * bins + codes
+            own = np.bincount(place[codes >= 0], minlength=total.size).reshape(total.shape)
+            total += own * PARTS // np.maximum(own.sum(axis=2, keepdims=True), 1)
+        return total
+
+
+def bin_codes(
+    values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], bins: int
+) -> NDArray[np.int64]:
+    """Bin of each value, min(B - 1, floor(B (x - low) / (high - low))), clamped; bin 0 where low
+    equals high; -1 for NaN.
+    """
+    width = high - low
+    with np.errstate(invalid="ignore"):
+        scaled = np.divide(
+            bins * (values - low),
+            width,
+            out=np.zeros_like(values),
+            where=np.broadcast_to(width > 0, values.shape),
+        )
+        floored = np.clip(np.floor(scaled), 0, bins - 1)
+    return np.where(np.isnan(values), -1, floored).astype(np.int64)
+
+
+def histograms(codes: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+    """Counts per feature and bin, shape (features, bins)."""
+    features = codes.shape[1]
+    return (
+        np.bincount((codes + np.arange(features) * bins).ravel(), minlength=features * bins)
+        .reshape(features, bins)
+        .astype(np.float64)
+    )
+
+
+def on_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest probabilities, along the last axis (Held, Wolfe and Crowder 1974)."""
+    falling = -np.sort(-values, axis=-1)
+    over = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, values.shape[-1] + 1)
+    last = (falling > over).sum(axis=-1, keepdims=True) - 1
+    kept = np.maximum(values - np.take_along_axis(over, last, axis=-1), 0.0)
+    return kept / kept.sum(axis=-1, keepdims=True)
+
+
+def sample_bins(
+    pmf: NDArray[np.float64], rows: int, draw: np.random.Generator
+) -> NDArray[np.int64]:
+    """Independent bins for each feature, shape (rows, features)."""
+    features, bins = pmf.shape
+    out = np.empty((rows, features), dtype=np.int64)
+    for feature in range(features):
+        steps = np.cumsum(pmf[feature])
+        # A last step below 1 by rounding must not open a bin of probability 0.
+        steps[np.flatnonzero(pmf[feature])[-1] :] = 1.0
+        out[:, feature] = np.searchsorted(steps, draw.random(rows), side="right")
+    return np.minimum(out, bins - 1)
+
+
+def inside(
+    codes: NDArray[np.int64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    bins: int,
+    draw: np.random.Generator,
+) -> NDArray[np.float64]:
+    """A uniform value inside each bin."""
+    width = (high - low) / bins
+    values: NDArray[np.float64] = low + (codes + draw.random(codes.shape)) * width
+    return np.clip(values, low + codes * width, np.minimum(low + (codes + 1) * width, high))

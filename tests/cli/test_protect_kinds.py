@@ -1,0 +1,209 @@
+"""`gazeveil protect` and `gazeveil.protect` look at what they get: recordings, feature tables, heat
+maps of recordings, and what is known about people.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import gazeveil
+from gazeveil.cli.main import main
+from gazeveil.errors import DataError, ParameterError
+from gazeveil.features import FeatureTable
+from gazeveil.io.features_file import write_table
+from gazeveil.io.people import read_people
+from gazeveil.privacy.conformance import sample_data
+
+PEOPLE = {f"p{i}": {"age": 20 + i, "gender": "fm"[i % 2]} for i in range(8)}
+
+
+def run(*words: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    return int(str(stop.value.code))
+
+
+@pytest.fixture(scope="module")
+def cohort() -> gazeveil.Cohort:
+    screen = gazeveil.Screen(1280, 720, 400.0, 225.0, 450.0)
+    recordings = list(gazeveil.simulate(8, 2, 3.0, 100.0, space=screen, seed=1))
+    names = sorted({r.person for r in recordings})
+    people = dict(zip(names, PEOPLE.values(), strict=True))
+    return gazeveil.Cohort(recordings, people)
+
+
+@pytest.fixture(scope="module")
+def raw(cohort: gazeveil.Cohort, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return cohort.write(tmp_path_factory.mktemp("protect") / "raw")
+
+
+@pytest.fixture
+def people_file(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    rows = [f"{person},{a['age']},{a['gender']}" for person, a in PEOPLE.items()]
+    path.write_text("\n".join(["person,age,gender", *rows]) + "\n")
+    return path
+
+
+def test_a_table_is_protected_into_a_new_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = tmp_path / "table.parquet", tmp_path / "safe.parquet"
+    write_table(sample_data("table"), table)
+    assert run("protect", table, out, "-m", "lpa:epsilon=1") == 0
+    assert "epsilon = 1" in capsys.readouterr().out
+    assert len(FeatureTable.read(out)) == len(sample_data("table"))
+    assert run("protect", table, out, "-m", "lpa:epsilon=1") == 2
+    assert "exists already" in capsys.readouterr().err
+    assert run("protect", tmp_path, tmp_path / "other", "-m", "lpa:epsilon=1") == 2
+    assert "takes a feature table" in capsys.readouterr().err
+
+
+def test_features_are_computed_then_protected_and_the_promise_printed(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out, figures = (tmp_path / n for n in ("w.parquet", "p.parquet", "p.json"))
+    window = ("--kind", "window", "--parameter", "window_s=2", "--parameter", "step_s=1")
+    assert run("features", raw, *window, "--out", table) == 0
+    assert run("protect", table, out, "--mechanism", "lpa:epsilon=1", "--json", figures) == 0
+    said = capsys.readouterr().out.replace("\n", " ")
+    assert "lpa (corrected) promises differential privacy with epsilon = 1" in said
+    written = json.loads(figures.read_text())
+    assert written["guarantee"]["status"] == "proved"
+    assert written["provenance"]["mechanism"] == "lpa"
+    assert written["rows"] == len(FeatureTable.read(out))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv"])
+def test_recordings_become_heat_maps_in_a_table(
+    suffix: str,
+    raw: Path,
+    cohort: gazeveil.Cohort,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out, figures = tmp_path / f"maps.{suffix}", tmp_path / "m.json"
+    text = "heatmap-laplace:epsilon=1,rows=6,columns=10"
+    assert run("protect", raw, out, "-m", text, "--seed", 3, "--json", figures) == 0
+    said = capsys.readouterr().out
+    assert "2 heat maps written" in said
+    assert "is claimed but not proved" in said
+    assert "This is a test" in said
+    frame = {
+        "parquet": pl.read_parquet,
+        "csv": pl.read_csv,
+        "tsv": lambda path: pl.read_csv(path, separator="\t"),
+    }[suffix](out)
+    assert frame.columns == ["stimulus", "row", "column", "x_deg", "y_deg", "share", "viewers"]
+    released = gazeveil.protect(cohort, text, seed=3)
+    half = cohort[0].space.width_deg / 2
+    for stimulus, heat_map in released.data.items():
+        rows = frame.filter(pl.col("stimulus") == stimulus)
+        np.testing.assert_allclose(rows["share"].to_numpy().reshape(6, 10), heat_map.cells)
+        np.testing.assert_allclose(rows["viewers"].to_numpy().reshape(6, 10), heat_map.noisy)
+        assert rows["share"].sum() == pytest.approx(1)
+        assert rows["x_deg"][0] == pytest.approx(-0.9 * half)
+        assert rows["x_deg"][9] == pytest.approx(0.9 * half)
+    assert json.loads(figures.read_text())["maps"] == 2
+
+
+def test_people_are_protected_from_a_table_and_from_recordings(
+    people_file: Path, raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = tmp_path / "one.csv", tmp_path / "two.tsv"
+    assert run("protect", people_file, one, "-m", "demographics:k=4") == 0
+    said = capsys.readouterr().out
+    assert "8 people written" in said
+    assert "promises 4-anonymity" in said
+    assert run("protect", raw, two, "-m", "demographics:k=4") == 0
+    released = gazeveil.protect(PEOPLE, "demographics:k=4").data
+    assert read_people(one) == released
+    assert list(read_people(two).values()) == list(released.values())
+
+
+BAD = [
+    (["{raw}", "{tmp}/maps", "-m", "heatmap-laplace:epsilon=1"], "Use .parquet, .csv or .tsv"),
+    (["{tmp}/no", "{tmp}/maps.csv", "-m", "heatmap-laplace:epsilon=1"], "no such file"),
+    (["{raw}", "{tmp}/maps.csv", "-m", "heatmap-laplace:epsilon=0"], "epsilon"),
+    (["{raw}", "{tmp}/m.csv", "-m", "heatmap-gaussian:rho=1", "--keep", "pupil"], "be kept"),
+    (["{people}", "{tmp}/safe.parquet", "-m", "demographics:k=4"], "Use .csv or .tsv"),
+    (["{people}", "{people}", "-m", "demographics:k=4"], "exists already"),
+    (["{people}", "{tmp}/safe.csv", "-m", "demographics:k=9"], "at least k = 9 people"),
+    (["{people}", "{tmp}/s.csv", "-m", "demographics:k=4,attributes=shoe"], "has no shoe"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), BAD)
+def test_bad_input_is_one_sentence_and_nothing_is_written(
+    words: list[str],
+    sentence: str,
+    raw: Path,
+    people_file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = people_file.read_text()
+    assert (
+        run("protect", *(w.format(raw=raw, tmp=tmp_path, people=people_file) for w in words)) == 2
+    )
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "Traceback" not in said
+    assert sorted(tmp_path.iterdir()) == [people_file]
+    assert people_file.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["gaussian:sigma_deg=2", "k-same-synth:k=2", "heatmap-laplace:epsilon=1", "demographics:k=4"],
+)
+def test_protect_gives_what_the_mechanism_releases(text: str, cohort: gazeveil.Cohort) -> None:
+    chosen = gazeveil.mechanism(text)
+    data: Any = cohort.people if chosen.kind == "people" else cohort
+    ours, theirs = gazeveil.protect(cohort, chosen, seed=5), chosen.release(data, seed=5)
+    assert str(ours.guarantee) == str(theirs.guarantee)
+    if chosen.kind == "map":
+        for a, b in zip(ours.data.values(), theirs.data.values(), strict=True):
+            np.testing.assert_array_equal(a.cells, b.cells)
+    elif chosen.kind == "people":
+        assert ours.data == theirs.data
+    else:
+        for a, b in zip(ours.data, theirs.data, strict=True):
+            np.testing.assert_array_equal(a.x_deg, b.x_deg)
+
+
+def test_protect_takes_a_recording_and_a_table(cohort: gazeveil.Cohort) -> None:
+    released = gazeveil.protect(cohort[0], "gaussian:sigma_deg=2", keep=("pupil",))
+    assert isinstance(released.data, gazeveil.Recording)
+    table = sample_data("table")
+    assert len(gazeveil.protect(table, "lpa:epsilon=1").data) == len(table)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "sentence"),
+    [
+        ("table", "gaussian:sigma_deg=2", "a Recording or a Cohort, for gaussian"),
+        ("stream", "k-same-synth:k=2", "must be a Cohort"),
+        ("people", "heatmap-laplace:epsilon=1", "does not say what one viewer adds"),
+        ("map", "lpa:epsilon=1", "must be a FeatureTable"),
+        ("table", "demographics:k=4", "a mapping of person to attributes"),
+    ],
+)
+def test_data_of_another_kind_is_refused(kind: str, text: str, sentence: str) -> None:
+    with pytest.raises(ParameterError, match=sentence):
+        gazeveil.protect(sample_data(kind), text)
+
+
+def test_bad_arguments_of_protect_are_refused(cohort: gazeveil.Cohort) -> None:
+    with pytest.raises(ParameterError, match="nothing of the raw data can be kept"):
+        gazeveil.protect(cohort, "demographics:k=4", keep=("pupil",))
+    with pytest.raises(ParameterError, match="a mechanism or its text"):
+        gazeveil.protect(cohort, 3)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="has no age"):
+        gazeveil.protect(gazeveil.Cohort(list(cohort)), "demographics:k=4")

@@ -1,0 +1,555 @@
+"""Published figures beside ours: what is compared how, and with which verdict."""
+
+import math
+from collections import Counter
+
+import pytest
+
+from gazeveil.evaluation.results import Results, frame_of, outcomes_of
+from gazeveil.papers import bozkir2021, davidjohn2023, published, ren2024
+from gazeveil.papers.citations import CITATIONS
+from gazeveil.papers.figure import (
+    RESERVED,
+    CellQuery,
+    Formula,
+    Impossible,
+    Lookup,
+    Order,
+    PublishedFigure,
+    published_figures,
+    same_text,
+)
+from gazeveil.papers.published import TOLERANCES, compare, lines, paper_module, summary
+
+
+def results(rows: list[dict[str, object]], real: bool = False, **study: object) -> Results:
+    """Made-up results; `parts` follow from the cohorts of the rows."""
+    defaults = {
+        "reading": "",
+        "parameters": "",
+        "events": "redetected",
+        "scenario": "raw/raw",
+        "n": 20,
+        "chance": 0.05,
+        "repetitions": 1,
+        "seed": 0,
+    }
+    full = [
+        {**defaults, "low": float(r["value"]) - 0.001, "high": float(r["value"]) + 0.001, **r}
+        for r in rows
+    ]  # type: ignore[arg-type]
+    parts = [
+        {"cohort": c, "dataset": c, "real": real, "people": 20, "stimuli": 4}
+        for c in dict.fromkeys(str(r["cohort"]) for r in rows)
+    ]
+    return Results(frame_of(full), outcomes_of(()), study={"parts": parts, **study})
+
+
+def rate(
+    cohort: str,
+    value: float,
+    mechanism: str = "none",
+    parameters: str = "",
+    attack: str = "rbfn",
+    **more: object,
+) -> dict[str, object]:
+    scenario = "raw/raw" if mechanism == "none" else "private/private"
+    reading = "" if mechanism == "none" else "published"
+    row = {
+        "cohort": cohort,
+        "mechanism": mechanism,
+        "parameters": parameters,
+        "reading": reading,
+        "scenario": scenario,
+    }
+    return {**row, "attack": attack, "metric": "identification_rate", "value": value, **more}
+
+
+def row_of(rows: list[dict[str, object]], **wanted: str) -> dict[str, object]:
+    found = [r for r in rows if all(w in str(r[k]) for k, w in wanted.items())]
+    assert len(found) == 1, [r["what"] for r in found]
+    return found[0]
+
+
+EMPTY = Results(frame_of([]), outcomes_of(()))
+
+
+# --- the table of figures
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_table_holds_every_figure_once_with_its_place() -> None:
+    everything = [f for p in CITATIONS for f in published_figures(p)]
+    assert len(everything) == 1714
+    assert len({f.id for f in everything}) == 1714
+    assert Counter(f.source for f in everything) == {
+        "bozkir2021": 1265,
+        "davidjohn2022": 175,
+        "davidjohn2021": 68,
+        "ren2024": 65,
+        "davidjohn2023": 141,
+    }
+    assert all(f.location and f.dataset and f.metric and f.value and f.origin for f in everything)
+
+
+def test_some_figures_are_as_printed() -> None:
+    table = {
+        (f.source, f.location, f.dataset, f.mechanism, f.parameter, f.model): f.value
+        for p in CITATIONS
+        for f in published_figures(p)
+    }
+    assert table["bozkir2021", "Table 8", "MPIIDPEye", "FPA", "epsilon=48", "DT; no vote"] == "0.95"
+    assert (
+        table[
+            "davidjohn2021", "Table 6", "ET-DK2", "spatial-downsample", "L=64", "RBFN fused 0.5/0.5"
+        ]
+        == "48"
+    )
+    assert (
+        table[
+            "ren2024",
+            "Table 2",
+            "GazeBaseVR",
+            "dpgazesynth",
+            "epsilon=2; G=60 (r=5%)",
+            "random forest",
+        ]
+        == "68.86"
+    )
+    assert (
+        table[
+            "davidjohn2023",
+            "Table 3",
+            "EHTask",
+            "kaleido",
+            "epsilon=5; w=50; r=10deg",
+            "RBFN 0.4/0.6",
+        ]
+        == "4.0"
+    )
+
+
+@pytest.mark.parametrize("paper", CITATIONS)
+def test_every_figure_is_a_cell_a_formula_or_impossible_with_a_reason(paper: str) -> None:
+    module, lookup = paper_module(paper), Lookup(EMPTY)
+    for figure in published_figures(paper):
+        asked = module.ask(figure, lookup)
+        if isinstance(asked, Impossible):
+            assert asked.reason
+        elif isinstance(asked, CellQuery):
+            assert bool(asked.attack) != bool(asked.utility), figure
+            assert asked.tolerance in ("", *TOLERANCES)
+        else:
+            assert isinstance(asked, Formula)
+            assert asked.ours is not None
+
+
+@pytest.mark.parametrize("paper", CITATIONS)
+def test_every_place_of_a_paper_belongs_to_a_study(paper: str) -> None:
+    covered = {place for places in paper_module(paper).LOCATIONS.values() for place in places}
+    assert {f.location for f in published_figures(paper)} <= covered
+
+
+# --- exact
+# --------------------------------------------------------------------------------------------------
+
+
+def test_what_needs_no_recordings_agrees_exactly_with_one_known_contradiction() -> None:
+    rows = [
+        r
+        for p in CITATIONS
+        for r in compare(EMPTY, p)
+        if r["kind"] == "exact" and r["ours"] is not None
+    ]
+    assert len(rows) > 25
+    odd = [r for r in rows if not str(r["verdict"]).startswith("equal")]
+    # The supplement's text says 24 people where its Table 1 lists 31.
+    assert [(r["published"], r["ours"]) for r in odd] == [(24.0, 31)]
+
+
+def test_group_sizes_are_those_of_the_supplement() -> None:
+    assert {k: davidjohn2023.group_sizes(k) for k in davidjohn2023.KS} == {
+        4: (7, 9, 5, 4, 6),
+        6: (7, 9, 9, 6),
+        8: (13, 8, 10),
+        15: (15, 16),
+    }
+    assert len(davidjohn2023.table_1()) == 31
+
+
+def test_budgets_are_those_of_48_features() -> None:
+    assert bozkir2021.BUDGETS == {
+        "0.48": "1/100",
+        "2.4": "1/20",
+        "4.8": "1/10",
+        "24": "1/2",
+        "48": "1",
+    }
+    assert bozkir2021.DROPPED == ("wb1_min", "wb2_min", "wb3_min", "wb4_min")
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "theirs", "agree"),
+    [
+        ("identification", 0.17, 0.09, True),  # 8 points
+        ("identification", 0.18, 0.09, False),
+        ("identification", 0.64, 0.85, True),  # a quarter
+        ("identification", 0.63, 0.85, False),
+        ("accuracy", 0.85, 0.80, True),
+        ("accuracy", 0.86, 0.80, False),
+        ("dwell", 0.07, 0.0359, True),
+        ("dwell", 0.073, 0.0359, False),
+        ("dwell", 0.017, 0.0359, False),
+        ("kl", 0.0056, 0.0019, True),
+        ("kl", 0.0058, 0.0019, False),
+        ("kl", 0.0, 0.0019, False),
+    ],
+)
+def test_tolerances_hold_to_their_edge(name: str, ours: float, theirs: float, agree: bool) -> None:
+    assert TOLERANCES[name][1](ours, theirs) is agree
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(0.80, "within"), (0.60, "off by more")])
+def test_numbers_are_compared_on_the_papers_own_recordings(value: float, verdict: str) -> None:
+    rows = compare(results([rate("ET-DK2", value)], real=True, figure="fig3"), "davidjohn2021")
+    row = row_of(rows, what="6.1, ET-DK2, none split", kind="exact")
+    assert str(row["verdict"]).startswith(verdict)
+    assert row["ours"] == pytest.approx(100 * value)
+
+
+def test_simulated_people_are_only_ordered() -> None:
+    rows = compare(results([rate("ET-DK2", 0.60)], real=False, figure="fig3"), "davidjohn2021")
+    row = row_of(rows, what="6.1, ET-DK2, none split")
+    assert row["kind"] == "order-only"
+    assert row["verdict"] == "same side of chance"
+
+
+def test_another_model_is_only_ordered_even_on_the_papers_own_recordings() -> None:
+    base = {"cohort": "DGaze", "utility": "prediction", "metric": "error_deg", "chance": math.nan}
+    raw = {**base, "mechanism": "none", "value": 4.0}
+    test = {
+        **base,
+        "mechanism": "gaussian",
+        "parameters": "sigma_deg=10",
+        "reading": "published",
+        "scenario": "raw/private",
+        "value": 9.0,
+    }
+    again = {**test, "scenario": "private/private", "value": 5.0}
+    rows = compare(results([raw, test, again], real=True, figure="tables"), "davidjohn2021")
+    row = row_of(rows, what="private test only")
+    assert (row["kind"], row["ours"], row["verdict"]) == (
+        "order-only",
+        9.0,
+        "same direction from raw",
+    )
+    increase = row_of(rows, what="increase (re-trained)", id="PF1465")
+    assert increase["ours"] == pytest.approx(1.0)  # over raw
+
+
+# --- order
+# --------------------------------------------------------------------------------------------------
+
+
+def order_row(values: list[float], spread: float = 0.001) -> dict[str, object]:
+    names = (
+        ("gaussian", "sigma_deg=10"),
+        ("spatial", "L=64,steps=table"),
+        ("temporal", "K=3,hold=False"),
+        ("none", ""),
+    )
+    rows = [
+        rate("ET-DK2", v, m, p, low=v - spread, high=v + spread)
+        for v, (m, p) in zip(values, names, strict=True)
+    ]
+    return row_of(
+        compare(results(rows, figure="fig4"), "davidjohn2021"), id="davidjohn2021-order-ET-DK2-rbfn"
+    )
+
+
+def test_an_order_holds_is_overlapped_undecided_or_does_not_hold() -> None:
+    assert order_row([0.3, 0.5, 0.8, 0.9])["verdict"] == "holds"
+    assert (
+        order_row([0.3, 0.5, 0.8, 0.9], 0.2)["verdict"] == "holds in the means, intervals overlap"
+    )
+    assert order_row([0.5, 0.45, 0.8, 0.9], 0.1)["verdict"] == "undecided: the intervals overlap"
+    assert order_row([0.8, 0.5, 0.3, 0.9])["verdict"] == "does not hold"
+    assert order_row([0.3, 0.5, 0.8, 0.9])["ours"] == "30 < 50 < 80 < 90"
+    assert order_row([0.8, 0.5, 0.3, 0.9])["ours"] == "80, 50, 30, 90"
+
+
+def test_an_order_over_fewer_cells_says_so_and_one_cell_is_no_order() -> None:
+    two = [rate("ET-DK2", 0.3, "gaussian", "sigma_deg=10"), rate("ET-DK2", 0.9)]
+    row = row_of(
+        compare(results(two, figure="fig4"), "davidjohn2021"), id="davidjohn2021-order-ET-DK2-rbfn"
+    )
+    assert row["verdict"] == "holds for the 2 of 4 that are here"
+    row = row_of(
+        compare(results(two[:1], figure="fig4"), "davidjohn2021"),
+        id="davidjohn2021-order-ET-DK2-rbfn",
+    )
+    assert (row["verdict"], row["ours"]) == ("not in this run", None)
+
+
+def test_a_protected_rate_above_raw_is_in_the_other_direction() -> None:
+    rows = [rate("ET-DK2", 0.5), rate("ET-DK2", 0.9, "gaussian", "sigma_deg=10")]
+    assert (
+        row_of(compare(results(rows, figure="fig4"), "davidjohn2021"), id="PF1467")["verdict"]
+        == "other direction from raw"
+    )
+    rows[1] |= {"value": 0.2, "low": 0.1, "high": 0.3}
+    assert (
+        row_of(compare(results(rows, figure="fig4"), "davidjohn2021"), id="PF1467")["verdict"]
+        == "same direction from raw"
+    )
+    rows[1] |= {"high": 0.6}
+    assert str(
+        row_of(compare(results(rows, figure="fig4"), "davidjohn2021"), id="PF1467")["verdict"]
+    ).startswith("undecided")
+
+
+def table_1(sign: float) -> list[dict[str, object]]:
+    """All cells of Table 1 of Bozkir et al. (2021), ours rising or falling with theirs."""
+    rows = []
+    for f in published_figures("bozkir2021"):
+        if f.location == "Table 1":
+            asked = bozkir2021.ask(f, Lookup(EMPTY))
+            assert isinstance(asked, CellQuery)
+            parameters = ",".join(f"{k}={v}" for k, v in asked.parameters.items())
+            row = {
+                "cohort": asked.cohort,
+                "mechanism": asked.mechanism,
+                "parameters": parameters,
+                "reading": "published",
+                "scenario": asked.scenario,
+            }
+            rows.append(
+                {
+                    **row,
+                    "utility": asked.utility,
+                    "metric": "accuracy",
+                    "value": 0.5 + sign * f.number / 2,
+                }
+            )
+    return rows
+
+
+@pytest.mark.parametrize(("sign", "verdict"), [(1.0, "holds"), (-1.0, "does not hold")])
+def test_a_whole_table_is_compared_by_ranks(sign: float, verdict: str) -> None:
+    rows = compare(results(table_1(sign), figure="mpiidpeye"), "bozkir2021")
+    row = row_of(rows, id="bozkir2021-ranks-Table 1")
+    assert str(row["verdict"]).startswith(verdict)
+    assert row["ours"] == pytest.approx(sign)
+    assert sum(r["ours"] is not None for r in rows if "Table 1," in str(r["what"])) == 141
+
+
+# --- impossible and missing
+# --------------------------------------------------------------------------------------------------
+
+
+def synthesis(value: float) -> list[dict[str, object]]:
+    return [
+        rate(
+            "EHTask", value, "k-same-synth", "k=2", "rbfn:weights=0.4/0.6", scenario="private/raw"
+        ),
+        rate("EHTask", 0.3, attack="rbfn:weights=0.4/0.6"),
+    ]
+
+
+def test_a_mechanism_that_is_not_built_is_named_as_missing_and_never_filled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian", "kaleido"))
+    absent = [r for r in compare(EMPTY, "davidjohn2023") if str(r["verdict"]).startswith("missing")]
+    assert {str(r["verdict"]) for r in absent} >= {
+        "missing: k-same-synth not built yet",
+        "missing: event-synth-pd not built yet",
+    }
+    assert all(r["kind"] == "impossible" and r["ours"] is None for r in absent)
+    monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian", "kaleido", *RESERVED))
+    assert not any(str(r["verdict"]).startswith("missing") for r in compare(EMPTY, "davidjohn2023"))
+
+
+def test_rows_fill_in_as_soon_as_the_mechanism_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian", "k-same-synth"))
+    row = row_of(
+        compare(results(synthesis(0.1), figure="bars"), "davidjohn2023"),
+        what="Table 3, EHTask, k-same-synth k=2,",
+    )
+    assert (row["kind"], row["verdict"]) == ("order-only", "same direction from raw")
+    assert row["ours"] == pytest.approx(10.0)
+    monkeypatch.setattr(published, "mechanisms", lambda: ("gaussian",))
+    row = row_of(
+        compare(results(synthesis(0.1), figure="bars"), "davidjohn2023"),
+        what="Table 3, EHTask, k-same-synth k=2,",
+    )
+    assert (row["kind"], row["ours"]) == ("impossible", None)
+
+
+def test_privacy_sensitivity_needs_the_files_and_is_never_simulated() -> None:
+    rows = [r for r in compare(EMPTY, "bozkir2021") if "Table 4" in str(r["what"])]
+    assert len(rows) == 140
+    assert {r["kind"] for r in rows} == {"impossible"}
+
+
+# --- finding cells
+# --------------------------------------------------------------------------------------------------
+
+
+def test_parameters_are_compared_as_numbers_and_others_may_be_anything() -> None:
+    row = {
+        "cohort": "c",
+        "mechanism": "fpa",
+        "parameters": "epsilon=0.01,k=None,per=recording-feature",
+        "metric": "accuracy",
+        "value": 0.4,
+        "utility": "gender",
+    }
+    held = Lookup(results([row]))
+    assert (
+        held.find(CellQuery("c", "accuracy", "fpa", {"epsilon": "1/100"}, utility="gender"))
+        is not None
+    )
+    assert (
+        held.find(CellQuery("c", "accuracy", "fpa", {"epsilon": "1/10"}, utility="gender")) is None
+    )
+    assert held.find(CellQuery("c", "accuracy", "fpa", {"chunk": "32"}, utility="gender")) is None
+    assert held.find(CellQuery("c", "accuracy", "fpa", {}, attack="rbfn")) is None
+    assert held.find(CellQuery("c", "accuracy", "fpa", {}, "private/raw", utility="gender")) is None
+
+
+def test_the_published_reading_and_redetected_events_go_first() -> None:
+    row = {
+        "cohort": "c",
+        "mechanism": "fpa",
+        "parameters": "epsilon=1",
+        "metric": "accuracy",
+        "utility": "gender",
+    }
+    rows = [
+        {**row, "reading": "corrected", "value": 0.1},
+        {**row, "reading": "published", "events": "carried", "value": 0.2},
+    ]
+    assert (
+        Lookup(results(rows)).find(CellQuery("c", "accuracy", "fpa", utility="gender")).value == 0.2
+    )  # type: ignore[union-attr]
+    rows.append({**row, "reading": "published", "value": 0.3})
+    held = Lookup(results(rows))
+    found = held.find(CellQuery("c", "accuracy", "fpa", utility="gender"))
+    assert found is not None
+    assert found.value == 0.3
+    assert (
+        held.find(CellQuery("c", "accuracy", "fpa", reading="corrected", utility="gender")).value
+        == 0.1
+    )  # type: ignore[union-attr]
+    assert (
+        held.find(CellQuery("c", "accuracy", "fpa", events="carried", utility="gender")).value
+        == 0.2
+    )  # type: ignore[union-attr]
+
+
+def test_a_text_with_defaults_left_out_is_the_same() -> None:
+    assert same_text("document:classifier=svm,vote=False", "document:split=people", "utility")
+    assert not same_text("document:classifier=knn", "document:split=people", "utility")
+    assert same_text(
+        "person-by-window:vote=False,every=5", "person-by-window:classifier=knn", "utility"
+    )
+    assert same_text("demographic:k=4,base=rbfn", "demographic", "attack")
+
+
+# --- text
+# --------------------------------------------------------------------------------------------------
+
+
+def test_lines_join_models_and_hide_what_was_not_run() -> None:
+    held = results(table_1(1.0), paper="bozkir2021", figure="mpiidpeye")
+    text = lines(held)
+    joined = [
+        line
+        for line in text
+        if line.startswith("Table 1, MPIIDPEye, FPA epsilon=0.48, k-NN/SVM/DT/RF")
+    ]
+    assert len(joined) == 1
+    assert "0.5/0.63/0.82/0.87" in joined[0]
+    assert not any("Table 2" in line for line in text)
+    assert text[-1] == summary(compare(held))
+    assert "700 are not in this run" not in text[-1]  # Tables 2, 3, 6, 7, 8 and some claims
+    assert sum(r["verdict"] == "not in this run" for r in compare(held)) > 700
+
+
+def test_a_study_of_no_paper_has_nothing_to_compare() -> None:
+    assert compare(EMPTY) == []
+    assert lines(EMPTY) == []
+
+
+def test_the_summary_counts_each_row_once() -> None:
+    rows: list[dict[str, object]] = [
+        {"kind": "exact", "ours": 1, "verdict": "equal"},
+        {"kind": "exact", "ours": 1, "verdict": "off by more than 5 points"},
+        {"kind": "order-only", "ours": 1, "verdict": "holds"},
+        {"kind": "order-only", "ours": 1, "verdict": "does not hold"},
+        {
+            "kind": "order-only",
+            "ours": 1,
+            "verdict": "undecided: no clear difference to raw here or there",
+        },
+        {"kind": "order-only", "ours": None, "verdict": "not in this run"},
+        {"kind": "impossible", "ours": None, "verdict": "missing: dpgazesynth not built yet"},
+        {"kind": "impossible", "ours": None, "verdict": "time on the authors' machine"},
+    ]
+    assert (
+        summary(rows)
+        == "1 of 2 exact comparisons agree; of 3 that can only be ordered 1 agree, 1 disagree and 1"
+        " are undecided; 1 are not in this run, 1 wait for a mechanism, 1 are impossible here."
+    )
+
+
+def test_an_order_is_a_claim_about_cells_from_small_to_large() -> None:
+    module = paper_module("davidjohn2022")
+    for claim in module.orders(Lookup(EMPTY), "fig2"):
+        assert isinstance(claim, Order)
+        assert [c.mechanism for c in claim.cells][:3] == [
+            "exponential-dp",
+            "marginals",
+            "k-same-select",
+        ]
+        values = [float(v) for v in claim.published.split(" < ")]
+        assert values == sorted(values)
+
+
+def test_figures_know_their_parameters_as_numbers_or_not_at_all() -> None:
+    made = PublishedFigure(
+        "x",
+        "davidjohn2023",
+        "d",
+        "kaleido",
+        "epsilon=10; w=50; r=2deg",
+        "",
+        "m",
+        "6.8-9.1",
+        "deg",
+        "paper-text",
+        "Fig 8",
+    )
+    assert made.parameters == {"epsilon": "10", "w": "50", "r": "2deg"}
+    assert math.isnan(made.number)
+
+
+def test_only_the_published_reading_of_a_synthesis_stands_beside_the_papers() -> None:
+    assert davidjohn2023.rate("EHTask", "k-same-synth", {"k": "4"}).reading == "published"
+    assert (
+        davidjohn2023.utility("DGaze", "event-synth-pd", {"k": "4", "gamma": "2.0"}).reading
+        == "published"
+    )
+    assert ren2024.task("dpgazesynth", "1", "5%").reading == "published"
+    assert (
+        davidjohn2023.rate("EHTask", "k-same-synth", {"k": "4"}, reading="corrected").reading
+        == "corrected"
+    )
+    # A corrected row alone answers no published figure.
+    row = rate("EHTask", 0.1, "k-same-synth", "k=2", "rbfn:weights=0.4/0.6", scenario="private/raw")
+    for reading, there in (("published", True), ("corrected", False)):
+        lookup = Lookup(results([{**row, "reading": reading}], figure="bars"))
+        assert (
+            lookup.find(davidjohn2023.rate("EHTask", "k-same-synth", {"k": "2"})) is not None
+        ) == there
