@@ -162,35 +162,17 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     for eye, words in labels.items():
         eyes[eye][words == "blink"] = np.nan
     messages = [(n, *m) for n, t in other if (m := _message(t)) is not None]
-    metadata: dict[str, object] = {
-        k: v for n, t in other if t.startswith("**") for k, v in _header(t).items()
-    }
-    size = next(
-        (t.split()[1].lower() for _, t in other if t.startswith("PUPIL") and len(t.split()) > 1),
-        None,
-    )
-    if size is not None:
-        metadata["pupil_unit"] = size
+    metadata = _metadata(other)
     if strange:
         metadata["lines_not_understood"] = len(strange)
-    if trials is not None and not any(re.search(trials, text) for _, _, text in messages):
-        shown = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
-        raise FormatError(
-            path,
-            f"no message fits trials='{trials}' (the last messages: {shown})",
-            "Mend the pattern, or leave it out.",
-        )
+    _refuse_unused_pattern(path, trials, messages)
     # Converted without samples (edf2asc -e), the events are what there is, cut into trials as
     # samples would be.
     alone = () if len(at) else tuple(e for e in events if e.eye == events[0].eye)
     if alone and len(alone) < len(events):
         metadata["events_of_other_eye"] = len(events) - len(alone)
-    cut, empty = cut_trials(
-        at if len(at) else np.array([e.line for e in alone], dtype=np.int64),
-        messages,
-        starts,
-        trials,
-    )
+    rows = at if len(at) else np.array([e.line for e in alone], dtype=np.int64)
+    cut, empty = cut_trials(rows, messages, starts, trials)
     if empty:
         metadata["empty_trials"] = tuple(empty)
     outside = len(messages) - sum(len(t.messages) for t in cut)
@@ -209,6 +191,28 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
         metadata,
         alone,
     )
+
+
+def _metadata(other: list[tuple[int, str]]) -> dict[str, object]:
+    """What the header says, and the unit of the pupil."""
+    metadata: dict[str, object] = {
+        k: v for _, t in other if t.startswith("**") for k, v in _header(t).items()
+    }
+    units = (t.split()[1].lower() for _, t in other if t.startswith("PUPIL") and len(t.split()) > 1)
+    unit = next(units, None)
+    return metadata if unit is None else {**metadata, "pupil_unit": unit}
+
+
+def _refuse_unused_pattern(
+    path: Path, trials: str | None, messages: list[tuple[int, int, str]]
+) -> None:
+    if trials is not None and not any(re.search(trials, text) for _, _, text in messages):
+        shown = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
+        raise FormatError(
+            path,
+            f"no message fits trials='{trials}' (the last messages: {shown})",
+            "Mend the pattern, or leave it out.",
+        )
 
 
 def _message(line: str) -> tuple[int, str] | None:
