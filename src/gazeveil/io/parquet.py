@@ -241,7 +241,10 @@ def _load(
             if header["events"] and start == 0 and length is None
             else None
         ),
-        messages=tuple(Message(int(t), str(m)) for t, m in header["messages"]),  # type: ignore[attr-defined]
+        messages=tuple(
+            Message(int(t), str(m))
+            for t, m in header["messages"]  # type: ignore[attr-defined]
+        ),
         counts=header["counts"],  # type: ignore[arg-type]
         metadata=metadata,
         **channels,

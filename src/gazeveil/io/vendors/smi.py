@@ -248,10 +248,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
     first_of_trial = next(p for p in export.parts if p[0] == part[0]) == part
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=sheet.times_ns("Time", unit="us")[rows],
         space=space,
         left_deg=eyes.get("left"),
@@ -312,16 +309,7 @@ def scan(
             stimulus=stimulus,
             session=again,
         )
-        handles.append(
-            Handle(
-                names.person,
-                names.stimulus,
-                partial(load, path, names, part, screen),
-                names.session,
-                names.task,
-                str(path),
-            )
-        )
+        handles.append(names.handle(partial(load, path, names, part, screen), path))
     return handles
 
 

@@ -59,7 +59,8 @@ from gazeveil.io.vendors.eyelink.trials import Trial, cut_trials
 _MESSAGE = re.compile(r"^MSG\s+(\d{1,15}(?:\.\d+)?)\s?(.*)$")
 # How the lines that edf2asc writes begin, samples excepted.
 _KNOWN = re.compile(
-    r"(?:MSG|START|END|SAMPLES|EVENTS|V?PRESCALER|PUPIL|INPUT|BUTTON|[SE](?:FIX|SACC|BLINK)|CONFIG|>+)\s|\*\*"
+    r"(?:MSG|START|END|SAMPLES|EVENTS|V?PRESCALER|PUPIL|INPUT|BUTTON|[SE](?:FIX|SACC|BLINK)|"
+    r"CONFIG|>+)\s|\*\*"
 )
 _HEADER = {
     "DATE": "date",
@@ -413,10 +414,7 @@ def load(
     }
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=parsed.t_ns[rows],
         space=geometry.screen,
         left_deg=sides.get("left"),
@@ -470,16 +468,7 @@ def scan(
                 f"{trial.session}" if names.session == "1" else f"{names.session}.{trial.session}",
                 names.task,
             )
-        handles.append(
-            Handle(
-                names.person,
-                names.stimulus,
-                partial(load, path, names, index, screen, trials),
-                names.session,
-                names.task,
-                str(path),
-            )
-        )
+        handles.append(names.handle(partial(load, path, names, index, screen, trials), path))
     return handles
 
 
