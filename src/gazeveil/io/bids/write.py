@@ -26,11 +26,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import polars as pl
@@ -42,6 +40,7 @@ from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.bids.layout import OWN, VERSION, labels
+from gazeveil.io.staging import staged
 
 #: Extra columns of the line of sight, by channel.
 EXTRA = {
@@ -81,35 +80,22 @@ def write(
     DataError
         If the folder exists and is not empty, or a recording has no samples or no rate.
     """
-    target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(
-            f"{target} exists and is not an empty folder. Choose another name or remove it first."
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = target.parent / f".{target.name}.{uuid4().hex[:8]}"
-    staging.mkdir()
     people, stimuli, sessions, tasks = (
         labels((k[i] for k in cohort.keys), e)
         for i, e in enumerate(("person", "stimulus", "none", "gaze"))
     )
-    try:
+    with staged(path) as folder:
         for recording in progress(cohort):
-            names = (
+            _write_recording(
+                recording,
+                folder,
                 people[recording.person],
                 sessions[recording.session],
                 tasks[recording.task],
                 stimuli[recording.stimulus],
             )
-            _write_recording(recording, staging, *names)
-        _write_dataset(cohort, staging, people)
-        if target.exists():
-            target.rmdir()
-        staging.rename(target)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
-    return target
+        _write_dataset(cohort, folder, people)
+    return Path(path)
 
 
 def _write_dataset(cohort: Cohort, root: Path, people: Mapping[str, str]) -> None:
