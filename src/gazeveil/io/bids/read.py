@@ -177,11 +177,12 @@ def load(
     }
     if isinstance(about.get(OWN), Mapping):
         # A recording that Gazeveil wrote: all its channels come back as they were.
+        shared |= {c: _stacked(table, n) for c, n in EXTRA.items() if table.has(*n)}
         valid = _channel("valid", eyes, rows_of, len(t_ns))
+        seen = np.isfinite(shared["x_deg"] + shared["y_deg"])
         return Recording(
             **shared,
-            **{c: _stacked(table, n) for c, n in EXTRA.items() if table.has(*n)},
-            valid=np.isfinite(places["cyclopean"]).all(axis=1) if valid is None else valid > 0,
+            valid=seen if valid is None else valid > 0,
             rate_hz=float("nan") if rate_hz is None else rate_hz,
             labels=labels,
             counts={"rows": len(t_ns)},
