@@ -339,9 +339,8 @@ def _demographic(lookup: Lookup, folder: str | Path) -> Path:
             series.append(drawing.Curve(f"{label} k-anonymous", found, theirs))
         drawing.bars(panel, groups, series, "people found, %", "interval")
         for g, k in enumerate(KS):
-            label = "1/k" if g == 0 else None
-            ends = [g - 0.42, g + 0.42]
-            panel.plot(ends, [100 / k] * 2, "-", color=drawing.ink(-1), lw=1, label=label)
+            ends, once = [g - 0.42, g + 0.42], "1/k" if g == 0 else None
+            panel.plot(ends, [100 / k] * 2, "-", color=drawing.ink(-1), lw=1, label=once)
         panel.set_ylim(0, 105)
         panel.set_title(title, fontsize=9)
     drawing.key(drawn, panels)

@@ -308,8 +308,9 @@ class Findings:
                     release.baseline and "denoiser" not in parts.stronger
                 ):
                     low, high = _number(row["low"]), _number(row["high"])
-                    rates = row["first"], row["second"], row["difference"], low, high, row["n"]
-                    found.append(Difference(release, row["scenario"], attack, parts.frozen, *rates))
+                    names = row["scenario"], attack, parts.frozen
+                    numbers = row["first"], row["second"], row["difference"], low, high, row["n"]
+                    found.append(Difference(release, *names, *numbers))
         return tuple(sorted(found, key=lambda d: (d.release.number, d.scenario, d.attack)))
 
     def answers(self, release: ReleaseFindings, rate: Rate) -> pl.DataFrame:
