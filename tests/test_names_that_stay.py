@@ -232,6 +232,20 @@ def test_the_parts_of_others_have_a_public_door() -> None:
     assert callable(gazeveil.check_mechanism)
 
 
+def test_protect_takes_what_each_kind_of_mechanism_takes(cohort: gazeveil.Cohort) -> None:
+    table = gazeveil.event_features(cohort, kind="fixation")
+    for data, text in (
+        (cohort, "gaussian:sigma_deg=5"),
+        (cohort[0], "gaussian:sigma_deg=5"),
+        (table, "lpa:epsilon=1"),
+        (cohort, "heatmap-laplace:epsilon=1"),
+        ({str(i): {"age": 20, "gender": "f"} for i in range(4)}, "demographics:k=4"),
+    ):
+        release = gazeveil.protect(data, text, seed=None, keep=())
+        assert isinstance(release, gazeveil.Release)
+        assert str(release.guarantee)
+
+
 def test_the_old_verb_report_names_the_new_one() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gazeveil.cli.main", "report", "a.csv", "-p", "public.toml"],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gazeveil.gaze.geometry import Screen, Sphere
     from gazeveil.gaze.recording import Recording
     from gazeveil.gaze.simulate import simulate
-    from gazeveil.io.registry import read
+    from gazeveil.io.reading import read
     from gazeveil.plugins import check_mechanism, register
     from gazeveil.privacy.api import protect
     from gazeveil.privacy.audit.run import audit
@@ -56,7 +56,7 @@ _HOME = {
     "mechanism": "gazeveil.privacy.registry",
     "mechanisms": "gazeveil.privacy.registry",
     "protect": "gazeveil.privacy.api",
-    "read": "gazeveil.io.registry",
+    "read": "gazeveil.io.reading",
     "register": "gazeveil.plugins",
     "simulate": "gazeveil.gaze.simulate",
     "window_features": "gazeveil.features",

@@ -22,6 +22,16 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", numba.njit(function, cache=True, nogil=True, error_model="numpy"))
 
 
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """As :func:`compiled`, and always compiled into its caller: for the parts of a loop over
+    samples, which hand many numbers on.
+    """
+    return cast(
+        "Callable[P, R]",
+        numba.njit(function, cache=True, nogil=True, error_model="numpy", forceinline=True),
+    )
+
+
 def fused(function: Callable[P, R]) -> Callable[P, R]:
     """As :func:`compiled`, and a product that is added to something may be rounded once instead of
     twice; for code that bounds its own errors.

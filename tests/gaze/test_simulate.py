@@ -15,10 +15,10 @@ import gazeveil
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.geometry import angle_deg, gaze_in_world, unwrap_x
 from gazeveil.gaze.recording import combine_eyes
-from gazeveil.gaze.simulate import DOCUMENTS, TASKS, Tracker, Traits
+from gazeveil.gaze.simulate import DOCUMENTS, TASKS, TrackerModel, Traits
 from gazeveil.gaze.simulate.conditions import condition
+from gazeveil.gaze.simulate.head import follow
 from gazeveil.gaze.simulate.people import person, traits
-from gazeveil.gaze.simulate.render import follow
 from gazeveil.gaze.simulate.saccade import duration, peak_speed, share
 
 SCREEN = gazeveil.Screen(1280, 720, 400, 225, 450)
@@ -184,7 +184,7 @@ def test_the_course_of_a_saccade_starts_ends_and_peaks_where_it_should():
 
 
 def test_blinks_are_lost_and_nothing_else_is_with_a_perfect_tracker():
-    perfect = Tracker(0, 0, 0.01, 0, 0, 0.05, 0)
+    perfect = TrackerModel(0, 0, 0.01, 0, 0, 0.05, 0)
     r = gazeveil.simulate(1, 1, 60, 200, "video", SCREEN, seed=9, tracker=perfect)[0]
     blinking = r.truth.events.words(len(r)) == "blink"
     assert blinking.any()
@@ -195,7 +195,9 @@ def test_blinks_are_lost_and_nothing_else_is_with_a_perfect_tracker():
 
 
 def test_dropouts_lose_samples_outside_blinks():
-    r = gazeveil.simulate(1, 1, 60, 200, seed=9, tracker=Tracker(0, 0, 0.01, 0, 2.0, 0.05, 0))[0]
+    r = gazeveil.simulate(1, 1, 60, 200, seed=9, tracker=TrackerModel(0, 0, 0.01, 0, 2.0, 0.05, 0))[
+        0
+    ]
     blinking = r.truth.events.words(len(r)) == "blink"
     assert 0.05 < np.mean(~r.valid & ~blinking) < 0.2
     assert not r.valid[blinking].any()
@@ -521,11 +523,11 @@ def test_short_and_slow_recordings_are_recordings(task, seconds, rate_hz, sample
         ),
         (
             {"tracker": "eyelink"},
-            "The 'tracker' parameter of simulate must be a Tracker. Got 'eyelink' instead.",
+            "The 'tracker' parameter of simulate must be a TrackerModel. Got 'eyelink' instead.",
         ),
         (
-            {"tracker": Tracker(-1, 0, 0.01, 0, 0, 0.05, 0)},
-            "must be a Tracker of finite numbers, none below 0",
+            {"tracker": TrackerModel(-1, 0, 0.01, 0, 0, 0.05, 0)},
+            "must be a TrackerModel of finite numbers, none below 0",
         ),
     ],
 )

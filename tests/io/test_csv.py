@@ -10,7 +10,8 @@ import pytest
 import gazeveil
 from gazeveil.errors import FormatError, ParameterError
 from gazeveil.gaze.geometry import Screen, Sphere
-from gazeveil.io.csv import FORMAT, recognise, split_unit
+from gazeveil.io.csv import FORMAT
+from gazeveil.io.csv_layout import recognise, split_unit
 from gazeveil.io.source import Head
 
 SCREEN = Screen(1000, 500, 500.0, 250.0, 500.0)

@@ -29,34 +29,24 @@ def _plan(change: Any) -> Any:
 
     def make(old: Any) -> Any:
         def plan(*given: Any, **named: Any) -> Any:
-            found = old(*given, **named)
-            change(found)
-            return found
+            made = old(*given, **named)
+            return replace(made, settings=made.settings._replace(**change(made)))
 
         return plan
 
     return make
 
 
-def _narrow(found: Any) -> None:
-    from gazeveil.privacy.stream.kaleido import step
-
-    found.real[step.SCALE_TIMES_UNITS] /= math.sqrt(2)
+def _narrow(made: Any) -> dict[str, Any]:
+    return {"scale_times_units": made.settings.scale_times_units / math.sqrt(2)}
 
 
-def _test_without_r(found: Any) -> None:
-    from gazeveil.privacy.stream.kaleido import step
-
-    found.real[step.TEST_SCALE] /= float(found.r_steps)
+def _test_without_r(made: Any) -> dict[str, Any]:
+    return {"test_scale": made.settings.test_scale / float(made.r_steps)}
 
 
 def _window(by: Any) -> Any:
-    def change(found: Any) -> None:
-        from gazeveil.privacy.stream.kaleido import step
-
-        found.whole[step.WINDOW] = by(int(found.whole[step.WINDOW]))
-
-    return change
+    return lambda made: {"window": by(made.settings.window)}
 
 
 def _ring_forgotten(old: Any) -> Any:

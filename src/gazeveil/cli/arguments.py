@@ -15,7 +15,7 @@ from rich.console import Console
 from gazeveil.errors import ParameterError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
-from gazeveil.io.registry import read
+from gazeveil.io.reading import read
 
 PathArgument = Annotated[Path, typer.Argument(help="A file or a folder of recordings.")]
 FormatOption = Annotated[

@@ -23,7 +23,7 @@ from gazeveil.features.recording_set import FeaturePipeline
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
 from gazeveil.io.parquet import INDEX, write
-from gazeveil.io.registry import read
+from gazeveil.io.reading import read
 from gazeveil.privacy.audit.run import audit
 from gazeveil.privacy.registry import mechanism
 

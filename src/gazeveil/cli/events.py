@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.table import Table
 
 from gazeveil.cli.arguments import (
@@ -63,12 +64,8 @@ def command(
     """Detect events."""
     cohort = read_cohort(path, format_name, settings, screen)
     given = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
-    durations: dict[str, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {
-        k: [] for k in KINDS
-    }
-    words: list[
-        tuple[np.ndarray[tuple[int], np.dtype[np.str_]], np.ndarray[tuple[int], np.dtype[np.str_]]]
-    ] = []
+    durations: dict[str, list[NDArray[np.float64]]] = {k: [] for k in KINDS}
+    words: list[tuple[NDArray[np.str_], NDArray[np.str_]]] = []
 
     def each() -> Iterator[tuple[tuple[str, str, str, str], Events]]:
         for recording in track(cohort, len(cohort), "Detecting"):
@@ -105,7 +102,7 @@ def command(
     write_json(json_file, result)
 
 
-def _labels(recording: Recording, name: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+def _labels(recording: Recording, name: str) -> NDArray[np.str_]:
     if name not in recording.labels:
         known = ", ".join(recording.labels) or "none"
         raise ParameterError(
@@ -117,25 +114,13 @@ def _labels(recording: Recording, name: str) -> np.ndarray[tuple[int], np.dtype[
     return recording.labels[name]
 
 
-def _figures(
-    durations_s: np.ndarray[tuple[int], np.dtype[np.float64]],
-) -> dict[str, float | int | None]:
-    if len(durations_s) == 0:
-        return {
-            "count": 0,
-            "total_s": 0.0,
-            "median_ms": None,
-            "quarter_ms": None,
-            "three_quarters_ms": None,
-        }
-    low, mid, high = (float(1000 * q) for q in np.quantile(durations_s, (0.25, 0.5, 0.75)))
-    return {
-        "count": len(durations_s),
-        "total_s": float(durations_s.sum()),
-        "median_ms": mid,
-        "quarter_ms": low,
-        "three_quarters_ms": high,
+def _figures(durations_s: NDArray[np.float64]) -> dict[str, float | int | None]:
+    shares = {"median_ms": 0.5, "quarter_ms": 0.25, "three_quarters_ms": 0.75}
+    ms = {
+        name: float(1000 * np.quantile(durations_s, share)) if len(durations_s) else None
+        for name, share in shares.items()
     }
+    return {"count": len(durations_s), "total_s": float(durations_s.sum()), **ms}
 
 
 def _table(figures: dict[str, dict[str, float | int | None]], title: str) -> Table:
@@ -145,12 +130,6 @@ def _table(figures: dict[str, dict[str, float | int | None]], title: str) -> Tab
         table.add_column(name, justify="right")
     for kind, f in figures.items():
         if f["count"]:
-            table.add_row(
-                kind,
-                f"{f['count']:,}",
-                f"{f['total_s']:.1f}",
-                f"{f['quarter_ms']:.0f}",
-                f"{f['median_ms']:.0f}",
-                f"{f['three_quarters_ms']:.0f}",
-            )
+            ms = (f"{f[name]:.0f}" for name in ("quarter_ms", "median_ms", "three_quarters_ms"))
+            table.add_row(kind, f"{f['count']:,}", f"{f['total_s']:.1f}", *ms)
     return table

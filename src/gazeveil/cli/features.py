@@ -34,6 +34,10 @@ HELP = """Compute features of fixations, of saccades or of windows, for `gazevei
 Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`"""
 
 
+#: What is said about a feature: its quartiles and its public bounds.
+_FIGURES = ("quarter", "median", "three_quarters", "bound_low", "bound_high")
+
+
 def command(
     path: PathArgument,
     format_name: FormatOption = None,
@@ -69,31 +73,20 @@ def command(
         )
     kind = checks.one_of("features", "--kind", kind, ("fixation", "saccade", "all", "window"))
     cohort = read_cohort(path, format_name, settings, screen)
-    given = options(
-        parameters,
-        taken={
-            "cohort": "the argument PATH",
-            "kind": "--kind",
-            "events": "--parameter method=NAME",
-        },
-    )
+    own = {"cohort": "the argument PATH", "kind": "--kind", "events": "--parameter method=NAME"}
+    given = options(parameters, taken=own)
     parts = [
         _features(cohort[i : i + 1], kind, given)
         for i in track(range(len(cohort)), len(cohort), "Computing features")
     ]
     table = FeatureTable.concat(parts)
-    screen_out = console()
     if len(table) == 0:
         raise DataError(
             f"No recording gives a row: {_why(table)}. For windows, choose a smaller window_s with"
             " --parameter window_s=5."
         )
-    screen_out.print(
-        _table(
-            table,
-            f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings",
-        )
-    )
+    title = f"{len(table):,} rows x {len(table.columns)} features of {len(cohort)} recordings"
+    console().print(_table(table, title))
     if out is not None:
         write_table(table, out)
         say(f"Features: {out}")
@@ -118,23 +111,9 @@ def _figures(table: FeatureTable) -> dict[str, dict[str, float | None]]:
     for i, name in enumerate(table.columns):
         column = table.values[:, i]
         column = column[np.isfinite(column)]
-        low, mid, high = (
-            (float(q) for q in np.quantile(column, (0.25, 0.5, 0.75)))
-            if len(column)
-            else (None, None, None)
-        )
-        bounds = (
-            (None, None)
-            if table.bounds is None
-            else (float(table.bounds[i, 0]), float(table.bounds[i, 1]))
-        )
-        result[name] = {
-            "quarter": low,
-            "median": mid,
-            "three_quarters": high,
-            "bound_low": bounds[0],
-            "bound_high": bounds[1],
-        }
+        quartiles = np.quantile(column, (0.25, 0.5, 0.75)).tolist() if len(column) else [None] * 3
+        bounds = [None, None] if table.bounds is None else table.bounds[i].tolist()
+        result[name] = dict(zip(_FIGURES, [*quartiles, *bounds], strict=True))
     return result
 
 
@@ -144,12 +123,7 @@ def _table(table: FeatureTable, title: str) -> Table:
     for name in ("25 %", "median", "75 %", "public bounds"):
         shown.add_column(name, justify="right")
     for name, f in _figures(table).items():
-        cells = [
-            "-" if f[k] is None else f"{f[k]:.4g}" for k in ("quarter", "median", "three_quarters")
-        ]
-        shown.add_row(
-            name,
-            *cells,
-            "-" if f["bound_low"] is None else f"{f['bound_low']:g} .. {f['bound_high']:g}",
-        )
+        cells = ["-" if f[k] is None else f"{f[k]:.4g}" for k in _FIGURES[:3]]
+        low, high = f["bound_low"], f["bound_high"]
+        shown.add_row(name, *cells, "-" if low is None else f"{low:g} .. {high:g}")
     return shown

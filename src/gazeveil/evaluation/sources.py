@@ -84,7 +84,7 @@ class Files:
     def open(self) -> Cohort | FeatureTable:
         """Index the files; samples are read later."""
         if self.table is None:
-            from gazeveil.io.registry import read
+            from gazeveil.io.reading import read
 
             return read(self.path, self.format, **self.options)
         if self.format in _MPII:

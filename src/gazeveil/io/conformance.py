@@ -11,7 +11,8 @@ import numpy as np
 
 from gazeveil.conformance import Checked, run_kit
 from gazeveil.errors import GazeveilError
-from gazeveil.io.registry import Format, in_sniffing_order, read
+from gazeveil.io.reading import read
+from gazeveil.io.registry import Format, in_sniffing_order
 from gazeveil.io.source import Head
 
 _HOSTILE = (b"", b"\x00" * 64, b"\xff\xfe\xfd" * 40, b"a,b\n" * 3, b"{" * 2000, b"PK\x03\x04")

@@ -8,14 +8,18 @@ one recording each, in order of first appearance.
 
 Options
 -------
-columns : mapping of role to column name; the roles are the keys of :data:`ROLES` time_unit : `s`,
-`ms`, `us`, `ns`, `100ns` unit : one of :data:`UNITS` y_axis : `down` (default) or `up`, where the
-file's y grows upwards space : `screen` or `sphere`, for degrees, radians and fractions screen : the
-:class:`~gazeveil.gaze.geometry.Screen`, needed for pixels and fractions of it panorama : (width_px,
-height_px) of the equirectangular picture, for `unit="equirect"` missing : a number that stands for
-a lost sample (or several), such as -1 separator, decimal, comment : as the file has them; found
-from it where not given; comments begin with `#` person, stimulus, session, task, pattern : see
-:mod:`gazeveil.io.parsing.naming`
+columns : mapping of role to column name; the roles are the keys of
+    :data:`gazeveil.io.csv_layout.ROLES`
+time_unit : `s`, `ms`, `us`, `ns`, `100ns`
+unit : one of :data:`gazeveil.io.csv_layout.UNITS`
+y_axis : `down` (default) or `up`, where the file's y grows upwards
+space : `screen` or `sphere`, for degrees, radians and fractions
+screen : the :class:`~gazeveil.gaze.geometry.Screen`, needed for pixels and fractions of it
+panorama : (width_px, height_px) of the equirectangular picture, for `unit="equirect"`
+missing : a number that stands for a lost sample (or several), such as -1
+separator, decimal, comment : as the file has them; found from it where not given; comments begin
+    with `#`
+person, stimulus, session, task, pattern : see :mod:`gazeveil.io.parsing.naming`
 
 Files with the columns `target_id`, `tar_x`, `tar_y` are validation data as ETDQualitizer
 (Niehorster et al.) lays them out: times in milliseconds, pixels from the centre of the screen. They
@@ -25,9 +29,7 @@ says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -35,267 +37,34 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gazeveil import checks
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.csv_layout import (
+    GAZE_ROLES,
+    LAYOUT_OPTIONS,
+    Layout,
+    comment_of,
+    has_gaze,
+    plan_layout,
+    recognise,
+    separator_of,
+)
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, header_cells, key, open_sheet, stamp
+from gazeveil.io.parsing.delimited import Sheet, header_cells, open_sheet, stamp
 from gazeveil.io.parsing.headset import mean_of_eyes
-from gazeveil.io.parsing.naming import OPTIONS, Given, Names, given
-from gazeveil.io.parsing.table import UNIT_NS, listed
+from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_bytes
 from gazeveil.io.vendors.arff import WORDS
 
-#: What gaze may be counted in.
-UNITS = ("deg", "rad", "lonlat", "px", "px-centred", "fraction", "equirect")
-
-#: Role -> names that are recognised, compared without case, punctuation and unit.
-ROLES: dict[str, tuple[str, ...]] = {
-    "t": (
-        "t",
-        "time",
-        "timestamp",
-        "timestamps",
-        "recordingtime",
-        "sampletime",
-        "recordingtimestamp",
-        "gazetimestamp",
-    ),
-    "x": (
-        "x",
-        "gazex",
-        "xgaze",
-        "gazepointx",
-        "porx",
-        "posx",
-        "gx",
-        "eyex",
-        "xpos",
-        "lon",
-        "longitude",
-    ),
-    "y": (
-        "y",
-        "gazey",
-        "ygaze",
-        "gazepointy",
-        "pory",
-        "posy",
-        "gy",
-        "eyey",
-        "ypos",
-        "lat",
-        "latitude",
-    ),
-    "left_x": (
-        "leftx",
-        "xleft",
-        "lx",
-        "xl",
-        "leftgazex",
-        "gazexleft",
-        "gazeleftx",
-        "leftgazepointx",
-        "gazepointleftx",
-        "lporx",
-    ),
-    "left_y": (
-        "lefty",
-        "yleft",
-        "ly",
-        "yl",
-        "leftgazey",
-        "gazeyleft",
-        "gazelefty",
-        "leftgazepointy",
-        "gazepointlefty",
-        "lpory",
-    ),
-    "right_x": (
-        "rightx",
-        "xright",
-        "rx",
-        "xr",
-        "rightgazex",
-        "gazexright",
-        "gazerightx",
-        "rightgazepointx",
-        "gazepointrightx",
-        "rporx",
-    ),
-    "right_y": (
-        "righty",
-        "yright",
-        "ry",
-        "yr",
-        "rightgazey",
-        "gazeyright",
-        "gazerighty",
-        "rightgazepointy",
-        "gazepointrighty",
-        "rpory",
-    ),
-    "valid": ("valid", "isvalid", "validity"),
-    "left_valid": ("leftvalid", "validleft", "lvalid"),
-    "right_valid": ("rightvalid", "validright", "rvalid"),
-    "pupil": ("pupil", "pupilsize", "pupildiameter", "pupilarea"),
-    "left_pupil": (
-        "leftpupil",
-        "pupilleft",
-        "leftpupilsize",
-        "leftpupildiameter",
-        "pupildiameterleft",
-    ),
-    "right_pupil": (
-        "rightpupil",
-        "pupilright",
-        "rightpupilsize",
-        "rightpupildiameter",
-        "pupildiameterright",
-    ),
-    "confidence": ("confidence", "conf"),
-    "label": ("label", "labels", "event", "eventtype", "eyemovementtype", "emtype"),
-    "person": (
-        "person",
-        "participant",
-        "participantid",
-        "participantname",
-        "subject",
-        "subjectid",
-        "subj",
-        "user",
-        "userid",
-        "username",
-        "observer",
-    ),
-    "stimulus": (
-        "stimulus",
-        "stimulusname",
-        "stimulusid",
-        "stim",
-        "image",
-        "imagename",
-        "video",
-        "videoname",
-        "clip",
-        "media",
-        "medianame",
-        "trial",
-        "trialid",
-    ),
-    "session": ("session", "sessionid"),
-    "task": ("task", "taskname"),
-}
-
-#: Spellings of units in column names.
-_TIME_WORDS = {
-    "s": "s",
-    "sec": "s",
-    "seconds": "s",
-    "ms": "ms",
-    "msec": "ms",
-    "us": "us",
-    "µs": "us",
-    "μs": "us",
-    "usec": "us",
-    "ns": "ns",
-    "100ns": "100ns",
-}
-_GAZE_WORDS = {
-    "deg": "deg",
-    "degree": "deg",
-    "degrees": "deg",
-    "°": "deg",
-    "rad": "rad",
-    "px": "px",
-    "pix": "px",
-    "pixel": "px",
-    "pixels": "px",
-}
-_SUFFIX = re.compile(
-    r"^(?P<base>.*?)[\s_.\-]*(?:\[\s*(?P<square>[^\]]+?)\s*\]|\(\s*(?P<round>[^)]+?)\s*\)|(?<=[\s_.\-])(?P<bare>[A-Za-z0-9µμ°]+))\s*$"
-)
-
-# The screen of ETDQualitizer's published example.
-_VALIDATION_SCREEN = Screen(1920, 1080, 528.0, 297.0, 650.0)
-_VALIDATION_KEYS = frozenset({"timestamp", "targetid", "tarx", "tary"})
 # Stands in where degrees on a screen come without the screen: only its proportions to a viewer are
 # used, for plots.
 _ASSUMED_SCREEN = Screen(1920, 1080, 531.0, 299.0, 650.0)
-
-_OPTIONS = frozenset(
-    {
-        "columns",
-        "time_unit",
-        "unit",
-        "y_axis",
-        "space",
-        "screen",
-        "panorama",
-        "missing",
-        "separator",
-        "decimal",
-        "comment",
-    }
-)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How one file is to be read: column of each role, units, geometry."""
-
-    columns: tuple[tuple[str, str], ...]
-    time_unit: str
-    unit: str
-    y_axis: str
-    space: str | None
-    screen: Screen | None
-    panorama: tuple[float, float] | None
-    missing: tuple[float, ...]
-    separator: str | None
-    decimal: str | None
-    comment: str
-    assumed: bool = False
-
-    def column(self, role: str) -> str | None:
-        """The file's column for a role, or None."""
-        return dict(self.columns).get(role)
-
-
-def split_unit(name: str) -> tuple[str, str]:
-    """A column name's key without its unit, and the unit's word; the word is empty where the name
-    says none.
-    """
-    found = _SUFFIX.match(name.strip())
-    if found is not None:
-        word = (found["square"] or found["round"] or found["bare"]).lower()
-        if word in _TIME_WORDS or word in _GAZE_WORDS:
-            return key(found["base"]), word
-        if found["square"] or found["round"]:
-            return key(found["base"]), ""
-    return key(name), ""
-
-
-def recognise(names: Iterable[str]) -> dict[str, str]:
-    """Role -> column, for the names that are recognised; an earlier spelling in :data:`ROLES` goes
-    first.
-    """
-    by_key: dict[str, str] = {}
-    for name in names:
-        by_key.setdefault(split_unit(name)[0], name)
-    found = {}
-    for role, spellings in ROLES.items():
-        hit = next((by_key[s] for s in spellings if s in by_key), None)
-        if hit is not None:
-            found[role] = hit
-    return found
-
-
-def _has_gaze(roles: Mapping[str, str]) -> bool:
-    return any({f"{eye}x", f"{eye}y"} <= roles.keys() for eye in ("", "left_", "right_"))
+#: Roles that tell recordings apart.
+_KEY_ROLES = ("person", "stimulus", "session", "task")
 
 
 def sniff(head: Head) -> bool:
@@ -303,164 +72,7 @@ def sniff(head: Head) -> bool:
     cells = header_cells(head)
     roles = recognise(cells)
     # A first row of numbers is no header, however many separators it has.
-    return len(cells) >= 3 and "t" in roles and _has_gaze(roles)
-
-
-def plan(path: Path, names: list[str], options: Mapping[str, object]) -> Layout:
-    """Match columns and units, from the options first and from the names second.
-
-    Raises
-    ------
-    FormatError
-        For a column or a unit that neither says; the message names the option.
-    """
-    roles = recognise(names)
-    wanted = options.get("columns")
-    if wanted is not None:
-        if not isinstance(wanted, Mapping):
-            checks.refuse("Format csv", "columns", "a mapping of role to column name", wanted)
-        checks.known_options(
-            "The columns map of format csv", {str(k): v for k, v in wanted.items()}, ROLES
-        )
-        present = {key(n): n for n in names}
-        said = {}
-        for role, name in wanted.items():
-            if key(str(name)) not in present:
-                raise FormatError(
-                    path,
-                    f"there is no column '{name}' for '{role}' (columns: {listed(names)})",
-                    "Mend the columns= map.",
-                )
-            said[str(role)] = present[key(str(name))]
-        # A column the user gave to one role is not taken for another.
-        roles = {**{r: n for r, n in roles.items() if n not in said.values()}, **said}
-        if _has_gaze(said):
-            roles = {r: n for r, n in roles.items() if r in said or r not in _GAZE_ROLES}
-    if "t" not in roles:
-        raise FormatError(
-            path,
-            f"no time column is recognised (columns: {listed(names)})",
-            "Name it with columns={'t': ...}.",
-        )
-    if not _has_gaze(roles):
-        raise FormatError(
-            path,
-            f"no gaze columns are recognised (columns: {listed(names)})",
-            "Name them with columns={'x': ..., 'y': ...}.",
-        )
-    validation = {key(n) for n in names} >= _VALIDATION_KEYS and "unit" not in options
-    time_unit = _time_unit(path, roles["t"], options, validation)
-    unit = _gaze_unit(path, roles, options, validation)
-    screen = options.get("screen")
-    if screen is not None and not isinstance(screen, Screen):
-        checks.refuse("Format csv", "screen", "a Screen", screen)
-    assumed = validation and screen is None
-    screen = _VALIDATION_SCREEN if assumed else screen
-    space = options.get("space")
-    if space is not None:
-        checks.one_of("Format csv", "space", space, ("screen", "sphere"))
-    if unit in ("lonlat", "equirect"):
-        space = "sphere"
-    elif unit in ("px", "px-centred"):
-        if space == "sphere":
-            checks.refuse(
-                "Format csv",
-                "unit",
-                "equirect for pixels on the sphere",
-                unit,
-                "Say unit='equirect' and panorama=(width, height).",
-            )
-        if screen is None:
-            raise FormatError(
-                path,
-                "pixels need a screen to become degrees",
-                "Give screen=Screen(width_px, height_px, width_mm, height_mm, distance_mm).",
-            )
-        space = "screen"
-    elif space is None and screen is not None:
-        space = "screen"
-    if unit == "fraction" and (space is None or (space == "screen" and screen is None)):
-        raise FormatError(
-            path,
-            "fractions need to know of what",
-            "Give screen=Screen(...), or space='sphere' for fractions of a panorama.",
-        )
-    panorama = options.get("panorama")
-    if unit == "equirect" and not (isinstance(panorama, tuple | list) and len(panorama) == 2):
-        raise FormatError(
-            path, "pixels of a panorama need its size", "Give panorama=(width_px, height_px)."
-        )
-    size = None
-    if isinstance(panorama, tuple | list):
-        size = (
-            checks.positive("Format csv", "panorama", panorama[0]),
-            checks.positive("Format csv", "panorama", panorama[1]),
-        )
-    lost = options.get("missing", ())
-    return Layout(
-        columns=tuple(sorted(roles.items())),
-        time_unit=time_unit,
-        unit=unit,
-        y_axis=checks.one_of("Format csv", "y_axis", options.get("y_axis", "down"), ("down", "up")),
-        space=None if space is None else str(space),
-        screen=screen,
-        panorama=size,
-        missing=tuple(
-            checks.number("Format csv", "missing", m)
-            for m in (lost if isinstance(lost, tuple | list) else (lost,))
-        ),
-        separator=_one_character("separator", options.get("separator")),
-        decimal=(
-            None
-            if options.get("decimal") is None
-            else checks.one_of("Format csv", "decimal", options["decimal"], (".", ","))
-        ),
-        comment=str(options.get("comment", "#")),
-        assumed=assumed,
-    )
-
-
-_GAZE_ROLES = ("x", "y", "left_x", "left_y", "right_x", "right_y")
-
-
-def _one_character(name: str, value: object) -> str | None:
-    if value is not None and not (isinstance(value, str) and len(value) == 1):
-        checks.refuse("Format csv", name, "one character", value)
-    return value
-
-
-def _time_unit(path: Path, column: str, options: Mapping[str, object], validation: bool) -> str:
-    if options.get("time_unit") is not None:
-        return checks.one_of("Format csv", "time_unit", options["time_unit"], UNIT_NS)
-    said = _TIME_WORDS.get(split_unit(column)[1])
-    if said is None and validation:
-        said = "ms"
-    if said is None:
-        raise FormatError(
-            path,
-            f"the time column '{column}' does not say its unit",
-            "Say time_unit='s', 'ms', 'us', 'ns' or '100ns'.",
-        )
-    return said
-
-
-def _gaze_unit(
-    path: Path, roles: Mapping[str, str], options: Mapping[str, object], validation: bool
-) -> str:
-    if options.get("unit") is not None:
-        return checks.one_of("Format csv", "unit", options["unit"], UNITS)
-    if validation:
-        return "px-centred"
-    columns = [roles[r] for r in _GAZE_ROLES if r in roles]
-    words = {_GAZE_WORDS.get(split_unit(c)[1]) for c in columns}
-    said = next(iter(words)) if len(words) == 1 else None
-    if said is None:
-        raise FormatError(
-            path,
-            f"the gaze columns {', '.join(repr(c) for c in columns)} do not say their unit",
-            f"Say unit= one of: {', '.join(UNITS)}.",
-        )
-    return said
+    return len(cells) >= 3 and "t" in roles and has_gaze(roles)
 
 
 @lru_cache(maxsize=1)
@@ -471,9 +83,7 @@ def _open(
     that it is parsed once.
     """
     sheet = open_sheet(path, layout.separator, layout.decimal, layout.comment)
-    return sheet, dict(
-        sheet.groups(*(layout.column(r) for r in ("person", "stimulus", "session", "task")))
-    )
+    return sheet, dict(sheet.groups(*(layout.column(r) for r in _KEY_ROLES)))
 
 
 def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout) -> Recording:
@@ -482,7 +92,7 @@ def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout)
     rows = parts[part] if part is not None else np.arange(len(sheet), dtype=np.int64)
     gaze = {
         r: _lost(sheet.floats(c)[rows], layout.missing)
-        for r in _GAZE_ROLES
+        for r in GAZE_ROLES
         if (c := layout.column(r)) is not None
     }
     space, space_assumed = _space(path, layout, gaze)
@@ -634,32 +244,14 @@ def _place(layout: Layout, space: Space, x: Floats, y: Floats) -> Floats:
 
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per file, or per person, stimulus, session and task that its rows name."""
-    said: Given = given(**options)
-    head = Head.of(path)
-    comment = str(options.get("comment", "#"))
-    cells = header_cells(head, comment or "\0")
-    separator = _one_character("separator", options.get("separator"))
-    if separator is not None:
-        line = next(
-            (t for t in head.lines if t.strip() and not (comment and t.startswith(comment))), ""
-        )
-        cells = [c.strip().strip('"') for c in line.split(separator)]
-    if not cells:
-        read_bytes(path)
-        raise FormatError(
-            path,
-            "its first line is not a header with separated column names",
-            "Check the file, or say separator=.",
-            1,
-        )
-    layout = plan(path, cells, options)
+    naming = given(**options)
+    layout = plan_layout(path, _column_names(path, options), options)
     parts: Iterable[tuple[str, ...] | None] = [None]
-    if any(layout.column(r) is not None for r in ("person", "stimulus", "session", "task")):
+    if any(layout.column(r) is not None for r in _KEY_ROLES):
         parts = _open(path, stamp(path), layout)[1]
     handles = []
     for part in parts:
-        words = dict(zip(("person", "stimulus", "session", "task"), part or (), strict=False))
-        names = said.names(path, root, **words)
+        names = naming.names(path, root, **dict(zip(_KEY_ROLES, part or (), strict=False)))
         handles.append(
             Handle(
                 names.person,
@@ -673,10 +265,27 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     return handles
 
 
+def _column_names(path: Path, options: Mapping[str, object]) -> list[str]:
+    head, comment, separator = Head.of(path), comment_of(options), separator_of(options)
+    cells = header_cells(head, comment or "\0")
+    if separator is not None:
+        rows = (t for t in head.lines if t.strip() and not (comment and t.startswith(comment)))
+        cells = [c.strip().strip('"') for c in next(rows, "").split(separator)]
+    if not cells:
+        read_bytes(path)
+        raise FormatError(
+            path,
+            "its first line is not a header with separated column names",
+            "Check the file, or say separator=.",
+            1,
+        )
+    return cells
+
+
 FORMAT = Format(
     "csv",
     "Delimited text with a column map (CSV, TSV, semicolons)",
     sniff,
     scan,
-    _OPTIONS | OPTIONS,
+    LAYOUT_OPTIONS | OPTIONS,
 )

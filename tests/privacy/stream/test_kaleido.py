@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -158,9 +159,8 @@ def test_no_window_of_ten_thousand_streams_spends_or_tests_too_much(
 @pytest.mark.parametrize("mutant", ["whole history", "no window"])
 def test_the_check_of_budgets_catches_a_window_that_is_not_kept(mutant: str) -> None:
     plan = Kaleido(1, 50, 2, l_thresh_deg=0).plan(100.0, SCREEN)
-    whole = plan.whole.copy()
-    whole[step.WINDOW] = 10 if mutant == "no window" else 10**9
-    plan.whole[:] = whole
+    window = 10 if mutant == "no window" else 10**9
+    plan = replace(plan, settings=plan.settings._replace(window=window))
     stage = LatticeStage(plan, 600, [TestStream(1)])
     stage.traced = True
     stage.run(*adversarial(600, 160, 3))
@@ -195,7 +195,7 @@ def test_the_budget_of_a_quiet_window_comes_back() -> None:
     stage.run(*(a[None].copy() for a in data))
     assert stage.trace is not None
     assert (stage.trace > 0).sum() == 1  # a huge threshold: only the first sample is published
-    plan.real[step.THRESHOLD] = -1e9
+    stage.plan = replace(plan, settings=plan.settings._replace(threshold=-1e9))
     stage.run(*(a[None, :1].copy() for a in data))
     assert stage.trace[0, 0] == plan.units // 2
 

@@ -21,7 +21,7 @@ from gazeveil.privacy.noise import lattice, spherical
 from gazeveil.privacy.randomness import records
 from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream.audit import worst_loss
-from gazeveil.privacy.stream.kaleido import noise, step
+from gazeveil.privacy.stream.kaleido import noise
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage
 from tests.support.laws import ALPHA, assert_distribution, follows
@@ -284,10 +284,7 @@ def test_scales_never_fall_below_the_exact_ones() -> None:
                     wanted = plan.r_steps * plan.units / (plan.epsilon_publish * units)
                     assert Fraction(plan.scale(units)) >= wanted
                 if plan.epsilon_test:
-                    assert (
-                        Fraction(float(plan.real[step.TEST_SCALE]))
-                        >= plan.r_steps / plan.epsilon_test
-                    )
+                    assert Fraction(plan.settings.test_scale) >= plan.r_steps / plan.epsilon_test
 
 
 def test_the_compiled_functions_keep_their_bounds() -> None:
@@ -340,7 +337,7 @@ def test_audit_of_the_test_bit_finds_its_budget_and_no_more() -> None:
     mechanism = Kaleido(1, 10, 2, t_skip_ms=100)
     plan = mechanism.plan(100.0, SCREEN)
     r = math.floor(mechanism.r_deg / plan.step_deg)  # type: ignore[operator]
-    threshold, n = float(plan.real[step.THRESHOLD]), 200_000
+    threshold, n = plan.settings.threshold, 200_000
 
     def found(scale: float) -> float:
         bits = []
@@ -355,7 +352,7 @@ def test_audit_of_the_test_bit_finds_its_budget_and_no_more() -> None:
             )
         return epsilon_lower(*bits, 0.999).epsilon
 
-    claimed, scale = float(plan.epsilon_test), float(plan.real[step.TEST_SCALE])
+    claimed, scale = float(plan.epsilon_test), plan.settings.test_scale
     assert claimed == 0.5
     assert 0.9 * claimed <= found(scale) <= claimed
     # Without r (2 degrees) in the scale, as published, the same audit finds twice as much.

@@ -21,6 +21,7 @@ from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream.kaleido import stage as kaleido_stage
 from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
+from gazeveil.privacy.stream.kaleido.settings import tangent_of
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan, LatticeStage
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from tests.support.laws import assert_distribution
@@ -139,11 +140,7 @@ def tries_of(scale: float, shrink: float, lead: float) -> float:
 def test_the_bound_of_a_plan_holds_at_every_scale_it_can_reach(cls: Any) -> None:
     for epsilon, w, r_deg in itertools.product(EPSILONS, WINDOWS, RADII):
         plan = cls(epsilon, w, r_deg).plan(120.0, Sphere())
-        fitted, least, most = (
-            int(plan.whole[step.FITTED]),
-            int(plan.whole[step.LEAST_UNITS]),
-            plan.share(0)[0],
-        )
+        fitted, least, most = (plan.settings.fitted, plan.settings.least_units, plan.share(0)[0])
         spent = [
             int(v)
             for v in plan.units
@@ -152,9 +149,7 @@ def test_the_bound_of_a_plan_holds_at_every_scale_it_can_reach(cls: Any) -> None
         reached = {plan.share(s)[0] for s in spent} | {fitted, fitted + 1, fitted - 1, least, most}
         low = plan.share(plan.units)[0]
         for units in (u for u in reached if max(least, low) <= u <= most):
-            line = step.tangent_of(
-                units, fitted, float(plan.real[step.SHRINK]), float(plan.real[step.LEAD])
-            )
+            line = tangent_of(units, fitted, plan.settings.shrink, plan.settings.lead)
             assert tries_of(plan.scale(units), *line) <= plan.tries() * (1 + 1e-12)
 
 
@@ -197,7 +192,7 @@ def test_hardly_any_budget_for_points_is_a_plan_that_publishes_nothing() -> None
     plan = Kaleido(Fraction(1, 1 << 20), 1 << 20, 360, h=1 + Fraction(1, 1 << 40)).plan(
         10.0, Sphere()
     )
-    assert plan.whole[step.LEAST_UNITS] > plan.share(0)[0]
+    assert plan.settings.least_units > plan.share(0)[0]
 
 
 # --- the law
@@ -213,7 +208,7 @@ def test_arcs_follow_their_law_at_narrow_scales_and_on_both_sides_of_the_change(
 ) -> None:
     """Density proportional to exp(-arc / b) sin(arc), to within 5 % of b."""
     plan = Kaleido(4, w, 1 if w > 60 else 10).plan(120.0, Sphere())
-    fitted = int(plan.whole[step.FITTED])
+    fitted = plan.settings.fitted
     units = {
         "first": None,
         "unfitted": fitted + 1,
@@ -268,6 +263,6 @@ def test_blocks_portions_and_single_samples_choose_the_same_tangents(
     for out in outs[1:]:
         for one, other in zip(outs[0], out, strict=True):
             np.testing.assert_array_equal(one, other)
-    units, fitted = outs[0][3], int(plan.whole[step.FITTED])
+    units, fitted = outs[0][3], plan.settings.fitted
     assert np.count_nonzero(units > fitted) > 10
     assert np.count_nonzero((units > 0) & (units <= fitted)) > 100

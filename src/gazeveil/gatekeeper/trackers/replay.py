@@ -23,7 +23,7 @@ from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers.pacing import Pace, checked_speed
 from gazeveil.gatekeeper.trackers.tracker import LOG, Tracker
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.registry import read
+from gazeveil.io.reading import read
 
 #: Rates that differ by less are one rate: a recording's is estimated from its times.
 _SAME_RATE = 0.05

@@ -14,7 +14,7 @@ from gazeveil.gaze.simulate.conditions import (
     DOCUMENTS,
     HEADSET_TRACKER,
     TASKS,
-    Tracker,
+    TrackerModel,
 )
 from gazeveil.gaze.simulate.people import Traits
 from gazeveil.gaze.simulate.stimuli import Stimulus
@@ -27,7 +27,7 @@ __all__ = [
     "HEADSET_TRACKER",
     "TASKS",
     "Stimulus",
-    "Tracker",
+    "TrackerModel",
     "Traits",
     "Truth",
     "simulate",

@@ -4,6 +4,7 @@ for.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,12 +20,12 @@ from gazeveil.gaze.simulate.conditions import (
     DOCUMENTS,
     HEADSET_TRACKER,
     TASKS,
-    Tracker,
+    TrackerModel,
     condition,
 )
 from gazeveil.gaze.simulate.people import RECORDING, Traits, person, stream, traits
 from gazeveil.gaze.simulate.render import render
-from gazeveil.gaze.simulate.stimuli import half_extent, stimulus
+from gazeveil.gaze.simulate.stimuli import stimulus
 from gazeveil.gaze.simulate.truth import Truth
 
 #: Where reading and random saccades take place unless a space is given: the screen of GazeBase and
@@ -45,7 +46,7 @@ def simulate(
     *,
     sessions: int = 1,
     document: str | None = None,
-    tracker: Tracker | None = None,
+    tracker: TrackerModel | None = None,
     noise: float = 1.0,
     jitter_ms: float = 0.0,
     late: float = 0.0,
@@ -75,7 +76,7 @@ def simulate(
     document : str, optional
         For reading: `comic`, `newspaper` or `textbook`. Default: the stimuli take turns; their
         names say which they are.
-    tracker : Tracker, optional
+    tracker : TrackerModel, optional
         Default: a desk-mounted tracker on a screen, a headset's on a sphere.
     noise : float
         Factor of all the tracker's noise; 0 for a perfect tracker that still loses gaze.
@@ -106,75 +107,35 @@ def simulate(
     >>> len(cohort[0])
     300
     """
-    people, stimuli = (
-        checks.count("simulate", "people", people),
-        checks.count("simulate", "stimuli", stimuli),
-    )
-    seconds, rate_hz = (
-        checks.positive("simulate", "seconds", seconds),
-        checks.positive("simulate", "rate_hz", rate_hz),
-    )
-    task = checks.one_of("simulate", "task", task, TASKS)
+    people = checks.count("simulate", "people", people)
+    stimuli = checks.count("simulate", "stimuli", stimuli)
     sessions = checks.count("simulate", "sessions", sessions)
-    noise, jitter_ms = (
-        checks.not_negative("simulate", "noise", noise),
-        checks.not_negative("simulate", "jitter_ms", jitter_ms),
-    )
+    task = checks.one_of("simulate", "task", task, TASKS)
+    space = _space(space, task)
     late = checks.not_negative("simulate", "late", late)
     if late > 0.9:
         checks.refuse("simulate", "late", "a number from 0 to 0.9", late)
-    if space is None:
-        space = DEFAULT_SCREEN if task in ("reading", "random-saccade") else Sphere()
-    elif not isinstance(space, Sphere | Screen):
-        checks.refuse("simulate", "space", "a Sphere or a Screen", space)
     if document is not None:
         checks.one_of("simulate", "document", document, DOCUMENTS)
         if task != "reading":
             checks.refuse("simulate", "document", "left out unless the task is reading", document)
-    if seed is None:
-        entropy = np.random.SeedSequence().entropy
-        assert isinstance(entropy, int)
-    else:
-        entropy = checks.count("simulate", "seed", seed, least=0)
-    if tracker is None:
-        tracker = HEADSET_TRACKER if isinstance(space, Sphere) else DESK_TRACKER
-    elif not isinstance(tracker, Tracker):
-        checks.refuse("simulate", "tracker", "a Tracker", tracker)
-    if not all(np.isfinite(v) and v >= 0 for v in tracker) or tracker.coloured_s == 0:
-        checks.refuse(
-            "simulate",
-            "tracker",
-            "a Tracker of finite numbers, none below 0 and coloured_s above 0",
-            tracker,
-        )
-    # Plain floats: another type would compile the whole loop anew.
-    tracker = Tracker(*(float(v) for v in tracker))
-    scaled = {
-        n: getattr(tracker, n) * noise
-        for n in ("white_deg", "coloured_deg", "head_white_deg", "mismatch_s")
-    }
-    tracker = tracker._replace(**scaled, quantum_deg=tracker.quantum_deg if noise else 0.0)
-    names = [stimulus_name(task, document, j) for j in range(stimuli)]
+    simulation = Simulation(
+        _entropy(seed),
+        checks.positive("simulate", "seconds", seconds),
+        checks.positive("simulate", "rate_hz", rate_hz),
+        task,
+        space,
+        document,
+        _tracker(tracker, space, checks.not_negative("simulate", "noise", noise)),
+        checks.not_negative("simulate", "jitter_ms", jitter_ms),
+        late,
+        binocular,
+    )
     handles = [
         Handle(
             f"p{i + 1}",
-            names[j],
-            partial(
-                make,
-                entropy,
-                i,
-                j,
-                s,
-                seconds,
-                rate_hz,
-                task,
-                space,
-                document,
-                tracker,
-                jitter_ms,
-                late,
-                binocular,
-            ),
+            stimulus_name(task, document, j),
+            partial(simulation.recording, i, j, s),
             session=str(s + 1),
             task=task,
             source="simulated",
@@ -183,11 +144,8 @@ def simulate(
         for s in range(sessions)
         for j in range(stimuli)
     ]
-    return Cohort(
-        handles,
-        {f"p{i + 1}": person(entropy, i).attributes for i in range(people)},
-        name=f"simulated {task}",
-    )
+    attributes = {f"p{i + 1}": person(simulation.entropy, i).attributes for i in range(people)}
+    return Cohort(handles, attributes, name=f"simulated {task}")
 
 
 def stimulus_name(task: str, document: str | None, index: int) -> str:
@@ -197,88 +155,109 @@ def stimulus_name(task: str, document: str | None, index: int) -> str:
     return f"{task}-{index + 1}"
 
 
-def make(
-    entropy: int,
-    i: int,
-    j: int,
-    s: int,
-    seconds: float,
-    rate_hz: float,
-    task: str,
-    space: Space,
-    document: str | None,
-    tracker: Tracker,
-    jitter_ms: float,
-    late: float,
-    binocular: bool,
-) -> Recording:
-    """The recording of person `i` at stimulus `j` in session `s` (all from 0): it depends on
-    nothing but these parameters.
-    """
-    who = person(entropy, i)
-    shown = stimulus(entropy, j, task, space, seconds, document)
-    rng = stream(entropy, RECORDING, i, j, s, TASKS.index(task))
-    how = condition(task, isinstance(space, Sphere))
-    own = traits(entropy, who, s, rng, how.individual)
-    n = max(1, round(seconds * rate_hz))
-    ticks = np.arange(n)
-    if late > 0:
-        ticks = np.concatenate(([0], np.cumsum(1 + (rng.random(n - 1) < late))))
-        ticks = ticks[ticks < n]
-    t_ns = np.round(ticks * (1e9 / rate_hz)).astype(np.int64)
-    if jitter_ms > 0:
-        t_ns = _jittered(rng.standard_normal(len(t_ns)), t_ns, jitter_ms, rate_hz)
-    sphere = isinstance(space, Sphere)
-    gaze, clean, valid, code, event, pupil, head, eye = render(
-        rng,
-        t_ns / 1e9,
-        own,
-        how,
-        tracker,
-        sphere,
-        half_extent(space),
-        shown.spots,
-        shown.weights,
-        shown.sizes_deg,
-        shown.motion,
-        shown.words,
-        shown.habits,
-        shown.targets,
-        shown.jumps_s,
-        shown.light,
-    )
-    truth = Truth(
-        _events(code, event, t_ns),
-        own,
-        traits(entropy, who, s, individual=how.individual),
-        shown,
-        space,
-        clean,
-    )
-    left, right = _two_eyes(rng, gaze, space, tracker, own) if binocular else (None, None)
-    return Recording(
-        who.name,
-        shown.name,
-        t_ns,
-        gaze[:, 0],
-        gaze[:, 1],
-        valid,
-        space=space,
-        rate_hz=rate_hz,
-        session=str(s + 1),
-        task=task,
-        left_deg=left,
-        right_deg=right,
-        head_deg=head if sphere else None,
-        eye_in_head_deg=eye if sphere else None,
-        pupil=pupil,
-        metadata=(
-            {"source": "simulated", "pupil_unit": "mm", "document": shown.document}
-            if shown.document
-            else {"source": "simulated", "pupil_unit": "mm"}
-        ),
-        truth=truth,
-    )
+def _space(space: Space | None, task: str) -> Space:
+    if space is None:
+        return DEFAULT_SCREEN if task in ("reading", "random-saccade") else Sphere()
+    if not isinstance(space, Sphere | Screen):
+        checks.refuse("simulate", "space", "a Sphere or a Screen", space)
+    return space
+
+
+def _entropy(seed: int | None) -> int:
+    if seed is not None:
+        return checks.count("simulate", "seed", seed, least=0)
+    entropy = np.random.SeedSequence().entropy
+    assert isinstance(entropy, int)
+    return entropy
+
+
+def _tracker(tracker: TrackerModel | None, space: Space, noise: float) -> TrackerModel:
+    """The tracker with its noise scaled."""
+    if tracker is None:
+        tracker = HEADSET_TRACKER if isinstance(space, Sphere) else DESK_TRACKER
+    elif not isinstance(tracker, TrackerModel):
+        checks.refuse("simulate", "tracker", "a TrackerModel", tracker)
+    if not all(np.isfinite(v) and v >= 0 for v in tracker) or tracker.coloured_s == 0:
+        allowed = "a TrackerModel of finite numbers, none below 0 and coloured_s above 0"
+        checks.refuse("simulate", "tracker", allowed, tracker)
+    # Plain floats: another type would compile the whole loop anew.
+    tracker = TrackerModel(*(float(v) for v in tracker))
+    noisy = ("white_deg", "coloured_deg", "head_white_deg", "mismatch_s")
+    scaled = {name: getattr(tracker, name) * noise for name in noisy}
+    return tracker._replace(**scaled, quantum_deg=tracker.quantum_deg if noise else 0.0)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What all recordings of a simulated cohort share; see :func:`simulate`."""
+
+    entropy: int
+    seconds: float
+    rate_hz: float
+    task: str
+    space: Space
+    document: str | None
+    tracker: TrackerModel
+    jitter_ms: float
+    late: float
+    binocular: bool
+
+    def recording(self, i: int, j: int, s: int) -> Recording:
+        """The recording of person `i` at stimulus `j` in session `s` (all from 0): it depends on
+        nothing but these parameters.
+        """
+        sphere = isinstance(self.space, Sphere)
+        who = person(self.entropy, i)
+        shown = stimulus(self.entropy, j, self.task, self.space, self.seconds, self.document)
+        rng = stream(self.entropy, RECORDING, i, j, s, TASKS.index(self.task))
+        how = condition(self.task, sphere)
+        own = traits(self.entropy, who, s, rng, how.individual)
+        t_ns = self._times(rng)
+        samples = render(rng, t_ns / 1e9, own, how, self.tracker, shown.scene(self.space))
+        truth = Truth(
+            _events(samples.code, samples.event, t_ns),
+            own,
+            traits(self.entropy, who, s, individual=how.individual),
+            shown,
+            self.space,
+            samples.clean,
+        )
+        left, right = (
+            _two_eyes(rng, samples.gaze_deg, self.space, self.tracker, own)
+            if self.binocular
+            else (None, None)
+        )
+        metadata = {"source": "simulated", "pupil_unit": "mm"}
+        return Recording(
+            who.name,
+            shown.name,
+            t_ns,
+            samples.gaze_deg[:, 0],
+            samples.gaze_deg[:, 1],
+            samples.valid,
+            space=self.space,
+            rate_hz=self.rate_hz,
+            session=str(s + 1),
+            task=self.task,
+            left_deg=left,
+            right_deg=right,
+            head_deg=samples.head_deg if sphere else None,
+            eye_in_head_deg=samples.eye_deg if sphere else None,
+            pupil=samples.pupil_mm,
+            metadata=metadata | ({"document": shown.document} if shown.document else {}),
+            truth=truth,
+        )
+
+    def _times(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        n = max(1, round(self.seconds * self.rate_hz))
+        ticks = np.arange(n)
+        if self.late > 0:
+            ticks = np.concatenate(([0], np.cumsum(1 + (rng.random(n - 1) < self.late))))
+            ticks = ticks[ticks < n]
+        t_ns = np.round(ticks * (1e9 / self.rate_hz)).astype(np.int64)
+        if self.jitter_ms > 0:
+            return _jittered(rng.standard_normal(len(t_ns)), t_ns, self.jitter_ms, self.rate_hz)
+        return t_ns
 
 
 def _jittered(
@@ -303,7 +282,11 @@ def _events(code: NDArray[np.int8], event: NDArray[np.int32], t_ns: NDArray[np.i
 
 
 def _two_eyes(
-    rng: np.random.Generator, gaze: NDArray[np.float64], space: Space, tracker: Tracker, own: Traits
+    rng: np.random.Generator,
+    gaze: NDArray[np.float64],
+    space: Space,
+    tracker: TrackerModel,
+    own: Traits,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Two eyes whose mean is `gaze`: a small vergence error that stays, and noise of each eye's
     own.

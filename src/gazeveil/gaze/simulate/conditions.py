@@ -2,8 +2,8 @@
 
 The numbers of `video` on a screen and of `free-viewing` on a sphere are calibrated on GazeCom
 (EyeLink II, 250 Hz, natural movies) and on EyeNavGS (Quest Pro, 36 and 72 Hz, walking through
-scenes); `python docs/explain/simulator.py` prints the comparison. The other tasks keep these trackers and
-change what the literature says differs: reading Rayner (1998), search Rayner (2009).
+scenes); `python docs/explain/simulator.py` prints the comparison. The other tasks keep these
+trackers and change what the literature says differs: reading Rayner (1998), search Rayner (2009).
 """
 
 from __future__ import annotations
@@ -47,14 +47,13 @@ class Condition(NamedTuple):
     head_share: float  # share of a gaze shift the head makes in the end
     head_push: float  # random head acceleration, rad/s^1.5
     roll_deg: float  # deviation of head roll
-    flow_deg_s: (
-        float  # gaze that drifts with the scene as one walks: deviation of its speed per axis
-    )
+    # gaze that drifts with the scene as one walks: deviation of its speed per axis
+    flow_deg_s: float
     flow_share: float  # and what every degree per second of head rotation adds to it
     flow_s: float  # its time constant
 
 
-class Tracker(NamedTuple):
+class TrackerModel(NamedTuple):
     """What a tracker adds.
 
     Parameters
@@ -91,7 +90,7 @@ class Tracker(NamedTuple):
 
 
 #: A video-based tracker on a desk; noise as in GazeCom (EyeLink II).
-DESK_TRACKER = Tracker(
+DESK_TRACKER = TrackerModel(
     white_deg=0.006,
     coloured_deg=0.012,
     coloured_s=0.008,
@@ -103,7 +102,7 @@ DESK_TRACKER = Tracker(
 
 #: A headset; noise as in EyeNavGS (Quest Pro), dropouts and lids assumed, since that headset fills
 #: both in.
-HEADSET_TRACKER = Tracker(
+HEADSET_TRACKER = TrackerModel(
     white_deg=0.06,
     coloured_deg=0.12,
     coloured_s=0.08,

@@ -15,6 +15,7 @@ from gazeveil.compiled import compiled
 Triple: TypeAlias = tuple[float, float, float]
 
 DEGREE = math.pi / 180.0
+_LAST_Y_DEG = math.nextafter(180.0, 0.0)
 
 
 @compiled
@@ -85,13 +86,21 @@ def offset(a: Triple, b: Triple) -> tuple[float, float]:
 
 
 @compiled
+def displaced(a: Triple, share: float, start: Triple, end: Triple) -> Triple:
+    """`a` displaced by a share of the way from `start` to `end`."""
+    return unit(
+        a[0] + share * (end[0] - start[0]),
+        a[1] + share * (end[1] - start[1]),
+        a[2] + share * (end[2] - start[2]),
+    )
+
+
+@compiled
 def arc(a: Triple, b: Triple, share: float) -> Triple:
     """The direction a share of the way from `a` to `b` on their great circle."""
     whole = angle(a, b) * DEGREE
     if whole < 1e-6:
-        return unit(
-            a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]), a[2] + share * (b[2] - a[2])
-        )
+        return displaced(a, share, a, b)
     total = math.sin(whole)
     p, q = math.sin((1.0 - share) * whole) / total, math.sin(share * whole) / total
     return unit(p * a[0] + q * b[0], p * a[1] + q * b[1], p * a[2] + q * b[2])
@@ -103,3 +112,28 @@ def turn(a: Triple, wx: float, wy: float, wz: float) -> Triple:
     return unit(
         a[0] + wy * a[2] - wz * a[1], a[1] + wz * a[0] - wx * a[2], a[2] + wx * a[1] - wy * a[0]
     )
+
+
+@compiled
+def to_degrees(v: Triple, sphere: bool) -> tuple[float, float]:
+    """Degrees (x, y) of a direction on a sphere or a screen."""
+    if sphere:
+        x = math.atan2(v[0], v[2]) / DEGREE + 180.0
+        y = 90.0 - math.atan2(v[1], math.sqrt(v[0] * v[0] + v[2] * v[2])) / DEGREE
+        return (x if x < 360.0 else 0.0), min(y, _LAST_Y_DEG)
+    return math.atan(v[0] / v[2]) / DEGREE, math.atan(-v[1] / v[2]) / DEGREE
+
+
+@compiled
+def in_head(gaze: Triple, head: Triple, roll_deg: float) -> tuple[float, float]:
+    """Tangent angles (right, down) of gaze in a head; the twin of geometry.eye_in_head."""
+    tilt = roll_deg * DEGREE
+    rx, rz = right_of(head)
+    ux, uy, uz = head[1] * rz, head[2] * rx - head[0] * rz, -head[1] * rx
+    right, up = gaze[0] * rx + gaze[2] * rz, gaze[0] * ux + gaze[1] * uy + gaze[2] * uz
+    ahead = gaze[0] * head[0] + gaze[1] * head[1] + gaze[2] * head[2]
+    if ahead <= 0.0:
+        return math.nan, math.nan
+    leaned_right = math.cos(tilt) * right - math.sin(tilt) * up
+    leaned_up = math.cos(tilt) * up + math.sin(tilt) * right
+    return math.atan(leaned_right / ahead) / DEGREE, math.atan(-leaned_up / ahead) / DEGREE

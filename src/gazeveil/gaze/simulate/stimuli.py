@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -22,6 +23,22 @@ from gazeveil.gaze.simulate.people import STIMULUS, stream
 #: Columns of `Stimulus.motion`: amplitude (deg), frequency (Hz) and phase (rad) to the right and
 #: down.
 MOTION = ("right_deg", "right_hz", "right_phase", "down_deg", "down_hz", "down_phase")
+
+
+class Scene(NamedTuple):
+    """A stimulus in its space, for compiled code; the arrays are those of :class:`Stimulus`."""
+
+    sphere: bool
+    half_extent_deg: tuple[float, float]
+    spots: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    sizes_deg: NDArray[np.float64]
+    motion: NDArray[np.float64]
+    words: NDArray[np.float64]
+    habits: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    jumps_s: NDArray[np.float64]
+    light: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +84,11 @@ class Stimulus:
     targets: NDArray[np.float64] = field(repr=False)
     jumps_s: NDArray[np.float64] = field(repr=False)
     light: NDArray[np.float64] = field(repr=False)
+
+    def scene(self, space: Space) -> Scene:
+        """The stimulus as compiled code takes it."""
+        arrays = (getattr(self, name) for name in Scene._fields[2:])
+        return Scene(isinstance(space, Sphere), half_extent(space), *arrays)
 
     def spots_at(self, t_s: float) -> NDArray[np.float64]:
         """Unit vectors of the spots at a time, shape (k, 3)."""

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from gazeveil.compiled import compiled
+from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import Condition
 from gazeveil.gaze.simulate.directions import DEGREE, Triple, angle, step, unit
 from gazeveil.gaze.simulate.people import Traits
+from gazeveil.gaze.simulate.stimuli import Scene
 
 PROPOSALS = 10
 # Attention where there is no spot at all, so that every place is looked at now and then.
@@ -26,7 +27,7 @@ _EYE_RANGE_DEG = 24.0
 _DOWN_DEG, _LATITUDE_DEG = 10.0, 70.0
 
 
-@compiled
+@inlined
 def spot_at(spots: NDArray[np.float64], motion: NDArray[np.float64], k: int, t_s: float) -> Triple:
     """Direction of spot `k` at a time."""
     here = (spots[k, 0], spots[k, 1], spots[k, 2])
@@ -38,15 +39,13 @@ def spot_at(spots: NDArray[np.float64], motion: NDArray[np.float64], k: int, t_s
 
 
 @compiled
-def attention(
-    now: NDArray[np.float64], weights: NDArray[np.float64], sizes: NDArray[np.float64], at: Triple
-) -> float:
+def attention(scene: Scene, now: NDArray[np.float64], at: Triple) -> float:
     """The attention map at one direction, relative to its mean weight, never zero; `now` holds the
     spots' directions.
     """
-    total = 0.0
+    weights, total = scene.weights, 0.0
     for k in range(len(weights)):
-        size = sizes[k] * DEGREE
+        size = scene.sizes_deg[k] * DEGREE
         away = (1.0 - now[k, 0] * at[0] - now[k, 1] * at[1] - now[k, 2] * at[2]) / (size * size)
         if away < 10.0:
             total += weights[k] * math.exp(-away)
@@ -69,23 +68,19 @@ def propose(
     rng: Generator,
     here: Triple,
     head: Triple,
-    sphere: bool,
-    extent: tuple[float, float],
     traits: Traits,
     condition: Condition,
-    spots: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    motion: NDArray[np.float64],
+    scene: Scene,
     recent: NDArray[np.float64],
     t_s: float,
 ) -> Triple:
     """The next landing point of free viewing, video or search."""
     shape = condition.amplitude_shape * traits.amplitude_shape_factor
     scale = condition.amplitude_deg * traits.amplitude_factor / shape
-    now = np.empty((len(weights), 3))
-    for k in range(len(weights)):
-        now[k, 0], now[k, 1], now[k, 2] = spot_at(spots, motion, k, t_s)
+    sphere, (wide_deg, high_deg) = scene.sphere, scene.half_extent_deg
+    now = np.empty((len(scene.spots), 3))
+    for k in range(len(scene.spots)):
+        now[k, 0], now[k, 1], now[k, 2] = spot_at(scene.spots, scene.motion, k, t_s)
     chosen, total = here, 0.0
     for _ in range(PROPOSALS):
         amplitude = condition.shortest_deg + rng.gamma(shape, scale)
@@ -100,8 +95,8 @@ def propose(
             up = (math.asin(min(1.0, max(-1.0, at[1]))) / DEGREE + _DOWN_DEG) / _LATITUDE_DEG
             weight = math.exp(-0.5 * (eye * eye + up * up)) + 1e-9
         else:
-            weight = 1.0 if on_screen(at, extent[0], extent[1]) else 1e-9
-        weight *= attention(now, weights, sizes, at) ** condition.attention
+            weight = 1.0 if on_screen(at, wide_deg, high_deg) else 1e-9
+        weight *= attention(scene, now, at) ** condition.attention
         for r in range(len(recent)):
             if recent[r, 3] > 0.0:
                 away = angle((recent[r, 0], recent[r, 1], recent[r, 2]), at) / 2.5
@@ -111,32 +106,24 @@ def propose(
         total += weight
         if rng.random() * total < weight:
             chosen = at
-    if not sphere and not on_screen(chosen, extent[0], extent[1]):
+    if not sphere and not on_screen(chosen, wide_deg, high_deg):
         # On a small screen every proposal may miss: then any place on it will do.
-        right, down = (
-            0.9 * extent[0] * (2 * rng.random() - 1),
-            0.9 * extent[1] * (2 * rng.random() - 1),
-        )
+        right = 0.9 * wide_deg * (2 * rng.random() - 1)
+        down = 0.9 * high_deg * (2 * rng.random() - 1)
         chosen = unit(math.tan(right * DEGREE), -math.tan(down * DEGREE), 1.0)
     return chosen
 
 
 @compiled
-def moving_spot(
-    spots: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    motion: NDArray[np.float64],
-    at: Triple,
-    t_s: float,
-) -> int:
+def moving_spot(scene: Scene, at: Triple, t_s: float) -> int:
     """The moving spot that a direction lies on, or -1."""
-    best, found = 1.5, -1
-    for k in range(len(sizes)):
-        if motion[k, 0] != 0.0 or motion[k, 3] != 0.0:
-            away = angle(spot_at(spots, motion, k, t_s), at) / sizes[k]
-            if away < best:
-                best, found = away, k
-    return found
+    least, nearest = 1.5, -1
+    for k in range(len(scene.spots)):
+        if scene.motion[k, 0] != 0.0 or scene.motion[k, 3] != 0.0:
+            away = angle(spot_at(scene.spots, scene.motion, k, t_s), at) / scene.sizes_deg[k]
+            if away < least:
+                least, nearest = away, k
+    return nearest
 
 
 @compiled

@@ -14,6 +14,7 @@ from gazeveil.errors import DataError, FormatError
 from gazeveil.gaze.cohort import Cohort, Skipped
 from gazeveil.gaze.recording import Recording
 from gazeveil.io import registry
+from gazeveil.io.reading import read
 
 _MOST_PROBLEMS = 10
 
@@ -148,6 +149,23 @@ class DatasetCheck:
         return {**asdict(self), "ok": self.ok}
 
 
+#: Listed so that who looks for it learns why it cannot be read.
+_OPENNEEDS = Entry(
+    format="openneeds",
+    title="OpenNEEDS",
+    publisher="Emery, Zannoli, Warren, Xiao, Talathi (Facebook Reality Labs)",
+    licence="on request from the publisher",
+    citation=(
+        "Emery et al. 2021, OpenNEEDS: a dataset of gaze, head, hand, and scene signals during"
+        " exploration in open-ended VR environments, ETRA"
+    ),
+    layout=(
+        "not public, so there is no reader: write the recordings as CSV and read them with"
+        " format='csv'"
+    ),
+)
+
+
 def describe() -> list[Entry]:
     """All known public datasets, by format name."""
     return [entry(name) for name in _names()]
@@ -157,7 +175,8 @@ def _names() -> list[str]:
     """Formats of public datasets: those whose module is one of this folder, and others' own."""
     ours = [name for name, module in registry.MODULES.items() if module.startswith("datasets.")]
     added = registry.REGISTRY.added().items()
-    return sorted([*ours, *(name for name, form in added if form.dataset is not None)])
+    others = [name for name, form in added if form.dataset is not None]
+    return sorted([*ours, *others, *registry.WITHOUT_READER])
 
 
 def entry(name: str) -> Entry:
@@ -168,9 +187,11 @@ def entry(name: str) -> Entry:
     ParameterError
         For a name that is not a dataset's.
     """
-    found = registry.get(checks.one_of("datasets", "name", name, _names()))
-    assert found.dataset is not None
-    return Entry(found.name, **asdict(found.dataset), options=tuple(sorted(found.options)))
+    if checks.one_of("datasets", "name", name, _names()) == _OPENNEEDS.format:
+        return _OPENNEEDS
+    form = registry.get(name)
+    assert form.dataset is not None
+    return Entry(form.name, **asdict(form.dataset), options=tuple(sorted(form.options)))
 
 
 def check(path: str | Path, name: str | None = None, **options: object) -> DatasetCheck:
@@ -194,7 +215,7 @@ def check(path: str | Path, name: str | None = None, **options: object) -> Datas
     expected = None if name is None else entry(name)
     layout = "" if expected is None else expected.layout
     try:
-        cohort = registry.read(place, name, **options)
+        cohort = read(place, name, **options)
     except (FormatError, DataError) as error:
         return DatasetCheck(
             str(place),

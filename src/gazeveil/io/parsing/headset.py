@@ -18,7 +18,7 @@ from gazeveil.gaze.recording import combine_eyes
 
 
 @dataclass(frozen=True)
-class Gaze:
+class HeadsetGaze:
     """Channels of a recording on the sphere, each with n rows."""
 
     x_deg: Floats
@@ -69,7 +69,7 @@ def gaze(
     right: Floats | None,
     rotation: Floats | None = None,
     combined: Floats | None = None,
-) -> Gaze:
+) -> HeadsetGaze:
     """Gaze on the sphere from directions in the head.
 
     Parameters
@@ -97,16 +97,16 @@ def gaze(
         assert both is not None
         x, y = both[:, 0], both[:, 1]
     eye = np.stack(to_tangents(combined), axis=1)
-    return Gaze(
+    return HeadsetGaze(
         x, y, left_deg, right_deg, eye, None if rotation is None else head_degrees(rotation)
     )
 
 
 def _mean(left: Floats | None, right: Floats | None) -> Floats:
     if left is None or right is None:
-        one = left if right is None else right
-        assert one is not None
-        return one
+        only = left if right is None else right
+        assert only is not None
+        return only
     # A lost eye adds nothing; where both are lost the sum has no length and becomes NaN.
     return unit(np.nan_to_num(left) + np.nan_to_num(right))
 

@@ -1,3 +1,1 @@
-"""Noise on integers: random bits, exact samplers, planar and K-norm noise, local randomisers, and
-OpenDP as an oracle for tests.
-"""
+"""Noise on integers: exact samplers, planar and K-norm noise, local randomisers."""

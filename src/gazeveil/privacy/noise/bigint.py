@@ -125,10 +125,8 @@ def _wide_arc(scale_rad: float, uniform: int, keep: int) -> tuple[int, int] | No
     pi, scale = Fraction(reals.pi(_BITS), _ONE), Fraction(scale_rad)
     rho = Fraction(_turns(sine, cosine), _ONE) * 2 * pi
     level = (keep * (_ONE + reals.exp_minus(pi / scale, _BITS))) >> _BITS
-    here, opposite = (
-        reals.exp_minus(rho / scale, _BITS),
-        reals.exp_minus(max(pi - rho, Fraction(0)) / scale, _BITS),
-    )
+    here = reals.exp_minus(rho / scale, _BITS)
+    opposite = reals.exp_minus(max(pi - rho, Fraction(0)) / scale, _BITS)
     if level < here:
         return cosine, sine
     return (-cosine, -sine) if level < here + opposite else None

@@ -291,7 +291,7 @@ class LatticeSampler:
 
     def _add(self, records: WordRecords, x_deg: Floats, y_deg: Floats, valid: Bools) -> None:
         law, done = self._law, 0
-        with records.block():
+        with records:
             while True:
                 done, records.position, answer = _add(
                     law, x_deg, y_deg, valid, done, records.words, records.position

@@ -333,10 +333,8 @@ def laplace_table(scale: Number) -> NoiseTable:
 @lru_cache(maxsize=16)
 def _gaussian_table(sigma: Fraction) -> NoiseTable:
     def law(bits: int) -> list[int]:
-        factor, step = (
-            reals.exp_minus(1 / (2 * sigma**2), bits),
-            reals.exp_minus(1 / sigma**2, bits),
-        )
+        factor = reals.exp_minus(1 / (2 * sigma**2), bits)
+        step = reals.exp_minus(1 / sigma**2, bits)
         weights = [1 << bits]
         while weights[-1] >> 64:
             weights.append((weights[-1] * factor) >> bits)

@@ -56,10 +56,8 @@ def epsilon_of_gaussian(rho: Fraction, delta: Fraction) -> Fraction:
     s, d = math.sqrt(2 * float(rho)) * (1 + 1e-15), _above_zero("epsilon_of_gaussian", delta)
 
     def delta_at(epsilon: float) -> float:
-        high, low = (
-            float(log_ndtr(s / 2 - epsilon / s)),
-            epsilon + float(log_ndtr(-s / 2 - epsilon / s)),
-        )
+        high = float(log_ndtr(s / 2 - epsilon / s))
+        low = epsilon + float(log_ndtr(-s / 2 - epsilon / s))
         return -math.exp(high) * math.expm1(low - high) if low < high else 0.0
 
     low, high = 0.0, 1.0

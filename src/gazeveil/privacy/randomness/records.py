@@ -8,9 +8,6 @@ block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 from gazeveil.privacy.randomness.rng import Source, WordArray, Words
@@ -52,27 +49,25 @@ class WordRecords(Words):
         """The words at hand."""
         return self._left
 
-    @contextmanager
-    def block(self) -> Iterator[None]:
-        """Hold the words for one block of draws.
-
-        A forked child does not go on with its parent's words. Words that were not used stay; after
-        an error the half-used words are not used again.
-        """
+    def __enter__(self) -> None:
+        """Hold the words for one block of draws; a forked child has words of its own."""
         if not self._identity.original:
             self._identity.renew(self._leave)
-        with self._lock:
-            try:
-                yield
+        self._lock.acquire()
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Keep the words that were not used; after an error not the half-used ones either."""
+        try:
+            if error is None:
                 self._drop()
-            except BaseException:
+            else:
                 self._left[...] = 0
                 self._left, self.position = np.empty(0, dtype=np.uint64), 0
-                raise
-            finally:
-                for words in self._further.values():
-                    words[...] = 0
-                self._further.clear()
+            for words in self._further.values():
+                words[...] = 0
+            self._further.clear()
+        finally:
+            self._lock.release()
 
     def more(self, records: int) -> None:
         """Append the words of about so many records to those at hand."""

@@ -73,10 +73,8 @@ def worst_loss(
     best, published, spent = (slots * repeat if tests and tested_first else 0.0), 0.0, 0.0
     for p in range(1, slots + 1):
         loss, tracked = share(spent)
-        published, spent = (
-            published + loss + (far if tested_first or p > 1 else 0.0),
-            spent + tracked,
-        )
+        published = published + loss + (far if tested_first or p > 1 else 0.0)
+        spent = spent + tracked
         if tests or p == slots:
             best = max(best, published + (slots - p) * repeat)
     return best
@@ -85,16 +83,12 @@ def worst_loss(
 def _exact(mechanism: Kaleido) -> float:
     if mechanism.reading == "published":
         skip = mechanism.skip(RATE_HZ)
-        slots, epsilon, h = (
-            math.ceil(mechanism.w / skip),
-            float(mechanism.epsilon),
-            float(mechanism.h),
-        )
-        whole, r, threshold = (
-            epsilon - epsilon / h,
-            float(mechanism.r_deg),
-            float(mechanism.l_thresh_deg),
-        )
+        slots = math.ceil(mechanism.w / skip)
+        epsilon = float(mechanism.epsilon)
+        h = float(mechanism.h)
+        whole = epsilon - epsilon / h
+        r = float(mechanism.r_deg)
+        threshold = float(mechanism.l_thresh_deg)
         # It counts tests by time: after pauses of the tracker of t_skip or more, each of the w
         # samples is tested.
         return max(
@@ -110,14 +104,7 @@ def _exact(mechanism: Kaleido) -> float:
         units, tracked = plan.share(int(spent))
         return r / plan.scale(units), tracked
 
-    return worst_loss(
-        plan.slots,
-        float(plan.real[step.TEST_SCALE]),
-        float(plan.real[step.THRESHOLD]),
-        r,
-        share,
-        True,
-    )
+    return worst_loss(plan.slots, plan.settings.test_scale, plan.settings.threshold, r, share, True)
 
 
 def at_a_time(each: int) -> int:
@@ -146,9 +133,7 @@ def _play(mechanism: Kaleido, side: int, trials: int, seed: int | None) -> Float
 
 def slots_alone(plan: KaleidoPlan) -> KaleidoPlan:
     """The plan for a stream that consists of the samples at its slots."""
-    whole = plan.whole.copy()
-    whole[step.SKIP], whole[step.WINDOW] = 1, plan.slots
-    return replace(plan, whole=whole)
+    return replace(plan, settings=plan.settings._replace(skip=1, window=plan.slots))
 
 
 def _streams(odd: Ints, r: float) -> tuple[Floats, Floats]:
@@ -208,7 +193,7 @@ def _corrected(plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any)
     )
     assert stage.trace is not None
     published = stage.trace > 0
-    scale = float(plan.real[step.SCALE_TIMES_UNITS]) / np.maximum(stage.trace, 1) * g
+    scale = plan.settings.scale_times_units / np.maximum(stage.trace, 1) * g
     tests = published | (stage.trace == step.REPEATED)
     return _statistics(
         x,
@@ -218,8 +203,8 @@ def _corrected(plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any)
         scale,
         places,
         0.0,
-        float(plan.real[step.THRESHOLD]) * g,
-        float(plan.real[step.TEST_SCALE]) * g,
+        plan.settings.threshold * g,
+        plan.settings.test_scale * g,
     )
 
 

@@ -232,12 +232,10 @@ class Spatial(StreamMechanism):
 
 class _Snap(Stage):
     def __init__(self, across_deg: float, down_deg: float, sphere: bool, centre: bool) -> None:
-        self.across_deg, self.down_deg, self.sphere, self.centre = (
-            across_deg,
-            down_deg,
-            sphere,
-            centre,
-        )
+        self.across_deg = across_deg
+        self.down_deg = down_deg
+        self.sphere = sphere
+        self.centre = centre
 
     def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         if self.sphere:

@@ -186,13 +186,11 @@ class _Memo(Stage):
         streams: int,
         noise: PerBlock,
     ) -> None:
-        self.bits, self.sphere, self.gap, self.detection, self.noise = (
-            bits,
-            sphere,
-            gap,
-            detection,
-            noise,
-        )
+        self.bits = bits
+        self.sphere = sphere
+        self.gap = gap
+        self.detection = detection
+        self.noise = noise
         # Per stream: true place of the last release, candidate's place, samples it has lasted (-1:
         # nothing was released yet; -2: nothing may be released before the next slot), and samples
         # in a row away from the last release.

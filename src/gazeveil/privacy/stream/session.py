@@ -254,10 +254,8 @@ class Session:
         if self.streams is None:
             fits, wanted = len(shape) <= 1, "numbers, or arrays of one dimension"
         else:
-            fits, wanted = (
-                len(shape) in (1, 2) and shape[0] == self.streams,
-                f"of shape ({self.streams},) or ({self.streams}, n)",
-            )
+            fits = len(shape) in (1, 2) and shape[0] == self.streams
+            wanted = f"of shape ({self.streams},) or ({self.streams}, n)"
         if not fits:
             checks.refuse(owner, "samples", wanted, shape)
         rows = (self.streams or 1, -1) if x.size else (self.streams or 1, 0)

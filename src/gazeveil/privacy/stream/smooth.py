@@ -130,11 +130,9 @@ class _Weighted(Stage):
         for ring, sums in zip(self.rings, self.sums, strict=True):
             ring[...] = 0
             if self.published:
-                ring[..., 0], ring[..., 1], ring[..., 2] = (
-                    (180 << 30 if self.sphere else 0),
-                    (90 << 30 if self.sphere else 0),
-                    1,
-                )
+                ring[..., 0] = 180 << 30 if self.sphere else 0
+                ring[..., 1] = 90 << 30 if self.sphere else 0
+                ring[..., 2] = 1
             n = ring.shape[1]
             sums[:, 0, :] = ring[:, 0, :] * n
             sums[:, 1, :] = ring[:, 0, :] * (n * (n + 1) // 2)
@@ -229,11 +227,9 @@ def _smooth_directions(
             if ok:
                 lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
                 flat = math.cos(lat) * scale
-                a, b, c = (
-                    np.int64(np.rint(flat * math.sin(lon))),
-                    np.int64(np.rint(scale * math.sin(lat))),
-                    np.int64(np.rint(flat * math.cos(lon))),
-                )
+                a = np.int64(np.rint(flat * math.sin(lon)))
+                b = np.int64(np.rint(scale * math.sin(lat)))
+                c = np.int64(np.rint(flat * math.cos(lon)))
                 weight = np.int64(1)
             _put(ring1, sums1, s, at1, 0, a)
             _put(ring1, sums1, s, at1, 1, b)
@@ -354,11 +350,9 @@ def _filter(x: Floats, y: Floats, valid: Bools, state: Floats, law: Floats, sphe
                 continue
             if sphere:
                 lon, lat = (x[s, i] - 180.0) * radian, (90.0 - y[s, i]) * radian
-                a, b, c_ = (
-                    math.cos(lat) * math.sin(lon),
-                    math.sin(lat),
-                    math.cos(lat) * math.cos(lon),
-                )
+                a = math.cos(lat) * math.sin(lon)
+                b = math.sin(lat)
+                c_ = math.cos(lat) * math.cos(lon)
             else:
                 a, b, c_ = x[s, i], y[s, i], 0.0
             if z[9] == 0.0:

@@ -21,7 +21,7 @@ class Stage(ABC):
         Parameters
         ----------
         t_ns, x_deg, y_deg, valid : arrays of shape (streams, n)
-            Samples that passed the front: where `valid` is False, x and y are NaN. They are lent
+            Validated samples: where `valid` is False, x and y are NaN. They are lent
             for this call: they may be changed in place and returned, but not kept.
         """
 

@@ -1,5 +1,5 @@
-"""The front of a session: every sample passes it before a mechanism sees it. What it does is told
-in :mod:`gazeveil.privacy.stream.session`.
+"""The validation of samples before a mechanism sees them; the rules are those of
+:mod:`gazeveil.privacy.stream.session`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def validate_samples(
     period_ns: float,
     clock: Ints,
 ) -> None:
-    """The front, in place: what is not plain gaze becomes lost, and times become those that are
+    """Validate in place: what is not plain gaze becomes lost, and times become those that are
     released.
 
     `clock` has per stream: bits (1 begun, 2 a good sample was seen), time of the first sample, time

@@ -173,9 +173,8 @@ def _play_windows(
     made: dict[tuple[int, int | None], Reals] = {}
 
     def play(side: int, trials: int, seed: int | None) -> Reals:
-        if (
-            (trials, seed) not in made
-        ):  # one release serves both sides: the people of a side are those who look there
+        # One release serves both sides: the people of a side are those who look there.
+        if (trials, seed) not in made:
             people = 2 * min(trials, _LOOKERS)
             cohort = Cohort(
                 [

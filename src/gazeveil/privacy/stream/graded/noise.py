@@ -27,7 +27,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -80,6 +80,11 @@ class _Rule:
     above: Fraction | None = None
 
 
+def _refuse_near(scale: Fraction) -> NoReturn:
+    allowed, instead = "farther from the levels there are", "Use the level that is there."
+    refuse("graded", "scale_deg", allowed, scale, instead)
+
+
 @dataclass
 class LevelChain(ABC):
     """Levels on whole numbers, each tied to its neighbours at the time it was declared.
@@ -122,22 +127,14 @@ class LevelChain(ABC):
         self.draw, self._kept = draw, OrderedDict()
 
     def __getstate__(self) -> dict[str, object]:
-        return {
-            "rules": dict(self.rules),
-            "_kept": OrderedDict(),
-        }  # a copy has no key until it is given one of its own
+        # A copy has no key until it is given one of its own.
+        return {"rules": dict(self.rules), "_kept": OrderedDict()}
 
     def check(self, scale: Fraction, below: Fraction | None, above: Fraction | None) -> None:
         """Refuse a level that lies too near to another."""
         for other in (below, above):
             if other is not None and abs(scale * scale - other * other) < LEAST_STEPS**2:
-                refuse(
-                    "graded",
-                    "scale_deg",
-                    "farther from the levels there are",
-                    scale,
-                    "Use the level that is there.",
-                )
+                _refuse_near(scale)
 
     @abstractmethod
     def values(
@@ -171,13 +168,7 @@ class GaussianChain(LevelChain):
             above is None or self.variances[above] - scale * scale >= LEAST_STEPS**2
         )
         if not enough:
-            refuse(
-                "graded",
-                "scale_deg",
-                "farther from the levels there are",
-                scale,
-                "Use the level that is there.",
-            )
+            _refuse_near(scale)
         self.variances[scale] = scale * scale if above is not None else low + _root_up(wanted) ** 2
 
     def values(
@@ -346,11 +337,9 @@ def _pieces(
         # to y, above y.
         none_first = same_low * ((1.0 - same_high) * unit_b + (same_high if y == 0.0 else 0.0))
         none_second = (1.0 - same_low) * same_high * unit_a * tau_y
-        below, inside, beyond = (
-            both * tail,
-            both * (1.0 - tau_y * math.exp(log_tau)) / (1.0 - math.exp(log_tau)),
-            both * tau_y * tail,
-        )
+        below = both * tail
+        inside = both * (1.0 - tau_y * math.exp(log_tau)) / (1.0 - math.exp(log_tau))
+        beyond = both * tau_y * tail
         pick = (
             np.float64(words[position])
             * 2.0**-64

@@ -44,10 +44,8 @@ class PlanarCloud:
         self.draw, self._kept = draw, OrderedDict()
 
     def __getstate__(self) -> dict[str, object]:
-        return {
-            "finest": self.finest,
-            "_kept": OrderedDict(),
-        }  # a copy has no key until it is given one of its own
+        # A copy has no key until it is given one of its own.
+        return {"finest": self.finest, "_kept": OrderedDict()}
 
     def declare(self, scale: Fraction) -> None:
         """Refuse a level finer than the finest."""

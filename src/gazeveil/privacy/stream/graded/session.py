@@ -161,9 +161,8 @@ class GradedSession:
         self._validated = Session(RawGaze(), rate_hz, space)
         self.bits = _LEAST_BITS if graded.bits is None else graded.bits
         if graded.bits is None:
-            while (
-                Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS
-            ):  # sorted by the constructor
+            # Levels are sorted by the constructor.
+            while Fraction(graded.levels_deg[0]) * (1 << self.bits) < _STEPS:
                 self.bits += 1
         self._noise = self._fresh_noise()
         self.levels: tuple[Fraction, ...] = ()
@@ -181,9 +180,8 @@ class GradedSession:
         self._lock = threading.Lock()
         self._identity = ProcessIdentity()
         self._first = self.count
-        self._past = np.empty(
-            (self.remember, 2)
-        )  # sample i is in row i % remember, NaN where it is lost
+        # Sample i is in row i % remember, NaN where it is lost.
+        self._past = np.empty((self.remember, 2))
 
     def _leave(self) -> None:
         self._noise.forget(self._draw())
@@ -305,10 +303,8 @@ class GradedSession:
         """
         level = _scale(scale_deg)
         self._known(level)
-        begin, n = (
-            checks.count("graded", "first", first, least=0),
-            checks.count("graded", "count", count),
-        )
+        begin = checks.count("graded", "first", first, least=0)
+        n = checks.count("graded", "count", count)
         self._own()
         with self._lock:
             oldest = max(self._first, self.count - self.remember)
@@ -420,10 +416,8 @@ def _add(x: Floats, y: Floats, ok: Bools, noise: Floats, bits: int, sphere: bool
         if not ok[i]:
             x[i], y[i] = np.nan, np.nan
             continue
-        a, b = (
-            np.int64(np.rint(x[i] * scale)) + np.int64(np.rint(noise[i, 0])),
-            np.int64(np.rint(y[i] * scale)) + np.int64(np.rint(noise[i, 1])),
-        )
+        a = np.int64(np.rint(x[i] * scale)) + np.int64(np.rint(noise[i, 0]))
+        b = np.int64(np.rint(y[i] * scale)) + np.int64(np.rint(noise[i, 1]))
         if sphere:
             a, b = a % (4 * quarter), fold(b, 2 * quarter)
         else:

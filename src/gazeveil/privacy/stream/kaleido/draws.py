@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gazeveil.arrays import Ints
 from gazeveil.privacy.randomness.records import WordRecords
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.kaleido import step
+from gazeveil.privacy.stream.kaleido.settings import words_of_record
 
 
 class Draws:
@@ -20,13 +20,13 @@ class Draws:
     ----------
     source : Source
         Where words come from.
-    whole : array of int64
-        Settings, see :mod:`gazeveil.privacy.stream.kaleido.step`.
+    narrow : bool
+        Whether most tries take four words.
     """
 
-    def __init__(self, source: Source, whole: Ints) -> None:
+    def __init__(self, source: Source, narrow: bool) -> None:
         self.tests = WordRecords(source.child("tests"), 1)
-        self.points = WordRecords(source.child("points"), step.words_of_record(whole))
+        self.points = WordRecords(source.child("points"), words_of_record(narrow))
 
     def serve(self, decide: Callable[[int], tuple[int, int]], count: int, skip: int) -> None:
         """Run a block of samples, with further words whenever they run out.
@@ -40,7 +40,7 @@ class Draws:
         skip : int
             Samples between two slots.
         """
-        with self.tests.block(), self.points.block():
+        with self.tests, self.points:
             done = 0
             while done < count:
                 done, why = decide(done)

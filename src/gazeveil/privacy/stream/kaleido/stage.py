@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -33,6 +34,17 @@ from gazeveil.privacy.noise.spherical import (
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.draws import Draws
+from gazeveil.privacy.stream.kaleido.settings import (
+    HALVING,
+    QUADRATURE,
+    RESERVE,
+    UNIFORM,
+    KaleidoSettings,
+    records_of_try,
+    scale_of,
+    share,
+    tangent_of,
+)
 from gazeveil.privacy.stream.stage import Samples, Stage
 
 #: What may be done to a published point.
@@ -45,12 +57,12 @@ _AHEAD = 32
 
 @dataclass(frozen=True, eq=False)
 class KaleidoPlan:
-    """Settings of :mod:`gazeveil.privacy.stream.kaleido.step` and the exact numbers behind them.
+    """The settings of a stream and the exact numbers behind them.
 
     Parameters
     ----------
-    whole, real : arrays
-        See the places named there.
+    settings : KaleidoSettings
+        What every step needs.
     step_deg : Fraction
         Step of the lattice.
     r_steps : Fraction
@@ -61,8 +73,7 @@ class KaleidoPlan:
         Budget of all publications of a window.
     """
 
-    whole: Ints = field(repr=False)
-    real: Floats = field(repr=False)
+    settings: KaleidoSettings = field(repr=False)
     step_deg: Fraction
     r_steps: Fraction
     epsilon_test: Fraction
@@ -71,47 +82,39 @@ class KaleidoPlan:
     @property
     def slots(self) -> int:
         """Most tests, and most publications, of a window."""
-        return int(self.whole[step.SLOTS])
+        return self.settings.slots
 
     @property
     def skip(self) -> int:
         """Samples from one test to the next."""
-        return int(self.whole[step.SKIP])
+        return self.settings.skip
 
     @property
     def units(self) -> int:
         """Units that a window's publications share."""
-        return int(self.whole[step.UNITS])
+        return self.settings.units
 
     def share(self, spent: int) -> tuple[int, int]:
         """Units of the next publication, and what later ones must know of, when
         so much is spent.
         """
-        units, tracked = step.share(
-            int(self.whole[step.RULE]), self.units, self.units // self.slots, spent
-        )
+        units, tracked = share(self.settings.rule, self.units, self.units // self.slots, spent)
         return int(units), int(tracked)
 
     def scale(self, units: int) -> float:
         """Scale of the noise of a publication, in steps or on a sphere in radians."""
-        return float(step.scale_of(units, float(self.real[step.SCALE_TIMES_UNITS])))
+        return float(scale_of(units, self.settings.scale_times_units))
 
     def tries(self) -> float:
         """As many tries as a point takes on average, or more, whatever part of the budget it is
         given; 1 where nothing is rejected.
         """
-        if not self.whole[step.SPHERE]:
+        if not self.settings.sphere:
             return 1.0
         # A share shrinks with what is spent, and nothing is published with less than the least.
-        least, most = (
-            max(int(self.whole[step.LEAST_UNITS]), self.share(self.units)[0]),
-            self.share(0)[0],
-        )
-        largest, fitted, own = (
-            1.0,
-            int(self.whole[step.FITTED]),
-            (float(self.real[step.SHRINK]), float(self.real[step.LEAD])),
-        )
+        least = max(self.settings.least_units, self.share(self.units)[0])
+        most, fitted = self.share(0)[0], self.settings.fitted
+        own, largest = (self.settings.shrink, self.settings.lead), 1.0
         for low, high, line in (
             (least, min(most, fitted), own),
             (max(least, fitted + 1), most, PLANAR),
@@ -127,30 +130,31 @@ class KaleidoPlan:
         return states
 
 
-def _fit_tangent(whole: Ints, real: Floats) -> None:
+def _with_tangent(settings: KaleidoSettings) -> KaleidoSettings:
     """Settings of tries on the sphere: the tangent that fits the scale of publications when nearly
     every slot publishes.
     """
-    rule, slots, units = (int(whole[k]) for k in (step.RULE, step.SLOTS, step.UNITS))
+    slots, units = settings.slots, settings.units
     usual = {
-        step.HALVING: units // (slots + 1),
-        step.RESERVE: units // slots // 2 + units // 2 // (slots + 1),
-        step.UNIFORM: units // slots,
-    }[rule]
-    times_units = float(real[step.SCALE_TIMES_UNITS])
-    scale = times_units / max(usual, 1)
-    whole[step.NARROW] = scale <= WIDE_RAD
-    real[step.SHRINK], real[step.LEAD] = tangent(min(scale, WIDE_RAD))
-    whole[step.FITTED] = int(min(times_units / (FITTING * min(scale, WIDE_RAD)), float(units)))
+        HALVING: units // (slots + 1),
+        RESERVE: units // slots // 2 + units // 2 // (slots + 1),
+        UNIFORM: units // slots,
+    }[settings.rule]
+    scale = settings.scale_times_units / max(usual, 1)
+    shrink, lead = tangent(min(scale, WIDE_RAD))
+    fitted = min(settings.scale_times_units / (FITTING * min(scale, WIDE_RAD)), float(units))
+    return settings._replace(
+        narrow=scale <= WIDE_RAD, fitted=int(fitted), shrink=float(shrink), lead=float(lead)
+    )
 
 
-def _fill_quadrature(real: Floats) -> None:
+@cache
+def _quadrature() -> Floats:
     """Nodes and log weights of the posterior mean."""
     from scipy.special import gamma, roots_genlaguerre  # heavy
 
-    nodes, weights = roots_genlaguerre(step.QUADRATURE, 0.5)
-    real[step.NODES : step.NODES + step.QUADRATURE] = nodes
-    real[step.NODES + step.QUADRATURE :] = np.log(weights / gamma(1.5))
+    nodes, weights = roots_genlaguerre(QUADRATURE, 0.5)
+    return np.stack((nodes, np.log(weights / gamma(1.5))))
 
 
 def plan(
@@ -175,41 +179,35 @@ def plan(
     sphere = isinstance(space, Sphere)
     unit = scale_unit(space, g)
     units = slots << _UNIT_BITS
-    whole = np.zeros(step.WHOLE, dtype=np.int64)
-    whole[step.RULE], whole[step.SKIP], whole[step.WINDOW], whole[step.SLOTS], whole[step.UNITS] = (
+    # With more than all units nothing is ever published.
+    least = min(max(1, math.ceil(r_steps * units / (publish * MOST_SCALE_STEPS))), units + 1)
+    prior_deg = (
+        (0.0, _SPHERE_PRIOR_DEG)
+        if isinstance(space, Sphere)
+        else (space.width_deg / 4, space.height_deg / 4)
+    )
+    settings = KaleidoSettings(
         rule,
         skip,
         w,
         slots,
         units,
-    )
-    # with more than all units nothing is ever published
-    whole[step.LEAST_UNITS] = min(
-        max(1, math.ceil(r_steps * units / (publish * MOST_SCALE_STEPS))), units + 1
-    )
-    whole[step.TESTS], whole[step.SPHERE], whole[step.AFTER] = (
+        least,
         h is not None,
         sphere,
         AFTER.index(after),
+        *limits(space, bits, after != "none"),
+        turn=360 << bits,
+        snap=max(1, round(snap_deg / g)),
+        step_deg=float(g),
+        threshold=float(l_thresh_deg / g) * unit,
+        test_scale=0.0 if h is None else rounded_up(r_steps * slots / tests, unit),
+        scale_times_units=rounded_up(r_steps * units / publish, unit),
+        prior_x=prior_deg[0] * (1 << bits),
+        prior_y=prior_deg[1] * (1 << bits),
     )
-    whole[step.TURN], whole[step.SNAP] = 360 << bits, max(1, round(snap_deg / g))
-    whole[step.X_LOW : step.Y_HIGH + 1] = limits(space, bits, after != "none")
-    real = np.zeros(step.NODES + 2 * step.QUADRATURE)
-    real[step.STEP] = float(g)
-    real[step.THRESHOLD] = float(l_thresh_deg / g) * unit
-    real[step.TEST_SCALE] = 0.0 if h is None else rounded_up(r_steps * slots / tests, unit)
-    real[step.SCALE_TIMES_UNITS] = rounded_up(r_steps * units / publish, unit)
-    if sphere:
-        real[step.PRIOR_Y] = _SPHERE_PRIOR_DEG * (1 << bits)
-    else:
-        real[step.PRIOR_X], real[step.PRIOR_Y] = (
-            space.width_deg / 4 * (1 << bits),
-            space.height_deg / 4 * (1 << bits),
-        )
-    if sphere:
-        _fit_tangent(whole, real)
-    _fill_quadrature(real)
-    made = KaleidoPlan(whole, real, g, r_steps, tests / slots, publish)
+    settings = _with_tangent(settings) if sphere else settings
+    made = KaleidoPlan(settings, g, r_steps, tests / slots, publish)
     if made.tries() > MOST_TRIES:
         checks.refuse(
             "noise on a sphere",
@@ -236,47 +234,48 @@ class _KaleidoRun:
     ) -> None:
         self.plan, self.draws, self.states, self.trace = plan, draws, states, trace
         self.x_deg, self.y_deg, self.valid = x_deg, y_deg, valid
-        self.known = np.zeros(step.KNOWN, dtype=np.int64)
-        self.sphere = bool(plan.whole[step.SPHERE])
+        self.progress = np.zeros(step.PROGRESS, dtype=np.int64)
+        self.sphere = plan.settings.sphere
 
     def decide(self, done: int) -> tuple[int, int]:
         """Process samples from `done` on as far as the words at hand go: samples done, and why it
         stopped.
         """
-        tests, points = self.draws.tests, self.draws.points
+        tests, points, progress = self.draws.tests, self.draws.points, self.progress
+        progress[step.DONE] = done
         room = 0 if self.sphere else _AHEAD  # on the sphere nothing is made ahead
         ahead_tests = np.empty((room, step.TEST_NUMBERS))
         ahead_points = np.empty((room, step.POINT_NUMBERS))
         while True:
-            done, tests.position, points.position, why = step.run(
+            progress[step.TEST], progress[step.POINT] = tests.position, points.position
+            why = step.run(
                 self.x_deg,
                 self.y_deg,
                 self.valid,
-                done,
-                self.states,
-                self.plan.whole,
-                self.plan.real,
-                self.known,
                 self.trace,
+                self.states,
+                self.plan.settings,
+                _quadrature(),
+                progress,
                 tests.words,
-                tests.position,
                 ahead_tests,
                 points.words,
-                points.position,
                 ahead_points,
             )
+            done, tests.position, points.position = progress[: step.POINT + 1].tolist()
             if why not in (step.UNSETTLED_TEST, step.UNSETTLED_POINT):
                 break
             self._decide_exactly(done, why)
         # as words, what is made of them must not linger in memory
-        ahead_tests[...], ahead_points[...] = 0, 0
+        ahead_tests.fill(0)
+        ahead_points.fill(0)
         return done, why
 
     def _decide_exactly(self, done: int, why: int) -> None:
         """Decide one test or one try with whole numbers."""
-        real = self.plan.real
+        settings, progress = self.plan.settings, self.progress
         stream, i = divmod(done, self.x_deg.shape[1])
-        state, g = self.states[stream], float(real[step.STEP])
+        state, g = self.states[stream], settings.step_deg
         ix, iy = round(self.x_deg[stream, i] / g), round(self.y_deg[stream, i] / g)
         if why == step.UNSETTLED_TEST:
             last = int(state[step.LAST_X]), int(state[step.LAST_Y])
@@ -285,13 +284,13 @@ class _KaleidoRun:
                 if self.sphere
                 else bigint.distance_steps(ix - last[0], iy - last[1])
             )
-            self.known[step.NEAR] = bigint.test_passes(
+            progress[step.NEAR] = bigint.test_passes(
                 distance,
-                float(real[step.THRESHOLD]),
-                float(real[step.TEST_SCALE]),
+                settings.threshold,
+                settings.test_scale,
                 self.draws.tests.drawn_on(1, bigint.MORE),
             )
-            self.known[step.TEST_KNOWN] = 1
+            progress[step.TEST_KNOWN] = 1
             return
         # The run that stopped here has expired what is old, so the share is what it would have
         # been.
@@ -300,23 +299,18 @@ class _KaleidoRun:
         points = self.draws.points
         if point is None:
             points.position += (
-                step.records_of_try(self.plan.scale(units), points.per, self.sphere) * points.per
+                records_of_try(self.plan.scale(units), points.per, self.sphere) * points.per
             )
         else:
-            self.known[step.POINT_KNOWN], self.known[step.POINT_X], self.known[step.POINT_Y] = (
-                1,
-                *point,
-            )
+            progress[step.POINT_KNOWN], progress[step.POINT_X], progress[step.POINT_Y] = (1, *point)
 
     def _exact_point(self, ix: int, iy: int, units: int) -> tuple[int, int] | None:
         """The lattice point of the try at hand; None if it is rejected."""
-        scale, real = self.plan.scale(units), self.plan.real.tolist()
+        scale, settings = self.plan.scale(units), self.plan.settings
         begun = words_of_try(scale) if self.sphere else 3
         words = self.draws.points.drawn_on(begun, bigint.MORE * begun)
-        shrink, lead = step.tangent_of(
-            units, int(self.plan.whole[step.FITTED]), real[step.SHRINK], real[step.LEAD]
-        )
-        return bigint.point(self.sphere, ix, iy, scale, real[step.STEP], words, shrink, lead)
+        line = tangent_of(units, settings.fitted, settings.shrink, settings.lead)
+        return bigint.point(self.sphere, ix, iy, scale, settings.step_deg, words, *line)
 
 
 class LatticeStage(Stage):
@@ -334,15 +328,13 @@ class LatticeStage(Stage):
 
     def __init__(self, plan: KaleidoPlan, streams: int, sources: Sequence[Source]) -> None:
         self.plan = plan
-        self.draws = [Draws(s, plan.whole) for s in sources]
+        self.draws = [Draws(s, plan.settings.narrow) for s in sources]
         self.states = plan.state(streams)
         self.trace: Ints | None = None
         self.traced = False
-        self._sphere, self._step_deg, self._skip = (
-            bool(plan.whole[step.SPHERE]),
-            float(plan.real[step.STEP]),
-            plan.skip,
-        )
+        self._sphere = plan.settings.sphere
+        self._step_deg = plan.settings.step_deg
+        self._skip = plan.skip
 
     def reset(self) -> None:
         """Forget the last publication.
@@ -364,26 +356,23 @@ class LatticeStage(Stage):
             )
         ):
             return t_ns, x_deg, y_deg, valid
-        rows, n = x_deg.shape
         trace = (
             np.where(valid, step.SKIPPED, step.LOST)
             if self.traced
-            else np.empty((rows, 0), dtype=np.int64)
+            else np.empty((len(x_deg), 0), dtype=np.int64)
         )
-        # one stream after another if they have words of their own
-        size = rows if len(self.draws) == 1 else 1
-        for s in range(0, rows, size):
-            row, draws = slice(s, s + size), self.draws[s if len(self.draws) > 1 else 0]
-            block = _KaleidoRun(
-                self.plan,
-                draws,
-                self.states[row],
-                x_deg[row],
-                y_deg[row],
-                valid[row],
-                trace[row].reshape(-1),
-            )
-            draws.serve(block.decide, size * n, self._skip)
+        if len(self.draws) == 1:
+            self._run_block(self.draws[0], self.states, x_deg, y_deg, valid, trace)
+        else:  # streams with words of their own, one after another
+            for s, draws in enumerate(self.draws):
+                row, states = slice(s, s + 1), self.states[s : s + 1]
+                self._run_block(draws, states, x_deg[row], y_deg[row], valid[row], trace[row])
         if self.traced:
             self.trace = trace
         return t_ns, x_deg, y_deg, valid
+
+    def _run_block(
+        self, draws: Draws, states: Ints, x_deg: Floats, y_deg: Floats, valid: Bools, trace: Ints
+    ) -> None:
+        block = _KaleidoRun(self.plan, draws, states, x_deg, y_deg, valid, trace.reshape(-1))
+        draws.serve(block.decide, x_deg.size, self._skip)

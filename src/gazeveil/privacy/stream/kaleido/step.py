@@ -20,47 +20,24 @@ from gazeveil.privacy.noise.spherical import (
     REJECTED,
     SETTLED,
     UNSETTLED,
-    WIDE_RAD,
     arc_kept,
     axes,
     sphere_point,
 )
 from gazeveil.privacy.randomness.rng import WordArray
 from gazeveil.privacy.stream.kaleido.noise import arc_test_passes, laplace_unit, near_or_far
-
-# Whole-number settings, by place; FITTED are the most units with which noise is proposed by the
-# plan's own tangent.
-(
-    RULE,
-    SKIP,
-    WINDOW,
-    SLOTS,
-    UNITS,
-    LEAST_UNITS,
-    TESTS,
-    SPHERE,
-    AFTER,
-    X_LOW,
-    X_HIGH,
-    Y_LOW,
-    Y_HIGH,
-    TURN,
-    SNAP,
-    NARROW,
-    FITTED,
-    WHOLE,
-) = range(18)
-
-# Settings in floating point, by place; the quadrature of the posterior mean follows (nodes, then
-# log weights).
-STEP, THRESHOLD, TEST_SCALE, SCALE_TIMES_UNITS, PRIOR_X, PRIOR_Y, SHRINK, LEAD, NODES = range(9)
-QUADRATURE = 16
-
-#: Rules that share the budget of a window among its publications.
-HALVING, RESERVE, UNIFORM = range(3)
-
-#: What is done to a published point, free of charge.
-NOTHING, CLAMP, SNAPPED, POSTERIOR_MEAN = range(4)
+from gazeveil.privacy.stream.kaleido.settings import (
+    POSTERIOR_MEAN,
+    SNAPPED,
+    KaleidoSettings,
+    fourth_word,
+    posterior_mean,
+    records_of_try,
+    scale_of,
+    share,
+    tangent_of,
+    words_of_record,
+)
 
 # State of a stream, by place; the ring follows (sample numbers, then units).
 COUNT, LAST_TEST, HAS, LAST_X, LAST_Y, HEAD, LENGTH, SPENT, RING = range(9)
@@ -75,94 +52,10 @@ TEST_NUMBERS, POINT_NUMBERS = 2, 4
 #: Why a run stopped.
 FINISHED, NEEDS_TESTS, NEEDS_POINTS, UNSETTLED_TEST, UNSETTLED_POINT = range(5)
 
-# What was decided already about the sample at hand, by place: is the test known, its answer, is the
-# point known, the point.
-TEST_KNOWN, NEAR, POINT_KNOWN, POINT_X, POINT_Y, KNOWN = range(6)
-
-
-@compiled
-def share(rule: int, units: int, each: int, spent: int) -> tuple[int, int]:
-    """Units of the next publication, and the part of them that later ones must know of; `each` is
-    units // slots.
-    """
-    if rule == HALVING:
-        half = (units - spent) >> 1
-        return half, half
-    if rule == RESERVE:
-        adaptive = ((units >> 1) - spent) >> 1
-        return (each >> 1) + adaptive, adaptive
-    return each, each
-
-
-@compiled
-def _mean_on_axis(z: float, prior: float, variance: float) -> float:
-    return z * (prior * prior / (prior * prior + variance)) if prior > 0.0 else z
-
-
-@compiled
-def _posterior_mean(x: float, y: float, scale: float, real: Floats) -> tuple[float, float]:
-    """Mean of the place given the noisy one, both from the prior's centre: planar Laplace is normal
-    with variance 2 b**2 Gamma(3/2).
-    """
-    highest = -np.inf
-    for i in range(QUADRATURE):
-        v = 2.0 * scale * scale * real[NODES + i]
-        log = real[NODES + QUADRATURE + i]
-        for prior, z in ((real[PRIOR_X], x), (real[PRIOR_Y], y)):
-            if prior > 0.0:
-                log -= 0.5 * math.log(prior * prior + v) + 0.5 * z * z / (prior * prior + v)
-        highest = max(highest, log)
-    total, mean_x, mean_y = 0.0, 0.0, 0.0
-    for i in range(QUADRATURE):
-        v = 2.0 * scale * scale * real[NODES + i]
-        log = real[NODES + QUADRATURE + i]
-        for prior, z in ((real[PRIOR_X], x), (real[PRIOR_Y], y)):
-            if prior > 0.0:
-                log -= 0.5 * math.log(prior * prior + v) + 0.5 * z * z / (prior * prior + v)
-        weight = math.exp(log - highest)
-        total += weight
-        mean_x += weight * _mean_on_axis(x, real[PRIOR_X], v)
-        mean_y += weight * _mean_on_axis(y, real[PRIOR_Y], v)
-    return mean_x / total, mean_y / total
-
-
-@compiled
-def scale_of(units: int, times_units: float) -> float:
-    """Scale of the noise of a publication, in steps (in radians on the sphere); never below the
-    exact one.
-    """
-    return times_units / units
-
-
-@compiled
-def tangent_of(units: int, fitted: int, shrink: float, lead: float) -> tuple[float, float]:
-    """The tangent that chords of a publication are proposed by: the plan's own, or the one at chord
-    0 where the scale is much narrower.
-
-    It is chosen by the units alone, which are public, so that every way to draw a point chooses the
-    same one.
-    """
-    return (shrink, lead) if units <= fitted else (1.0, 0.0)
-
-
-@compiled
-def words_of_record(whole: Ints) -> int:
-    """Words of a record for a try of a point: four if most scales are narrow."""
-    return int(3 + whole[NARROW])
-
-
-@compiled
-def records_of_try(scale: float, per: int, sphere: bool) -> int:
-    """Records that a try takes: a narrow one has four words, and takes two records where these have
-    three.
-    """
-    return 2 if sphere and per == 3 and scale <= WIDE_RAD else 1
-
-
-@compiled
-def fourth_word(word: int, scale: float) -> int:
-    """Where the fourth word of a try is, if it has one; else some word of it."""
-    return word + 3 if scale <= WIDE_RAD else word
+# How far a run is, by place: samples done, the next words of tests and of points; and what was
+# decided already about the sample at hand: is the test known, its answer, is the point known, the
+# point.
+DONE, TEST, POINT, TEST_KNOWN, NEAR, POINT_KNOWN, POINT_X, POINT_Y, PROGRESS = range(9)
 
 
 @fused
@@ -214,77 +107,57 @@ def run(
     x_deg: Floats,
     y_deg: Floats,
     valid: Bools,
-    done: int,
-    states: Ints,
-    whole: Ints,
-    real: Floats,
-    known: Ints,
     trace: Ints,
+    states: Ints,
+    settings: KaleidoSettings,
+    quadrature: Floats,
+    progress: Ints,
     tests: WordArray,
-    test: int,
     ahead_tests: Floats,
     points: WordArray,
-    position: int,
     ahead_points: Floats,
-) -> tuple[int, int, int, int]:
-    """Samples, stream after stream, from the done-th on; in place.
+) -> int:
+    """Samples, stream after stream, as far as the words go; in place.
 
     Parameters
     ----------
     x_deg, y_deg, valid : contiguous arrays of shape (streams, n)
         Samples; overwritten by what is released.
-    done : int
-        Samples that earlier calls dealt with; a sample that stops a run for want of words or
-        precision is begun again.
-    states : array of int64, shape (streams, RING + 2 n_test)
-    known : array of int64, shape (KNOWN,)
-        What was decided already about the sample at hand; zeros at first.
     trace : array of int64, shape (streams * n,) or (0,)
         At each slot: the units it was published with, or why it was not; not kept if it is empty.
-    tests, test, ahead_tests
-        Words of tests, the next one to use, and room for numbers made of some of them.
-    points, position, ahead_points
-        Words of points, the place among them to go on from, and room for numbers of some records.
+    states : array of int64, shape (streams, RING + 2 n_test)
+    settings : KaleidoSettings
+        Public numbers.
+    quadrature : array of float64, shape (2, QUADRATURE)
+        Nodes and log weights of the posterior mean.
+    progress : array of int64, shape (PROGRESS,)
+        Zeros at first. A sample that stops a run for want of words or precision is begun again.
+    tests, points : arrays of uint64
+        Words of tests and of points.
+    ahead_tests, ahead_points : arrays of float64
+        Room for numbers made of some of the words.
 
     Returns
     -------
-    done, test, position, why
+    int
+        Why it stopped.
     """
     n = x_deg.shape[1]
     total = x_deg.shape[0] * n
     xs, ys, seen = x_deg.reshape(total), y_deg.reshape(total), valid.reshape(total)
-    step, threshold, test_scale, times_units = (
-        real[STEP],
-        real[THRESHOLD],
-        real[TEST_SCALE],
-        real[SCALE_TIMES_UNITS],
-    )
-    rule, skip, window, slots, units_of_window, least = (
-        whole[RULE],
-        whole[SKIP],
-        whole[WINDOW],
-        whole[SLOTS],
-        whole[UNITS],
-        whole[LEAST_UNITS],
-    )
-    sphere, testing, after_rule, turn, grid = (
-        whole[SPHERE] == 1,
-        whole[TESTS] == 1,
-        whole[AFTER],
-        whole[TURN],
-        whole[SNAP],
-    )
-    fitted = whole[FITTED]
-    x_low, x_high, y_low, y_high = whole[X_LOW], whole[X_HIGH], whole[Y_LOW], whole[Y_HIGH]
-    each = units_of_window // slots
-    middle_y = turn // 4 if sphere else np.int64(0)
+    test, position = progress[TEST], progress[POINT]
+    step, threshold, test_scale = settings.step_deg, settings.threshold, settings.test_scale
+    skip, slots, sphere = settings.skip, settings.slots, settings.sphere
+    x_low, x_high, y_low, y_high = settings.x_low, settings.x_high, settings.y_low, settings.y_high
+    each = settings.units // slots
+    middle_y = settings.turn // 4 if sphere else 0
     per_step, radians = 1.0 / step, step * (math.pi / 180.0)  # the step is a power of two
-    per, traced = words_of_record(whole), len(trace) == total
+    per, traced = words_of_record(settings.narrow), len(trace) == total
     near_x, near_y, near_z = 0.0, 0.0, 0.0
     # On a screen noise of scale 1 is made ahead of the decisions it waits for: that is twice as
     # fast as making it in between. From these on:
     first_test, first_point, made_tests, made_points = test, position // per, 0, 0
-    i, why = done, FINISHED
+    i, why = progress[DONE], FINISHED
     while i < total and why == FINISHED:
         s = i // n
         stop = (s + 1) * n
@@ -299,9 +172,8 @@ def run(
         while i < stop:
             # Between two slots what was shown last is shown again.
             until = min(stop, max(due, i))
-            for k in range(
-                i, until
-            ):  # without a branch, so that several samples are written at a time
+            # Without a branch, so that several samples are written at a time.
+            for k in range(i, until):
                 xs[k] = shown_x if seen[k] else np.nan
                 ys[k] = shown_y if seen[k] else np.nan
             if not has:
@@ -314,14 +186,14 @@ def run(
                 xs[i], ys[i] = np.nan, np.nan
                 i += 1
                 continue
-            if testing and test == len(tests):
+            if settings.tests and test == len(tests):
                 why = NEEDS_TESTS
                 break
             ix, iy = np.int64(np.rint(xs[i] * per_step)), np.int64(np.rint(ys[i] * per_step))
             near, settled = False, SETTLED
-            if known[TEST_KNOWN] == 1:
-                near = known[NEAR] == 1
-            elif has and testing:
+            if progress[TEST_KNOWN] == 1:
+                near = progress[NEAR] == 1
+            elif has and settings.tests:
                 if sphere:
                     if not directed:
                         a, b, c, d = axes(last_x, last_y, step)
@@ -349,21 +221,21 @@ def run(
             outcome = REPEATED
             if not near:
                 # Give back what was spent w or more samples ago.
-                while length > 0 and states[s, RING + head] <= i + offset - window:
+                while length > 0 and states[s, RING + head] <= i + offset - settings.window:
                     spent -= states[s, RING + slots + head]
                     head = head + 1 if head + 1 < slots else 0
                     length -= 1
-                units, tracked = share(rule, units_of_window, each, spent)
+                units, tracked = share(settings.rule, settings.units, each, spent)
                 outcome = STARVED
-                if units >= least:
-                    scale = scale_of(units, times_units)
-                    shrink, lead = tangent_of(units, fitted, real[SHRINK], real[LEAD])
-                    x, y, used = (
-                        known[POINT_X],
-                        known[POINT_Y],
-                        records_of_try(scale, per, sphere) * per,
+                if units >= settings.least_units:
+                    scale = scale_of(units, settings.scale_times_units)
+                    shrink, lead = tangent_of(
+                        units, settings.fitted, settings.shrink, settings.lead
                     )
-                    if known[POINT_KNOWN] == 0:
+                    x = progress[POINT_X]
+                    y = progress[POINT_Y]
+                    used = records_of_try(scale, per, sphere) * per
+                    if progress[POINT_KNOWN] == 0:
                         settled = REJECTED
                         while settled == REJECTED and position + used <= len(points):
                             if sphere:
@@ -409,24 +281,27 @@ def run(
                         # what was tried is settled: go on from here with further words, or with
                         # whole numbers
                         why = NEEDS_POINTS if settled == REJECTED else UNSETTLED_POINT
-                        known[TEST_KNOWN], known[NEAR] = 1, 0
+                        progress[TEST_KNOWN], progress[NEAR] = 1, 0
                         break
                     position += used
                     # The point as it is released: a function of the noisy point and of public
                     # numbers alone.
-                    if after_rule == POSTERIOR_MEAN:
-                        mean_x, mean_y = _posterior_mean(
+                    if settings.after == POSTERIOR_MEAN:
+                        mean_x, mean_y = posterior_mean(
                             float(x),
                             float(y - middle_y),
                             scale / radians if sphere else scale,
-                            real,
+                            settings.prior_x,
+                            settings.prior_y,
+                            quadrature,
                         )
                         x = x if sphere else np.int64(np.rint(mean_x))
                         y = np.int64(np.rint(mean_y)) + middle_y
                     if sphere:
-                        x = around(x, turn)
+                        x = around(x, settings.turn)
                     x, y = min(max(x, x_low), x_high), min(max(y, y_low), y_high)
-                    if after_rule == SNAPPED:
+                    if settings.after == SNAPPED:
+                        grid = settings.snap
                         x, y = (x + grid // 2) // grid * grid, (y + grid // 2) // grid * grid
                         x, y = min(max(x, x_low), x_high), min(max(y, y_low), y_high)
                     place = head + length
@@ -439,16 +314,15 @@ def run(
                     outcome = units
             if traced:
                 trace[i] = outcome
-            known[TEST_KNOWN], known[NEAR], known[POINT_KNOWN] = 0, 0, 0
+            progress[TEST_KNOWN], progress[NEAR], progress[POINT_KNOWN] = 0, 0, 0
             xs[i], ys[i], seen[i] = shown_x, shown_y, has
-            test += whole[TESTS]
+            test += 1 if settings.tests else 0
             due = i + skip
             i += 1
-        states[s, COUNT], states[s, LAST_TEST], states[s, HAS] = (
-            i + offset,
-            due - skip + offset,
-            has,
-        )
+        states[s, COUNT] = i + offset
+        states[s, LAST_TEST] = due - skip + offset
+        states[s, HAS] = has
         states[s, HEAD], states[s, LENGTH], states[s, SPENT] = head, length, spent
         states[s, LAST_X], states[s, LAST_Y] = last_x, last_y
-    return i, test, position, why
+    progress[DONE], progress[TEST], progress[POINT] = i, test, position
+    return why

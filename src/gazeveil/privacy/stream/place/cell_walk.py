@@ -87,10 +87,8 @@ def _walk(
                 continue
             a, b = x[s, i], y[s, i]
             if not sphere:  # outside the screen: as at its border
-                a, b = (
-                    min(max(a, left), left + columns * width),
-                    min(max(b, top), top + rows * height),
-                )
+                a = min(max(a, left), left + columns * width)
+                b = min(max(b, top), top + rows * height)
             beyond = (
                 np.inf
                 if now[s] == NO_CELL

@@ -242,11 +242,9 @@ class GaussianPlace(StreamMechanism):
         """The cell of each stream, and the places that were told."""
         # All recordings of one person in a release are one period.
         kept = bits.of_person()
-        sigma, grid, hysteresis = (
-            Fraction(self.sigma_deg),
-            self.grid(space),
-            float(self.hysteresis_deg or 0),
-        )
+        sigma = Fraction(self.sigma_deg)
+        grid = self.grid(space)
+        hysteresis = float(self.hysteresis_deg or 0)
         if isinstance(kept, _Kept):
             return _Places(sigma, CellWalk(grid, hysteresis, streams), [kept.noise] * streams)
         return _OwnPlaces(
@@ -366,8 +364,6 @@ def _look_up(cells: Ints, told: Ints, x: Floats, y: Floats, begin: int) -> int:
             continue
         if told[s, cell, 0] == 0:
             return k
-        x[s, i], y[s, i] = (
-            (told[s, cell, 0] - _FROM_ONE) * _STEP_DEG,
-            (told[s, cell, 1] - _FROM_ONE) * _STEP_DEG,
-        )
+        x[s, i] = (told[s, cell, 0] - _FROM_ONE) * _STEP_DEG
+        y[s, i] = (told[s, cell, 1] - _FROM_ONE) * _STEP_DEG
     return cells.size

@@ -180,10 +180,8 @@ class PlaceNoise:
         """
         x_deg, y_deg = grid.centre_of(cell)
         noise = self.noise_steps(grid, cell, sigma_deg)
-        x, y = (
-            round(x_deg * (1 << GRID_BITS)) + noise[0],
-            round(y_deg * (1 << GRID_BITS)) + noise[1],
-        )
+        x = round(x_deg * (1 << GRID_BITS)) + noise[0]
+        y = round(y_deg * (1 << GRID_BITS)) + noise[1]
         quarter = 90 << GRID_BITS
         if grid.sphere:
             return x % (4 * quarter), int(fold(np.int64(y), np.int64(2 * quarter)))

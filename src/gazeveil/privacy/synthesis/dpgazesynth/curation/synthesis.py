@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.simulate.directions import Triple, angle, arc, step
-from gazeveil.gaze.simulate.render import kept, to_degrees
+from gazeveil.gaze.simulate.directions import Triple, angle, arc, step, to_degrees
+from gazeveil.gaze.simulate.process import ornstein_uhlenbeck
 from gazeveil.gaze.simulate.saccade import duration, share
 from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid, Floats, Whole
 
@@ -131,7 +131,7 @@ def _moved(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Degrees of samples that go from place to place (unit vectors) and drift around each."""
     x, y = np.empty(samples), np.empty(samples)
-    fade, fresh = kept(1.0 / rate_hz, DRIFT_S, DRIFT_DEG)
+    fade, fresh = ornstein_uhlenbeck(1.0 / rate_hz, DRIFT_S, DRIFT_DEG)
     drift_x, drift_y, i = 0.0, 0.0, 0
     before: Triple = (0.0, 0.0, 1.0)
     for run in range(len(place)):

@@ -1,0 +1,317 @@
+"""The layout of a delimited file: which column is which, in what units, in what space.
+
+Options go first and the names of the columns second; what neither says is asked for, never guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gazeveil import checks
+from gazeveil.errors import FormatError
+from gazeveil.gaze.geometry import Screen
+from gazeveil.io.parsing.delimited import key
+from gazeveil.io.parsing.table import UNIT_NS, listed
+
+#: What gaze may be counted in.
+UNITS = ("deg", "rad", "lonlat", "px", "px-centred", "fraction", "equirect")
+
+GAZE_ROLES = ("x", "y", "left_x", "left_y", "right_x", "right_y")
+_SPELLINGS = {
+    "t": "t time timestamp timestamps recordingtime sampletime recordingtimestamp gazetimestamp",
+    "x": "x gazex xgaze gazepointx porx posx gx eyex xpos lon longitude",
+    "y": "y gazey ygaze gazepointy pory posy gy eyey ypos lat latitude",
+    "left_x": "leftx xleft lx xl leftgazex gazexleft gazeleftx leftgazepointx gazepointleftx lporx",
+    "left_y": "lefty yleft ly yl leftgazey gazeyleft gazelefty leftgazepointy gazepointlefty lpory",
+    "right_x": (
+        "rightx xright rx xr rightgazex gazexright gazerightx rightgazepointx gazepointrightx rporx"
+    ),
+    "right_y": (
+        "righty yright ry yr rightgazey gazeyright gazerighty rightgazepointy gazepointrighty rpory"
+    ),
+    "valid": "valid isvalid validity",
+    "left_valid": "leftvalid validleft lvalid",
+    "right_valid": "rightvalid validright rvalid",
+    "pupil": "pupil pupilsize pupildiameter pupilarea",
+    "left_pupil": "leftpupil pupilleft leftpupilsize leftpupildiameter pupildiameterleft",
+    "right_pupil": "rightpupil pupilright rightpupilsize rightpupildiameter pupildiameterright",
+    "confidence": "confidence conf",
+    "label": "label labels event eventtype eyemovementtype emtype",
+    "person": (
+        "person participant participantid participantname subject subjectid subj user "
+        "userid username observer"
+    ),
+    "stimulus": (
+        "stimulus stimulusname stimulusid stim image imagename video videoname clip "
+        "media medianame trial trialid"
+    ),
+    "session": "session sessionid",
+    "task": "task taskname",
+}
+#: Role -> names that are recognised, compared without case, punctuation and unit.
+ROLES = {role: tuple(words.split()) for role, words in _SPELLINGS.items()}
+
+#: Spellings of units in column names.
+_TIME_UNITS = {
+    **dict.fromkeys(("s", "sec", "seconds"), "s"),
+    **dict.fromkeys(("ms", "msec"), "ms"),
+    **dict.fromkeys(("us", "µs", "μs", "usec"), "us"),
+    "ns": "ns",
+    "100ns": "100ns",
+}
+_GAZE_UNITS = {
+    **dict.fromkeys(("deg", "degree", "degrees", "°"), "deg"),
+    "rad": "rad",
+    **dict.fromkeys(("px", "pix", "pixel", "pixels"), "px"),
+}
+_SUFFIX = re.compile(
+    r"^(?P<base>.*?)[\s_.\-]*"
+    r"(?:\[\s*(?P<square>[^\]]+?)\s*\]|\(\s*(?P<round>[^)]+?)\s*\)"
+    r"|(?<=[\s_.\-])(?P<bare>[A-Za-z0-9µμ°]+))\s*$"
+)
+
+# The screen of ETDQualitizer's published example.
+_VALIDATION_SCREEN = Screen(1920, 1080, 528.0, 297.0, 650.0)
+_VALIDATION_KEYS = frozenset({"timestamp", "targetid", "tarx", "tary"})
+
+#: Options that say the layout.
+LAYOUT_OPTIONS = frozenset(
+    [
+        "columns",
+        "time_unit",
+        "unit",
+        "y_axis",
+        "space",
+        "screen",
+        "panorama",
+        "missing",
+        "separator",
+        "decimal",
+        "comment",
+    ]
+)
+_OWNER = "Format csv"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one file is to be read: column of each role, units, geometry."""
+
+    columns: tuple[tuple[str, str], ...]
+    time_unit: str
+    unit: str
+    y_axis: str
+    space: str | None
+    screen: Screen | None
+    panorama: tuple[float, float] | None
+    missing: tuple[float, ...]
+    separator: str | None
+    decimal: str | None
+    comment: str
+    assumed: bool = False
+
+    def column(self, role: str) -> str | None:
+        """The file's column for a role, or None."""
+        return dict(self.columns).get(role)
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """A column name's key without its unit, and the unit's word; the word is empty where the name
+    says none.
+    """
+    parts = _SUFFIX.match(name.strip())
+    if parts is not None:
+        word = (parts["square"] or parts["round"] or parts["bare"]).lower()
+        if word in _TIME_UNITS or word in _GAZE_UNITS:
+            return key(parts["base"]), word
+        if parts["square"] or parts["round"]:
+            return key(parts["base"]), ""
+    return key(name), ""
+
+
+def recognise(names: Iterable[str]) -> dict[str, str]:
+    """Role -> column, for the names that are recognised; an earlier spelling in :data:`ROLES` goes
+    first.
+    """
+    by_key: dict[str, str] = {}
+    for name in names:
+        by_key.setdefault(split_unit(name)[0], name)
+    return {
+        role: next(by_key[s] for s in spellings if s in by_key)
+        for role, spellings in ROLES.items()
+        if not by_key.keys().isdisjoint(spellings)
+    }
+
+
+def has_gaze(roles: Mapping[str, str]) -> bool:
+    """Whether both coordinates of gaze, or of an eye, are there."""
+    return any({f"{eye}x", f"{eye}y"} <= roles.keys() for eye in ("", "left_", "right_"))
+
+
+def plan_layout(path: Path, names: list[str], options: Mapping[str, object]) -> Layout:
+    """Match columns and units, from the options first and from the names second.
+
+    Raises
+    ------
+    FormatError
+        For a column or a unit that neither says; the message names the option.
+    """
+    roles = _roles(path, names, options)
+    validation = {key(n) for n in names} >= _VALIDATION_KEYS and "unit" not in options
+    time_unit = _time_unit(path, roles["t"], options, validation)
+    unit = _gaze_unit(path, roles, options, validation)
+    screen = options.get("screen")
+    if screen is not None and not isinstance(screen, Screen):
+        checks.refuse(_OWNER, "screen", "a Screen", screen)
+    assumed = validation and screen is None
+    screen = _VALIDATION_SCREEN if assumed else screen
+    missing, decimal = options.get("missing", ()), options.get("decimal")
+    if decimal is not None:
+        decimal = checks.one_of(_OWNER, "decimal", decimal, (".", ","))
+    return Layout(
+        columns=tuple(sorted(roles.items())),
+        time_unit=time_unit,
+        unit=unit,
+        space=_space(path, unit, options, screen),
+        panorama=_panorama(path, unit, options.get("panorama")),
+        y_axis=checks.one_of(_OWNER, "y_axis", options.get("y_axis", "down"), ("down", "up")),
+        screen=screen,
+        missing=tuple(
+            checks.number(_OWNER, "missing", m)
+            for m in (missing if isinstance(missing, tuple | list) else (missing,))
+        ),
+        separator=separator_of(options),
+        decimal=decimal,
+        comment=comment_of(options),
+        assumed=assumed,
+    )
+
+
+def separator_of(options: Mapping[str, object]) -> str | None:
+    """The separator that the options say, or None."""
+    separator = options.get("separator")
+    if separator is not None and not (isinstance(separator, str) and len(separator) == 1):
+        checks.refuse(_OWNER, "separator", "one character", separator)
+    return separator
+
+
+def comment_of(options: Mapping[str, object]) -> str:
+    """What a line of comment begins with."""
+    return str(options.get("comment", "#"))
+
+
+def _roles(path: Path, names: list[str], options: Mapping[str, object]) -> dict[str, str]:
+    """Role -> column; time and gaze are among them."""
+    roles = recognise(names)
+    if options.get("columns") is not None:
+        chosen = _chosen_columns(path, names, options["columns"])
+        # A column the user gave to one role is not taken for another.
+        roles = {**{r: n for r, n in roles.items() if n not in chosen.values()}, **chosen}
+        if has_gaze(chosen):
+            roles = {r: n for r, n in roles.items() if r in chosen or r not in GAZE_ROLES}
+    for missing, what, remedy in (
+        ("t" not in roles, "no time column is", "Name it with columns={'t': ...}."),
+        (
+            not has_gaze(roles),
+            "no gaze columns are",
+            "Name them with columns={'x': ..., 'y': ...}.",
+        ),
+    ):
+        if missing:
+            raise FormatError(path, f"{what} recognised (columns: {listed(names)})", remedy)
+    return roles
+
+
+def _chosen_columns(path: Path, names: list[str], columns: object) -> dict[str, str]:
+    """The `columns` option with the file's own spelling of each column."""
+    if not isinstance(columns, Mapping):
+        checks.refuse(_OWNER, "columns", "a mapping of role to column name", columns)
+    wanted = {str(role): str(name) for role, name in columns.items()}
+    checks.known_options("The columns map of format csv", wanted, ROLES)
+    present = {key(n): n for n in names}
+    for role, name in wanted.items():
+        if key(name) not in present:
+            problem = f"there is no column '{name}' for '{role}' (columns: {listed(names)})"
+            raise FormatError(path, problem, "Mend the columns= map.")
+    return {role: present[key(name)] for role, name in wanted.items()}
+
+
+def _time_unit(path: Path, column: str, options: Mapping[str, object], validation: bool) -> str:
+    if options.get("time_unit") is not None:
+        return checks.one_of(_OWNER, "time_unit", options["time_unit"], UNIT_NS)
+    unit = _TIME_UNITS.get(split_unit(column)[1], "ms" if validation else None)
+    if unit is None:
+        raise FormatError(
+            path,
+            f"the time column '{column}' does not say its unit",
+            "Say time_unit='s', 'ms', 'us', 'ns' or '100ns'.",
+        )
+    return unit
+
+
+def _gaze_unit(
+    path: Path, roles: Mapping[str, str], options: Mapping[str, object], validation: bool
+) -> str:
+    if options.get("unit") is not None:
+        return checks.one_of(_OWNER, "unit", options["unit"], UNITS)
+    if validation:
+        return "px-centred"
+    columns = [roles[r] for r in GAZE_ROLES if r in roles]
+    units = {_GAZE_UNITS.get(split_unit(c)[1]) for c in columns}
+    unit = units.pop() if len(units) == 1 else None
+    if unit is None:
+        raise FormatError(
+            path,
+            f"the gaze columns {', '.join(repr(c) for c in columns)} do not say their unit",
+            f"Say unit= one of: {', '.join(UNITS)}.",
+        )
+    return unit
+
+
+def _space(
+    path: Path, unit: str, options: Mapping[str, object], screen: Screen | None
+) -> str | None:
+    """`screen` or `sphere`; None where only the degrees themselves can tell."""
+    space = options.get("space")
+    if space is not None:
+        space = checks.one_of(_OWNER, "space", space, ("screen", "sphere"))
+    if unit in ("lonlat", "equirect"):
+        return "sphere"
+    if unit in ("px", "px-centred"):
+        if space == "sphere":
+            allowed, remedy = (
+                "equirect for pixels on the sphere",
+                "Say unit='equirect' and panorama=(width, height).",
+            )
+            checks.refuse(_OWNER, "unit", allowed, unit, remedy)
+        if screen is None:
+            raise FormatError(
+                path,
+                "pixels need a screen to become degrees",
+                "Give screen=Screen(width_px, height_px, width_mm, height_mm, distance_mm).",
+            )
+        return "screen"
+    if space is None and screen is not None:
+        space = "screen"
+    if unit == "fraction" and (space is None or (space == "screen" and screen is None)):
+        raise FormatError(
+            path,
+            "fractions need to know of what",
+            "Give screen=Screen(...), or space='sphere' for fractions of a panorama.",
+        )
+    return space
+
+
+def _panorama(path: Path, unit: str, size: object) -> tuple[float, float] | None:
+    """Width and height in pixels."""
+    if unit == "equirect" and not (isinstance(size, tuple | list) and len(size) == 2):
+        raise FormatError(
+            path, "pixels of a panorama need its size", "Give panorama=(width_px, height_px)."
+        )
+    if not isinstance(size, tuple | list):
+        return None
+    width_px, height_px = (checks.positive(_OWNER, "panorama", size[i]) for i in (0, 1))
+    return width_px, height_px
