@@ -50,7 +50,7 @@ class WordRecords(Words):
         return self._left
 
     def __enter__(self) -> None:
-        """Hold the words for one block of draws; a forked child does not go on with its parent's."""
+        """Hold the words for one block of draws; a forked child has words of its own."""
         if not self._identity.original:
             self._identity.renew(self._leave)
         self._lock.acquire()

@@ -23,7 +23,7 @@ HALVING, RESERVE, UNIFORM = range(3)
 NOTHING, CLAMP, SNAPPED, POSTERIOR_MEAN = range(4)
 
 
-class Settings(NamedTuple):
+class KaleidoSettings(NamedTuple):
     """Public numbers of a stream; lengths are in steps of the lattice unless they say otherwise.
 
     Parameters

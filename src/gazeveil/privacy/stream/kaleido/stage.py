@@ -39,7 +39,7 @@ from gazeveil.privacy.stream.kaleido.settings import (
     QUADRATURE,
     RESERVE,
     UNIFORM,
-    Settings,
+    KaleidoSettings,
     records_of_try,
     scale_of,
     share,
@@ -61,7 +61,7 @@ class KaleidoPlan:
 
     Parameters
     ----------
-    settings : Settings
+    settings : KaleidoSettings
         What every step needs.
     step_deg : Fraction
         Step of the lattice.
@@ -73,7 +73,7 @@ class KaleidoPlan:
         Budget of all publications of a window.
     """
 
-    settings: Settings = field(repr=False)
+    settings: KaleidoSettings = field(repr=False)
     step_deg: Fraction
     r_steps: Fraction
     epsilon_test: Fraction
@@ -130,7 +130,7 @@ class KaleidoPlan:
         return states
 
 
-def _with_tangent(settings: Settings) -> Settings:
+def _with_tangent(settings: KaleidoSettings) -> KaleidoSettings:
     """Settings of tries on the sphere: the tangent that fits the scale of publications when nearly
     every slot publishes.
     """
@@ -186,7 +186,7 @@ def plan(
         if isinstance(space, Sphere)
         else (space.width_deg / 4, space.height_deg / 4)
     )
-    settings = Settings(
+    settings = KaleidoSettings(
         rule,
         skip,
         w,

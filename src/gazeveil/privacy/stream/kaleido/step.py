@@ -29,7 +29,7 @@ from gazeveil.privacy.stream.kaleido.noise import arc_test_passes, laplace_unit,
 from gazeveil.privacy.stream.kaleido.settings import (
     POSTERIOR_MEAN,
     SNAPPED,
-    Settings,
+    KaleidoSettings,
     fourth_word,
     posterior_mean,
     records_of_try,
@@ -109,7 +109,7 @@ def run(
     valid: Bools,
     trace: Ints,
     states: Ints,
-    settings: Settings,
+    settings: KaleidoSettings,
     quadrature: Floats,
     progress: Ints,
     tests: WordArray,
@@ -126,7 +126,7 @@ def run(
     trace : array of int64, shape (streams * n,) or (0,)
         At each slot: the units it was published with, or why it was not; not kept if it is empty.
     states : array of int64, shape (streams, RING + 2 n_test)
-    settings : Settings
+    settings : KaleidoSettings
         Public numbers.
     quadrature : array of float64, shape (2, QUADRATURE)
         Nodes and log weights of the posterior mean.
