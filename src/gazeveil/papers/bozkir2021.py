@@ -78,7 +78,7 @@ TABLES = {
     9: ("MPIIPrivacEye", "person", False),
 }
 
-#: PublishedFigure of the paper -> (dataset, methods drawn).
+#: Figure of the paper -> (dataset, methods drawn).
 UTILITY_FIGURES = {
     7: ("MPIIDPEye", ("LPA", "FPA")),
     8: ("MPIIDPEye", ("CFPA-32", "CFPA-64", "CFPA-128")),
