@@ -50,7 +50,9 @@ def shape(values: Floats) -> tuple[float, float]:
 
 def sectors(angles_deg: Floats, count: int) -> Ints:
     """Number of the sector of each angle, of `count` equal ones; the first is centred on 0."""
-    return np.floor((angles_deg + 180.0 / count) / (360.0 / count)).astype(np.int64) % count
+    turned = np.floor((angles_deg + 180.0 / count) / (360.0 / count)).astype(np.int64)
+    number: Ints = turned % count
+    return number
 
 
 def correlation(a: Floats, b: Floats) -> float:

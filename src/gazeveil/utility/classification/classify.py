@@ -212,21 +212,21 @@ class PrivacySensitivity(Utility):
             )
         truth = table.column(PRIVACY_COLUMN)
         words = np.where(truth == 1, "private", np.where(truth == 0, "not private", ""))
-        known = {
+        annotated = {
             key: dict(zip(table.keys.index[rows].tolist(), words[rows].tolist(), strict=True))
             for key, rows in table.recordings().items()
         }
 
         def label(key: RecordingKey, index: Ints) -> Texts:
-            mine = known.get(key, {})
+            mine = annotated.get(key, {})
             return np.array([mine.get(i, "") for i in index.tolist()], dtype=np.str_)
 
-        sides = (
+        known, asked = (
             rows_of(w.drop(PRIVACY_COLUMN) if PRIVACY_COLUMN in w.columns else w, label, self.every)
             for w in (train.windows, test.windows)
         )
         how = Classifier(self.classifier, self.gamma, False, seed)
-        return left_out(self.name, how, *sides, "privacy sensitivity, a person left out")
+        return left_out(self.name, how, known, asked, "privacy sensitivity, a person left out")
 
 
 def with_privacy_labels(table: FeatureTable, labels: ArrayLike) -> FeatureTable:
