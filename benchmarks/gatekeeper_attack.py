@@ -1,8 +1,8 @@
 """What ten colluding apps learn through the Gatekeeper, against what its level tells by itself, on
 real people.
 
-    python benchmarks/gatekeeper_attack.py [--json FILE] [--page docs/howto/gatekeeper/threat-model.md]
-    [--clips 6] [--repetitions 10]
+    python benchmarks/gatekeeper_attack.py [--json FILE]
+    [--page docs/howto/gatekeeper/threat-model.md] [--clips 6] [--repetitions 10]
 
 The 24 people of gazecom (under GAZEVEIL_DATA) are replayed as trackers, each through a Gatekeeper
 of their own. Ten apps ask for all they can: five register different areas and query them, one

@@ -1,8 +1,8 @@
 """What a hostile app learns through `select` alone: dwell targets all over the screen, opened again
 after every choice.
 
-    python benchmarks/gatekeeper_select.py [--json FILE] [--page docs/howto/gatekeeper/threat-model.md]
-    [--clips 3] [--levels coarse]
+    python benchmarks/gatekeeper_select.py [--json FILE]
+    [--page docs/howto/gatekeeper/threat-model.md] [--clips 3] [--levels coarse]
 
 People of gazecom (under GAZEVEIL_DATA) watch films and choose nothing. The app cuts the screen into
 32 targets, asks for a short rest, and opens the next selection in the tick after a choice. Whatever

@@ -112,7 +112,8 @@ PLANTS = (
         "The noise of a place is drawn anew whenever it is asked for.",
         lambda p: method(p, "gatekeeper.streams.day_keys", "DayKeys", "now", _new_each_time),
         (
-            f"{PLACES}::test_a_place_has_one_noise_for_all_apps_and_sessions_of_a_day_and_is_paid_for_once",
+            f"{PLACES}::test_a_place_has_one_noise_for_all_apps_and_sessions_of_a_day_and_is_paid"
+            "_for_once",
         ),
     ),
     Plant(
@@ -146,7 +147,8 @@ PLANTS = (
             p, "gatekeeper.streams.graded", "GradedStream", "view_of", _declared_at_once
         ),
         (
-            f"{CHARGES}::test_where_all_levels_are_in_use_a_further_one_is_refused_and_one_that_is_left_makes_room",
+            f"{CHARGES}::test_where_all_levels_are_in_use_a_further_one_is_refused_and_one_that_is"
+            "_left_makes_room",
         ),
     ),
     Plant(

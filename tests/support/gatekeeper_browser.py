@@ -8,7 +8,6 @@ signed_in  # noqa: F401`.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ pytest.importorskip(
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from tests.support.chromium import chromium
 from tests.support.gatekeeper_running import Process, free_port
 
 WAIT_MS = 15_000
@@ -44,18 +44,11 @@ CONNECT = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
-    if found is None:
-        pytest.skip("no Chromium is installed: the pages are not looked at in a browser")
     with sync_playwright() as playwright:
         # Any other host is unknown to this browser, so a page that needs one would fail.
         rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
         made = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage", rules]
+            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage", rules]
         )
         yield made
         made.close()

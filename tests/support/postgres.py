@@ -1,7 +1,7 @@
 """A PostgreSQL of its own for tests: Debian's, on loopback, in a temporary folder, as an
 unprivileged user because it refuses root.
 
-A test module imports the fixtures: `from postgres import postgres, quick_folder  # noqa: F401`.
+A test module imports the fixtures it uses, and those they use, with `# noqa: F401`.
 """
 
 from __future__ import annotations
@@ -171,3 +171,12 @@ def postgres() -> Iterator[Server]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, quick_folder: Path) -> str:
+    """The URL of a new, empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{quick_folder / 'ledger.db'}"
+    server: Server = request.getfixturevalue("postgres")
+    return server.fresh()

@@ -21,19 +21,14 @@ from gazeveil.gatekeeper.ledger.audit.export import START, link, verify_lines
 from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from tests.support.gatekeeper_running import running, until
-from tests.support.postgres import Server, postgres  # noqa: F401
+from tests.support.postgres import Server, database_url, postgres, quick_folder  # noqa: F401
 
 DAY_NS = 86_400 * 10**9
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    url = (
-        f"sqlite:///{tmp_path / 'gaze.sqlite'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
-    with Ledger.open(url) as one:
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    with Ledger.open(database_url) as one:
         yield one
 
 
@@ -114,7 +109,9 @@ def unguarded(ledger: Ledger, *statements: str) -> None:
         ["DELETE FROM audit_rows WHERE id = 11"],
         ["DELETE FROM audit_rows WHERE kind = 'pruned'"],
         [
-            """UPDATE audit_rows SET detail = '{"chain":"' || (SELECT chain FROM audit_rows WHERE id = 15) || '","rows":15}' WHERE kind = 'pruned'""",
+            """UPDATE audit_rows SET detail = '{"chain":"'
+            || (SELECT chain FROM audit_rows WHERE id = 15) || '","rows":15}'
+            WHERE kind = 'pruned'""",
             "DELETE FROM audit_rows WHERE id <= 15",
         ],
         ["UPDATE audit_rows SET detail = 'no json' WHERE kind = 'pruned'"],

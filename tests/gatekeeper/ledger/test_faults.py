@@ -25,19 +25,9 @@ import sqlalchemy as sa
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Charge, Ledger
-from tests.support.postgres import Server, postgres, quick_folder  # noqa: F401
+from tests.support.postgres import Server, database_url, postgres, quick_folder  # noqa: F401
 
-ENGINES = ("sqlite", "postgresql")
 BOTH = (Charge("device", "epsilon", Fraction(1)), Charge("shop", "epsilon", Fraction(1)))
-
-
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, quick_folder: Path) -> str:
-    return (
-        f"sqlite:///{quick_folder / 'ledger.db'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
 
 
 def prepared(url: str, patience_s: float = 5.0) -> Ledger:
@@ -129,16 +119,16 @@ ERRORS = {
 @pytest.mark.parametrize("how", ["transient", "persistent", "answer lost"])
 @pytest.mark.parametrize("what", ["charge", "reserve and commit"])
 def test_the_nth_call_may_fail_and_nothing_is_given_without_its_charge(
-    url: str, what: str, how: str
+    database_url: str, what: str, how: str
 ) -> None:
-    engine = "sqlite" if url.startswith("sqlite") else "postgresql"
-    prepared(url).close()
+    engine = "sqlite" if database_url.startswith("sqlite") else "postgresql"
+    prepared(database_url).close()
     expected = Fraction(0)
     for error in ERRORS[engine]:
         for n in itertools.count(1):
             assert n < 40, "the operation never ran without meeting the fault"
             request = f"{what} {how} {error} {n}"
-            ledger = Ledger.open(url, patience_s=0.15)
+            ledger = Ledger.open(database_url, patience_s=0.15)
             saboteur = Saboteur(ledger, how, error, n)
             try:
                 if what == "charge":
@@ -154,7 +144,7 @@ def test_the_nth_call_may_fail_and_nothing_is_given_without_its_charge(
             finally:
                 ledger.close()
             assert "\n" not in said
-            with Ledger.open(url) as after:
+            with Ledger.open(database_url) as after:
                 spent = [after.spent(account, "epsilon", 99) for account in ("device", "shop")]
                 assert spent[0] == spent[1], "one account paid and the other did not"
                 assert spent[0] - expected in ({1} if given else {0, 1})
@@ -173,10 +163,10 @@ def test_the_nth_call_may_fail_and_nothing_is_given_without_its_charge(
         assert n > 4, "the fault was never met, so nothing was tested"
 
 
-def test_no_audit_row_means_an_error_and_the_chain_stays_whole(url: str) -> None:
-    prepared(url).close()
+def test_no_audit_row_means_an_error_and_the_chain_stays_whole(database_url: str) -> None:
+    prepared(database_url).close()
     for n in itertools.count(1):
-        ledger = Ledger.open(url, patience_s=0.1)
+        ledger = Ledger.open(database_url, patience_s=0.1)
         log = AuditLog(ledger)
         before = log.head()[0]
         saboteur = Saboteur(ledger, "persistent", "disk I/O error", n)
@@ -186,7 +176,7 @@ def test_no_audit_row_means_an_error_and_the_chain_stays_whole(url: str) -> None
         except LedgerError:
             written = False
         ledger.close()
-        with Ledger.open(url) as after:
+        with Ledger.open(database_url) as after:
             assert AuditLog(after).verify()
             assert AuditLog(after).head()[0] == before + written
         if not saboteur.met:
@@ -387,17 +377,17 @@ def _kill(url: str, times: int, seed: int) -> None:
     assert released >= times
 
 
-def test_a_worker_killed_between_charge_and_release_has_paid(url: str) -> None:
-    _kill(url, times=3, seed=1)
+def test_a_worker_killed_between_charge_and_release_has_paid(database_url: str) -> None:
+    _kill(database_url, times=3, seed=1)
 
 
 @pytest.mark.heavy
-def test_thirty_killed_workers_have_paid(url: str) -> None:
-    _kill(url, times=30, seed=2)
+def test_thirty_killed_workers_have_paid(database_url: str) -> None:
+    _kill(database_url, times=30, seed=2)
 
 
-def test_a_denied_charge_leaves_no_trace(url: str) -> None:
-    with prepared(url) as ledger:
+def test_a_denied_charge_leaves_no_trace(database_url: str) -> None:
+    with prepared(database_url) as ledger:
         ledger.set_limit("shop", "epsilon", Fraction(1, 2), "ever")
         count = len(ledger.entries())
         with pytest.raises(Denied):

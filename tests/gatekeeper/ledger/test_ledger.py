@@ -19,23 +19,12 @@ from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.ledger import tables as schema
 from gazeveil.gatekeeper.ledger.ledger import DAY_NS, Charge, Ledger
-from tests.support.postgres import Server, postgres, quick_folder  # noqa: F401
-
-ENGINES = ("sqlite", "postgresql")
-
-
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, quick_folder: Path) -> str:
-    return (
-        f"sqlite:///{quick_folder / 'ledger.db'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
+from tests.support.postgres import Server, database_url, postgres, quick_folder  # noqa: F401
 
 
 @pytest.fixture
-def ledger(url: str) -> Iterator[Ledger]:
-    with Ledger.open(url) as ledger:
+def ledger(database_url: str) -> Iterator[Ledger]:
+    with Ledger.open(database_url) as ledger:
         yield ledger
 
 
@@ -201,9 +190,9 @@ def test_a_cancel_on_the_next_day_gives_nothing_to_that_day(ledger: Ledger) -> N
 
 
 def test_a_session_ends_by_its_name_alone_and_each_name_works_once(
-    url: str, tmp_path: Path
+    database_url: str, tmp_path: Path
 ) -> None:
-    with Ledger.open(url) as ledger:
+    with Ledger.open(database_url) as ledger:
         ledger.set_limit("shop", "epsilon", Fraction(1), "session")
         ledger.begin_session("shop", "monday")
         ledger.charge("a", [cost(1)], "", 0)
@@ -382,16 +371,8 @@ def _threads(ledger: Ledger) -> None:
     assert ledger.verify() == ()
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_two_ledgers_on_one_database_never_pass_the_limit_together(
-    request: pytest.FixtureRequest, quick_folder: Path, engine: str
-) -> None:
-    url = (
-        f"sqlite:///{quick_folder / 'a.db'}"
-        if engine == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
-    ledgers = [Ledger.open(url, patience_s=30) for _ in range(3)]
+def test_two_ledgers_on_one_database_never_pass_the_limit_together(database_url: str) -> None:
+    ledgers = [Ledger.open(database_url, patience_s=30) for _ in range(3)]
     for account in ("device", "shop", "bank"):
         ledgers[0].set_limit(account, "epsilon", Fraction(20), "ever")
     given: list[str] = []
@@ -458,19 +439,11 @@ def test_the_same_id_from_many_threads_costs_once(ledger: Ledger) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_the_migrations_make_the_tables_that_the_code_uses(
-    request: pytest.FixtureRequest, tmp_path: Path, engine: str
-) -> None:
+def test_the_migrations_make_the_tables_that_the_code_uses(database_url: str) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    url = (
-        f"sqlite:///{tmp_path / 'a.db'}"
-        if engine == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
-    with Ledger.open(url) as ledger, ledger.database.engine.connect() as connection:
+    with Ledger.open(database_url) as ledger, ledger.database.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), schema.METADATA) == []
         assert (
             connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
@@ -478,15 +451,7 @@ def test_the_migrations_make_the_tables_that_the_code_uses(
         )
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_processes_that_start_at_once_on_an_empty_database_all_start(
-    request: pytest.FixtureRequest, tmp_path: Path, engine: str
-) -> None:
-    url = (
-        f"sqlite:///{tmp_path / 'a.db'}"
-        if engine == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
+def test_processes_that_start_at_once_on_an_empty_database_all_start(database_url: str) -> None:
     code = (
         "import sys, fractions\nfrom gazeveil.gatekeeper.ledger.ledger import Ledger,"
         " Charge\nimport alembic.migration, alembic.operations, alembic.script\nprint('ready',"
@@ -496,7 +461,7 @@ def test_processes_that_start_at_once_on_an_empty_database_all_start(
     )
     workers = [
         subprocess.Popen(
-            [sys.executable, "-c", code, url, str(n)],
+            [sys.executable, "-c", code, database_url, str(n)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -514,13 +479,15 @@ def test_processes_that_start_at_once_on_an_empty_database_all_start(
     for worker in workers:
         _, errors = worker.communicate(timeout=60)
         assert worker.returncode == 0, errors
-    with Ledger.open(url) as ledger:
+    with Ledger.open(database_url) as ledger:
         assert ledger.spent("shop", "epsilon", 0) == 3
         assert ledger.verify() == ()
 
 
-def test_a_database_of_a_newer_version_is_refused_with_a_sentence_and_left_alone(url: str) -> None:
-    with Ledger.open(url) as ledger, ledger.database.engine.begin() as connection:
+def test_a_database_of_a_newer_version_is_refused_with_a_sentence_and_left_alone(
+    database_url: str,
+) -> None:
+    with Ledger.open(database_url) as ledger, ledger.database.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(
         LedgerError,
@@ -529,7 +496,7 @@ def test_a_database_of_a_newer_version_is_refused_with_a_sentence_and_left_alone
             r" Gazeveil"
         ),
     ):
-        Ledger.open(url)
+        Ledger.open(database_url)
 
 
 @pytest.mark.parametrize("package", ["sqlalchemy", "alembic", "psycopg"])

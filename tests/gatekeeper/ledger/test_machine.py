@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,7 +25,7 @@ from hypothesis.stateful import (
 
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.ledger.ledger import DAY_NS, Charge, Ledger, LedgerEntry
-from tests.support.postgres import postgres, quick_folder  # noqa: F401
+from tests.support.postgres import database_url, postgres, quick_folder  # noqa: F401
 
 START = 20_000 * DAY_NS
 HOUR_NS = 3_600_000_000_000
@@ -291,24 +290,10 @@ def _run(url: str, examples: int, steps: int) -> None:
     run_state_machine_as_test(machine, settings=chosen)  # type: ignore[arg-type]
 
 
-def _url(request: pytest.FixtureRequest, engine: str, quick_folder: Path) -> str:
-    return (
-        f"sqlite:///{quick_folder / 'ledger.db'}"
-        if engine == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_the_ledger_keeps_its_rules_whatever_happens_in_whatever_order(
-    request: pytest.FixtureRequest, quick_folder: Path, engine: str
-) -> None:
-    _run(_url(request, engine, quick_folder), examples=12 if engine == "sqlite" else 6, steps=25)
+def test_the_ledger_keeps_its_rules_whatever_happens_in_whatever_order(database_url: str) -> None:
+    _run(database_url, examples=12 if database_url.startswith("sqlite") else 6, steps=25)
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_the_ledger_keeps_its_rules_for_long(
-    request: pytest.FixtureRequest, quick_folder: Path, engine: str
-) -> None:
-    _run(_url(request, engine, quick_folder), examples=300 if engine == "sqlite" else 100, steps=50)
+def test_the_ledger_keeps_its_rules_for_long(database_url: str) -> None:
+    _run(database_url, examples=300 if database_url.startswith("sqlite") else 100, steps=50)

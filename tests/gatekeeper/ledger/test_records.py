@@ -16,17 +16,12 @@ from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.ledger.audit.log import AuditLog
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
-from tests.support.postgres import postgres, quick_folder  # noqa: F401
+from tests.support.postgres import database_url, postgres, quick_folder  # noqa: F401
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def ledger(request: pytest.FixtureRequest, quick_folder: Path) -> Iterator[Ledger]:
-    url = (
-        f"sqlite:///{quick_folder / 'ledger.db'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("postgres").fresh()
-    )
-    with Ledger.open(url) as ledger:
+@pytest.fixture
+def ledger(database_url: str) -> Iterator[Ledger]:
+    with Ledger.open(database_url) as ledger:
         yield ledger
 
 
@@ -216,7 +211,8 @@ def test_wrong_forged_and_foreign_tokens_are_all_nobody(ledger: Ledger) -> None:
         7,
         b"gv",
     ]
-    assert [tokens.check(one, 0) for one in forged] == [None] * len(forged)  # type: ignore[arg-type]
+    for one in forged:
+        assert tokens.check(one, 0) is None  # type: ignore[arg-type]
     assert tokens.check(right, 0) is not None
 
 

@@ -25,6 +25,7 @@ import pytest
 import zmq
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Origin
 
 import gazeveil
 from gazeveil.cli.main import main
@@ -257,9 +258,7 @@ def receive(client: PupilClient, until_s: float) -> list[tuple[str, dict[str, ob
             return found
 
 
-def test_a_client_of_pupil_connects_unchanged_and_gets_what_the_mechanism_gives_and_nothing_raw() -> (
-    None
-):
+def test_a_client_of_pupil_connects_unchanged_and_gets_protected_and_no_raw_gaze() -> None:
     data = sent_gaze(120)
     with FakePupil() as pupil:
         tracker = PupilTracker(f"127.0.0.1:{pupil.port}", rate_hz=100)
@@ -598,7 +597,7 @@ def test_clients_without_the_token_and_pages_of_other_origins_get_nothing() -> N
                     await client.send(hello)
                     with pytest.raises(ConnectionClosed):
                         await client.recv()
-            async with connect(url, origin="https://mine.example") as client:  # type: ignore[arg-type]
+            async with connect(url, origin=Origin("https://mine.example")) as client:
                 await client.send('{"type":"hello","token":"secret"}')
                 assert json.loads(await client.recv())["type"] == "welcome"
                 assert json.loads(await client.recv())["type"] == "samples"

@@ -8,12 +8,10 @@ import asyncio
 import contextlib
 import datetime
 import ipaddress
-import shutil
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,9 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.service.http.tls import CertificateFiles
 from gazeveil.gatekeeper.service.settings import load_settings
+from tests.support.chromium import chromium
 from tests.support.gatekeeper_running import Running, running, sign_in, until
+from tests.support.other_origin import OtherOrigin, other_origin  # noqa: F401
 
 WAIT_MS = 15_000
 NAME = "gaze.example"
@@ -44,17 +44,10 @@ def browser() -> Iterator[Browser]:
     """A Chromium that finds gaze.example on this machine, knows no other host, and takes any
     certificate.
     """
-    found = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
-    if found is None:
-        pytest.skip("no Chromium is installed: the pages are not looked at in a browser")
     with sync_playwright() as playwright:
         rules = f"--host-resolver-rules=MAP {NAME} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
         made = playwright.chromium.launch(
-            executable_path=found,
+            executable_path=chromium(),
             args=["--no-sandbox", "--disable-dev-shm-usage", "--ignore-certificate-errors", rules],
         )
         yield made
@@ -147,38 +140,6 @@ class TlsProxy:
         self.socket.close()
 
 
-class Elsewhere:
-    """A server of another origin with an empty page."""
-
-    def __init__(self) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = b"<!doctype html><title>shop</title>"
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Elsewhere]:
-    made = Elsewhere()
-    yield made
-    made.close()
-
-
 # --- client.js from another origin
 # --------------------------------------------------------------------------------------------------
 
@@ -195,8 +156,10 @@ APP = """async ([service, token]) => {
   try {
     const gaze = await connect(service, { token });
     const me = await gaze.me();
-    const tile = await new Promise((resolve, reject) => gaze.addEventListener("tile", resolve).catch(reject));
-    const area = await gaze.registerArea("poster", { x_deg: 150, y_deg: 70, width_deg: 40, height_deg: 30 });
+    const tile = await new Promise((resolve, reject) =>
+      gaze.addEventListener("tile", resolve).catch(reject));
+    const sides = { x_deg: 150, y_deg: 70, width_deg: 40, height_deg: 30 };
+    const area = await gaze.registerArea("poster", sides);
     await gaze.removeArea(area);
     gaze.close();
     return { app: me.app, tile: tile.type, area: area.name };
@@ -205,10 +168,10 @@ APP = """async ([service, token]) => {
 
 
 def test_a_page_of_another_origin_imports_the_client_and_gets_an_answer(
-    browser: Browser, here: Running, elsewhere: Elsewhere
+    browser: Browser, here: Running, other_origin: OtherOrigin
 ) -> None:
     token = here.owner.post(
-        "/v1/apps", json={"name": "shop", "origins": [elsewhere.origin]}
+        "/v1/apps", json={"name": "shop", "origins": [other_origin.address]}
     ).json()["token"]
     assert here.owner.post("/v1/consent", json={"on": True}).status_code == 200
     granted = here.owner.post(
@@ -218,7 +181,7 @@ def test_a_page_of_another_origin_imports_the_client_and_gets_an_answer(
     assert granted.status_code == 200, granted.text
     other = here.app("other")  # its owner named no origin
     page = browser.new_page()
-    page.goto(elsewhere.origin)
+    page.goto(other_origin.address)
     assert page.evaluate(APP, [here.address, token]) == {
         "app": "shop",
         "tile": "tile",

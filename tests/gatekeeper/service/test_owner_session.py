@@ -5,11 +5,9 @@ cookie; sign-out and the list of sessions.
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,10 @@ from websockets.exceptions import ConnectionClosed
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.service.credentials.sessions import MOST, Sessions
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
-from tests.support.gatekeeper_browser import SESSION, browser, desk, process, sign_in, signed_in  # noqa: F401
-from tests.support.gatekeeper_running import Process, Running, Talk, free_port, running
-from tests.support.gatekeeper_running import sign_in as sign_in_with
+from tests.support import gatekeeper_browser
+from tests.support.gatekeeper_browser import browser, desk, process, signed_in  # noqa: F401
+from tests.support.gatekeeper_running import Process, Running, Talk, free_port, running, sign_in
+from tests.support.other_origin import OtherOrigin, other_origin  # noqa: F401
 
 HOUR_NS = 3600 * 10**9
 
@@ -37,7 +36,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def new_session(here: Running, **options: Any) -> httpx.Client:
     assert here.service is not None
-    return sign_in_with(here.address, here.service.owner_link(here.address), **options)
+    return sign_in(here.address, here.service.owner_link(here.address), **options)
 
 
 def signed_in_client(here: Running, **options: Any) -> closing[httpx.Client]:
@@ -69,7 +68,7 @@ def test_the_link_works_once_and_reading_its_page_uses_nothing_up(here: Running)
         assert page.headers["cache-control"] == "no-store"
         assert "<script>" not in page.text
         assert "set-cookie" not in page.headers
-    with closing(sign_in_with(here.address, link)) as owner:
+    with closing(sign_in(here.address, link)) as owner:
         assert owner.get("/v1/apps").status_code == 200
     assert httpx.get(link).status_code == 403
     late = httpx.post(
@@ -316,61 +315,24 @@ def test_sessions_are_few_and_end_in_time() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-class Hostile:
-    """A server on another port of the same host that the owner's browser visits: it notes the
-    cookies it is sent and serves a page of its own.
-    """
-
-    def __init__(self) -> None:
-        self.cookies: list[str] = []
-        hostile = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                hostile.cookies.append(self.headers.get("Cookie", ""))
-                body = b"<!doctype html><title>free gift</title>"
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                if self.path == "/replace":
-                    for cookie in self.headers.get("Cookie", "").split("; "):
-                        self.send_header("Set-Cookie", f"{cookie.partition('=')[0]}=junk; Path=/")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-
-@pytest.fixture
-def hostile() -> Iterator[Hostile]:
-    made = Hostile()
-    yield made
-    made.close()
-
-
 #: Runs in a page of the hostile origin: everything a page can try in the name of the browser's
 #: owner.
 TRIES = """async (service) => {
   const tried = {};
   const credentials = "include";
   const call = async (name, path, options) => {
-    try { const answer = await fetch(service + path, { credentials, ...options }); tried[name] = [answer.status, (await answer.text()).includes("apps")]; }
-    catch { tried[name] = "blocked"; }
+    try {
+      const answer = await fetch(service + path, { credentials, ...options });
+      tried[name] = [answer.status, (await answer.text()).includes("apps")];
+    } catch { tried[name] = "blocked"; }
   };
   await call("read", "/v1/apps", {});
   await call("read opaque", "/v1/apps", { mode: "no-cors" });
   await call("header", "/v1/apps", { headers: { "X-Gazeveil": "1" } });
-  await call("session header", "/v1/apps", { headers: { "X-Gazeveil-Session": "gvs_0000000000000000_x" } });
-  await call("form", "/v1/consent", { method: "POST", mode: "no-cors", headers: { "Content-Type": "text/plain" }, body: '{"on": true}' });
+  const session = { "X-Gazeveil-Session": "gvs_0000000000000000_x" };
+  await call("session header", "/v1/apps", { headers: session });
+  const form = { method: "POST", mode: "no-cors", headers: { "Content-Type": "text/plain" } };
+  await call("form", "/v1/consent", { ...form, body: '{"on": true}' });
   tried.storage = Object.keys(localStorage).length;
   tried.live = await new Promise((resolve) => {
     const socket = new WebSocket(service.replace("http", "ws") + "/v1/live");
@@ -383,7 +345,7 @@ TRIES = """async (service) => {
 
 
 def test_a_server_on_another_port_steals_the_cookie_and_gets_nothing(
-    browser: Any, process: Process, signed_in: dict[str, Any], hostile: Hostile
+    browser: Any, process: Process, signed_in: dict[str, Any], other_origin: OtherOrigin
 ) -> None:
     context = browser.new_context(storage_state=signed_in)
     page = context.new_page()
@@ -391,9 +353,9 @@ def test_a_server_on_another_port_steals_the_cookie_and_gets_nothing(
     page.wait_for_selector("#board:not([hidden])")
     # A link followed within the same host is same-site, whatever the port: the browser sends the
     # cookie.
-    page.evaluate("address => { location.href = address }", f"{hostile.address}/gift")
-    page.wait_for_url(f"{hostile.address}/gift")
-    stolen = next(text for text in hostile.cookies if text)
+    page.evaluate("address => { location.href = address }", f"{other_origin.address}/gift")
+    page.wait_for_url(f"{other_origin.address}/gift")
+    stolen = next(text for text in other_origin.cookies if text)
     assert "gazeveil_owner" in stolen, "the attack begins with a cookie that was seen"
     value = stolen.partition("=")[2]
     for headers in (
@@ -437,17 +399,17 @@ def _secret(state: dict[str, Any]) -> str:
         str(item["value"])
         for origin in state["origins"]
         for item in origin["localStorage"]
-        if item["name"] == SESSION
+        if item["name"] == gatekeeper_browser.SESSION
     )
 
 
 def test_a_replaced_cookie_locks_the_page_and_sharing_can_still_be_switched_off(
-    desk: Any, hostile: Hostile
+    desk: Any, other_origin: OtherOrigin
 ) -> None:
     desk.consent(True)
     page = desk.owner()
-    page.evaluate("address => { location.href = address }", f"{hostile.address}/replace")
-    page.wait_for_url(f"{hostile.address}/replace")
+    page.evaluate("address => { location.href = address }", f"{other_origin.address}/replace")
+    page.wait_for_url(f"{other_origin.address}/replace")
     page.goto(desk.process.address)
     page.wait_for_selector("#locked:not([hidden])")
     page.get_by_role("button", name="Switch sharing off").click()
@@ -465,7 +427,7 @@ def test_the_secret_is_in_no_address_and_the_owner_signs_out_on_the_page(
         page.on("framenavigated", lambda frame: seen.append(frame.url))
         page.goto(started.link)
         page.wait_for_selector("#board:not([hidden])")
-        secret = page.evaluate(f"localStorage.getItem('{SESSION}')")
+        secret = page.evaluate(f"localStorage.getItem('{gatekeeper_browser.SESSION}')")
         assert secret
         assert not any(secret in address for address in seen)
         assert page.evaluate("document.cookie") == ""

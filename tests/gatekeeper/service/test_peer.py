@@ -103,7 +103,8 @@ os.setresgid(uid, uid, uid)
 os.setresuid(uid, uid, uid)
 one = socket.socket(socket.AF_UNIX)
 one.connect(path)
-one.sendall(f"GET /v1/me HTTP/1.1\\r\\nHost: localhost\\r\\n{header}Connection: close\\r\\n\\r\\n".encode())
+head = f"Host: localhost\\r\\n{header}Connection: close\\r\\n"
+one.sendall(f"GET /v1/me HTTP/1.1\\r\\n{head}\\r\\n".encode())
 data = b""
 while part := one.recv(65536):
     data += part

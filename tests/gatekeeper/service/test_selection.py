@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import queue
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from gazeveil.gatekeeper.errors import Denied
 from gazeveil.gatekeeper.service.sockets.channel import Channel
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster, Connection
 from gazeveil.gatekeeper.trackers import open_tracker
+from tests.support.chromium import chromium
 from tests.support.gatekeeper_running import Running, Talk, TrackerTalk, running, until
 
 TARGETS = [
@@ -404,13 +404,6 @@ def test_the_browser_client_waits_for_the_choice(here: Running, tracker: Tracker
         "playwright.sync_api",
         reason="playwright is not installed: the client is not tried in a browser",
     )
-    found = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
-    if found is None:
-        pytest.skip("no Chromium is installed: the client is not tried in a browser")
     token, name = selecting(here), here.last
     begin = """([token, targets]) => { globalThis.result = (async () => {
         const { connect } = await import('/client.js');
@@ -423,12 +416,13 @@ def test_the_browser_client_waits_for_the_choice(here: Running, tracker: Tracker
         stop.abort();
         const codes = [];
         const wrong = [[[], {}], [targets, { by: 'dwell', dwell_ms: 1 }]];
-        for (const [some, options] of wrong) codes.push(await gaze.select(some, options).catch((error) => error.code));
+        for (const [some, options] of wrong)
+          codes.push(await gaze.select(some, options).catch((error) => error.code));
         return [first, second, await stopped, ...codes];
     })(); }"""
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
         page = browser.new_page()
         page.goto(f"{here.address}/demo/")

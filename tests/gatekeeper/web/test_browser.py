@@ -112,9 +112,10 @@ def test_a_budget_runs_out_and_the_app_sees_why(desk: Desk) -> None:
     )
     got = desk.blank().evaluate(
         f"""async (token) => {{ {CONNECT}
+        const mechanism = "kaleido-uniform:epsilon=2,w=30,r_deg=2";
         let taken = 0;
         try {{
-          for await (const batch of gaze.samples({{ mechanism: "kaleido-uniform:epsilon=2,w=30,r_deg=2" }})) taken += batch.x_deg.length;
+          for await (const batch of gaze.samples({{ mechanism }})) taken += batch.x_deg.length;
         }} catch (error) {{ return [taken, error.code, error.reason]; }} }}""",
         token,
     )
@@ -163,7 +164,12 @@ def test_listeners_in_end_mode_get_landings_and_in_start_stop_mode_starts_withou
         f"""async (token) => {{ {CONNECT}
         const of = (mode) => new Promise((resolve, reject) => {{
           const got = [];
-          const callback = (event) => {{ got.push(event); if (got.length === 6) {{ gaze.removeEventListener("saccade", callback); resolve(got); }} }};
+          const callback = (event) => {{
+            got.push(event);
+            if (got.length < 6) return;
+            gaze.removeEventListener("saccade", callback);
+            resolve(got);
+          }};
           gaze.addEventListener("saccade", callback, {{ mode }}).catch(reject);
         }});
         return Promise.all([of("end"), of("start-stop")]); }}""",
@@ -204,7 +210,8 @@ def test_questions_of_client_js_are_answered_in_cells_and_ticks(desk: Desk) -> N
     got = desk.blank().evaluate(
         f"""async (token) => {{ {CONNECT}
         const all = {{ x_deg: 0, y_deg: 0, width_deg: 360, height_deg: 180 }};
-        const area = await gaze.registerArea("everything", {{ x_deg: 1, y_deg: 1, width_deg: 357, height_deg: 177 }});
+        const most = {{ x_deg: 1, y_deg: 1, width_deg: 357, height_deg: 177 }};
+        const area = await gaze.registerArea("everything", most);
         await gaze.getFixations(all);
         let fixations = [];
         while (!fixations.length) {{ // one that began before the area was registered is not in it
@@ -216,8 +223,12 @@ def test_questions_of_client_js_are_answered_in_cells_and_ticks(desk: Desk) -> N
         await gaze.getDwellTime(10 ** 9).catch(note);
         await gaze.registerArea("tiny", {{ ...all, width_deg: 1 }}).catch(note);
         await gaze.addEventListener("pupil", () => {{}}).catch(note);
-        const seen = {{ area, fixations, refusals, dwell: await gaze.getDwellTime(fixations[0]), saccades: await gaze.getSaccades(area),
-          metrics: await gaze.metrics(area), counter: await gaze.counter(area), tile: await gaze.currentTile(), areas: (await gaze.areas()).length }};
+        const seen = {{
+          area, fixations, refusals,
+          dwell: await gaze.getDwellTime(fixations[0]), saccades: await gaze.getSaccades(area),
+          metrics: await gaze.metrics(area), counter: await gaze.counter(area),
+          tile: await gaze.currentTile(), areas: (await gaze.areas()).length,
+        }};
         await gaze.removeArea(area);
         seen.left = (await gaze.areas()).length;
         gaze.close();
@@ -252,18 +263,22 @@ def test_both_encodings_bring_batches_and_leaving_or_aborting_ends_the_stream(de
         for (const encoding of ["binary", "json"]) {{
           const stream = gaze.samples({{ mechanism, encoding, batch: 5 }});
           const batches = [];
-          for await (const batch of stream) {{ batches.push(batch); if (batches.length === 3) break; }}
-          seen[encoding] = batches.map((b) => [b.sequence, b.x_deg.length, b.t_ms[1] > b.t_ms[0], b.x_deg.constructor.name, b.dropped]);
+          for await (const batch of stream) if (batches.push(batch) === 3) break;
+          seen[encoding] = batches.map(({{ sequence, x_deg, t_ms, dropped }}) =>
+            [sequence, x_deg.length, t_ms[1] > t_ms[0], x_deg.constructor.name, dropped]);
           seen.guarantee = stream.guarantee.status;
         }}
         const ending = new AbortController();
         try {{
-          for await (const batch of gaze.samples({{ mechanism, signal: ending.signal }})) ending.abort();
+          const signal = ending.signal;
+          for await (const batch of gaze.samples({{ mechanism, signal }})) ending.abort();
         }} catch (error) {{ seen.aborted = error.name; }}
         try {{
-          for await (const batch of gaze.samples({{ mechanism: "gaussian:sigma_deg=0.1" }})) seen.never = true;
+          const finer = {{ mechanism: "gaussian:sigma_deg=0.1" }};
+          for await (const batch of gaze.samples(finer)) seen.never = true;
         }} catch (error) {{ seen.refused = [error.code, error.reason]; }}
-        seen.wrong = await connect(location.origin, {{ token: "gv_app_wrong" }}).then(() => "let in", (error) => [error.code, error.status]);
+        seen.wrong = await connect(location.origin, {{ token: "gv_app_wrong" }})
+          .then(() => "let in", (error) => [error.code, error.status]);
         return seen; }}""",
         [token, KALEIDO],
     )
@@ -511,18 +526,24 @@ CONTRAST = """() => {
     return [...canvas.getImageData(0, 0, 1, 1).data];
   };
   const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  const light = (c) => c.slice(0, 3).reduce((sum, v, i) => sum + linear(v / 255) * [0.2126, 0.7152, 0.0722][i], 0);
+  const weights = [0.2126, 0.7152, 0.0722];
+  const light = (c) => weights.reduce((sum, weight, i) => sum + linear(c[i] / 255) * weight, 0);
   const ground = (e) => {
-    for (; e; e = e.parentElement) if (getComputedStyle(e).backgroundColor !== "rgba(0, 0, 0, 0)") return getComputedStyle(e).backgroundColor;
+    for (; e; e = e.parentElement) {
+      const colour = getComputedStyle(e).backgroundColor;
+      if (colour !== "rgba(0, 0, 0, 0)") return colour;
+    }
     return "white";
   };
+  const says = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
   const poor = [];
   for (const e of document.querySelectorAll("main *, header *")) {
-    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || !e.checkVisibility()) continue;
+    if (!says(e) || !e.checkVisibility()) continue;
     const under = ground(e);
     const [a, b] = [light(rgb(getComputedStyle(e).color, under)), light(rgb(under, "white"))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) poor.push([e.tagName, e.className, e.textContent.slice(0, 30), ratio.toFixed(2)]);
+    const text = e.textContent.slice(0, 30);
+    if (ratio < 4.5) poor.push([e.tagName, e.className, text, ratio.toFixed(2)]);
   }
   return { poor, page: light(rgb(getComputedStyle(document.body).backgroundColor, "white")) };
 }"""
@@ -548,8 +569,11 @@ def test_text_is_readable_in_light_and_in_dark(desk: Desk) -> None:
     )
 
 
-UNLABELLED = """() => [...document.querySelectorAll("button, input, select, textarea, canvas, a")]
-  .filter((e) => !(e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length)).length"""
+UNLABELLED = """() => {
+  const said = (e) => e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length;
+  const controls = document.querySelectorAll("button, input, select, textarea, canvas, a");
+  return [...controls].filter((e) => !said(e)).length;
+}"""
 
 
 def test_the_pages_need_no_other_host_and_no_inline_script(desk: Desk) -> None:

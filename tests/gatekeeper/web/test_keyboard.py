@@ -22,7 +22,8 @@ MOST_STOPS = 60
 FOCUS = """() => {
   const e = document.activeElement;
   const shown = e.matches("input[type=radio]") ? e.closest(".choice") ?? e : e;
-  const label = (e.labels?.[0]?.querySelector("strong") ?? e.labels?.[0]?.querySelector("span"))?.textContent.trim();
+  const words = e.labels?.[0]?.querySelector("strong") ?? e.labels?.[0]?.querySelector("span");
+  const label = words?.textContent.trim();
   const style = getComputedStyle(shown), box = shown.getBoundingClientRect();
   return {
     name: e === document.body ? "" : e.getAttribute("aria-label") ?? label ?? e.textContent.trim(),

@@ -100,7 +100,8 @@ def test_the_demo_page_and_the_locked_page_lie_well(desk: Desk, board: Page) -> 
 
 BAD = """() => {
   const box = document.createElement("div");
-  box.style.cssText = "position: absolute; left: 20px; top: 120px; width: 40px; white-space: nowrap";
+  box.style.cssText = "position: absolute; left: 20px; top: 120px; width: 40px";
+  box.style.whiteSpace = "nowrap";
   box.textContent = "text that lies on the board and leaves its box";
   document.body.append(box);
 }"""

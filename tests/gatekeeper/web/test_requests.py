@@ -193,8 +193,13 @@ def test_a_spent_budget_is_called_spent_and_not_granted(desk: Desk) -> None:
     expect(card).to_contain_text(re.compile(r"0 of 4 ε spent today"))
     blank = desk.blank()
     blank.evaluate(
-        """async ([token, mechanism]) => { const { connect } = await import('/client.js'); const gaze = await connect(location.origin, { token });
-        try { for await (const batch of gaze.samples({ mechanism })) ; } catch (error) { return error.code; } }""",
+        """async ([token, mechanism]) => {
+          const { connect } = await import('/client.js');
+          const gaze = await connect(location.origin, { token });
+          try {
+            for await (const batch of gaze.samples({ mechanism })) ;
+          } catch (error) { return error.code; }
+        }""",
         [token, "kaleido-uniform:epsilon=4,w=30,r_deg=1"],
     )
     expect(card.locator(".badge")).to_have_text("Spent")

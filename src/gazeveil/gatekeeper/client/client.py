@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import quote
 
 from gazeveil.errors import MissingExtraError
+from gazeveil.gatekeeper.client.answers import CountAnswer, Rect, area_of, event_of
 from gazeveil.gatekeeper.core.area_metrics import AreaMetrics
 from gazeveil.gatekeeper.core.areas import RegisteredArea
 from gazeveil.gatekeeper.core.events.log import PublicEvent
@@ -46,37 +47,6 @@ __all__ = ["Batch", "CountAnswer", "Gaze", "Rect", "Target", "connect"]
 Encoding = Literal["binary", "json"]
 Mode = Literal["end", "start-stop"]
 By = Literal["confirm", "dwell"]
-
-
-@dataclass(frozen=True)
-class Rect:
-    """A rectangle in degrees of the device's space, x to the right and y down, by its left upper
-    corner.
-    """
-
-    x_deg: float
-    y_deg: float
-    width_deg: float
-    height_deg: float
-
-
-@dataclass(frozen=True)
-class CountAnswer:
-    """A noisy count of fixations.
-
-    Parameters
-    ----------
-    fixations : int
-        The count.
-    epsilon : Fraction
-        What it promises.
-    guarantee : mapping
-        The promise as the Gatekeeper words it.
-    """
-
-    fixations: int
-    epsilon: Fraction
-    guarantee: Message
 
 
 def connect(url: str, token: str, timeout_s: float = 10.0) -> Gaze:
@@ -167,9 +137,8 @@ class Gaze:
             With code `waiting` while an ask of the app waits, and `blocked` after the owner has
             dismissed three.
         """
-        self._call(
-            "POST", "/v1/ask", {"preset": preset, "purpose": purpose, "scopes": list(scopes)}
-        )
+        wish = {"preset": preset, "purpose": purpose, "scopes": list(scopes)}
+        self._call("POST", "/v1/ask", wish)
 
     def wait_for_grant(
         self, timeout_s: float | None = None, every_s: float = 1.0
@@ -199,18 +168,12 @@ class Gaze:
         self, name: str, x_deg: float, y_deg: float, width_deg: float, height_deg: float
     ) -> RegisteredArea:
         """Register a rectangle; it comes back with its edges moved outward to the public grid."""
-        body = {
-            "name": name,
-            "x_deg": x_deg,
-            "y_deg": y_deg,
-            "width_deg": width_deg,
-            "height_deg": height_deg,
-        }
-        return _area(self._call("POST", "/v1/areas", body))
+        sides = asdict(Rect(x_deg, y_deg, width_deg, height_deg))
+        return area_of(self._call("POST", "/v1/areas", {"name": name, **sides}))
 
     def areas(self) -> tuple[RegisteredArea, ...]:
         """All areas of the app."""
-        return tuple(_area(one) for one in self._call("GET", "/v1/areas")["areas"])
+        return tuple(map(area_of, self._call("GET", "/v1/areas")["areas"]))
 
     def remove_area(self, area: RegisteredArea) -> None:
         """Remove an area."""
@@ -227,9 +190,7 @@ class Gaze:
     ) -> tuple[PublicEvent, ...]:
         """Fixations in an area; a bare :class:`Rect` is registered the first time it is used."""
         return self._events(
-            area,
-            "fixations",
-            {"since_ms": since_ms, "until_ms": until_ms, "after": after, "limit": limit},
+            area, "fixations", since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
         )
 
     def get_saccades(
@@ -242,9 +203,7 @@ class Gaze:
     ) -> tuple[PublicEvent, ...]:
         """Saccades that landed in an area: cell and tick of the landing."""
         return self._events(
-            area,
-            "saccades",
-            {"since_ms": since_ms, "until_ms": until_ms, "after": after, "limit": limit},
+            area, "saccades", since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
         )
 
     def get_dwell_time(self, fixation: PublicEvent | int) -> int:
@@ -297,9 +256,7 @@ class Gaze:
         Denied
             Where it is refused, or ended before a choice was made.
         """
-        for got in listen(
-            self.url, self._talk(_selection(targets, by, dwell_ms), patience), self.timeout_s
-        ):
+        for got in self._listen(patience, **_selection(targets, by, dwell_ms)):
             if not isinstance(got, Batch):
                 return str(got["target"])
         raise Denied("network", "The connection ended before a choice was made.")
@@ -312,9 +269,7 @@ class Gaze:
         patience: int | None = None,
     ) -> str:
         """As :meth:`select`, in an event loop; cancel it to stop waiting."""
-        async for got in listen_async(
-            self.url, self._talk(_selection(targets, by, dwell_ms), patience), self.timeout_s
-        ):
+        async for got in self._listen_async(patience, **_selection(targets, by, dwell_ms)):
             if not isinstance(got, Batch):
                 return str(got["target"])
         raise Denied("network", "The connection ended before a choice was made.")
@@ -336,9 +291,7 @@ class Gaze:
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for got in listen(
-            self.url, self._talk({"what": kind, "mode": mode}, patience), self.timeout_s
-        ):
+        for got in self._listen(patience, what=kind, mode=mode):
             if not isinstance(got, Batch):
                 yield got
 
@@ -346,9 +299,7 @@ class Gaze:
         self, kind: str, mode: Mode = "end", patience: int | None = None
     ) -> AsyncIterator[Message]:
         """As :meth:`events`, in an event loop."""
-        async for got in listen_async(
-            self.url, self._talk({"what": kind, "mode": mode}, patience), self.timeout_s
-        ):
+        async for got in self._listen_async(patience, what=kind, mode=mode):
             if not isinstance(got, Batch):
                 yield got
 
@@ -373,9 +324,7 @@ class Gaze:
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for got in listen(
-            self.url, self._talk(_samples(mechanism, encoding, batch), patience), self.timeout_s
-        ):
+        for got in self._listen(patience, **_samples(mechanism, encoding, batch)):
             if isinstance(got, Batch):
                 yield got
 
@@ -387,36 +336,32 @@ class Gaze:
         patience: int | None = None,
     ) -> AsyncIterator[Batch]:
         """As :meth:`samples`, in an event loop."""
-        async for got in listen_async(
-            self.url, self._talk(_samples(mechanism, encoding, batch), patience), self.timeout_s
-        ):
+        async for got in self._listen_async(patience, **_samples(mechanism, encoding, batch)):
             if isinstance(got, Batch):
                 yield got
 
     # Carrying.
 
-    def _talk(self, wish: Mapping[str, object], patience: int | None) -> Talk:
-        return Talk(self._token, wish, patience)
+    def _listen(self, patience: int | None, **wish: object) -> Iterator[Batch | Message]:
+        return listen(self.url, Talk(self._token, wish, patience), self.timeout_s)
+
+    def _listen_async(self, patience: int | None, **wish: object) -> AsyncIterator[Batch | Message]:
+        return listen_async(self.url, Talk(self._token, wish, patience), self.timeout_s)
 
     def _path(self, area: RegisteredArea | Rect, what: str) -> str:
         if isinstance(area, Rect):
             if area not in self._rects:
                 name = f"{area.x_deg:g},{area.y_deg:g},{area.width_deg:g},{area.height_deg:g}"
-                self._rects[area] = self.register_area(
-                    name, area.x_deg, area.y_deg, area.width_deg, area.height_deg
-                )
+                self._rects[area] = self.register_area(name, *astuple(area))
             area = self._rects[area]
         return f"/v1/areas/{quote(str(area.id), safe='')}/{what}"
 
     def _events(
-        self, area: RegisteredArea | Rect, what: str, limits: Mapping[str, int | None]
+        self, area: RegisteredArea | Rect, what: str, **limits: int | None
     ) -> tuple[PublicEvent, ...]:
         given = {name: value for name, value in limits.items() if value is not None}
         answer = self._call("GET", self._path(area, what), parameters=given)
-        return tuple(
-            PublicEvent(**{name: one[name] for name in PublicEvent.__dataclass_fields__})
-            for one in answer[what]
-        )
+        return tuple(map(event_of, answer[what]))
 
     def _call(
         self,
@@ -438,12 +383,10 @@ class Gaze:
             value = {}
         if answer.is_success:
             return dict(value)
-        said = value.get("error", {}) if isinstance(value, dict) else {}
-        code = "token" if answer.status_code == 401 else str(said.get("code", "unknown"))
-        raise Denied(
-            code,
-            str(said.get("reason", f"The Gatekeeper answered with status {answer.status_code}.")),
-        )
+        problem = value.get("error", {}) if isinstance(value, dict) else {}
+        code = "token" if answer.status_code == 401 else str(problem.get("code", "unknown"))
+        unknown = f"The Gatekeeper answered with status {answer.status_code}."
+        raise Denied(code, str(problem.get("reason", unknown)))
 
 
 def _samples(mechanism: str, encoding: Encoding, batch: int) -> dict[str, object]:
@@ -451,18 +394,5 @@ def _samples(mechanism: str, encoding: Encoding, batch: int) -> dict[str, object
 
 
 def _selection(targets: Sequence[Target], by: By, dwell_ms: int) -> dict[str, object]:
-    return {
-        "what": "select",
-        "targets": [asdict(one) for one in targets],
-        "by": by,
-        "dwell_ms": dwell_ms,
-    }
-
-
-def _area(answer: Mapping[str, Any]) -> RegisteredArea:
-    return RegisteredArea(
-        **{
-            name: answer[name]
-            for name in ("id", "name", "x_deg", "y_deg", "width_deg", "height_deg")
-        }
-    )
+    places = [asdict(target) for target in targets]
+    return {"what": "select", "targets": places, "by": by, "dwell_ms": dwell_ms}

@@ -108,9 +108,9 @@ class Talk:
         sent.
         """
         self._said = None
-        return json.dumps({"type": "hello", "token": self.token}), json.dumps(
-            {"type": "subscribe", "id": SUBSCRIPTION, **self.wish}
-        )
+        hello = {"type": "hello", "token": self.token}
+        subscribe = {"type": "subscribe", "id": SUBSCRIPTION, **self.wish}
+        return json.dumps(hello), json.dumps(subscribe)
 
     def heard(self, data: str | bytes) -> Batch | Message | None:
         """What a message brings to the app; None where it is none of its business.
@@ -168,21 +168,11 @@ class Talk:
 
 
 def _batch(message: Mapping[str, list[object]]) -> Batch:
-    def places(name: str) -> NDArray[np.float64]:
-        return np.array(
-            [np.nan if value is None else value for value in message[name]], dtype=np.float64
-        )
-
+    # None, which stands where gaze was lost, becomes NaN.
+    x_deg, y_deg = (np.array(message[name], dtype=np.float64) for name in ("x_deg", "y_deg"))
     t_ns = np.round(np.array(message["t_ms"], dtype=np.float64) * 1e6).astype(np.int64)
     sequence, dropped = int(str(message["sequence"])), int(str(message["dropped"]))
-    return Batch(
-        sequence,
-        dropped,
-        t_ns,
-        places("x_deg"),
-        places("y_deg"),
-        np.array(message["valid"], dtype=np.bool_),
-    )
+    return Batch(sequence, dropped, t_ns, x_deg, y_deg, np.array(message["valid"], dtype=np.bool_))
 
 
 def listen(url: str, talk: Talk, timeout_s: float) -> Iterator[Batch | Message]:
@@ -194,9 +184,8 @@ def listen(url: str, talk: Talk, timeout_s: float) -> Iterator[Batch | Message]:
             ) as socket:
                 hello, subscribe = talk.opening
                 socket.send(hello)
-                talk.heard(
-                    socket.recv()
-                )  # a refusal is read before anything else is said, so that its reason is not lost
+                # A refusal is read before anything else is said, or its reason would be lost.
+                talk.heard(socket.recv())
                 socket.send(subscribe)
                 while True:
                     got = talk.heard(socket.recv())

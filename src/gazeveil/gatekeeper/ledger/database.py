@@ -153,6 +153,10 @@ class Database:
         """Do work that only reads."""
         return self._attempt(work, False, patience_s)
 
+    def rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        """All rows of a query."""
+        return self.read(lambda connection: connection.execute(query).all())
+
     def look(self, work: Callable[[Connection], Result], patience_s: float) -> Result:
         """Do work that only reads, and see whether the database would take a write: its lock is
         free, its disk has room, its file is the one.
@@ -181,10 +185,8 @@ class Database:
     def _attempt(
         self, work: Callable[[Connection], Result], write: bool, patience_s: float | None
     ) -> Result:
-        deadline, pause_s = (
-            time.monotonic() + (self.patience_s if patience_s is None else patience_s),
-            0.002,
-        )
+        patience = self.patience_s if patience_s is None else patience_s
+        deadline, pause_s = time.monotonic() + patience, 0.002
         while True:
             try:
                 with (
@@ -287,13 +289,9 @@ def _checked(url: str) -> URL:
             "The address of the ledger is not a URL. Write sqlite:///path/to/file or"
             " postgresql://user@host/name."
         ) from None
-    drivers = {
-        "sqlite": "sqlite",
-        "sqlite+pysqlite": "sqlite",
-        "postgresql": "postgresql+psycopg",
-        "postgres": "postgresql+psycopg",
-    }
-    drivers["postgresql+psycopg"] = "postgresql+psycopg"
+    psycopg = "postgresql+psycopg"
+    drivers = dict.fromkeys(("postgresql", "postgres", psycopg), psycopg)
+    drivers |= dict.fromkeys(("sqlite", "sqlite+pysqlite"), "sqlite")
     if parsed.drivername not in drivers:
         raise LedgerError(
             f"The ledger cannot be kept in '{parsed.drivername}'. Write sqlite:///path/to/file or"

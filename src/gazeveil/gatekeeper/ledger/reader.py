@@ -57,7 +57,7 @@ class LedgerReader:
         """Limit, spent and reserved of one moment."""
         now = moment(now_ns)
         query = _HELD.where(HEADS.c.account == account, HEADS.c.currency == currency)
-        found = self.database.read(lambda connection: connection.execute(query).all())
+        found = self.database.rows(query)
         none = Balance(Fraction(0), "ever", Fraction(0), Fraction(0))
         return _balance_at(found, now) if found else none
 
@@ -108,8 +108,7 @@ class LedgerReader:
             .order_by(ENTRIES.c.id)
             .limit(checks.count("entries", "limit", limit))
         )
-        found = self.database.read(lambda connection: connection.execute(query).all())
-        return tuple(map(rows.entry_of, found))
+        return tuple(map(rows.entry_of, self.database.rows(query)))
 
     def verify(self) -> tuple[str, ...]:
         """Recompute every account from its entries; what does not agree, one sentence each."""

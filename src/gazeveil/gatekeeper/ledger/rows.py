@@ -111,17 +111,11 @@ _CLOSING = Ready(
 
 def save(connection: Connection, accounts: Sequence[Account]) -> None:
     """Write the state of accounts."""
-    _SAVE(
-        connection,
-        [
-            {
-                **row_of_account(account),
-                "key_account": account.account,
-                "key_currency": account.currency,
-            }
-            for account in accounts
-        ],
-    )
+    rows = [
+        {**row_of_account(one), "key_account": one.account, "key_currency": one.currency}
+        for one in accounts
+    ]
+    _SAVE(connection, rows)
 
 
 def append(
@@ -143,18 +137,20 @@ def append(
         "at_ns": now_ns,
         "expires_ns": expires,
     }
-    rows = [
+    _INSERT_ENTRY(connection, [{**common, **row} for row in _rows_of_parts(parts)])
+
+
+def _rows_of_parts(parts: Sequence[tuple[Account, Fraction]]) -> list[dict[str, object]]:
+    return [
         {
-            **common,
             "part": i,
-            "account": h.account,
-            "currency": h.currency,
-            "amount": str(a),
-            "period": h.period,
+            "account": account.account,
+            "currency": account.currency,
+            "amount": str(amount),
+            "period": account.period,
         }
-        for i, (h, a) in enumerate(parts)
+        for i, (account, amount) in enumerate(parts)
     ]
-    _INSERT_ENTRY(connection, rows)
 
 
 def hold(
@@ -165,17 +161,7 @@ def hold(
 ) -> None:
     """Note a reservation that is neither committed nor cancelled."""
     common = {"request_id": request_id, "expires_ns": expires_ns}
-    taken = [
-        {
-            "part": i,
-            "account": h.account,
-            "currency": h.currency,
-            "amount": str(a),
-            "period": h.period,
-        }
-        for i, (h, a) in enumerate(parts)
-    ]
-    _INSERT_HOLD(connection, [{**common, **row} for row in taken])
+    _INSERT_HOLD(connection, [{**common, **row} for row in _rows_of_parts(parts)])
 
 
 def opening(connection: Connection, request_id: str) -> list[LedgerEntry]:

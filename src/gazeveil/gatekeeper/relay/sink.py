@@ -32,7 +32,7 @@ class Sink(ABC):
         counted.
         """
 
-    def lost(self) -> None:  # noqa: B027 - most protocols have no word for it: a tracker that vanished is silent
+    def lost(self) -> None:  # noqa: B027 - most protocols have no word for it
         """The tracker vanished."""
 
     @abstractmethod

@@ -132,18 +132,15 @@ class Figures:
         """
         now = time.time_ns()
         if app is None:
-            account, limits, per = (
-                self.keeper.device_account,
-                self.policy.device.limits(),
-                self.policy.device.per,
-            )
+            device = self.policy.device
+            account, limits, per = self.keeper.device_account, device.limits(), device.per
             named = set(limits)
         else:
             grant = self.policy.apps.get(app) or Grant()
             account, limits, per = self.keeper.account(app), grant.limits(), grant.per
-            named = set(grant.budgets) | (
-                {"samples"} if any(rule.unproved for rule in grant.mechanisms) else set()
-            )
+            named = set(grant.budgets)
+            if any(rule.unproved for rule in grant.mechanisms):
+                named.add("samples")
         prices = self.prices.of_device() if app is None else self.prices.of_app(app)
         rows: list[dict[str, Any]] = []
         for currency, limit in limits.items():
@@ -151,44 +148,41 @@ class Figures:
             spent, reserved = balance.spent, balance.reserved
             if not spent and not reserved and currency not in named:
                 continue
-            left = max(Fraction(0), limit - spent - reserved)
-            seconds = seconds_left(left, prices.get(currency))
-            counts = (
-                int(left / self.keeper.counter_epsilon) if self._counts(app, currency) else None
-            )
-            shown = {"limit": str(limit), "spent": str(spent), "reserved": str(reserved)}
-            price = prices.get(currency)
-            said = (
-                words_of_days(left, price, per)
-                if price is not None and price.of_a_day
-                else words(left, seconds, per, counts)
-            )
-            told = {"remaining": str(left), "seconds_left": seconds, "words": said}
-            # An app is not told who wears the device.
+            left, price = max(Fraction(0), limit - spent - reserved), prices.get(currency)
+            seconds, counts = seconds_left(left, price), None
+            if self._counts(app, currency):
+                counts = int(left / self.keeper.counter_epsilon)
             rows.append(
                 {
+                    # An app is not told who wears the device.
                     "account": account if app is None else account_of(app),
                     "app": app,
                     "currency": currency,
                     "per": per,
-                    **shown,
-                    **told,
+                    "limit": str(limit),
+                    "spent": str(spent),
+                    "reserved": str(reserved),
+                    "remaining": str(left),
+                    "seconds_left": seconds,
+                    "words": (
+                        words_of_days(left, price, per)
+                        if price is not None and price.of_a_day
+                        else words(left, seconds, per, counts)
+                    ),
                 }
             )
         return rows
 
     def _counts(self, app: str | None, currency: str) -> bool:
         """Whether a budget may be used for counters."""
-        grants = (
-            self.policy.apps.values() if app is None else [self.policy.apps.get(app) or Grant()]
-        )
+        apps = self.policy.apps
+        grants = apps.values() if app is None else [apps.get(app) or Grant()]
         return currency == "epsilon" and any("counter" in grant.scopes for grant in grants)
 
     def audit_page(self, after: int, limit: int, last: int | None, verify: bool) -> dict[str, Any]:
         """Lines of the audit log as JSON has them."""
-        rows = (
-            self.audit.last(last) if last is not None else self.audit.entries(max(0, after), limit)
-        )
+        after = max(0, after)
+        rows = self.audit.entries(after, limit) if last is None else self.audit.last(last)
         known = (
             *self.policy.apps,
             *self.tokens.apps(),
@@ -209,5 +203,5 @@ class Figures:
                 for r in rows
             ],
             "verified": self.audit.verify() if verify else None,
-            "last": rows[-1].id if rows else max(0, after),
+            "last": rows[-1].id if rows else after,
         }

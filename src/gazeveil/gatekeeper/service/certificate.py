@@ -138,13 +138,10 @@ def _weakest(service: Service, rule: MechanismRule, most_hz: float | None) -> di
     shown: dict[str, Any] = {"rule": rule_text(rule), "unproved": rule.unproved}
     try:
         mechanism: Any = registry.mechanism(weakest(rule))
+        rate_hz = service.keeper.rate_hz
         shown["weakest"] = str(mechanism)
-        shown["guarantee"] = service.guarantee(
-            mechanism.promise(service.keeper.rate_hz, service.keeper.space)
-        )
-        shown["averaging"] = averaging_words(
-            mechanism, min(service.keeper.rate_hz, most_hz or float("inf"))
-        )
+        shown["guarantee"] = service.guarantee(mechanism.promise(rate_hz, service.keeper.space))
+        shown["averaging"] = averaging_words(mechanism, min(rate_hz, most_hz or float("inf")))
     except GazeveilError:
         shown["weakest"] = None
     return shown
@@ -175,22 +172,12 @@ def certificate_text(figures: dict[str, Any]) -> str:
     ]
     for app in figures["apps"]:
         lines += ["", f"App '{app['app']}': {app['state']}."]
-        lines += (
-            [f"  It may {means}." for means in app["scopes"].values()]
-            if app["state"] == "granted"
-            else []
-        )
-        for rule in app["mechanisms"] if app["state"] == "granted" else ():
-            promise = rule.get("guarantee")
-            lines.append(
-                f"  Mechanism {rule['rule']}. "
-                + (
-                    f"At its weakest: {promise['text']} {rule['averaging']}"
-                    if promise
-                    else "What it promises depends on the parameters asked for."
-                )
-            )
-        lines += [f"  {app['averaging']}"] if app["averaging"] and app["state"] == "granted" else []
+        if app["state"] == "granted":
+            lines += [f"  It may {means}." for means in app["scopes"].values()]
+            lines += [
+                f"  Mechanism {rule['rule']}. {_promise_of(rule)}" for rule in app["mechanisms"]
+            ]
+            lines += [f"  {app['averaging']}"] if app["averaging"] else []
         lines += [
             f"  Open now: {stream['mechanism']}. {stream['guarantee']['text']}"
             for stream in app["streams"]
@@ -201,6 +188,12 @@ def certificate_text(figures: dict[str, Any]) -> str:
         lines += ["", "No app is known."]
     lines += ["", "Not covered:", *(f"  {clause}." for clause in figures["not_covered"])]
     return "\n".join(lines) + "\n"
+
+
+def _promise_of(rule: dict[str, Any]) -> str:
+    if (promise := rule.get("guarantee")) is None:
+        return "What it promises depends on the parameters asked for."
+    return f"At its weakest: {promise['text']} {rule['averaging']}"
 
 
 def _with_hours(budgets: list[dict[str, Any]], prices: dict[str, Price]) -> list[dict[str, Any]]:
@@ -220,12 +213,7 @@ def _budget_lines(who: str, budgets: list[dict[str, Any]]) -> list[str]:
     for b in budgets:
         line = f"{who} has spent {b['spent']} of {b['limit']} {b['currency']} {words[b['per']]}"
         line += f", {b['reserved']} reserved" if b["reserved"] != "0" else ""
-        lines.append(
-            line
-            + (
-                f"; the limit is about {b['limit_hours']:g} hours of use."
-                if b["limit_hours"] is not None
-                else "."
-            )
-        )
+        hours = b["limit_hours"]
+        line += "" if hours is None else f"; the limit is about {hours:g} hours of use"
+        lines.append(line + ".")
     return lines

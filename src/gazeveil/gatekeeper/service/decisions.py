@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -28,6 +28,27 @@ from gazeveil.gatekeeper.service.access_requests import PURPOSES
 from gazeveil.gatekeeper.service.answers import Figures
 from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
+
+
+def unknown_name(kind: str, known: Iterable[str]) -> Refused:
+    """What is answered to a name that is not on a list."""
+    reason = f"There is no such {kind}. {kind.capitalize()}s are: {', '.join(known)}."
+    return Refused(422, kind, reason)
+
+
+def disk_refused(what: str, error: OSError) -> Refused:
+    """What is answered while a file cannot be written; `what` says which."""
+    why = (error.strerror or "no reason given").lower()
+    return Refused(503, "disk", f"{what} ({why}). Free some space, then try again.")
+
+
+@contextmanager
+def _dismissals_not_written() -> Iterator[None]:
+    """Go on where the file of dismissals cannot be written: they count until the next start."""
+    try:
+        yield
+    except OSError as error:
+        LOG.error("the count of dismissed asks cannot be written", exc_info=error)
 
 
 class Decisions(Figures):
@@ -179,9 +200,8 @@ class Decisions(Figures):
             Where that is not possible now.
         """
         if revocation.of_token:
-            self.tokens.revoke(
-                revocation.app, "app"
-            )  # first: a policy file that cannot be written must not keep a token alive
+            # First: a policy file that cannot be written must not keep a token alive.
+            self.tokens.revoke(revocation.app, "app")
         self._write(self.policy)
         self.keeper.record_revocation(revocation.kind, revocation.app or "device", revocation.at_ns)
 
@@ -222,20 +242,13 @@ class Decisions(Figures):
             with self._writing:
                 edit = self.policy_file.write(as_written(policy, time.time_ns()))
         except OSError as error:
-            raise Refused(
-                503,
-                "disk",
-                "The policy file cannot be written"
-                f" ({(error.strerror or 'no reason given').lower()}). Free some space, then try"
-                " again.",
-            ) from None
+            raise disk_refused("The policy file cannot be written", error) from None
         except GazeveilError as error:
-            raise Refused(
-                409,
-                "edited",
+            reason = (
                 "The policy file was edited and cannot be read now, so it is not written:"
-                f" {str(error).rstrip('.')}. Mend it, then try again.",
-            ) from None
+                f" {str(error).rstrip('.')}. Mend it, then try again."
+            )
+            raise Refused(409, "edited", reason) from None
         if edit is None:
             return policy
         both = edit.onto(policy)
@@ -251,20 +264,13 @@ class Decisions(Figures):
 
     def ask(self, app: str, preset: str | None, purpose: str, scopes: Collection[str]) -> None:
         """Keep an app's ask for the owner, as long as none of it waits."""
-        if purpose not in PURPOSES:
-            raise Refused(
-                422,
-                "purpose",
-                "There is no such purpose. Purposes are: " + ", ".join(PURPOSES) + ".",
-            )
-        if preset is not None and preset not in PRESETS:
-            raise Refused(
-                422, "preset", "There is no such preset. Presets are: " + ", ".join(PRESETS) + "."
-            )
-        if any(scope not in SCOPES for scope in scopes):
-            raise Refused(
-                422, "scope", "There is no such scope. Scopes are: " + ", ".join(SCOPES) + "."
-            )
+        for kind, wanted, known in (
+            ("purpose", [purpose], PURPOSES),
+            ("preset", [] if preset is None else [preset], PRESETS),
+            ("scope", scopes, SCOPES),
+        ):
+            if any(name not in known for name in wanted):
+                raise unknown_name(kind, known)
         if preset is None and not scopes:
             raise Refused(422, "body", "Ask for a preset or for scopes.")
         if self.access_requests.blocked(app):
@@ -284,11 +290,9 @@ class Decisions(Figures):
 
     def dismiss(self, number: int) -> bool:
         """Dismiss an ask; False where none of that number waits."""
-        try:
+        found = True
+        with _dismissals_not_written():
             found = self.access_requests.dismiss(number) is not None
-        except OSError as error:
-            LOG.error("the count of dismissed asks cannot be written", exc_info=error)
-            found = True
         self.changed("asks", "apps")
         return found
 
@@ -299,10 +303,8 @@ class Decisions(Figures):
 
     def _forget_asks(self, app: str) -> None:
         """Forget the ask and the dismissals of an app."""
-        try:
+        with _dismissals_not_written():
             self.access_requests.forget(app)
-        except OSError as error:
-            LOG.error("the count of dismissed asks cannot be written", exc_info=error)
 
     # --- wearers
     # ----------------------------------------------------------------------------------------------
@@ -312,12 +314,10 @@ class Decisions(Figures):
         with self._lock:
             taken = self._ready_to_give()
             if name in self.policy.wearers:
-                raise Refused(
-                    409, "taken", "There is a wearer of this name already. Choose another name."
-                )
-            self._put_policy(
-                replace(self.policy, others={**self.policy.others, name: Wearer()}), taken
-            )
+                reason = "There is a wearer of this name already. Choose another name."
+                raise Refused(409, "taken", reason)
+            others = {**self.policy.others, name: Wearer()}
+            self._put_policy(replace(self.policy, others=others), taken)
 
     def drop_wearer(self, name: str) -> None:
         """Take a person out of the policy, with consent and grants. What was spent stays in the
@@ -326,13 +326,11 @@ class Decisions(Figures):
         with self._lock:
             taken = self._ready_to_give()
             if name == OWNER or name not in self.policy.wearers:
-                raise Refused(
-                    404, "unknown", f"There is no such wearer, or it is '{OWNER}', who always is."
-                )
+                reason = f"There is no such wearer, or it is '{OWNER}', who always is."
+                raise Refused(404, "unknown", reason)
             worn = self.policy.worn_by(OWNER)
-            self._put_policy(
-                replace(worn, others={n: one for n, one in worn.others.items() if n != name}), taken
-            )
+            others = {other: wearer for other, wearer in worn.others.items() if other != name}
+            self._put_policy(replace(worn, others=others), taken)
 
     def _put_policy(self, policy: Policy, taken: int) -> None:
         self.keeper.set_policy(self._write(policy), taken)

@@ -72,9 +72,8 @@ class Revocation:
         """The policy of the present wearer without what was taken."""
         if self.kind == "drop":
             return policy.without(self.app)
-        if (
-            self.kind == "token"
-        ):  # the token was one for all wearers, so none of them goes on with what held it
+        if self.kind == "token":
+            # It was one for all wearers, so none of them goes on with what held it.
             others = {
                 name: replace(one, apps=self._revoked(one.apps))
                 for name, one in policy.others.items()

@@ -30,7 +30,7 @@ from gazeveil.gatekeeper.service.access_requests import AccessRequests
 from gazeveil.gatekeeper.service.credentials.callers import Callers
 from gazeveil.gatekeeper.service.credentials.sessions import Sessions
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
-from gazeveil.gatekeeper.service.decisions import Decisions
+from gazeveil.gatekeeper.service.decisions import Decisions, disk_refused
 from gazeveil.gatekeeper.service.http.limits import Guesses
 from gazeveil.gatekeeper.service.http.rate_limiter import RateLimiter
 from gazeveil.gatekeeper.service.metrics_page import EVENTS_STEP, Metrics
@@ -279,13 +279,8 @@ class Service(Decisions):
             try:
                 write_whole(path, token + "\n")
             except OSError as error:
-                why = (error.strerror or "no reason given").lower()
-                raise Refused(
-                    503,
-                    "disk",
-                    f"The tracker's token cannot be written to its file ({why}). Free some space,"
-                    " then try again.",
-                ) from None
+                what = "The tracker's token cannot be written to its file"
+                raise disk_refused(what, error) from None
         if (hang_up := self.tracker_input.hang_up) is not None:
             hang_up()
         return token
@@ -331,16 +326,8 @@ class Service(Decisions):
 
     def hang_up_owner(self, credential: str, reason: str) -> None:
         """Close the live views of a session or an owner's token."""
-        self.broadcaster.hang_up(
-            [
-                connection
-                for connection, whose in tuple(self.owner_connections.items())
-                if whose == credential
-            ],
-            "signed-out",
-            reason,
-            4001,
-        )
+        mine = [c for c, whose in tuple(self.owner_connections.items()) if whose == credential]
+        self.broadcaster.hang_up(mine, "signed-out", reason, 4001)
 
     async def close(self) -> None:
         """End everything, in order: nothing is pushed after the core is closed, nothing is written

@@ -1,9 +1,9 @@
 """Every setting of the service, with its default; read from the environment (`GAZEVEIL_...`) and
 overruled by the command line.
 
-`docs/howto/gatekeeper/settings.md` lists all of them; a test compares the two. Limits are set so that one
-hostile app can neither fill the memory nor starve the others, and so that a honest one at 1000
-samples a second meets none of them.
+`docs/howto/gatekeeper/settings.md` lists all of them; a test compares the two. Limits are set so
+that one hostile app can neither fill the memory nor starve the others, and so that a honest one at
+1000 samples a second meets none of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import stat
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
@@ -38,236 +38,137 @@ class Settings(BaseSettings):
     """What the service is told before it starts."""
 
     model_config = SettingsConfigDict(
-        env_prefix="GAZEVEIL_", frozen=True, extra="ignore", validate_default=True
+        env_prefix="GAZEVEIL_",
+        frozen=True,
+        extra="ignore",
+        validate_default=True,
+        use_attribute_docstrings=True,
     )
 
-    home: Path = Field(
-        default_factory=default_home,
-        description=(
-            "Folder of the database, the policy and the keys; made if it is missing, for its owner"
-            " alone. One that is there and open to other users is refused."
-        ),
-    )
-    host: str = Field(
-        "127.0.0.1",
-        min_length=1,
-        description=(
-            "Address to listen on. Anything but loopback needs TLS: `tls_certificate`, or a proxy"
-            " and `public_origin`."
-        ),
-    )
-    port: int = Field(8765, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    unix_socket: Path | None = Field(
-        None,
-        description=(
-            "Unix socket to listen on besides the port. Apps that the policy names by `identity`"
-            " need no token there. Its folder says who may come."
-        ),
-    )
-    hosts: tuple[str, ...] = Field(
-        (),
-        description=(
-            "Further host names under which the service may be addressed; a JSON list. Others are"
-            " refused, against DNS rebinding."
-        ),
-    )
-    public_origin: tuple[Annotated[str, Field(pattern=ORIGIN)], ...] = Field(
-        (),
-        description=(
-            "Origins under which a proxy with TLS shows the service, such as"
-            " `https://gaze.example`; a JSON list, the first is the one in links. Their host names"
-            " are allowed too."
-        ),
-    )
-    tls_certificate: Path | None = Field(
-        None,
-        description=(
-            "Certificate file (PEM, with its chain) for TLS by the service itself; needs `tls_key`."
-        ),
-    )
-    tls_key: Path | None = Field(None, description="Private key file (PEM) of the certificate.")
-    database: str | None = Field(
-        None,
-        repr=False,  # it may hold a password
-        description=(
-            "Database URL, `sqlite:///...` or `postgresql://...`; without one, `gatekeeper.sqlite`"
-            " under the home folder. On the command line it must not hold a password, which other"
-            " users could see."
-        ),
-    )
-    database_file: Path | None = Field(
-        None,
-        description=(
-            "File that holds the database URL, for URLs with a password; nobody but the user of the"
-            " service may read it."
-        ),
-    )
-    policy: Path | None = Field(
-        None,
-        description=(
-            "Policy file, TOML or YAML, that the owner's choices are written to; without one,"
-            " `policy.toml` under the home folder."
-        ),
-    )
-    tracker: str = Field(
-        "simulated",
-        min_length=1,
-        description=(
-            "Where gaze comes from: `simulated`, `replay:PATH`, `pupil://host:port`, `lsl[:name]`,"
-            " `websocket` or `openxr`."
-        ),
-    )
-    rate_hz: float = Field(
-        120.0,
-        gt=0,
-        le=10_000,
-        description="Nominal rate of a `simulated`, `websocket` or `openxr` tracker.",
-    )
-    screen: str | None = Field(
-        None,
-        pattern=SCREEN,
-        description=(
-            "Screen of a `websocket` tracker, as `1280x720px,400x225mm,450mm`; without one, its"
-            " degrees are directions around the head."
-        ),
-    )
-    level: Literal["coarse", "fine"] = Field(
-        "coarse",
-        description=(
-            "How fine places and times are that any app ever sees; one for the whole device."
-        ),
-    )
-    device: str = Field(
-        "device",
-        min_length=1,
-        max_length=64,
-        description="Name of the device's own account in the ledger.",
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least important kind of log line that is written."
-    )
-    head_bytes: int = Field(
-        16_384,
-        ge=1024,
-        description=(
-            "Largest head of an HTTP request: its line, its headers and what may trail its body."
-        ),
-    )
-    head_s: float = Field(
-        5.0,
-        gt=0,
-        description=(
-            "Seconds in which a head, or a TLS handshake, must have come whole, and that a new"
-            " connection may be silent."
-        ),
-    )
-    strangers: int = Field(
-        512,
-        ge=8,
-        description=(
-            "Open connections that have shown no valid token or session, in all; then the oldest of"
-            " them is closed."
-        ),
-    )
-    strangers_per_address: int = Field(128, ge=4, description="The same for one address.")
-    body_bytes: int = Field(65_536, ge=1024, description="Largest HTTP body.")
-    frame_bytes: int = Field(
-        1_048_576,
-        ge=1024,
-        description=(
-            "Largest WebSocket message after the welcome; a larger one closes the connection with"
-            " code 1009."
-        ),
-    )
-    message_bytes: int = Field(
-        16_384,
-        ge=512,
-        description=(
-            "Largest command of an app on its WebSocket, and largest message before the welcome;"
-            " trackers may use whole frames after it."
-        ),
-    )
-    json_depth: int = Field(16, ge=4, le=200, description="Deepest nesting of a JSON text.")
-    hello_s: float = Field(5.0, gt=0, description="Seconds a WebSocket has for its first message.")
-    idle_s: float = Field(
-        120.0,
-        gt=0,
-        description=(
-            "Seconds after which a WebSocket without subscriptions and without a message is closed."
-        ),
-    )
-    ping_s: float = Field(
-        20.0, gt=0, description="Seconds between WebSocket pings, and the time for their answer."
-    )
-    body_s: float = Field(10.0, gt=0, description="Seconds in which an HTTP body must have come.")
-    queue_messages: int = Field(
-        256,
-        ge=4,
-        description="Messages kept for a slow reader; then the oldest are dropped and counted.",
-    )
-    subscriptions: int = Field(
-        32, ge=1, le=1024, description="Open subscriptions of one WebSocket."
-    )
-    connections: int = Field(1024, ge=1, description="Open WebSockets in all.")
-    connections_per_app: int = Field(128, ge=1, description="Open WebSockets of one app.")
-    requests_per_minute: int = Field(
-        6000,
-        ge=1,
-        description=(
-            "HTTP requests in a minute of one token or session; those without a valid one share"
-            " this by address."
-        ),
-    )
-    guesses_per_minute: int = Field(
-        30,
-        ge=1,
-        description=(
-            "Wrong tokens of one address, origin and token id in a minute; then more of them are"
-            " not looked at."
-        ),
-    )
-    commands_per_minute: int = Field(
-        1200, ge=1, description="Messages an app may send on one WebSocket in a minute."
-    )
-    owner_token_file: Path | None = Field(
-        None,
-        description=(
-            "File with a token for programs that act for the owner, such as systemd's credential;"
-            " nobody but the user of the service may read it. The token of an earlier file stops"
-            " working."
-        ),
-    )
-    owner_hours: float = Field(
-        12.0, gt=0, le=24 * 365, description="Hours that an owner's session in the browser lasts."
-    )
-    owner_sessions_end_at_restart: bool = Field(
-        False,
-        description=(
-            "Whether a restart signs the owner's browsers out. Off: an open page must be able to"
-            " switch sharing off after a restart."
-        ),
-    )
-    new_link_ends_sessions: bool = Field(
-        True,
-        description=(
-            "Whether signing in with a new owner link signs the owner's other browsers out."
-        ),
-    )
-    token_days: float = Field(
-        365.0, gt=0, le=3650, description="Days that the token of an app or a tracker lasts."
-    )
-    audit_days: float | None = Field(
-        None,
-        gt=0,
-        le=36_500,
-        description=(
-            "Days after which rows of the audit log are deleted; without it they are kept. The"
-            " chain of the rest can still be verified."
-        ),
-    )
-    shutdown_s: float = Field(
-        5.0, gt=0, description="Seconds that open connections have to end when the service stops."
-    )
+    home: Path = Field(default_factory=default_home)
+    """Folder of the database, the policy and the keys; made if it is missing, for its owner alone.
+    One that is there and open to other users is refused.
+    """
+    host: str = Field("127.0.0.1", min_length=1)
+    """Address to listen on. Anything but loopback needs TLS: `tls_certificate`, or a proxy and
+    `public_origin`.
+    """
+    port: int = Field(8765, ge=0, le=65535)
+    """Port to listen on; 0 takes a free one."""
+    unix_socket: Path | None = None
+    """Unix socket to listen on besides the port. Apps that the policy names by `identity` need no
+    token there. Its folder says who may come.
+    """
+    hosts: tuple[str, ...] = ()
+    """Further host names under which the service may be addressed; a JSON list. Others are refused,
+    against DNS rebinding.
+    """
+    public_origin: tuple[Annotated[str, Field(pattern=ORIGIN)], ...] = ()
+    """Origins under which a proxy with TLS shows the service, such as `https://gaze.example`; a
+    JSON list, the first is the one in links. Their host names are allowed too.
+    """
+    tls_certificate: Path | None = None
+    """Certificate file (PEM, with its chain) for TLS by the service itself; needs `tls_key`."""
+    tls_key: Path | None = None
+    """Private key file (PEM) of the certificate."""
+    database: str | None = Field(None, repr=False)  # it may hold a password
+    """Database URL, `sqlite:///...` or `postgresql://...`; without one, `gatekeeper.sqlite` under
+    the home folder. On the command line it must not hold a password, which other users could see.
+    """
+    database_file: Path | None = None
+    """File that holds the database URL, for URLs with a password; nobody but the user of the
+    service may read it.
+    """
+    policy: Path | None = None
+    """Policy file, TOML or YAML, that the owner's choices are written to; without one,
+    `policy.toml` under the home folder.
+    """
+    tracker: str = Field("simulated", min_length=1)
+    """Where gaze comes from: `simulated`, `replay:PATH`, `pupil://host:port`, `lsl[:name]`,
+    `websocket` or `openxr`.
+    """
+    rate_hz: float = Field(120.0, gt=0, le=10_000)
+    """Nominal rate of a `simulated`, `websocket` or `openxr` tracker."""
+    screen: str | None = Field(None, pattern=SCREEN)
+    """Screen of a `websocket` tracker, as `1280x720px,400x225mm,450mm`; without one, its degrees
+    are directions around the head.
+    """
+    level: Literal["coarse", "fine"] = "coarse"
+    """How fine places and times are that any app ever sees; one for the whole device."""
+    device: str = Field("device", min_length=1, max_length=64)
+    """Name of the device's own account in the ledger."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least important kind of log line that is written."""
+    head_bytes: int = Field(16_384, ge=1024)
+    """Largest head of an HTTP request: its line, its headers and what may trail its body."""
+    head_s: float = Field(5.0, gt=0)
+    """Seconds in which a head, or a TLS handshake, must have come whole, and that a new connection
+    may be silent.
+    """
+    strangers: int = Field(512, ge=8)
+    """Open connections that have shown no valid token or session, in all; then the oldest of them
+    is closed.
+    """
+    strangers_per_address: int = Field(128, ge=4)
+    """The same for one address."""
+    body_bytes: int = Field(65_536, ge=1024)
+    """Largest HTTP body."""
+    frame_bytes: int = Field(1_048_576, ge=1024)
+    """Largest WebSocket message after the welcome; a larger one closes the connection with code
+    1009.
+    """
+    message_bytes: int = Field(16_384, ge=512)
+    """Largest command of an app on its WebSocket, and largest message before the welcome; trackers
+    may use whole frames after it.
+    """
+    json_depth: int = Field(16, ge=4, le=200)
+    """Deepest nesting of a JSON text."""
+    hello_s: float = Field(5.0, gt=0)
+    """Seconds a WebSocket has for its first message."""
+    idle_s: float = Field(120.0, gt=0)
+    """Seconds after which a WebSocket without subscriptions and without a message is closed."""
+    ping_s: float = Field(20.0, gt=0)
+    """Seconds between WebSocket pings, and the time for their answer."""
+    body_s: float = Field(10.0, gt=0)
+    """Seconds in which an HTTP body must have come."""
+    queue_messages: int = Field(256, ge=4)
+    """Messages kept for a slow reader; then the oldest are dropped and counted."""
+    subscriptions: int = Field(32, ge=1, le=1024)
+    """Open subscriptions of one WebSocket."""
+    connections: int = Field(1024, ge=1)
+    """Open WebSockets in all."""
+    connections_per_app: int = Field(128, ge=1)
+    """Open WebSockets of one app."""
+    requests_per_minute: int = Field(6000, ge=1)
+    """HTTP requests in a minute of one token or session; those without a valid one share this by
+    address.
+    """
+    guesses_per_minute: int = Field(30, ge=1)
+    """Wrong tokens of one address, origin and token id in a minute; then more of them are not
+    looked at.
+    """
+    commands_per_minute: int = Field(1200, ge=1)
+    """Messages an app may send on one WebSocket in a minute."""
+    owner_token_file: Path | None = None
+    """File with a token for programs that act for the owner, such as systemd's credential; nobody
+    but the user of the service may read it. The token of an earlier file stops working.
+    """
+    owner_hours: float = Field(12.0, gt=0, le=24 * 365)
+    """Hours that an owner's session in the browser lasts."""
+    owner_sessions_end_at_restart: bool = False
+    """Whether a restart signs the owner's browsers out. Off: an open page must be able to switch
+    sharing off after a restart.
+    """
+    new_link_ends_sessions: bool = True
+    """Whether signing in with a new owner link signs the owner's other browsers out."""
+    token_days: float = Field(365.0, gt=0, le=3650)
+    """Days that the token of an app or a tracker lasts."""
+    audit_days: float | None = Field(None, gt=0, le=36_500)
+    """Days after which rows of the audit log are deleted; without it they are kept. The chain of
+    the rest can still be verified.
+    """
+    shutdown_s: float = Field(5.0, gt=0)
+    """Seconds that open connections have to end when the service stops."""
 
     @field_validator("level", "log_level", mode="before")
     @classmethod
@@ -381,7 +282,8 @@ def load_settings(**chosen: object) -> Settings:
     1
     """
     try:
-        return Settings(**{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
+        named: dict[str, Any] = {n: value for n, value in chosen.items() if value is not None}
+        return Settings(**named)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"
@@ -399,12 +301,9 @@ def table() -> str:
     """All settings as the manual's table, in Markdown."""
     lines = ["| setting | variable | default | what it does |", "|---|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        default = (
-            "`$GAZEVEIL_HOME` or `~/.gazeveil`"
-            if name == "home"
-            else "none"
-            if field.default in (None, ())
-            else f"`{str(field.default).lower()}`"
-        )
-        lines.append(f"| `{name}` | `GAZEVEIL_{name.upper()}` | {default} | {field.description} |")
+        default = "none" if field.default in (None, ()) else f"`{str(field.default).lower()}`"
+        if name == "home":
+            default = "`$GAZEVEIL_HOME` or `~/.gazeveil`"
+        meaning = " ".join((field.description or "").split())
+        lines.append(f"| `{name}` | `GAZEVEIL_{name.upper()}` | {default} | {meaning} |")
     return "\n".join(lines) + "\n"

@@ -38,8 +38,6 @@ LEAST_FIXATION_MS = 60
 #: Samples that are looked at together.
 CHUNK = 4096
 
-_LONGEST_STEP_NS = 24 * 3600 * 10**9  # a clock that jumps further moves the session's time by a day
-
 _WORDS = ("fixation", "saccade", "saccade-start", "pursuit")
 
 # Places in the state of the front.
@@ -314,7 +312,8 @@ def _sum(
         if state[1] == 0:
             state[1], state[2], state[3] = 1, t[i], 0
         elif t[i] > state[2]:
-            # In floating point first: the difference of two wild clocks may not fit 64 bits.
+            # A clock that jumps by more moves the session by a day. In floating point first: the
+            # difference of two wild clocks may not fit 64 bits.
             step = float(t[i]) - float(state[2])
             state[4] += t[i] - state[2] if step < 8.64e13 else np.int64(86_400_000_000_000)
             state[2], state[3] = t[i], 0

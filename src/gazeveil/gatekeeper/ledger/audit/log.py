@@ -15,10 +15,11 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -93,11 +94,8 @@ class AuditLog:
         if key is not None and not (isinstance(key, bytes) and 16 <= len(key) <= 64):
             checks.refuse("AuditLog", "key", "16 to 64 bytes", type(key).__name__)
         self._key = key if key is not None else secret(self._database, "audit")
-        self._database.write(
-            lambda connection: _start(
-                connection, AUDIT_HEAD, {"name": "audit", "rows": 0, "chain": START}
-            )
-        )
+        first = {"name": "audit", "rows": 0, "chain": START}
+        self._database.write(lambda connection: _start(connection, AUDIT_HEAD, first))
 
     def pseudonym(self, app: str) -> str:
         """The hash an app has in this log."""
@@ -139,17 +137,8 @@ class AuditLog:
         head = _HEAD(connection, {"n": "audit"}).one()
         number = int(head.rows) + 1
         chain = link(self._key, head.chain, number, at_ns, kind, who, written)
-        _INSERT(
-            connection,
-            {
-                "id": number,
-                "at_ns": at_ns,
-                "kind": kind,
-                "app": who,
-                "detail": written,
-                "chain": chain,
-            },
-        )
+        row = {"id": number, "at_ns": at_ns, "kind": kind, "app": who, "detail": written}
+        _INSERT(connection, {**row, "chain": chain})
         _ADVANCE(connection, {"n": "audit", "rows": number, "chain": chain})
         return number
 
@@ -164,13 +153,8 @@ class AuditLog:
         """
 
         def mark(connection: Connection, last: int, chain: str) -> None:
-            self._add(
-                connection,
-                PRUNED,
-                self.pseudonym("device"),
-                _detail({"rows": last, "chain": chain}),
-                int(now_ns),
-            )
+            detail = _detail({"rows": last, "chain": chain})
+            self._add(connection, PRUNED, self.pseudonym("device"), detail, int(now_ns))
 
         def work(connection: Connection) -> int:
             _HEAD(connection, {"n": "audit"}).one()  # nobody adds a row meanwhile
@@ -205,32 +189,19 @@ class AuditLog:
         """Rows after a number, oldest first."""
         most = checks.count("AuditLog.entries", "limit", limit)
         query = sa.select(AUDIT).where(AUDIT.c.id > after).order_by(AUDIT.c.id).limit(most)
-        return tuple(
-            _row(row)
-            for row in self._database.read(lambda connection: connection.execute(query).all())
-        )
+        return tuple(map(_row, self._database.rows(query)))
 
     def last(self, limit: int = 100) -> tuple[AuditRow, ...]:
         """The newest rows, oldest of them first."""
-        query = (
-            sa.select(AUDIT)
-            .order_by(AUDIT.c.id.desc())
-            .limit(checks.count("AuditLog.last", "limit", limit))
-        )
-        return tuple(
-            _row(row)
-            for row in reversed(
-                self._database.read(lambda connection: connection.execute(query).all())
-            )
-        )
+        most = checks.count("AuditLog.last", "limit", limit)
+        query = sa.select(AUDIT).order_by(AUDIT.c.id.desc()).limit(most)
+        return tuple(map(_row, reversed(self._database.rows(query))))
 
     def head(self) -> tuple[int, str]:
         """How many rows there are, and the hash over all of them; kept elsewhere, it shows a log
         that was cut or made anew.
         """
-        row = self._database.read(
-            lambda connection: connection.execute(sa.select(AUDIT_HEAD)).one()
-        )
+        (row,) = self._database.rows(sa.select(AUDIT_HEAD))
         return int(row.rows), str(row.chain)
 
     def verify(self, head: tuple[int, str] | None = None) -> bool:
@@ -267,16 +238,14 @@ class AuditLog:
         What such a row says is believed here and proved afterwards, because it is one of the rows
         that are verified.
         """
-        first = self._database.read(
-            lambda connection: connection.execute(sa.select(sa.func.min(AUDIT.c.id))).scalar()
-        )
+        ((first,),) = self._database.rows(sa.select(sa.func.min(AUDIT.c.id)))
         if first is not None and first > 1:
             query = (
                 sa.select(AUDIT.c.kind, AUDIT.c.detail)
                 .where(AUDIT.c.kind == PRUNED)
                 .order_by(AUDIT.c.id.desc())
             )
-            for row in self._database.read(lambda connection: connection.execute(query).all()):
+            for row in self._database.rows(query):
                 # A row that somebody else has written may say anything.
                 with suppress(ValueError, KeyError, TypeError):
                     up_to = pruned_up_to(row.kind, row.detail)
@@ -284,9 +253,9 @@ class AuditLog:
                         return up_to
         return 0, START
 
-    def _rows(self, after: int) -> list[sa.Row[tuple[object, ...]]]:
+    def _rows(self, after: int) -> Sequence[sa.Row[Any]]:
         query = sa.select(AUDIT).where(AUDIT.c.id > after).order_by(AUDIT.c.id).limit(1000)
-        return list(self._database.read(lambda connection: connection.execute(query).all()))
+        return self._database.rows(query)
 
 
 _HEAD = Ready(sa.select(AUDIT_HEAD).where(AUDIT_HEAD.c.name == sa.bindparam("n")).with_for_update())
@@ -315,7 +284,7 @@ def _detail(detail: Mapping[str, object]) -> str:
     return json.dumps(dict(detail), sort_keys=True, separators=(",", ":"))
 
 
-def _row(row: sa.Row[tuple[object, ...]]) -> AuditRow:
+def _row(row: sa.Row[Any]) -> AuditRow:
     return AuditRow(row.id, row.at_ns, row.kind, row.app, json.loads(row.detail), row.chain)
 
 
@@ -324,19 +293,14 @@ def secret(database: Database, name: str) -> bytes:
 
     def work(connection: Connection) -> bytes:
         _start(connection, SECRETS, {"name": name, "value": os.urandom(32)})
-        return bytes(
-            connection.execute(
-                sa.select(SECRETS.c.value).where(SECRETS.c.name == name)
-            ).scalar_one()
-        )
+        value = sa.select(SECRETS.c.value).where(SECRETS.c.name == name)
+        return bytes(connection.execute(value).scalar_one())
 
     return database.write(work)
 
 
 def _start(connection: Connection, table: sa.Table, values: Mapping[str, object]) -> None:
     """Put in the first row of a table unless it is there."""
-    if (
-        connection.execute(sa.select(table.c.name).where(table.c.name == values["name"])).first()
-        is None
-    ):
+    there = sa.select(table.c.name).where(table.c.name == values["name"])
+    if connection.execute(there).first() is None:
         connection.execute(sa.insert(table).values(**values))

@@ -147,7 +147,7 @@ class Sessions:
             .where(OWNER_SESSIONS.c.ended_ns.is_(None), OWNER_SESSIONS.c.expires_ns > now)
             .order_by(OWNER_SESSIONS.c.begun_ns)
         )
-        for row in self._database.read(lambda connection: connection.execute(live).all()):
+        for row in self._database.rows(live):
             self._live[row.id] = OwnerSession(
                 row.id,
                 row.browser,

@@ -56,7 +56,7 @@ class Tokens:
         #: Apps whose tokens have ended here, and not in the database yet.
         self._forgotten: set[str] = set()
         live = sa.select(TOKENS).where(TOKENS.c.ended_ns.is_(None))
-        for row in self._database.read(lambda connection: connection.execute(live).all()):
+        for row in self._database.rows(live):
             holder = TokenHolder(row.app, row.role, row.expires_ns, row.id)
             self.live.add(holder, bytes(row.hash), row.issued_ns)
 
@@ -181,13 +181,12 @@ class Tokens:
             sa.or_(TOKENS.c.expires_ns.is_(None), TOKENS.c.expires_ns > time.time_ns()),
         )
         query = sa.select(TOKENS.c.app).where(live).distinct()
-        rows = self._database.read(lambda connection: connection.execute(query).all())
-        return tuple(sorted(row.app for row in rows))
+        return tuple(sorted(row.app for row in self._database.rows(query)))
 
     def ever(self, app: str) -> bool:
         """Whether an app of this name ever had a token."""
         query = sa.select(TOKENS.c.id).where(TOKENS.c.app == app, TOKENS.c.role == "app").limit(1)
-        return self._database.read(lambda connection: connection.execute(query).first()) is not None
+        return bool(self._database.rows(query))
 
     def owner_link(self, expires_ns: int) -> str:
         """A key for the owner's link that works once; earlier ones stop working."""

@@ -111,6 +111,14 @@ def _show(request: Request, app: App, what: str, area_id: int) -> None:
         )
 
 
+def window_of(
+    since_ms: Millis = None, until_ms: Millis = None, after: After = None, limit: Limit = 1000
+) -> dict[str, Any]:
+    """Which events of an area are asked for, as the core's parameters."""
+    return {"since_ms": since_ms, "until_ms": until_ms, "after": after, "limit": limit}
+
+
+Window = Annotated[dict[str, Any], Depends(window_of)]
 Me = Annotated[Caller, Depends(app_caller)]
 CallingApp = Annotated[App, Depends(app_view)]
 
@@ -166,37 +174,17 @@ def remove_area(request: Request, app: CallingApp, area_id: Number) -> None:
 
 
 @router.get("/areas/{area_id}/fixations", response_model=FixationsAnswer)
-def fixations(
-    request: Request,
-    app: CallingApp,
-    area_id: Number,
-    since_ms: Millis = None,
-    until_ms: Millis = None,
-    after: After = None,
-    limit: Limit = 1000,
-) -> dict[str, Any]:
+def fixations(request: Request, app: CallingApp, area_id: Number, window: Window) -> dict[str, Any]:
     """Fixations in an area: place of the cell, whole ticks."""
-    found = app.get_fixations(
-        area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
-    )
+    found = app.get_fixations(area_id, **window)
     _show(request, app, "fixations", area_id)
     return {"fixations": found}
 
 
 @router.get("/areas/{area_id}/saccades", response_model=SaccadesAnswer)
-def saccades(
-    request: Request,
-    app: CallingApp,
-    area_id: Number,
-    since_ms: Millis = None,
-    until_ms: Millis = None,
-    after: After = None,
-    limit: Limit = 1000,
-) -> dict[str, Any]:
+def saccades(request: Request, app: CallingApp, area_id: Number, window: Window) -> dict[str, Any]:
     """Saccades that landed in an area: cell and tick of the landing."""
-    found = app.get_saccades(
-        area_id, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
-    )
+    found = app.get_saccades(area_id, **window)
     _show(request, app, "saccades", area_id)
     return {"saccades": found}
 

@@ -1,4 +1,4 @@
-"""The web application of a service: routes, WebSockets, pages, errors, and what runs beside them."""
+"""The web application of a service: routes, WebSockets, pages and what runs beside them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The door of the service: host names, rates, sizes, depth and headers, for every request before
-anything else looks at it.
+"""What every request passes first: checks of its host name, rate, size and depth; and headers that
+every answer gets.
 
 A plain ASGI layer. Bodies are read whole here, at most `body_bytes` in at most `body_s` seconds, so
 that nothing behind it waits on a slow sender. A page of another origin may read answers only where
@@ -75,12 +75,8 @@ def same_origin(headers: Headers, scheme: str, public: Collection[str] = ()) -> 
         headers is not believed.
     """
     origin = headers.get("origin")
-    return (
-        origin is None
-        or origin in public
-        or origin
-        == f"{'https' if scheme in ('https', 'wss') else 'http'}://{headers.get('host', '')}"
-    )
+    own = f"{'https' if scheme in ('https', 'wss') else 'http'}://{headers.get('host', '')}"
+    return origin is None or origin == own or origin in public
 
 
 class RequestMiddleware:
@@ -89,7 +85,7 @@ class RequestMiddleware:
     Parameters
     ----------
     app : ASGI app
-        What is behind the door.
+        What is behind it.
     settings : Settings
         The limits.
     origins : callable
@@ -108,13 +104,8 @@ class RequestMiddleware:
         seen: Callable[[Scope, int, float], None],
         admit: Callable[[Scope, Headers], bool],
     ) -> None:
-        self.app, self.settings, self.origins, self.seen, self.admit = (
-            app,
-            settings,
-            origins,
-            seen,
-            admit,
-        )
+        self.app, self.settings, self.origins = app, settings, origins
+        self.seen, self.admit = seen, admit
         public = (urlsplit(origin).netloc for origin in settings.public_origin)
         self.hosts = {
             *_LOCAL,
@@ -140,29 +131,14 @@ class RequestMiddleware:
             await self.app(scope, receive, send)
             return
         started, status = time.perf_counter(), 500
-        cross = (
-            headers.get("origin")
-            if not same_origin(headers, scope["scheme"], self.settings.public_origin)
-            else None
-        )
+        own = same_origin(headers, scope["scheme"], self.settings.public_origin)
+        cross = None if own else headers.get("origin")
 
-        async def dress(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                out = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    out.setdefault(name, value)
-                path = scope["path"]
-                if path.startswith("/v1") or path == "/owner":
-                    out.setdefault("cache-control", "no-store")
-                if path.startswith("/v1"):
-                    out.add_vary_header("Origin")
-                    if cross is not None and cross in self.origins():
-                        out["access-control-allow-origin"] = cross
-                elif path in ("/client.js", "/openapi.json") or path.startswith("/lib/"):
-                    # Public code and text: any page may import the client, and what it imports.
-                    out["access-control-allow-origin"] = "*"
+                self._add_headers(MutableHeaders(scope=message), scope["path"], cross)
             await send(message)
 
         try:
@@ -170,9 +146,23 @@ class RequestMiddleware:
                 refusal = self._preflight(scope, cross)
             if refusal is None:
                 refusal, receive = await self._body(scope, headers, receive)
-            await (refusal or self.app)(scope, receive, dress)
+            await (refusal or self.app)(scope, receive, send_with_headers)
         finally:
             self.seen(scope, status, time.perf_counter() - started)
+
+    def _add_headers(self, out: MutableHeaders, path: str, cross: str | None) -> None:
+        """Complete the headers of an answer, for a page of another origin where there is one."""
+        for name, value in HEADERS.items():
+            out.setdefault(name, value)
+        if path.startswith("/v1") or path == "/owner":
+            out.setdefault("cache-control", "no-store")
+        if path.startswith("/v1"):
+            out.add_vary_header("Origin")
+            if cross is not None and cross in self.origins():
+                out["access-control-allow-origin"] = cross
+        elif path in ("/client.js", "/openapi.json") or path.startswith("/lib/"):
+            # Public code and text: any page may import the client, and what it imports.
+            out["access-control-allow-origin"] = "*"
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if host_name(headers.get("host", "")) not in self.hosts:
@@ -183,9 +173,8 @@ class RequestMiddleware:
                 " with, or add the name to GAZEVEIL_HOSTS.",
             )
         if not self.admit(scope, headers):
-            return problem(
-                429, "rate", "There are too many requests. Wait a minute.", {"retry-after": "60"}
-            )
+            reason = "There are too many requests. Wait a minute."
+            return problem(429, "rate", reason, {"retry-after": "60"})
         return None
 
     def _preflight(self, scope: Scope, origin: str) -> Response:
@@ -211,54 +200,18 @@ class RequestMiddleware:
     async def _body(
         self, scope: Scope, headers: Headers, receive: Receive
     ) -> tuple[Response | None, Receive]:
-        most = self.settings.body_bytes
-        too_large = problem(
-            413,
-            "size",
-            f"A body may have {most} bytes. Send less at once.",
-            {"connection": "close"},
-        )
-        length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > most:
-            return too_large, receive
-        parts: list[bytes] = []
-        size = 0
+        """Why a body is refused, and what gives the body once more to who is behind."""
         try:
             async with asyncio.timeout(self.settings.body_s):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return (
-                            problem(
-                                400, "gone", "The request ended before its body did. Send it again."
-                            ),
-                            receive,
-                        )
-                    part = message.get("body", b"")
-                    size += len(part)
-                    if size > most:
-                        return too_large, receive
-                    parts.append(part)
-                    if not message.get("more_body", False):
-                        break
+                body = await self._read(headers, receive)
         except TimeoutError:
-            return (
-                problem(
-                    408,
-                    "slow",
-                    "The body did not come in time. Send it again.",
-                    {"connection": "close"},
-                ),
-                receive,
-            )
-        body = b"".join(parts)
-        if depth(body) > self.settings.json_depth:
-            return (
-                problem(
-                    400, "depth", f"A body may nest {self.settings.json_depth} deep. Send it flat."
-                ),
-                receive,
-            )
+            reason = "The body did not come in time. Send it again."
+            return problem(408, "slow", reason, {"connection": "close"}), receive
+        if not isinstance(body, bytes):
+            return body, receive
+        most = self.settings.json_depth
+        if depth(body) > most:
+            return problem(400, "depth", f"A body may nest {most} deep. Send it flat."), receive
         given = False
 
         async def again() -> Message:
@@ -269,3 +222,24 @@ class RequestMiddleware:
             return {"type": "http.request", "body": body, "more_body": False}
 
         return None, again
+
+    async def _read(self, headers: Headers, receive: Receive) -> bytes | Response:
+        """The body, or why it is refused."""
+        most = self.settings.body_bytes
+        reason = f"A body may have {most} bytes. Send less at once."
+        too_large = problem(413, "size", reason, {"connection": "close"})
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > most:
+            return too_large
+        parts: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return problem(400, "gone", "The request ended before its body did. Send it again.")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > most:
+                return too_large
+            more = message.get("more_body", False)
+        return b"".join(parts)

@@ -23,6 +23,7 @@ from gazeveil.gatekeeper.policy.rules import rule_text
 from gazeveil.gatekeeper.policy.text import grant_of
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
 from gazeveil.gatekeeper.service.certificate import certificate, certificate_text
+from gazeveil.gatekeeper.service.decisions import unknown_name
 from gazeveil.gatekeeper.service.http.api import PROBLEMS, service_of
 from gazeveil.gatekeeper.service.http.owner_session import Owner, Taker, need_both_halves
 from gazeveil.gatekeeper.service.http.schemas.device import AuditAnswer, CertificateAnswer
@@ -60,9 +61,8 @@ async def apps(request: Request, owner: Owner) -> dict[str, Any]:
 
 def _device(service: Service) -> dict[str, Any]:
     with_token = service.tokens.live.apps(time.time_ns())
-    names = sorted(
-        {*service.policy.apps, *with_token, *(ask.app for ask in service.access_requests.waiting())}
-    )
+    asking = (ask.app for ask in service.access_requests.waiting())
+    names = sorted({*service.policy.apps, *with_token, *asking})
     calls = service.keeper.status()["calls"]
     assert isinstance(calls, dict)
     return {
@@ -94,8 +94,9 @@ def _device(service: Service) -> dict[str, Any]:
 
 def _app(service: Service, name: str, has_token: bool, calls: int) -> dict[str, Any]:
     grant = service.policy.apps.get(name)
-    channels = [
-        channel
+    shown = ("id", "what", "mechanism", "sent", "dropped")
+    streams = [
+        {field: getattr(channel, field) for field in shown}
         for connection in service.broadcaster.of(name)
         for channel in tuple(connection.channels.values())
     ]
@@ -105,16 +106,7 @@ def _app(service: Service, name: str, has_token: bool, calls: int) -> dict[str, 
         "has_token": has_token,
         "state": service.state(name),
         "grant": service.grant_figures(name),
-        "streams": [
-            {
-                "id": f.id,
-                "what": f.what,
-                "mechanism": f.mechanism,
-                "sent": f.sent,
-                "dropped": f.dropped,
-            }
-            for f in channels
-        ],
+        "streams": streams,
         "calls_last_minute": calls,
         "blocked": service.access_requests.blocked(name),
         "in_use": [what for app, what in service.keeper.in_use() if app == name],
@@ -128,20 +120,18 @@ def add_app(request: Request, owner: Owner, body: AppBody) -> dict[str, str]:
     """
     service = service_of(request)
     if _has_token(service, body.name):
-        raise Refused(
-            403,
-            "taken",
-            "There is an app of this name already. Rotate its token, or choose another name.",
-        )
+        reason = "There is an app of this name already. Rotate its token, or choose another name."
+        raise Refused(403, "taken", reason)
     service.add_app(body.name, tuple(body.origins))
     return _token(service, body.name)
 
 
 def _token(service: Service, app: str, rotate: bool = False) -> dict[str, str]:
-    expires = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
-    token = (
-        service.rotate_token(app, expires) if rotate else service.tokens.issue(app, "app", expires)
-    )
+    expires_ns = time.time_ns() + round(service.settings.token_days * 24 * HOUR_NS)
+    if rotate:
+        token = service.rotate_token(app, expires_ns)
+    else:
+        token = service.tokens.issue(app, "app", expires_ns)
     service.changed("apps")
     return {"app": app, "token": token}
 
@@ -159,9 +149,8 @@ def _bound(sign: str, value: str) -> object:
     """A bound as policy files write it."""
     if sign not in ("<=", ">=", "=", "..", "in", "any"):
         raise Refused(422, "grant", "A bound is one of <=, >=, =, .., in and any.")
-    return {"=": value, "..": value, "any": "any", "in": value.split("|")}.get(
-        sign, f"{sign} {value}"
-    )
+    written = {"=": value, "..": value, "any": "any", "in": value.split("|")}
+    return written.get(sign, f"{sign} {value}")
 
 
 @router.post("/apps/{app}/grant", response_model=AppAnswer)
@@ -173,9 +162,8 @@ def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[
         raise Refused(422, "body", "Give either a preset or a grant.")
     waiting = service.access_requests.of(app)
     if body.ask is not None and (waiting is None or waiting.id != body.ask):
-        raise Refused(
-            409, "changed", "The app does not ask for this any more. Look at what it asks for now."
-        )
+        reason = "The app does not ask for this any more. Look at what it asks for now."
+        raise Refused(409, "changed", reason)
     before = service.policy.apps.get(app, Grant())
     try:
         if body.grant is not None:
@@ -192,28 +180,11 @@ def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[
         else:
             preset = PRESETS.get(str(body.preset))
             if preset is None:
-                raise Refused(
-                    422,
-                    "preset",
-                    "There is no such preset. Presets are: " + ", ".join(PRESETS) + ".",
-                )
-            changes = {
-                name: value
-                for name, value in (
-                    ("budgets", body.budgets),
-                    ("per", body.per),
-                    ("expires_ns", body.expires_ns),
-                )
-                if value is not None
-            }
-            given = preset.grant(**changes)
-        service.set_grant(
-            app,
-            _lasting(
-                replace(given, origins=before.origins, identity=before.identity, revoked=False),
-                body.lasts,
-            ),
-        )
+                raise unknown_name("preset", PRESETS)
+            changes = {"budgets": body.budgets, "per": body.per, "expires_ns": body.expires_ns}
+            given = preset.grant(**{n: value for n, value in changes.items() if value is not None})
+        kept = replace(given, origins=before.origins, identity=before.identity, revoked=False)
+        service.set_grant(app, _lasting(kept, body.lasts))
     except GazeveilError as error:
         if isinstance(error, Refused | Denied | LedgerError):
             raise
@@ -223,14 +194,11 @@ def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[
 
 def _lasting(grant: Grant, lasts: str) -> Grant:
     """A grant that lasts so long."""
-    if lasts != "tonight":
-        return replace(grant, lasts=lasts)
-    midnight_ns = tonight_ns(time.time_ns())
-    return replace(
-        grant,
-        lasts=lasts,
-        expires_ns=midnight_ns if grant.expires_ns is None else min(midnight_ns, grant.expires_ns),
-    )
+    expires_ns = grant.expires_ns
+    if lasts == "tonight":
+        midnight_ns = tonight_ns(time.time_ns())
+        expires_ns = midnight_ns if expires_ns is None else min(midnight_ns, expires_ns)
+    return replace(grant, lasts=lasts, expires_ns=expires_ns)
 
 
 @router.post("/apps/{app}/revoke", response_model=RevokedAnswer)
@@ -271,12 +239,8 @@ def rotate_token(request: Request, owner: Owner, app: AppName) -> dict[str, str]
     service = service_of(request)
     _known(service, app)
     answer = _token(service, app, rotate=True)
-    service.broadcaster.hang_up(
-        service.broadcaster.of(app),
-        "token",
-        "The app's token was replaced. Connect with the new one.",
-        4001,
-    )
+    reason = "The app's token was replaced. Connect with the new one."
+    service.broadcaster.hang_up(service.broadcaster.of(app), "token", reason, 4001)
     return answer
 
 
@@ -295,9 +259,7 @@ def tracker_token(request: Request, owner: Owner) -> dict[str, str]:
     """A token for the tracker's own channel `/v1/tracker`; the last one stops working and its
     connection is closed.
     """
-    service = service_of(request)
-    token = service.new_tracker_token()
-    return {"app": "tracker", "token": token}
+    return {"app": "tracker", "token": service_of(request).new_tracker_token()}
 
 
 @router.get("/asks", response_model=AccessRequestsAnswer)
@@ -316,9 +278,8 @@ def dismiss(request: Request, owner: Owner, number: Annotated[int, Path(ge=0, le
 @router.get("/in-use", response_model=InUseAnswer)
 def in_use(request: Request, owner: Owner) -> dict[str, Any]:
     """Which apps use the gaze now, and by which scopes."""
-    return {
-        "in_use": [{"app": app, "what": what} for app, what in service_of(request).keeper.in_use()]
-    }
+    in_use = service_of(request).keeper.in_use()
+    return {"in_use": [{"app": app, "what": what} for app, what in in_use]}
 
 
 @router.post("/consent", response_model=ConsentAnswer)

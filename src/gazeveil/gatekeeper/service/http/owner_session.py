@@ -1,10 +1,10 @@
 """How the owner signs in, who is signed in, and who acts in the owner's name.
 
 The owner comes by a link that works once. Its page sends the link's key back and gets the two
-halves of a session (:mod:`gazeveil.gatekeeper.service.credentials.sessions`): a secret that it keeps in its own
-storage and sends as the header `X-Gazeveil-Session` with every call, and a cookie. No page of
-another origin can send that header, so no call can be made in the owner's name from elsewhere.
-Programs use an owner's token instead.
+halves of a session (:mod:`gazeveil.gatekeeper.service.credentials.sessions`): a secret that it
+keeps in its own storage and sends as the header `X-Gazeveil-Session` with every call, and a cookie.
+No page of another origin can send that header, so no call can be made in the owner's name from
+elsewhere. Programs use an owner's token instead.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ anywhere else.</p></noscript></main></body></html>
 """
 
 _STALE_PAGE = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Gazeveil</title><meta name="viewport" content="width=device-width">
-<link rel="stylesheet" href="/style.css"></head><body><main><p class="card narrow">{_STALE}</p></main></body></html>
+<html lang="en"><head><meta charset="utf-8"><title>Gazeveil</title>
+<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css"></head>
+<body><main><p class="card narrow">{_STALE}</p></main></body></html>
 """
 
 router = APIRouter(prefix="/v1", responses=PROBLEMS, tags=["owner"])

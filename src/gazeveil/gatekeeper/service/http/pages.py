@@ -53,9 +53,8 @@ def _pages() -> dict[str, Page]:
             page = Page(body, {"content-type": kind, "etag": f'"{sha256(body).hexdigest()[:32]}"'})
             found["/" + path.relative_to(WEB).as_posix()] = page
             if path.name == "index.html":
-                found[("/" + path.parent.relative_to(WEB).as_posix() + "/").replace("/./", "/")] = (
-                    page
-                )
+                folder = f"/{path.parent.relative_to(WEB).as_posix()}/".replace("/./", "/")
+                found[folder] = page
     return found
 
 
@@ -64,8 +63,10 @@ def page_of(scope: Scope) -> Page | None:
 
     Examples
     --------
-    >>> page_of({"type": "http", "method": "GET", "path": "/"}) is not None, page_of({"type": "http", "method": "GET", "path": "/v1/me"})
-    (True, None)
+    >>> page_of({"type": "http", "method": "GET", "path": "/"}) is None
+    False
+    >>> page_of({"type": "http", "method": "GET", "path": "/v1/me"}) is None
+    True
     """
     return (
         _pages().get(scope["path"])

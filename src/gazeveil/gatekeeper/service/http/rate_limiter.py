@@ -81,9 +81,8 @@ class RateLimiter:
             return self._buckets.take(quota)
         if scope["type"] == "websocket":
             return True
-        return self._buckets.take(
-            f"{'calls' if scope['path'].startswith('/v1') else 'pages'} from {address(scope)}"
-        )
+        what = "calls" if scope["path"].startswith("/v1") else "pages"
+        return self._buckets.take(f"{what} from {address(scope)}")
 
     def hello(self, scope: Scope, credential: str) -> bool:
         """Count a WebSocket by the token or session in its first message; False where there were
@@ -114,11 +113,7 @@ class RateLimiter:
         if session is not None:
             return f"session {session.id}"
         found = self._tokens.live.holder(credential, now_ns)
+        if found is None:
+            return None
         # An app has one quota whatever its tokens are.
-        return (
-            None
-            if found is None
-            else f"app {found.app}"
-            if found.role == "app"
-            else f"{found.role} {found.token_id}"
-        )
+        return f"app {found.app}" if found.role == "app" else f"{found.role} {found.token_id}"

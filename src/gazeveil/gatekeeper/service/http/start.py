@@ -1,4 +1,4 @@
-"""Starting the service: its port, file handles, the owner's link, and what compiles on first use."""
+"""Starting the service: its port, file handles, the owner's link, and what is compiled first."""
 
 from __future__ import annotations
 

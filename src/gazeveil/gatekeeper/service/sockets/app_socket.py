@@ -1,8 +1,8 @@
 """`/v1/stream`: the WebSocket of an app, from its hello to its last word.
 
-After its hello the app subscribes; each subscription is answered with `subscribed` and its guarantee, or `refused` with the reason.
-Messages that cannot be read are answered with `error`; after a few the connection is closed. The
-core decides what may be had; this file only carries.
+After its hello the app subscribes; each subscription is answered with `subscribed` and its
+guarantee, or `refused` with the reason. Messages that cannot be read are answered with `error`;
+after a few the connection is closed. The core decides what may be had; this file only carries.
 """
 
 from __future__ import annotations

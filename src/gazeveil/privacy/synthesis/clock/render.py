@@ -25,7 +25,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -96,17 +95,14 @@ class ClockRender(StreamMechanism):
     )
     kind: ClassVar[str] = "stream"
     paper: ClassVar[str] = "ours"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-w-r-dp",
-                "window",
-                "proved",
-                "places at public times with lattice noise, everything else drawn from one"
-                " public eye",
-            )
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-w-r-dp",
+            "window",
+            "proved",
+            "places at public times with lattice noise, everything else drawn from one public eye",
+        )
+    }
 
     epsilon: Number
     r_deg: Number

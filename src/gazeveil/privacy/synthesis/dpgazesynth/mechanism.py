@@ -27,7 +27,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
 from typing import ClassVar
 
 from gazeveil import checks
@@ -257,19 +256,17 @@ class DPGazeSynth(Synthesis):
     plot: ClassVar[PlotRecipe] = PlotRecipe(
         "population", (":epsilon=3", ":epsilon=3,reading=published")
     )
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-w-r-t-dp", "window", "proved", "messages of one shape, exact noise"
-            ),
-            "published": Claim(
-                "epsilon-w-r-t-dp",
-                "window",
-                "refuted",
-                "the paper to the letter, with the numbers of fixations it gives away",
-            ),
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-w-r-t-dp", "window", "proved", "messages of one shape, exact noise"
+        ),
+        "published": Claim(
+            "epsilon-w-r-t-dp",
+            "window",
+            "refuted",
+            "the paper to the letter, with the numbers of fixations it gives away",
+        ),
+    }
 
     def scheme(self) -> Scheme:
         """The reading's."""
@@ -308,13 +305,11 @@ class DPGazeSynthOneReport(Synthesis):
         "Learns a model of scanpaths from one randomised report of each window."
     )
     plot: ClassVar[PlotRecipe] = PlotRecipe("population", (":epsilon=3", "dpgazesynth:epsilon=3"))
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-w-r-t-dp", "window", "proved", "one report per window, population model"
-            )
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-w-r-t-dp", "window", "proved", "one report per window, population model"
+        )
+    }
 
     zones: int | None = None
     order: int = 1

@@ -161,17 +161,6 @@ class PPCA:
             shape * (amplitude_deg / np.maximum(duration_s, LEAST_S))[:, None], dtype=np.float64
         )
 
-    def log_likelihood(self, profiles: Floats, amplitude_deg: Floats, duration_s: Floats) -> float:
-        """Mean logarithm of the density of shapes, the latent numbers integrated out."""
-        rest = shapes(profiles) - features(amplitude_deg, duration_s) @ self.mean
-        strength = (self.loading**2).sum(axis=0)
-        inside = (rest @ self.loading) ** 2 / (strength + self.noise**2)
-        squares = ((rest**2).sum(axis=1) - inside.sum(axis=1)) / self.noise**2
-        volume = np.log(strength + self.noise**2).sum() + (POINTS - self.latent) * math.log(
-            self.noise**2
-        )
-        return float(-0.5 * (squares.mean() + volume + POINTS * math.log(2 * math.pi)))
-
 
 def moments(
     profiles: Floats,

@@ -40,26 +40,6 @@ def intended_noise(
     return draw.laplace(0.0, np.broadcast_to(2 * t_max * delta / epsilon, shape))
 
 
-def published_variance(epsilon: Number, delta: float, t_max: int) -> float:
-    """Variance of the published noise: b**2 (pi**2/6 + (gamma_E + ln lambda)**2) with b = 2 delta /
-    epsilon, lambda = epsilon / (2 t_max delta).
-    """
-    b, c = _law(epsilon, delta, t_max)
-    return b * b * (math.pi**2 / 6 + (np.euler_gamma - c) ** 2)
-
-
-def published_cdf(
-    x: NDArray[np.float64], epsilon: Number, delta: float, t_max: int
-) -> NDArray[np.float64]:
-    """Distribution function of the published noise: with u = x/b, half of F(u - c) + 1 - F(-u - c),
-    where F(z) = 1 - exp(-exp(z)).
-    """
-    b, c = _law(epsilon, delta, t_max)
-    u = np.asarray(x, dtype=np.float64) / b
-    with np.errstate(over="ignore"):
-        return 0.5 * (-np.expm1(-np.exp(u - c)) + np.exp(-np.exp(-u - c)))
-
-
 def published_log_density(
     x: NDArray[np.float64], epsilon: Number, delta: float, t_max: int
 ) -> NDArray[np.float64]:

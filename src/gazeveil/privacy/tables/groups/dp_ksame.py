@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -126,16 +125,14 @@ class DPKSame(Mechanism[FeatureTable]):
     paper: ClassVar[str] = (
         "an improvement on k-same-select; Soria-Comas et al. 2014, Hardt and Talwar 2010"
     )
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-dp",
-                "user",
-                "proved",
-                "k-anonymity besides: noise on averages of random groups, divided by k",
-            )
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp",
+            "user",
+            "proved",
+            "k-anonymity besides: noise on averages of random groups, divided by k",
+        )
+    }
 
     k: int
     epsilon: Number
@@ -158,9 +155,9 @@ class DPKSame(Mechanism[FeatureTable]):
             )
         self.store("epsilon", exact(self.name, "epsilon", self.epsilon, above=0))
         checks.one_of(self.name, "per", self.per, WHOLE)
-        for one in ("length", "D"):
-            if getattr(self, one) is not None:
-                self.store(one, checks.count(self.name, one, getattr(self, one)))
+        for name in ("length", "D"):
+            if getattr(self, name) is not None:
+                self.store(name, checks.count(self.name, name, getattr(self, name)))
         if self.noise is not None:
             checks.one_of(self.name, "noise", self.noise, NOISE)
             if self.noise == "joint" and self.per == "recording-feature":
@@ -186,10 +183,8 @@ class DPKSame(Mechanism[FeatureTable]):
         words = Words(source(seed, self.name))
         groups = random_groups(len(work.people), self.k, words)
         steps, delta, assumptions = self._noisy(work, groups, words)
-        values = np.clip(
-            work.grid.real(steps.transpose(0, 1, 3, 2)), *public_bounds(self.name, data).T
-        )
-        table = _table(work, groups, values)
+        real = work.grid.real(steps.transpose(0, 1, 3, 2))
+        table = _table(work, groups, np.clip(real, *public_bounds(self.name, data).T))
         guarantee = self._guarantee(work.sizes, delta, assumptions)
         return self.released(table, guarantee, seed, work.grid.notes())
 
@@ -198,9 +193,8 @@ class DPKSame(Mechanism[FeatureTable]):
         work = self._prepare(data)
         words = Words(source(seed, self.name))
         groups = random_groups(len(work.people), self.k, words)
-        return _table(
-            work, groups, work.grid.real(self._noisy(work, groups, words)[0].transpose(0, 1, 3, 2))
-        )
+        steps = self._noisy(work, groups, words)[0]
+        return _table(work, groups, work.grid.real(steps.transpose(0, 1, 3, 2)))
 
     def plan(self, sizes: Sizes) -> GroupNoise:
         """What is released for a table of that size; public numbers alone decide."""
@@ -323,45 +317,25 @@ class DPKSame(Mechanism[FeatureTable]):
         assumptions, and variance in grid steps.
         """
         n, d = sizes.length, len(chosen.places)
-        if chosen.noise == "joint":
-            moved, together = blocks(sizes, self.per)
-            vectors, size = groups * sizes.cells * sizes.features // together, together * d
-            apart = (moved * n * STEPS**2, n * STEPS)
-        else:
-            vectors = groups * sizes.cells * sizes.features
-            size = d
-            apart = (n * STEPS**2, n * STEPS)
-        epsilon = self.budget if chosen.noise == "joint" else self.budget / shares(sizes, self.per)
+        joint = chosen.noise == "joint"
+        moved, together = blocks(sizes, self.per) if joint else (1, 1)
+        epsilon = self.budget if joint else self.budget / shares(sizes, self.per)
+        vectors, size = groups * sizes.cells * sizes.features // together, together * d
+        apart = (moved * n * STEPS**2, n * STEPS)
         if chosen.profile == "staircase":
-            grid = grid_l2(
-                self.name,
-                n,
-                size,
-                *apart,
-                Fraction(1),
-                most_sensitivity(size, epsilon, chosen.gamma),
-            )
+            most = most_sensitivity(size, epsilon, chosen.gamma)
+            grid = grid_l2(self.name, n, size, *apart, Fraction(1), most)
             law = shells(size, epsilon, grid.sensitivity, chosen.gamma)
             return grid, shell_noise(law, vectors, words), vectors * law.delta, (), law.variance
         if size == 1:
             grid = grid_l2(self.name, n, size, *apart, epsilon, MOST_T)
             scale = Fraction(grid.sensitivity) / epsilon
-            return (
-                grid,
-                discrete_laplace(scale, vectors, words),
-                tail_delta(epsilon, vectors),
-                (),
-                2.0 * float(scale) ** 2,
-            )
+            noise = discrete_laplace(scale, vectors, words)
+            return grid, noise, tail_delta(epsilon, vectors), (), 2.0 * float(scale) ** 2
         grid = grid_l2(self.name, n, size, *apart, epsilon, _MOST_KNORM)
         scale = Fraction(grid.sensitivity) / epsilon
-        return (
-            grid,
-            knorm(size, scale, vectors, words),
-            tail_delta(epsilon, vectors),
-            (ASSUMPTION,),
-            (size + 1) * float(scale) ** 2,
-        )
+        noise, variance = knorm(size, scale, vectors, words), (size + 1) * float(scale) ** 2
+        return grid, noise, tail_delta(epsilon, vectors), (ASSUMPTION,), variance
 
     def _guarantee(self, sizes: Sizes, delta: Fraction, assumptions: tuple[str, ...]) -> Guarantee:
         origin = " (it was taken from the longest recording)" if self.length is None else ""

@@ -306,8 +306,8 @@ def _real_only(mechanism: FPA, shape: _Shape) -> Game:
         return np.fft.rfft(released, axis=1)[:, 1:2].imag
 
     description = (
-        f"{shape.description} One wave against its mirror image: the imaginary part of bin 1 is released"
-        " without noise."
+        f"{shape.description} One wave against its mirror image: the imaginary part of bin 1 is"
+        " released without noise."
     )
     return Game(shape.unit, float(mechanism.budget), description, play, float("inf"))
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -40,9 +39,10 @@ from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.rational import Number, format_exact
 from gazeveil.privacy.tables.sequences.fourier import (
-    bin_weights,
     bins,
     fourier_estimator,
+    fourier_noise,
+    from_bins,
     noisy_spectrum,
 )
 from gazeveil.privacy.tables.sequences.fourier_published import plan
@@ -71,22 +71,20 @@ class _Chunked(NoisyTable):
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
     units: ClassVar[tuple[str, ...]] = PER
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "proved",
-                "each of C chunks gets epsilon / C; per=chunk makes the chunk the unit",
-            ),
-            "published": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "refuted",
-                "C chunks lose C epsilon; sensitivities come from the data",
-            ),
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "proved",
+            "each of C chunks gets epsilon / C; per=chunk makes the chunk the unit",
+        ),
+        "published": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "refuted",
+            "C chunks lose C epsilon; sensitivities come from the data",
+        ),
+    }
 
     epsilon: Number
     chunk: int
@@ -142,13 +140,8 @@ class CFPA(_Chunked):
         (`corrected`) or the data-optimal ones (`published`).
     per : {"chunk", "recording-feature", "recording", "user"}
         What the budget is for; it is shared evenly by the chunks of the unit.
-    length : int, optional
-        The public length every recording is padded (with the public midpoint) or trimmed to; None
-        takes the longest recording's.
-    shrink : {"none", "wiener"}, optional
-        Shrink the noisy coefficients by their public variances.
-    spectrum : PublicSpectrum or str, optional
-        What is publicly assumed about features: for the public k and for shrinking.
+    length, shrink, spectrum
+        As of :class:`gazeveil.privacy.tables.sequences.fourier.FPA`.
     """
 
     name: ClassVar[str] = "cfpa"
@@ -173,16 +166,7 @@ class CFPA(_Chunked):
 
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
         """FPA on each chunk."""
-        n = len(blocks)
-        k = self.bins(float(epsilon))
-        noisy, scale = noisy_spectrum(
-            self.name, blocks - STEPS // 2, k, n * STEPS**2, n * STEPS, epsilon, words
-        )
-        if self.shrinks:
-            noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
-        return Noisy(
-            _back(noisy, n) + STEPS / 2, tail_delta(epsilon, coordinates(n, k) * blocks.shape[1])
-        )
+        return fourier_noise(self, blocks, self.bins(float(epsilon)), epsilon, words)
 
     def bins(self, epsilon: float) -> int:
         """The bins released of a chunk: k, or the public rule's."""
@@ -240,7 +224,7 @@ class DCFPA(_Chunked):
             flat = np.concatenate((noisy.real, noisy.imag[1 : coordinates(n, k) - k + 1]))
             out = difference_filter(n, k, scale / STEPS, self.public) @ flat
         else:
-            out = np.cumsum(_back(noisy, n), axis=0)
+            out = np.cumsum(from_bins(noisy, n), axis=0)
         return Noisy(out + STEPS / 2, tail_delta(epsilon, coordinates(n, k) * blocks.shape[1]))
 
     def bins(self, epsilon: float) -> int:
@@ -265,13 +249,6 @@ class DCFPA(_Chunked):
         from gazeveil.privacy.tables.sequences.audit import chunked
 
         return chunked(self, unit)
-
-
-def _back(noisy: NDArray[np.complex128], n: int) -> Reals:
-    full = np.zeros((n // 2 + 1, noisy.shape[1]), dtype=np.complex128)
-    full[: len(noisy)] = noisy
-    out: Reals = np.fft.irfft(full, n, axis=0)
-    return out
 
 
 def difference_filter(n: int, k: int, scale: float, spectrum: PublicSpectrum) -> Reals:

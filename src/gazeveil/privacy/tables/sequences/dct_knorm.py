@@ -33,7 +33,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -112,11 +111,8 @@ class DCTKNorm(NoisyTable):
     profile : {"exponential", "staircase"}, optional
         Shape of the noise; None takes the one with the smaller variance. The staircase needs
         epsilon of at least 1 for a recording-feature, and D up to 64.
-    per : {"recording-feature", "recording", "user"}
-        What the budget is for; it is shared evenly by the recording-features of the unit.
-    length : int, optional
-        The public length every recording is padded (with the public midpoint) or trimmed to; None
-        takes the longest recording's.
+    per, length
+        As of :class:`gazeveil.privacy.tables.sequences.laplace.LPA`.
     shrink : {"wiener", "none"}
         Shrink the noisy coefficients by their public variances.
     spectrum : PublicSpectrum or str, optional
@@ -135,16 +131,14 @@ class DCTKNorm(NoisyTable):
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = "an improvement on fpa; Hardt and Talwar 2010, Geng et al. 2015"
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "proved",
-                "l2 noise on cosine coefficients chosen by a public spectrum",
-            )
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "proved",
+            "l2 noise on cosine coefficients chosen by a public spectrum",
+        )
+    }
 
     epsilon: Number
     D: int | None = None

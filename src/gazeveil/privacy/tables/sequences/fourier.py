@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -73,11 +72,8 @@ class FPA(NoisyTable):
     k : int, optional
         Bins to release, from 1 to n // 2 + 1. None takes :func:`public_k` in `corrected` and the
         data-optimal one in `published`.
-    per : {"recording-feature", "recording", "user"}
-        What the budget is for; it is shared evenly by the recording-features of the unit.
-    length : int, optional
-        The public length every recording is padded (with the public midpoint) or trimmed to; None
-        takes the longest recording's.
+    per, length
+        As of :class:`gazeveil.privacy.tables.sequences.laplace.LPA`.
     shrink : {"none", "wiener"}, optional
         Shrink the noisy coefficients by their public variances.
     spectrum : PublicSpectrum or str, optional
@@ -96,28 +92,26 @@ class FPA(NoisyTable):
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "proved",
-                "integer noise on the half spectrum, public sensitivity, length and k",
-            ),
-            "published": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "refuted",
-                "sensitivity, k and length come from the data",
-            ),
-            "published-real": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "refuted",
-                "the imaginary parts are released without noise",
-            ),
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "proved",
+            "integer noise on the half spectrum, public sensitivity, length and k",
+        ),
+        "published": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "refuted",
+            "sensitivity, k and length come from the data",
+        ),
+        "published-real": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "refuted",
+            "the imaginary parts are released without noise",
+        ),
+    }
 
     epsilon: Number
     k: int | None = None
@@ -133,20 +127,8 @@ class FPA(NoisyTable):
             self.store("k", checks.count(self.name, "k", self.k))
 
     def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
-        """Integer noise on the half spectrum about the public midpoint, then back."""
-        n = len(blocks)
-        k = self.bins(n, float(epsilon))
-        noisy, scale = noisy_spectrum(
-            self.name, blocks - STEPS // 2, k, n * STEPS**2, n * STEPS, epsilon, words
-        )
-        if self.shrinks:
-            noisy *= bin_weights(self.public.fourier(n)[:k], n, scale / STEPS)[:, None]
-        full = np.zeros((n // 2 + 1, blocks.shape[1]), dtype=np.complex128)
-        full[:k] = noisy
-        return Noisy(
-            np.fft.irfft(full, n, axis=0) + STEPS / 2,
-            tail_delta(epsilon, coordinates(n, k) * blocks.shape[1]),
-        )
+        """Noise on the half spectrum of whole recordings."""
+        return fourier_noise(self, blocks, self.bins(len(blocks), float(epsilon)), epsilon, words)
 
     def bins(self, n: int, epsilon: float) -> int:
         """The bins released of a block: k, or the public rule's."""
@@ -242,6 +224,30 @@ def noisy_spectrum(
     out = noisy[:k].astype(np.complex128)
     out[1 : d - k + 1].imag = noisy[k:]
     return out, float(scale) * grid.step
+
+
+def fourier_noise(
+    mechanism: NoisyTable, blocks: NDArray[np.int64], k: int, epsilon: Fraction, words: Words
+) -> Noisy:
+    """Integer noise on the half spectrum of every block about the public midpoint, shrunk where the
+    mechanism does, then back.
+    """
+    n = len(blocks)
+    noisy, scale = noisy_spectrum(
+        mechanism.name, blocks - STEPS // 2, k, n * STEPS**2, n * STEPS, epsilon, words
+    )
+    if mechanism.shrinks:
+        noisy *= bin_weights(mechanism.public.fourier(n)[:k], n, scale / STEPS)[:, None]
+    delta = tail_delta(epsilon, coordinates(n, k) * blocks.shape[1])
+    return Noisy(from_bins(noisy, n) + STEPS / 2, delta)
+
+
+def from_bins(noisy: NDArray[np.complex128], n: int) -> Reals:
+    """Blocks of n values from the first bins of their spectra."""
+    full = np.zeros((n // 2 + 1, noisy.shape[1]), dtype=np.complex128)
+    full[: len(noisy)] = noisy
+    out: Reals = np.fft.irfft(full, n, axis=0)
+    return out
 
 
 def bin_weights(energy: Reals, n: int, scale: float) -> Reals:

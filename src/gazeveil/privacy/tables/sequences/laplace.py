@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -85,22 +84,20 @@ class LPA(NoisyTable):
     )
     kind: ClassVar[str] = "table"
     paper: ClassVar[str] = BOZKIR2021
-    claims: ClassVar[Mapping[str, Claim]] = MappingProxyType(
-        {
-            "corrected": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "proved",
-                "integer Laplace noise for public bounds and a public length",
-            ),
-            "published": Claim(
-                "epsilon-dp",
-                "recording-feature",
-                "refuted",
-                "the scale of the noise comes from the data",
-            ),
-        }
-    )
+    claims: ClassVar[Mapping[str, Claim]] = {
+        "corrected": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "proved",
+            "integer Laplace noise for public bounds and a public length",
+        ),
+        "published": Claim(
+            "epsilon-dp",
+            "recording-feature",
+            "refuted",
+            "the scale of the noise comes from the data",
+        ),
+    }
 
     epsilon: Number
     per: str = "recording-feature"
