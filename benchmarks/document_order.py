@@ -29,8 +29,9 @@ from gazeveil.errors import DataError
 from gazeveil.features import without_minima
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.utility.classification.classifiers import predict
-from gazeveil.utility.classification.rows import Halves, Key, class_of, rows_of
+from gazeveil.gaze.recording import RecordingKey
+from gazeveil.models.classifiers import predict
+from gazeveil.utility.classification.rows import Halves, class_of, rows_of
 from gazeveil.utility.classification.scoring import voted
 from gazeveil.utility.registry import utility
 
@@ -66,7 +67,7 @@ def named(raw: RecordingSet, release: RecordingSet) -> float:
     """Share of people whom an SVM on windows names; NaN where the release has no name of theirs."""
     halves = Halves(raw, True)
 
-    def person(key: Key, index: np.ndarray) -> str:
+    def person(key: RecordingKey, index: np.ndarray) -> str:
         return key[0]
 
     known, asked = (

@@ -10,10 +10,10 @@ import pytest
 import gazeveil
 from gazeveil.attacks.identify.classic import LDA, SVM, Classic, Forest, within_covariance
 from gazeveil.attacks.registry import attack
-from gazeveil.attacks.scaler import Standard
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.models.scaler import Scaler
 from tests.support.attack_tables import recording_set, shuffled, sides, table, without
 from tests.support.recordings import real
 
@@ -107,7 +107,8 @@ def test_balance_takes_away_the_advantage_of_who_has_most_events(text: str) -> N
     # All people are the same; one has ten times the events.
     rng = np.random.default_rng(0)
     people = ["p0"] * 200 + ["p1"] * 20 + ["p2"] * 20
-    keys = Keys(people, ["s"] * 240, [""] * 240, [""] * 240, np.arange(240))  # type: ignore[arg-type]
+    none = [""] * 240
+    keys = Keys(people, ["s"] * 240, none, none, np.arange(240))  # type: ignore[arg-type]
     whole = RecordingSet(
         None, {"fixation": FeatureTable(rng.normal(size=(240, 3)), ("a", "b", "c"), keys)}
     )
@@ -190,11 +191,11 @@ def test_lda_is_that_of_scikit_learn() -> None:
 
     gallery, probe = sides(recording_set(people=4, stimuli=4, events=10))
     train, test = gallery.fixations, probe.fixations
-    standard = Standard.of(train.values)
+    scaler = Scaler.fit(train.values)
     peer = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=np.full(4, 0.25)).fit(
-        standard.apply(train.values), train.keys.person
+        scaler.apply(train.values), train.keys.person
     )
-    wanted = peer.predict_log_proba(standard.apply(test.values))
+    wanted = peer.predict_log_proba(scaler.apply(test.values))
     found = LDA(level="event", kinds="fixation", train_events=0).identify(gallery, probe, seed=1)
     np.testing.assert_allclose(
         found.values, [wanted[test.keys.person == p].mean(axis=0) for p in found.probes], atol=1e-6
@@ -210,8 +211,8 @@ def test_people_with_one_row_say_nothing_of_the_covariance() -> None:
     # Nobody has two rows: LDA is then the nearest mean.
     one = recording_set(people=5, stimuli=2, events=1, apart=4.0)
     scores = LDA(level="event", kinds="fixation").identify(*sides(one), seed=1)
-    standard = Standard.of(one.select(stimuli=["s0"]).fixations.values)
-    near = [standard.apply(one.select(stimuli=[s]).fixations.values) for s in ("s0", "s1")]
+    scaler = Scaler.fit(one.select(stimuli=["s0"]).fixations.values)
+    near = [scaler.apply(one.select(stimuli=[s]).fixations.values) for s in ("s0", "s1")]
     apart = ((near[1][:, None] - near[0]) ** 2).sum(axis=-1)
     assert scores.values.argmax(axis=1).tolist() == apart.argmin(axis=1).tolist()
 
@@ -228,9 +229,9 @@ def test_standardising_survives_constants_gaps_and_large_numbers() -> None:
         [[1.0, 5.0, np.nan, 1e300], [3.0, 5.0, np.nan, -1e300], [np.nan, 5.0, np.nan, 1e300]]
     )
     with np.errstate(all="raise"):
-        standard = Standard.of(values)
-        z = standard.apply(values)
-    assert standard.scale.tolist()[:3] == [1.0, 1.0, 1.0]
+        scaler = Scaler.fit(values)
+        z = scaler.apply(values)
+    assert scaler.scale.tolist()[:3] == [1.0, 1.0, 1.0]
     assert z[:, :3].tolist() == [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     np.testing.assert_allclose(z[:, 3], [2**-0.5, -(2**0.5), 2**-0.5])
 

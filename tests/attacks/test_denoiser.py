@@ -10,7 +10,7 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import Denoised, apply_denoiser, identify, standardised
+from gazeveil.attacks.denoiser import Denoised, apply_denoiser, identify, standardised_scores
 from gazeveil.attacks.filters import _smoother, filtered, noise_level
 from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError, ParameterError
@@ -288,13 +288,17 @@ def test_an_attacker_behind_a_front_end_judges_both_signals():
     behind = apply_denoiser("lowpass", gallery), apply_denoiser("lowpass", probe)
     plain, smooth = Spread().identify(gallery, probe, 1), Spread().identify(*behind, 1)
     both = identify(Spread(), *behind, 1)
-    assert np.allclose(both.values, standardised(plain.values) + standardised(smooth.values))
+    assert np.allclose(
+        both.values, standardised_scores(plain.values) + standardised_scores(smooth.values)
+    )
     assert not np.allclose(plain.values, smooth.values)
     # A clean gallery is not filtered: the attacker compares it with both signals of the probe.
     raw = RecordingSet(Cohort(clean))
     half = identify(Spread(), raw, behind[1], 1)
     one, two = Spread().identify(raw, probe, 1), Spread().identify(raw, behind[1], 1)
-    assert np.allclose(half.values, standardised(one.values) + standardised(two.values))
+    assert np.allclose(
+        half.values, standardised_scores(one.values) + standardised_scores(two.values)
+    )
     # Without a denoiser, or where the filter left nothing to go by, there is one signal.
     assert np.array_equal(identify(Spread(), gallery, probe, 1).values, plain.values)
     assert np.array_equal(identify(Spread(least_deg=1.0), *behind, 1).values, plain.values)
@@ -305,9 +309,9 @@ def test_scores_are_standardised_without_warnings():
     # The second row tells nothing; NaN counts as the least score.
     expected = np.array([[1.0, 3.0], [2.25, 2.25], [1.0, 4.0]]) - 2.25
     expected /= np.std([1.0, 3.0, 1.0, 4.0])
-    assert np.allclose(standardised(values), expected)
-    assert not standardised(np.full((2, 2), np.nan)).any()
-    assert not standardised(np.ones((2, 2))).any()
+    assert np.allclose(standardised_scores(values), expected)
+    assert not standardised_scores(np.full((2, 2), np.nan)).any()
+    assert not standardised_scores(np.ones((2, 2))).any()
 
 
 # --- repeated views

@@ -7,7 +7,7 @@ import pytest
 
 import gazeveil
 from gazeveil.attacks.infer.membership import map_membership, membership, play
-from gazeveil.attacks.roc import area, area_interval, auc, hits_at
+from gazeveil.attacks.roc import auc, roc_area, roc_area_interval, tpr_at_fpr
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
@@ -155,14 +155,14 @@ def test_targets_of_one_kind_few_people_or_one_stimulus_are_refused(crowd):
 
 
 def test_the_area_counts_pairs_and_ties():
-    assert area([3, 2], [1, 0]) == 1.0
-    assert area([1], [1]) == 0.5
-    assert area([2, 1], [1, 1.5]) == pytest.approx((1 + 1 + 0.5 + 0) / 4)
-    assert area([np.nan], [0.0]) == 0.0
+    assert roc_area([3, 2], [1, 0]) == 1.0
+    assert roc_area([1], [1]) == 0.5
+    assert roc_area([2, 1], [1, 1.5]) == pytest.approx((1 + 1 + 0.5 + 0) / 4)
+    assert roc_area([np.nan], [0.0]) == 0.0
 
 
 def test_the_interval_of_an_area_has_a_width_even_where_nothing_overlaps():
-    low, high = area_interval(1.0, 12, 12)
+    low, high = roc_area_interval(1.0, 12, 12)
     assert high == 1.0
     assert 0.7 < low < 0.95
 
@@ -179,11 +179,11 @@ def test_the_interval_of_an_area_covers_nineteen_times_in_twenty():
 
 def test_hits_at_few_false_alarms_of_a_useless_score_are_as_many_as_chance_says():
     rng = np.random.default_rng(2)
-    found = [hits_at(rng.normal(size=50), rng.normal(size=99), 0.1) for _ in range(200)]
+    found = [tpr_at_fpr(rng.normal(size=50), rng.normal(size=99), 0.1) for _ in range(200)]
     assert found[0].chance == pytest.approx(0.1)
     assert np.mean([f.value for f in found]) == pytest.approx(0.1, abs=0.02)
-    assert hits_at([5.0, 1.0], [2.0, 3.0], 0.001).value == 0.5
+    assert tpr_at_fpr([5.0, 1.0], [2.0, 3.0], 0.001).value == 0.5
     with pytest.raises(ParameterError, match="from 0 to below 1"):
-        hits_at([1.0], [1.0], 1.0)
+        tpr_at_fpr([1.0], [1.0], 1.0)
     with pytest.raises(DataError, match="at least one person in each"):
         auc([], [1.0])

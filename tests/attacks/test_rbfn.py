@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import gazeveil
 from gazeveil.attacks.identify import rbf_network
-from gazeveil.attacks.identify.event_attack import capped, fused, parsed_weights
+from gazeveil.attacks.identify.event_attack import fuse_scores, parse_weights, subsample
 from gazeveil.attacks.identify.prototypes import find_prototypes, radial
 from gazeveil.attacks.identify.rbf_network import RBFNetwork
 from gazeveil.attacks.identify.rbfn import RBFN
@@ -410,16 +410,16 @@ def test_a_vote_is_a_share_of_events() -> None:
 
 def test_at_most_so_many_events_per_person_are_drawn() -> None:
     people = np.array(["b"] * 5 + ["a"] * 2 + ["b"] * 20 + ["c"])
-    rows = capped(people, 3, np.random.default_rng(0))
+    rows = subsample(people, 3, np.random.default_rng(0))
     assert (np.diff(rows) > 0).all()
     assert dict(zip(*np.unique(people[rows], return_counts=True), strict=True)) == {
         "a": 2,
         "b": 3,
         "c": 1,
     }
-    assert not np.array_equal(rows, capped(people, 3, np.random.default_rng(1)))
-    assert len(capped(people, 0, np.random.default_rng(0))) == len(people)
-    drawn = np.concatenate([capped(people, 3, np.random.default_rng(s)) for s in range(200)])
+    assert not np.array_equal(rows, subsample(people, 3, np.random.default_rng(1)))
+    assert len(subsample(people, 0, np.random.default_rng(0))) == len(people)
+    drawn = np.concatenate([subsample(people, 3, np.random.default_rng(s)) for s in range(200)])
     assert set(drawn.tolist()) == set(range(len(people)))
 
 
@@ -450,8 +450,8 @@ def test_unknown_scores_are_left_out_of_the_fusion() -> None:
         np.array([[1.0, nan, nan], [2.0, nan, 4.0]]),
         np.array([[3.0, 5.0, nan], [nan, nan, 8.0]]),
     )
-    assert fused([first, second], [0.25, 0.75]).tolist() == [[2.5, 5.0, 0.0], [2.0, 0.0, 7.0]]
-    assert fused([first, second], [0.0, 1.0])[1, 0] == 2.0
+    assert fuse_scores([first, second], [0.25, 0.75]).tolist() == [[2.5, 5.0, 0.0], [2.0, 0.0, 7.0]]
+    assert fuse_scores([first, second], [0.0, 1.0])[1, 0] == 2.0
 
 
 @pytest.mark.parametrize(
@@ -476,7 +476,7 @@ def test_wrong_parameters_are_refused_in_one_sentence(text: str, words: str) -> 
 
 
 def test_weights_are_fixations_then_saccades() -> None:
-    assert parsed_weights("rbfn", "0.4/0.6") == (0.4, 0.6)
+    assert parse_weights("rbfn", "0.4/0.6") == (0.4, 0.6)
     assert str(attack("rbfn:weights=0.4/0.6,prototypes=8")) == "rbfn:weights=0.4/0.6,prototypes=8"
     assert attack(str(attack("rbfn:weights=0.4/0.6,prototypes=8"))) == RBFN(
         weights="0.4/0.6", prototypes=8

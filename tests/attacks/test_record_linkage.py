@@ -15,7 +15,6 @@ from gazeveil.attacks.infer.record_linkage import (
     fingerprint,
     link_records,
     one_to_one,
-    still_alike,
 )
 from gazeveil.attacks.views import average_views
 from gazeveil.errors import DataError, ParameterError
@@ -113,11 +112,6 @@ def test_k_same_leaks_with_more_tasks_where_groups_are_redrawn_and_not_with_one_
     assert rates["published"][-1] > rates["published"][0] + 0.3
 
 
-def test_two_pseudonyms_soon_part_where_groups_are_redrawn():
-    assert still_alike(4, 20, 1) == pytest.approx(3 / 19)
-    assert still_alike(4, 20, 3) == pytest.approx((3 / 19) ** 3)
-
-
 def test_more_tasks_than_released_are_refused():
     table, raw = split(trait_table(stimuli=4), 2)
     with pytest.raises(ParameterError, match="at most 2"):
@@ -177,7 +171,7 @@ def nobody():
 
 
 @pytest.mark.parametrize("reading", ["published", "corrected"])
-def test_fpa_of_one_coefficient_names_the_release_by_its_noise_and_two_releases_have_nothing_in_common(
+def test_fpa_of_one_coefficient_names_the_release_by_its_noise_and_two_releases_share_nothing(
     nobody, reading
 ):
     fpa = mechanism("fpa", epsilon=0.48, k=1, reading=reading)

@@ -12,7 +12,6 @@ from gazeveil.attacks.result import (
     at_least,
     beaten_by,
     bootstrap,
-    credit_table,
     d_prime,
     eer,
     f1_macro,
@@ -98,13 +97,6 @@ def test_nothing_to_judge_is_refused():
         identification([])
     with pytest.raises(DataError, match="nothing to judge"):
         identification([Scores(NAMES, (), np.zeros((0, 4)))])
-
-
-def test_credit_is_kept_by_person_and_repetition():
-    people, table = credit_table([PERFECT, scores(np.zeros((1, 4)), probes=("b",))])
-    assert people == NAMES
-    assert table[1].tolist() == [1.0, 0.25]
-    assert np.isnan(table[0, 1])
 
 
 def test_beaten_by_counts_those_above_and_ties_apart():

@@ -127,7 +127,11 @@ def test_a_table_survives_pickling() -> None:
             ParameterError,
             "must be a finite number. Got inf instead.",
         ),
-        (lambda: table().with_bounds({"p": 3}), ParameterError, "must be two finite numbers"),  # type: ignore[dict-item]
+        (
+            lambda: table().with_bounds({"p": 3}),  # type: ignore[dict-item]
+            ParameterError,
+            "must be two finite numbers",
+        ),
         (
             lambda: table().with_bounds(None).with_bounds({"p": (0, 1)}),
             ParameterError,
@@ -175,7 +179,11 @@ def test_a_table_survives_pickling() -> None:
             DataError,
             "needs tables with the same public bounds.",
         ),
-        (lambda: Keys(["a"], ["x"], ["1"], [""], [0, 1]), DataError, "Got lengths [1, 2]."),  # type: ignore[arg-type]
+        (
+            lambda: Keys(["a"], ["x"], ["1"], [""], [0, 1]),  # type: ignore[arg-type]
+            DataError,
+            "Got lengths [1, 2].",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.features import mpii_features, table_from_mpii, window_features, without_minima
 from gazeveil.features.definitions import WINDOW
-from gazeveil.features.saccade_ngrams import letters
+from gazeveil.features.saccade_ngrams import saccade_codes
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere, angle_deg, wrap_x
@@ -132,16 +132,16 @@ def reference(
     row += [p[:, 0].mean(), p[:, 0].var(), p[:, 1].mean(), p[:, 1].var()] if len(p) else [0] * 4
     closed = (blink.offset - blink.onset + 1) / RATE
     row += [closed.mean(), closed.var(), n_b / window_s] if n_b else [0, 0, 0]
-    alphabet = letters(np.array(jumps).reshape(-1, 3), 2.0).tolist()
+    codes = saccade_codes(np.array(jumps).reshape(-1, 3), 2.0).tolist()
     for n in (1, 2, 3, 4):
-        count = Counter(tuple(alphabet[i : i + n]) for i in range(len(alphabet) - n + 1))
-        words = 24**n
+        count = Counter(tuple(codes[i : i + n]) for i in range(len(codes) - n + 1))
+        ngrams = 24**n
         if not count:
             row += [0] * 6
             continue
-        least = min(count.values()) if nonzero or len(count) == words else 0
-        mean = sum(count.values()) / words
-        var = sum(c * c for c in count.values()) / words - mean**2
+        least = min(count.values()) if nonzero or len(count) == ngrams else 0
+        mean = sum(count.values()) / ngrams
+        var = sum(c * c for c in count.values()) / ngrams - mean**2
         row += [len(count), max(count.values()), least, max(count.values()) - least, mean, var]
     return [float(v) for v in row]
 
@@ -170,8 +170,8 @@ def test_windows_equal_a_plain_reference(
         )
 
 
-def test_wordbooks_by_hand() -> None:
-    # Right 5, right 5, up 5 (large), right 1 (small): letters 0, 0, 4, 16.
+def test_ngrams_by_hand() -> None:
+    # Right 5, right 5, up 5 (large), right 1 (small): codes 0, 0, 4, 16.
     places = np.array([[0, 0], [5, 0], [10, 0], [10, -5], [11, -5]], dtype=float)
     x, y = np.repeat(places, 10, axis=0).T
     words = np.full(50, "fixation", dtype="<U12")
@@ -191,7 +191,7 @@ def test_wordbooks_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("direction", "amplitude", "letter"),
+    ("direction", "amplitude", "code"),
     [
         (0, 5, 0),
         (11, 5, 0),
@@ -209,11 +209,11 @@ def test_wordbooks_by_hand() -> None:
         (0, 2, 0),
     ],
 )
-def test_letters_are_sectors_centred_on_the_directions(
-    direction: float, amplitude: float, letter: int
+def test_codes_are_sectors_centred_on_the_directions(
+    direction: float, amplitude: float, code: int
 ) -> None:
     rad = np.radians(direction)
-    assert letters(np.array([[amplitude, np.cos(rad), -np.sin(rad)]]), 2.0).tolist() == [letter]
+    assert saccade_codes(np.array([[amplitude, np.cos(rad), -np.sin(rad)]]), 2.0).tolist() == [code]
 
 
 def test_shifting_longitudes_changes_nothing() -> None:

@@ -1,7 +1,8 @@
 """The simulator against real recordings: a few files, the same detector and rate on both sides.
 
-The whole comparison, within 20 %, is docs/explain/simulator.py. Here a few people are compared with a few,
-whose own spread is part of the difference, so the tolerance is 25 %, or one sample for durations.
+The whole comparison, within 20 %, is docs/explain/simulator.py. Here a few people are compared with
+a few, whose own spread is part of the difference, so the tolerance is 25 %, or one sample for
+durations.
 Both detectors are asked: constants that fit only one of them are not calibrated.
 """
 

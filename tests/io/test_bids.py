@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def recording(
     pupil = rng.uniform(2, 5, n)
     pupil[3] = np.nan
     words = np.where(np.arange(n) < 20, "fixation", "saccade")
-    given: dict[str, object] = {
+    fields: dict[str, Any] = {
         "left_deg": gaze[1],
         "right_deg": gaze[2],
         "pupil": pupil,
@@ -50,7 +51,8 @@ def recording(
         "space": Sphere() if sphere else SCREEN,
         "rate_hz": 500.0,
     }
-    return Recording(person, stimulus, t, gaze[0, :, 0], gaze[0, :, 1], valid, **{**given, **more})  # type: ignore[arg-type]
+    x_deg, y_deg = gaze[0, :, 0], gaze[0, :, 1]
+    return Recording(person, stimulus, t, x_deg, y_deg, valid, **(fields | more))
 
 
 def same(one: Recording, other: Recording) -> None:
@@ -177,7 +179,8 @@ def test_what_is_written_follows_the_rules(tmp_path: Path) -> None:
     assert events["Columns"][:2] == ["onset", "duration"]
     for path in tmp_path.rglob("sub-*.*"):
         assert re.fullmatch(
-            r"(sub|ses|task|acq|recording)-[A-Za-z0-9]+(_(ses|task|acq|recording)-[A-Za-z0-9]+)*_[a-z]+\.(tsv\.gz|tsv|json)",
+            r"(sub|ses|task|acq|recording)-[A-Za-z0-9]+(_(ses|task|acq|"
+            r"recording)-[A-Za-z0-9]+)*_[a-z]+\.(tsv\.gz|tsv|json)",
             path.name,
         )
 

@@ -109,8 +109,14 @@ def test_every_time_unit_is_exact(tmp_path: Path, unit: str, ns: int) -> None:
 
 
 def test_eyes_validity_pupil_confidence_and_labels_find_their_channels(tmp_path: Path) -> None:
-    text = "time_ms;left_x_px;left_y_px;right_x_px;right_y_px;left_valid;right_valid;pupil;confidence;label\n"
-    text += "0;500;250;500;250;1;1;3.5;0.9;Fixation\n2;500;250;700;250;1;0;3.5;0.9;Saccade\n4;-1;-1;-1;-1;0;0;;0;\n"
+    text = (
+        "time_ms;left_x_px;left_y_px;right_x_px;right_y_px;left_valid;right_valid;pupil;"
+        "confidence;label\n"
+    )
+    text += (
+        "0;500;250;500;250;1;1;3.5;0.9;Fixation\n2;500;250;700;250;1;0;3.5;0.9;Saccade\n4;-1;"
+        "-1;-1;-1;0;0;;0;\n"
+    )
     (recording,) = gazeveil.read(
         write(tmp_path / "a.csv", text), format="csv", screen=SCREEN, missing=-1
     )

@@ -7,6 +7,7 @@ import json
 import pickle
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +120,10 @@ def test_360_em_finds_person_and_video_in_the_path(
 # --------------------------------------------------------------------------------------------------
 
 HALF = np.sqrt(0.5)
-NAV = "ViewIndex,FOV1,PositionX,PositionY,PositionZ,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,timestep\n"
+NAV = (
+    "ViewIndex,FOV1,PositionX,PositionY,PositionZ,QuaternionX,QuaternionY,QuaternionZ,"
+    "QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,timestep\n"
+)
 
 
 def test_eyenavgs_pairs_rows_and_takes_identity_for_no_gaze(tmp_path: Path) -> None:
@@ -161,7 +165,10 @@ def test_eyenavgs_pairs_rows_and_takes_identity_for_no_gaze(tmp_path: Path) -> N
 
 
 def test_eyenavgs_reads_the_other_half_with_its_own_time_column_and_order(tmp_path: Path) -> None:
-    header = "Timestamp,GazeQX,GazeQY,GazeQZ,GazeQW,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,ViewIndex\n"
+    header = (
+        "Timestamp,GazeQX,GazeQY,GazeQZ,GazeQW,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,"
+        "ViewIndex\n"
+    )
     write(
         tmp_path / "dataset" / "nyc" / "user101_nyc.csv.gz",
         header + "0,0.1,0,0,-0.995,0,0,0,-1,0\r\n7,0.1,0,0,-0.995,0,0,0,-1,1\r\n",
@@ -203,14 +210,18 @@ def test_gazebase_joins_rounds_of_one_person_and_turns_y_downwards(tmp_path: Pat
     np.testing.assert_allclose(recording.y_deg[:2], [-2, -2.1])
     assert recording.valid.tolist() == [True, True, False]
     assert recording.labels["lab"].tolist() == ["1", "2", "undefined"]
-    np.testing.assert_allclose(recording.metadata["target_deg"], [[0, -3]] * 3)  # type: ignore[arg-type]
+    target_deg: Any = recording.metadata["target_deg"]
+    np.testing.assert_allclose(target_deg, [[0, -3]] * 3)
     assert recording.pupil is not None
     assert recording.rate_hz == 1000
 
 
 def test_gazebase_vr_is_told_from_gazebase_and_keeps_both_eyes(tmp_path: Path) -> None:
     header = "n,x,y,lx,ly,rx,ry,xT,yT,zT,clx,cly,clz,crx,cry,crz\n"
-    rows = "0,1,2,0.5,2,1.5,2,0,0,-1,.03,0,0,-.03,0,0\n3.97,1,2,nan,nan,1.5,2,0,0,-1,.03,0,0,-.03,0,0\n7.94,NaN,NaN,NaN,NaN,NaN,NaN,0,0,-1,0,0,0,0,0,0\n"
+    rows = (
+        "0,1,2,0.5,2,1.5,2,0,0,-1,.03,0,0,-.03,0,0\n3.97,1,2,nan,nan,1.5,2,0,0,-1,.03,0,0,-.03,"
+        "0,0\n7.94,NaN,NaN,NaN,NaN,NaN,NaN,0,0,-1,0,0,0,0,0,0\n"
+    )
     path = write(tmp_path / "S_1010_S2_3_PUR.csv", header + rows)
     assert registry.get("gazebase-vr").sniff(Head.of(path))
     assert not registry.get("gazebase").sniff(Head.of(path))
@@ -228,8 +239,10 @@ def test_gazebase_vr_is_told_from_gazebase_and_keeps_both_eyes(tmp_path: Path) -
 # --------------------------------------------------------------------------------------------------
 
 DK2 = (
-    "SUB_ID,IMG_INDEX,IS_GRAY,GRAY_IDX,UNITY_TIMESTAMP,SMI_TIMESTAMP,GIW_X,GIW_Y,GIW_Z,GIW_TEXTURE_X,GIW_TEXTURE_Y,SCREEN_X,SCREEN_Y,"
-    "HIW_X,HIW_Y,HIW_Z,HIW_TEXTURE_X,HIW_TEXTURE_Y,GAZE_DIR_X,GAZE_DIR_Y,GAZE_DIR_Z,HEAD_POS_X,HEAD_POS_Y,HEAD_POS_Z,HEAD_EUL_X,HEAD_EUL_Y,HEAD_EUL_Z\n"
+    "SUB_ID,IMG_INDEX,IS_GRAY,GRAY_IDX,UNITY_TIMESTAMP,SMI_TIMESTAMP,GIW_X,GIW_Y,GIW_Z,"
+    "GIW_TEXTURE_X,GIW_TEXTURE_Y,SCREEN_X,SCREEN_Y,"
+    "HIW_X,HIW_Y,HIW_Z,HIW_TEXTURE_X,HIW_TEXTURE_Y,GAZE_DIR_X,GAZE_DIR_Y,GAZE_DIR_Z,HEAD_POS_X,"
+    "HEAD_POS_Y,HEAD_POS_Z,HEAD_EUL_X,HEAD_EUL_Y,HEAD_EUL_Z\n"
 )
 
 
@@ -313,7 +326,10 @@ def test_et_dk2_takes_the_texture_where_the_vectors_are_no_directions(tmp_path: 
 # --- VR-EyeTracking
 # --------------------------------------------------------------------------------------------------
 
-VR = "frame,1,forward,0.5,0.5,eye,0.25,0.75\nframe,2,forward,0.5,0.5,eye,0.5,0.5\nframe,5,forward,0.5,0.5,eye,0,0\n"
+VR = (
+    "frame,1,forward,0.5,0.5,eye,0.25,0.75\nframe,2,forward,0.5,0.5,eye,0.5,0.5\nframe,5,"
+    "forward,0.5,0.5,eye,0,0\n"
+)
 
 
 def test_vr_eyetracking_counts_fractions_from_below_and_leaves_gaps_for_skipped_frames(
@@ -375,8 +391,9 @@ def test_dgaze_rows_are_short_recordings_of_unknown_people(tmp_path: Path) -> No
     steps = x[3, :650].reshape(50, 13)
     np.testing.assert_allclose(recording.x_deg, steps[:, 0])
     np.testing.assert_allclose(recording.y_deg, -steps[:, 1])
-    np.testing.assert_allclose(recording.metadata["target_deg"], y[3] * [1, -1])  # type: ignore[arg-type]
-    np.testing.assert_allclose(recording.metadata["head_velocity_deg_s"], steps[:, 2:4])  # type: ignore[arg-type]
+    metadata: Any = recording.metadata
+    np.testing.assert_allclose(metadata["target_deg"], y[3] * [1, -1])
+    np.testing.assert_allclose(metadata["head_velocity_deg_s"], steps[:, 2:4])
     assert (recording.rate_hz, len(recording)) == (100, 50)
     # The published projection: half the height of the screen is 55 degrees.
     assert recording.space.height_deg == pytest.approx(110)

@@ -20,7 +20,10 @@ from gazeveil.io.parsing.unpickle import read_pickle
 from gazeveil.io.reading import read
 from tests.io.test_datasets import SNIFFED, run
 
-NAV = "ViewIndex,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,timestep\n"
+NAV = (
+    "ViewIndex,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,"
+    "timestep\n"
+)
 BASE = "n,x,y,val,dP,lab,xT,yT\n"
 BASE_VR = "n,x,y,lx,ly,rx,ry,xT,yT,zT\n"
 HMR = "X_coord\tY_coord\tConfidence\tPattern\n"

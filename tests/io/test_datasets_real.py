@@ -130,7 +130,8 @@ def test_osie_holds_fixations_without_samples() -> None:
     assert recording.events.duration_s[:3].tolist() == [0.246, 0.136, 0.179]
     assert recording.events.x_deg is not None
     assert recording.events.y_deg is not None
-    x_px, y_px = recording.space.to_px(recording.events.x_deg, recording.events.y_deg)  # type: ignore[union-attr]
+    assert isinstance(recording.space, Screen)
+    x_px, y_px = recording.space.to_px(recording.events.x_deg, recording.events.y_deg)
     np.testing.assert_allclose((x_px[0], y_px[0]), (395.5, 265.7))
     assert recording.metadata["assumed_geometry"] is True
 
@@ -146,7 +147,10 @@ def test_found_targets_of_interiors_end_on_the_target_box() -> None:
             continue
         total += 1
         left, top, right, bottom = meta["target_box_px"]  # type: ignore[misc]
-        x, y = recording.space.to_px(events.x_deg[-1:], events.y_deg[-1:])  # type: ignore[union-attr, index]
+        assert isinstance(recording.space, Screen)
+        assert events.x_deg is not None
+        assert events.y_deg is not None
+        x, y = recording.space.to_px(events.x_deg[-1:], events.y_deg[-1:])
         hits += bool(left - 16 <= x[0] <= right + 16 and top - 16 <= y[0] <= bottom + 16)
     assert (hits, total, unmatched) == (670, 670, 261)
 

@@ -185,7 +185,8 @@ def test_single_eyes_wrap_as_the_line_of_sight_does_and_a_stray_value_is_counted
 
 
 HEADSET = (
-    "ViewIndex,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,timestep\n"
+    "ViewIndex,QuaternionX,QuaternionY,QuaternionZ,QuaternionW,GazeQX,GazeQY,GazeQZ,GazeQW,"
+    "timestep\n"
     "0,0,0,0,1,0,0.1,0,0.99,0\n1,0,0,0,1,0,0.1,0,0.99,1\n0,0,0,0,1,0,0.1,0,0.99,{t}\n"
 )
 

@@ -224,9 +224,7 @@ def test_rounding_coefficients_to_a_coarser_grid_is_paid_for(norm: int) -> None:
     assert -(-fine >> grid.shift) < apart <= grid.sensitivity
 
 
-def test_a_person_moves_the_maps_of_all_stimuli_together_by_no_more_than_the_noise_is_made_for() -> (
-    None
-):
+def test_a_person_moves_all_maps_together_by_no_more_than_the_noise_is_made_for() -> None:
     def viewer(person: str, stimulus: str, x_deg: float) -> Recording:
         return Recording(
             person,
@@ -249,7 +247,8 @@ def test_a_person_moves_the_maps_of_all_stimuli_together_by_no_more_than_the_noi
     ]  # type: ignore[attr-defined]
     apart = np.stack([sums[0][s][1] - sums[1][s][1] for s in stimuli])
     # This person moves as much as anybody can: the promise is kept, and none of it is given away.
-    assert Fraction(int(np.abs(apart).sum())) / pure.scale_steps(len(stimuli)) == Fraction(1, 2)  # type: ignore[attr-defined]
+    scale_steps = pure.scale_steps(len(stimuli))  # type: ignore[attr-defined]
+    assert Fraction(int(np.abs(apart).sum())) / scale_steps == Fraction(1, 2)
     sigma = concentrated.sigma_steps(len(stimuli))  # type: ignore[attr-defined]
     assert (
         Fraction(int((apart**2).sum()), 2 * (sigma - 1) ** 2)

@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -100,7 +101,9 @@ def test_any_recording_survives_the_trip(
 def test_a_recording_of_events_alone_comes_back(tmp_path: Path) -> None:
     none = np.empty(0)
     minus = np.array([-1])
-    events = Events(["fixation"], minus, minus, [0], [200_000_000], x_deg=[1.0], y_deg=[2.0])  # type: ignore[arg-type]
+    values: list[Any] = [["fixation"], minus, minus, [0], [200_000_000]]
+    place: dict[str, Any] = {"x_deg": [1.0], "y_deg": [2.0]}
+    events = Events(*values, **place)
     Cohort(
         [Recording("p", "s", none.astype(np.int64), none, none, space=SCREEN, events=events)]
     ).write(tmp_path / "c")

@@ -49,7 +49,7 @@ def recording(
     valid = rng.random(n) > 0.2
     gaze[0, ~valid] = np.nan
     words = np.where(np.arange(n) < 15, "fixation", "saccade")
-    given: dict[str, object] = {
+    fields: dict[str, Any] = {
         "left_deg": gaze[1] if eyes else None,
         "right_deg": gaze[2] if eyes else None,
         "pupil": rng.uniform(2, 5, n),
@@ -60,7 +60,8 @@ def recording(
         "rate_hz": 250.0,
         "metadata": {"pupil_unit": "mm"},
     }
-    return Recording(person, stimulus, t, gaze[0, :, 0], gaze[0, :, 1], valid, **{**given, **more})  # type: ignore[arg-type]
+    x_deg, y_deg = gaze[0, :, 0], gaze[0, :, 1]
+    return Recording(person, stimulus, t, x_deg, y_deg, valid, **(fields | more))
 
 
 def same(one: Recording, other: Recording | Cohort) -> None:
@@ -270,7 +271,8 @@ def gaze_of(columns: dict[str, list[float]], **options: object) -> object:
         (
             lambda _: to_pymovements(3),
             ParameterError,
-            "The 'data' parameter of to_pymovements must be a Recording or a Cohort. Got 3 instead.",
+            "The 'data' parameter of to_pymovements must be a Recording or a Cohort. Got 3 "
+            "instead.",
         ),  # type: ignore[arg-type]
         (
             lambda p: to_dataset(

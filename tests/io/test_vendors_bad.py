@@ -26,7 +26,10 @@ Row = Callable[[float, bool], str]
 
 def _vive(t: float, lost: bool) -> str:
     eye = "0;0;0" if lost else f"0.0{int(t) % 7};0;0.99"
-    return f"{638342802882596202 + int(t * 10000)};{8 if lost else 31};{8 if lost else 31};{eye};{eye};1;1;1;0.5;10;0.5"
+    return (
+        f"{638342802882596202 + int(t * 10000)};{8 if lost else 31};{8 if lost else 31};{eye};"
+        f"{eye};1;1;1;0.5;10;0.5"
+    )
 
 
 def _pico(t: float, lost: bool) -> str:
@@ -83,7 +86,10 @@ ASC_HEADER = (
     "** CONVERTED FROM x using edfapi\nSTART\t1"
     " \tLEFT\tSAMPLES\tEVENTS\nSAMPLES\tGAZE\tLEFT\tRATE\t 100.00\tTRACKING\tCR\n"
 )
-VIVE_HEADER = "time(100ns);eye_valid_L;eye_valid_R;gaze_direct_L.x;gaze_direct_L.y;gaze_direct_L.z;gaze_direct_R.x;gaze_direct_R.y;gaze_direct_R.z"
+VIVE_HEADER = (
+    "time(100ns);eye_valid_L;eye_valid_R;gaze_direct_L.x;gaze_direct_L.y;gaze_direct_L.z;"
+    "gaze_direct_R.x;gaze_direct_R.y;gaze_direct_R.z"
+)
 LAYOUTS: dict[str, tuple[str, dict[str, object], str, Row]] = {
     "vive-pro-eye": (
         "A_b.csv",
@@ -105,8 +111,10 @@ LAYOUTS: dict[str, tuple[str, dict[str, object], str, Row]] = {
         "a.csv",
         {},
         (
-            "OcutimeStamp,UnityTimeStamp,cameraRotation.x,cameraRotation.y,cameraRotation.z,cameraRotation.w,leftEyeDirection.x,leftEyeDirection.y,"
-            "leftEyeDirection.z,rightEyeDirection.x,rightEyeDirection.y,rightEyeDirection.z,valL,valR\n"
+            "OcutimeStamp,UnityTimeStamp,cameraRotation.x,cameraRotation.y,cameraRotation.z,"
+            "cameraRotation.w,leftEyeDirection.x,leftEyeDirection.y,"
+            "leftEyeDirection.z,rightEyeDirection.x,rightEyeDirection.y,rightEyeDirection.z,"
+            "valL,valR\n"
         ),
         _unity,
     ),

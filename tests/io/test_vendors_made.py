@@ -41,20 +41,24 @@ def lab(tmp_path: Path, comma: bool = False) -> Path:
         "0\t\tAnna\tRecording1\t1920\t1080\tRecordingStart\t\t\t\t\t\t\t\t\t\t\t",
         (
             "1000\tEye"
-            " Tracker\tAnna\tRecording1\t1920\t1080\t\t\t960\t540\t970\t550\t3.10\t3.30\tValid\tValid\tpicture.png\tFixation"
+            " Tracker\tAnna\tRecording1\t1920\t1080\t\t\t960\t540\t970\t550\t3.10\t3.30\t"
+            "Valid\tValid\tpicture.png\tFixation"
         ),
         (
             "9333\tEye"
-            " Tracker\tAnna\tRecording1\t1920\t1080\t\t\t961\t541\t\t\t3.10\t\tValid\tInvalid\tpicture.png\tSaccade"
+            " Tracker\tAnna\tRecording1\t1920\t1080\t\t\t961\t541\t\t\t3.10\t\tValid\tInvalid\t"
+            "picture.png\tSaccade"
         ),
         "9400\tMouse\tAnna\tRecording1\t1920\t1080\t\t\t\t\t\t\t\t\t\t\tpicture.png\t",
         (
             "17666\tEye"
-            " Tracker\tAnna\tRecording1\t1920\t1080\t\t\t\t\t\t\t\t\tInvalid\tInvalid\tpicture.png\tEyesNotFound"
+            " Tracker\tAnna\tRecording1\t1920\t1080\t\t\t\t\t\t\t\t\tInvalid\tInvalid\t"
+            "picture.png\tEyesNotFound"
         ),
         (
             "26000\tEye"
-            " Tracker\tBert\tRecording2\t1920\t1080\t\t\t100\t200\t110\t210\t2.90\t2.95\tValid\tValid\tpicture.png\tUnclassified"
+            " Tracker\tBert\tRecording2\t1920\t1080\t\t\t100\t200\t110\t210\t2.90\t2.95\t"
+            "Valid\tValid\tpicture.png\tUnclassified"
         ),
     ]
     text = "\n".join([LAB_COLUMNS, *rows]) + "\n"
@@ -111,7 +115,8 @@ def test_a_studio_export_in_milliseconds_with_validity_codes(tmp_path: Path) -> 
         " (MCSpx)\tValidityLeft\tValidityRight\tPupilLeft\tPupilRight\tGazeEventType"
     )
     rows = [
-        f"P1\tclip.avi\t{3 + i * 17}\t\t{900 + i}\t500\t{910 + i}\t510\t1\t1\t{code}\t{code}\t3\t3\tFixation"
+        f"P1\tclip.avi\t{3 + i * 17}\t\t{900 + i}\t500\t{910 + i}\t510\t1\t1\t{code}\t{code}\t"
+        "3\t3\tFixation"
         for i, code in enumerate((0, 1, 2, 4, 0))
     ]
     rows.insert(2, "P1\tclip.avi\t30\tMovieStart\t\t\t\t\t\t\t\t\t\t\t")
@@ -157,7 +162,10 @@ def core(folder: Path, three_d: bool = True) -> Path:
     header = "gaze_timestamp,world_index,confidence,norm_pos_x,norm_pos_y,base_data"
     cells = ["", ""]
     if three_d:
-        header += ",gaze_point_3d_x,gaze_point_3d_y,gaze_point_3d_z,gaze_normal0_x,gaze_normal0_y,gaze_normal0_z,gaze_normal1_x,gaze_normal1_y,gaze_normal1_z"
+        header += (
+            ",gaze_point_3d_x,gaze_point_3d_y,gaze_point_3d_z,gaze_normal0_x,gaze_normal0_y,"
+            "gaze_normal0_z,gaze_normal1_x,gaze_normal1_y,gaze_normal1_z"
+        )
         cells = [",100,-100,1000,0.05,-0.1,1,0.15,-0.1,1", ",,,,,,,,,"]
     rows = [
         f"10.000,0,0.95,0.6,0.6,1-0{cells[0]}",
@@ -174,7 +182,8 @@ def core(folder: Path, three_d: bool = True) -> Path:
     write(folder / "annotations.csv", "index,timestamp,label,duration\n0,10.001,go,0\n")
     write(
         folder / "pupil_positions.csv",
-        "pupil_timestamp,eye_id,confidence,diameter_3d\n10.000,0,0.9,3.0\n10.001,1,0.9,3.4\n10.500,0,0.9,9\n",
+        "pupil_timestamp,eye_id,confidence,diameter_3d\n10.000,0,0.9,3.0\n10.001,1,0.9,3.4\n"
+        "10.500,0,0.9,9\n",
     )
     return folder
 
@@ -214,7 +223,10 @@ def test_pupil_core_without_3d_says_that_its_camera_is_assumed(tmp_path: Path) -
 
 def test_pupil_core_surface_counts_from_its_bottom_left_corner(tmp_path: Path) -> None:
     folder = core(tmp_path / "000")
-    rows = "world_timestamp,gaze_timestamp,x_norm,y_norm,on_surf,confidence\n10,10.000,0.75,0.75,True,0.9\n10,10.008,1.5,0.5,False,0.9\n"
+    rows = (
+        "world_timestamp,gaze_timestamp,x_norm,y_norm,on_surf,confidence\n10,10.000,0.75,0.75,"
+        "True,0.9\n10,10.008,1.5,0.5,False,0.9\n"
+    )
     write(folder / "surfaces" / "gaze_positions_on_surface_page.csv", rows)
     (recording,) = gazeveil.read(folder, format="pupil-core", surface="page", screen=SCREEN)
     assert recording.valid.tolist() == [True, False]
@@ -231,7 +243,10 @@ def neon(folder: Path, angles: bool = True) -> Path:
     )
     rows = []
     for i in range(6):
-        cells = f"s,r,{1_000_000_000 + i * 5_000_000},{1200 + i},500.5,{0 if i == 5 else 1},{'7' if i < 2 else ''},{'3' if i == 4 else ''}"
+        cells = (
+            f"s,r,{1_000_000_000 + i * 5_000_000},{1200 + i},500.5,{0 if i == 5 else 1},"
+            f"{'7' if i < 2 else ''},{'3' if i == 4 else ''}"
+        )
         rows.append(cells + (",20.5,4.5" if angles else ""))
     write(folder / "gaze.csv", "\n".join([header, *rows]) + "\n")
     write(
@@ -293,7 +308,8 @@ def test_neon_and_invisible_are_told_apart_and_each_reads_the_other(tmp_path: Pa
     assert 180 < recording.x_deg[0] < 230  # 1200 px is right of the middle of Neon's picture
     for name in ("info.json", "saccades.csv", "3d_eye_states.csv"):
         (folder / name).unlink()
-    assert registry.get("pupil-neon").sniff_folder(folder)  # type: ignore[misc]  # by the width of the picture
+    # Known by the width of the picture.
+    assert registry.get("pupil-neon").sniff_folder(folder)  # type: ignore[misc]
 
 
 # --- Unity
@@ -351,7 +367,10 @@ def test_smi_trials_messages_and_lost_samples(tmp_path: Path) -> None:
         " Diameter [mm]\tL Event Info\n"
     )
     body += "1000\tMSG\t1\t# Message: first.jpg\n"
-    body += "2000\tSMP\t1\t840\t525\t840\t525\t3.5\tFixation\n6000\tSMP\t1\t0.00\t0.00\t0.00\t0.00\t0\tBlink\n"
+    body += (
+        "2000\tSMP\t1\t840\t525\t840\t525\t3.5\tFixation\n6000\tSMP\t1\t0.00\t0.00\t0.00\t"
+        "0.00\t0\tBlink\n"
+    )
     body += (
         "10000\tMSG\t2\t# Message: second.jpg\n14000\tSMP\t2\t900\t525\t0.00\t0.00\t3.4\tSaccade\n"
     )

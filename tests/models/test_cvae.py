@@ -234,7 +234,8 @@ ALONE = """
 import runpy, sys
 class Bare:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("polars", "pyarrow", "cryptography", "msgspec", "dask", "matplotlib"):
+        heavy = "polars pyarrow cryptography msgspec dask matplotlib".split()
+        if name.split(".")[0] in heavy:
             raise ImportError(name)
 sys.meta_path.insert(0, Bare())
 sys.path.insert(0, sys.argv[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from gazeveil.features.recording_set import CARRIED, FeaturePipeline, RecordingS
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.events import Events
 from gazeveil.utility.areas.aoi import AOI, METRICS, compare, edit_distance, looks
-from gazeveil.utility.areas.boxes import Area, Atlas, grid, place, read_areas
+from gazeveil.utility.areas.area_file import Area, read_areas
+from gazeveil.utility.areas.boxes import AreaLookup, grid, place
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,
     scanpath_as_recorded,
@@ -59,7 +61,8 @@ def stay(
     """Gaze that rests on each place for so many samples and jumps between two samples."""
     x, y = (np.repeat([p[k] for p in places], samples).astype(np.float64) for k in (0, 1))
     t = (np.arange(len(x)) * 1e9 / rate_hz).astype(np.int64)
-    return Recording(person, stimulus, t, x, y, space=space or Sphere(), rate_hz=rate_hz)  # type: ignore[arg-type]
+    shown: Any = space or Sphere()
+    return Recording(person, stimulus, t, x, y, space=shown, rate_hz=rate_hz)
 
 
 def figures(results: tuple[UtilityResult, ...]) -> dict[str, float]:
@@ -109,7 +112,7 @@ def test_a_grid_covers_every_place_once(space: Sphere | Screen) -> None:
 
 
 def test_the_grid_of_a_sphere_has_straight_ahead_in_the_middle_of_a_tile() -> None:
-    boxes = Atlas("").of(stay([(180, 90)], 5))
+    boxes = AreaLookup("").of(stay([(180, 90)], 5))
     assert boxes is not None
     assert len(boxes) == 3 * 7
     tile = int(np.argmax(boxes.hold([180.0], [90.0])[0]))
@@ -188,12 +191,15 @@ def test_toml_json_and_csv_say_the_same(tmp_path: Path) -> None:
     areas = [
         {"stimulus": "beach", "name": "boat", "left": 10, "top": 20, "right": 30, "bottom": 40.5}
     ]
-    areas.append({"name": "sky", "unit": "deg", "left": 0, "top": 0, "right": 360, "bottom": 60})  # type: ignore[dict-item]
+    sky = {"name": "sky", "unit": "deg", "left": 0, "top": 0, "right": 360, "bottom": 60}
+    areas.append(sky)  # type: ignore[arg-type]
     (tmp_path / "a.json").write_text(
         json.dumps({"unit": "px", "size_px": [4096, 2048], "area": areas})
     )
     (tmp_path / "a.csv").write_text(
-        "stimulus;name;unit;width_px;height_px;left;top;right;bottom\nbeach;boat;px;4096;2048;10;20;30;40.5\n*;sky;deg;4096;2048;0;0;360;60\n"
+        "stimulus;name;unit;width_px;height_px;left;top;right;bottom\n"
+        "beach;boat;px;4096;2048;10;20;30;40.5\n"
+        "*;sky;deg;4096;2048;0;0;360;60\n"
     )
     expected = (
         Area("beach", "boat", 10, 20, 30, 40.5, "px", (4096, 2048)),
@@ -217,7 +223,9 @@ def test_toml_json_and_csv_say_the_same(tmp_path: Path) -> None:
         ("img_index\tx\ty\twidth\theight\n7\t1\t2\t3\t4\n", [Area("7", "area 1", 1, 2, 4, 6)]),
         ("x1,y1,x2,y2\n1,2,3,4\n", [Area("*", "area 1", 1, 2, 3, 4)]),
         (
-            "image,AOI1_x1,AOI1_y1,AOI1_x2,AOI1_y2,AOI2_x1,AOI2_y1,AOI2_x2,AOI2_y2\nalley,1,2,3,4,5,6,7,8\nbeach,1,2,3,4,,,,\n",
+            "image,AOI1_x1,AOI1_y1,AOI1_x2,AOI1_y2,AOI2_x1,AOI2_y1,AOI2_x2,AOI2_y2\n"
+            "alley,1,2,3,4,5,6,7,8\n"
+            "beach,1,2,3,4,,,,\n",
             [
                 Area("alley", "aoi1", 1, 2, 3, 4),
                 Area("alley", "aoi2", 5, 6, 7, 8),
@@ -287,14 +295,15 @@ def test_the_example_in_the_repository_can_be_placed_on_a_sphere() -> None:
 
 def test_stimuli_are_found_by_name_by_name_without_ending_and_by_number(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(
-        "image,name,left,top,right,bottom\nAlley.PNG,door,1,2,3,4\n12,cat,5,6,7,8\n*,sky,0,0,360,10\n"
+        "image,name,left,top,right,bottom\n"
+        "Alley.PNG,door,1,2,3,4\n12,cat,5,6,7,8\n*,sky,0,0,360,10\n"
     )
-    atlas = Atlas(str(tmp_path / "a.csv"))
+    lookup = AreaLookup(str(tmp_path / "a.csv"))
     by_number = stay([(1, 1)], 3, stimulus="beach.jpg").with_(metadata={"image_index": 12})
     assert [
         b.names if b else None
         for b in map(
-            atlas.of,
+            lookup.of,
             (stay([(1, 1)], 3, stimulus="alley"), by_number, stay([(1, 1)], 3, stimulus="harbour")),
         )
     ] == [("door", "sky"), ("cat", "sky"), ("sky",)]
@@ -305,20 +314,20 @@ def test_areas_may_come_with_the_recordings(tmp_path: Path) -> None:
     dk2 = stay([(180, 90)], 3).with_(
         metadata={"image_index": 3, "aoi_file": str(tmp_path / "AOIs.csv")}
     )
-    boxes = Atlas("dataset", unit="lonlat").of(dk2)
+    boxes = AreaLookup("dataset", unit="lonlat").of(dk2)
     assert boxes is not None
     assert (boxes.left_deg[0], boxes.right_deg[0], boxes.top_deg[0]) == (90, 270, 45)
     with pytest.raises(DataError, match="came with no areas"):
-        Atlas("dataset").of(stay([(180, 90)], 3))
+        AreaLookup("dataset").of(stay([(180, 90)], 3))
 
 
 def test_a_search_that_found_its_target_fixated_the_target_and_one_that_failed_did_not() -> None:
     cohort = gazeveil.read(real("neuroliaa_interiors"), format="neuroliaa")
     cohort = cohort.select(people=list(cohort.people)[:3])
-    recording_set, atlas = RecordingSet(cohort), Atlas("dataset")
+    recording_set, lookup = RecordingSet(cohort), AreaLookup("dataset")
     hit: dict[bool, list[bool]] = {True: [], False: []}
     for recording in cohort:
-        boxes = atlas.of(recording)
+        boxes = lookup.of(recording)
         assert boxes is not None
         seen = looks(boxes, scanpath_as_recorded(recording_set, recording))
         hit[bool(recording.metadata["target_found"])].append(bool(seen.fixations[0] > 0))
@@ -326,8 +335,8 @@ def test_a_search_that_found_its_target_fixated_the_target_and_one_that_failed_d
     assert np.mean(hit[False]) < 0.05
     # The same boxes from the file itself.
     file = sorted(real("neuroliaa_interiors").glob("*.json.gz"))[0]
-    one = Atlas(str(file)).of(cohort[0])
-    same = atlas.of(cohort[0])
+    one = AreaLookup(str(file)).of(cohort[0])
+    same = lookup.of(cohort[0])
     assert one is not None
     assert same is not None
     np.testing.assert_allclose(
@@ -665,9 +674,7 @@ def test_a_recording_of_fixations_without_samples_has_a_scanpath() -> None:
         assert path.x_deg[0] == 5.0
 
 
-def test_on_real_clips_temporal_loses_least_and_spatial_most_when_labels_are_carried_as_s001_found() -> (
-    None
-):
+def test_on_real_clips_temporal_loses_least_and_spatial_most_as_davidjohn2021_found() -> None:
     cohort = gazeveil.read(real("gazecom"), format="gazecom")
     cohort = carry(
         cohort.select(people=list(cohort.people)[:8], stimuli=cohort.stimuli[:4]).load(),

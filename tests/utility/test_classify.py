@@ -16,12 +16,7 @@ from gazeveil.features.recording_set import FeaturePipeline, RecordingSet
 from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.utility.classification.classifiers import (
-    CLASSIFIERS,
-    most_votes,
-    predict,
-    standardised,
-)
+from gazeveil.models.classifiers import CLASSIFIERS, most_votes, predict, standardised
 from gazeveil.utility.classification.classify import with_privacy_labels
 from gazeveil.utility.classification.rows import class_of
 from gazeveil.utility.classification.scoring import score, voted

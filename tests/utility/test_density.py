@@ -176,9 +176,7 @@ def test_empty_histograms_and_tables_are_not_measured() -> None:
         Density(bins=0)
 
 
-def test_on_real_clips_noise_and_coarse_cells_change_the_density_and_leaving_samples_out_hardly() -> (
-    None
-):
+def test_on_real_clips_noise_and_coarse_cells_change_the_density_and_lost_samples_hardly() -> None:
     clips = gazeveil.read(real("gazecom"), format="gazecom")
     clips = clips.select(people=list(clips.people)[:4], stimuli=clips.stimuli[:3]).load()
     lost = [

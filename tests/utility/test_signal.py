@@ -155,7 +155,8 @@ def test_more_noise_is_more_error_in_every_figure() -> None:
 
 
 def gaze(x: NDArray[np.float64], y: NDArray[np.float64], **more: object) -> Recording:
-    return Recording("p", "s", np.arange(len(x)) * 10_000_000, x, y, rate_hz=100.0, **more)  # type: ignore[arg-type]
+    t_ns = np.arange(len(x)) * 10_000_000
+    return Recording("p", "s", t_ns, x, y, rate_hz=100.0, **more)  # type: ignore[arg-type]
 
 
 def test_positions_are_compared_by_the_angle_on_the_sphere() -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats
 
 #: Filters an attacker may put before everything else (:mod:`gazeveil.attacks.denoiser`).
 DENOISERS = ("none", "median", "lowpass", "kalman", "wiener")
@@ -39,7 +39,7 @@ class Scores:
 
     known: tuple[str, ...]
     probes: tuple[str, ...]
-    values: NDArray[np.float64]
+    values: Floats
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=np.float64)
@@ -49,7 +49,7 @@ class Scores:
             )
         object.__setattr__(self, "values", values)
 
-    def credit(self) -> NDArray[np.float64]:
+    def credit(self) -> Floats:
         """1 where the true person has the largest score, 0 where not; a tie of m people that
         includes the true one counts 1/m.
 
@@ -67,7 +67,7 @@ class Scores:
             dtype=np.float64,
         )
 
-    def genuine_and_impostor(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def genuine_and_impostor(self) -> tuple[Floats, Floats]:
         """Scores of people against themselves, and against all others."""
         same = np.array(self.probes)[:, None] == np.array(self.known)[None, :]
         return self.values[same], self.values[~same]

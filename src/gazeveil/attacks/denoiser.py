@@ -7,10 +7,9 @@ has 1/sqrt(n) of it), so whoever has a release filters it first. The filters are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.base import DENOISERS, Attack, Scores
@@ -18,10 +17,9 @@ from gazeveil.attacks.filters import filtered
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import RecordingKey
-
-Floats = NDArray[np.float64]
 
 
 class Denoised(RecordingSet):
@@ -40,16 +38,6 @@ class Denoised(RecordingSet):
     ) -> None:
         super().__init__(cohort, tables, before.preparation, before.people)
         self.before = before
-
-    def select(
-        self, people: Iterable[str] | None = None, stimuli: Iterable[str] | None = None
-    ) -> RecordingSet:
-        """As of any recording set; both signals are selected from."""
-        of_people = None if people is None else tuple(people)
-        of_stimuli = None if stimuli is None else tuple(stimuli)
-        return self._with(
-            super().select(of_people, of_stimuli), self.before.select(of_people, of_stimuli)
-        )
 
     def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:
         """As of any recording set; both signals are selected from."""
@@ -120,11 +108,13 @@ def identify(attack: Attack, gallery: RecordingSet, probe: RecordingSet, seed: i
     if (smooth.known, smooth.probes) != (plain.known, plain.probes):
         return plain
     return Scores(
-        plain.known, plain.probes, standardised(plain.values) + standardised(smooth.values)
+        plain.known,
+        plain.probes,
+        standardised_scores(plain.values) + standardised_scores(smooth.values),
     )
 
 
-def standardised(values: Floats) -> Floats:
+def standardised_scores(values: Floats) -> Floats:
     """Scores less their mean, over their deviation; rows of equal values become zeros (nothing to
     go by), NaN becomes the least score.
     """

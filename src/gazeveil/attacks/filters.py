@@ -27,15 +27,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.base import DENOISERS
 from gazeveil.compiled import compiled
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-
-Floats = NDArray[np.float64]
 
 #: Gaps longer than this, in seconds, end a stretch.
 LONGEST_GAP_S = 0.5
@@ -225,7 +223,7 @@ def _wiener(axis: Floats, level: NoiseLevel) -> Floats:
 
 
 @compiled
-def _smoother(z: NDArray[np.float64], q: float, r: float) -> NDArray[np.float64]:
+def _smoother(z: Floats, q: float, r: float) -> Floats:
     """Kalman filter and Rauch-Tung-Striebel smoother of a wandering path (steps of variance q) seen
     with noise of variance r.
     """

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_means
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.privacy.audit.bounds import clopper_pearson
 
 #: Probability that an interval of this module misses what it is about.
@@ -75,17 +77,9 @@ def rate_result(
     if n == 0:
         return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
     hits = math.floor(value * n + 0.5)
-    low, high = clopper_pearson(hits, n, ERROR / 2)
-    return AttackResult(
-        metric,
-        float(value),
-        float(low),
-        float(high),
-        n,
-        chance,
-        at_least(hits, n, chance),
-        protocol,
-    )
+    low, high = (float(edge) for edge in clopper_pearson(hits, n, ERROR / 2))
+    p_value = at_least(hits, n, chance)
+    return AttackResult(metric, float(value), low, high, n, chance, p_value, protocol)
 
 
 def at_least(hits: int, n: int, chance: float) -> float:
@@ -118,28 +112,8 @@ def identification(scores_per_repetition: Sequence[Scores]) -> AttackResult:
     value = float(np.mean([s.credit().mean() for s in repetitions]))
     n = round(float(np.mean([len(s.probes) for s in repetitions])))
     chance = float(np.mean([1 / len(s.known) for s in repetitions]))
-    return rate_result(
-        "identification_rate",
-        value,
-        n,
-        chance,
-        f"mean of {len(repetitions)} repetitions, interval over people",
-    )
-
-
-def credit_table(
-    scores_per_repetition: Sequence[Scores],
-) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """People (sorted) and their credit, shape (people, repetitions); NaN where a repetition did not
-    ask about a person.
-    """
-    repetitions = _some(scores_per_repetition)
-    people = tuple(sorted({p for s in repetitions for p in s.probes}))
-    at = {p: i for i, p in enumerate(people)}
-    table = np.full((len(people), len(repetitions)), np.nan)
-    for column, scores in enumerate(repetitions):
-        table[[at[p] for p in scores.probes], column] = scores.credit()
-    return people, table
+    protocol = f"mean of {len(repetitions)} repetitions, interval over people"
+    return rate_result("identification_rate", value, n, chance, protocol)
 
 
 def eer(scores: Scores) -> float:
@@ -241,21 +215,21 @@ def bootstrap(values: ArrayLike, seed: int, draws: int = 4000) -> tuple[float, f
     return float(low), float(high)
 
 
-def beaten_by(scores: Scores) -> NDArray[np.int64]:
+def beaten_by(scores: Scores) -> Ints:
     """How many others score above the true person, one number per probe; the number of people known
     for a person who is not in the gallery.
     """
     return _rivals(scores)[0]
 
 
-def tied_with(scores: Scores) -> NDArray[np.int64]:
+def tied_with(scores: Scores) -> Ints:
     """How many others score exactly as the true person, one number per probe; 0 for a person who is
     not in the gallery.
     """
     return _rivals(scores)[1]
 
 
-def _rivals(scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rivals(scores: Scores) -> tuple[Ints, Ints]:
     values = np.where(np.isnan(scores.values), -np.inf, scores.values)
     at = {p: i for i, p in enumerate(scores.known)}
     above = np.full(len(scores.probes), len(scores.known), dtype=np.int64)
@@ -280,8 +254,8 @@ def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, 
     Parameters
     ----------
     first, second : array of float64, shape (people,) or (people, repetitions)
-        Credit of each person (:meth:`Scores.credit`, :func:`credit_table`), the same people in the
-        same order; NaN where not asked.
+        Credit of each person (:meth:`Scores.credit`), the same people in the same order; NaN where
+        not asked.
 
     Returns
     -------
@@ -306,23 +280,13 @@ def paired_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float, 
         return value, -1.0, 1.0
     from scipy.special import stdtrit
 
-    half = (
-        float(stdtrit(len(apart) - 1, 1 - ERROR / 2))
-        * float(apart.std(ddof=1))
-        / math.sqrt(len(apart))
-    )
+    t = float(stdtrit(len(apart) - 1, 1 - ERROR / 2))
+    half = t * float(apart.std(ddof=1)) / math.sqrt(len(apart))
     return value, value - half, value + half
 
 
-def _mean_of_person(credit: NDArray[np.float64]) -> NDArray[np.float64]:
-    if credit.ndim == 1:
-        return credit
-    asked = np.isfinite(credit)
-    return np.where(
-        asked.any(axis=1),
-        np.where(asked, credit, 0.0).sum(axis=1) / np.maximum(asked.sum(axis=1), 1),
-        np.nan,
-    )
+def _mean_of_person(credit: Floats) -> Floats:
+    return credit if credit.ndim == 1 else column_means(credit.T)
 
 
 def _some(scores: Sequence[Scores]) -> list[Scores]:

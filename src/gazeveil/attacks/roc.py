@@ -1,5 +1,5 @@
-"""How well one number tells two groups of people apart: area under the curve, and the rate of hits
-at few false alarms.
+"""How well one score tells two groups of people apart: the area under the receiver operating
+characteristic, and the true positive rate at a small false positive rate.
 
 The area's interval is Newcombe's (Statistics in Medicine 2006, method 5): the areas that lie no
 further from the one found than their own Hanley-McNeil deviation allows. Unlike DeLong's it keeps a
@@ -9,16 +9,18 @@ width where the groups do not overlap at all.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.attacks.result import ERROR, AttackResult, rate_result
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Floats
 
 
-def area(positive: ArrayLike, negative: ArrayLike) -> float:
+def roc_area(positive: ArrayLike, negative: ArrayLike) -> float:
     """Probability that a positive scores above a negative, ties counting one half."""
     p, n = _clean(positive, negative)
     ordered = np.sort(n)
@@ -43,13 +45,13 @@ def auc(positive: ArrayLike, negative: ArrayLike, protocol: str = "") -> AttackR
     from scipy.stats import mannwhitneyu
 
     p, n = _clean(positive, negative)
-    value = area(p, n)
-    low, high = area_interval(value, len(p), len(n))
+    value = roc_area(p, n)
+    low, high = roc_area_interval(value, len(p), len(n))
     test = mannwhitneyu(p, n, alternative="greater")
     return AttackResult("auc", value, low, high, len(p) + len(n), 0.5, float(test.pvalue), protocol)
 
 
-def area_interval(value: float, positives: int, negatives: int) -> tuple[float, float]:
+def roc_area_interval(value: float, positives: int, negatives: int) -> tuple[float, float]:
     """Newcombe's 95 % interval of an area found with that many people."""
     from scipy.special import ndtri
 
@@ -73,8 +75,8 @@ def area_interval(value: float, positives: int, negatives: int) -> tuple[float, 
     return edge(value, 0.0), edge(value, 1.0)
 
 
-def hits_at(
-    positive: ArrayLike, negative: ArrayLike, false_alarms: float, protocol: str = ""
+def tpr_at_fpr(
+    positive: ArrayLike, negative: ArrayLike, fpr: float, protocol: str = ""
 ) -> AttackResult:
     """Share of positives above a threshold that at most this share of negatives passes.
 
@@ -82,8 +84,8 @@ def hits_at(
     ----------
     positive, negative : array of float64
         Scores, as in :func:`auc`.
-    false_alarms : float
-        Share of negatives that may pass, e.g. 0.001. With fewer negatives than 1 / false_alarms no
+    fpr : float
+        Share of negatives that may pass, e.g. 0.001. With fewer negatives than 1 / fpr no
         negative passes; `protocol` says how many there were, because the rate among negatives at
         large is then only known to be small.
 
@@ -95,24 +97,18 @@ def hits_at(
         1).
     """
     p, n = _clean(positive, negative)
-    share = checks.number("hits_at", "false_alarms", false_alarms)
+    share = checks.number("tpr_at_fpr", "fpr", fpr)
     if not 0 <= share < 1:
-        checks.refuse("hits_at", "false_alarms", "a share from 0 to below 1", share)
+        checks.refuse("tpr_at_fpr", "fpr", "a share from 0 to below 1", share)
     allowed = math.floor(share * len(n) + 1e-9)
     threshold = np.sort(n)[len(n) - 1 - allowed]
     words = f"{allowed} of {len(n)} negatives may pass" + (f"; {protocol}" if protocol else "")
-    result = rate_result(
-        f"tpr_at_fpr_{share:g}", float(np.mean(p > threshold)), len(p), math.nan, words
-    )
-    chance = (allowed + 1) / (len(n) + 1)
-    return AttackResult(
-        result.metric, result.value, result.low, result.high, result.n, chance, math.nan, words
-    )
+    tpr = float(np.mean(p > threshold))
+    result = rate_result(f"tpr_at_fpr_{share:g}", tpr, len(p), math.nan, words)
+    return replace(result, chance=(allowed + 1) / (len(n) + 1))
 
 
-def _clean(
-    positive: ArrayLike, negative: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _clean(positive: ArrayLike, negative: ArrayLike) -> tuple[Floats, Floats]:
     parts = [np.asarray(x, dtype=np.float64) for x in (positive, negative)]
     if any(x.ndim != 1 or len(x) == 0 for x in parts):
         raise DataError(

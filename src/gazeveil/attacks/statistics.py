@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from gazeveil.gaze.arrays import Floats, Ints
 
 #: Smallest value of which a logarithm is taken, in degrees or deg/s: far below what trackers
 #: resolve.
@@ -47,6 +46,11 @@ def shape(values: Floats) -> tuple[float, float]:
         return float("nan"), float("nan")
     z = (some - some.mean()) / spread
     return float((z**3).mean()), float((z**4).mean() - 3.0)
+
+
+def sectors(angles_deg: Floats, count: int) -> Ints:
+    """Number of the sector of each angle, of `count` equal ones; the first is centred on 0."""
+    return np.floor((angles_deg + 180.0 / count) / (360.0 / count)).astype(np.int64) % count
 
 
 def correlation(a: Floats, b: Floats) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import TABLES, RecordingSet
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Bools, Ints
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording, RecordingKey
@@ -88,9 +88,7 @@ def _mean_recording(views: Sequence[Recording]) -> Recording:
     )
 
 
-def _strictly_later(
-    t_ns: NDArray[np.int64], valid: NDArray[np.bool_], trusted: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _strictly_later(t_ns: Ints, valid: Bools, trusted: Bools) -> Bools:
     times = t_ns[valid]
     return np.ones(len(t_ns), dtype=np.bool_) if (np.diff(times) > 0).all() else trusted
 

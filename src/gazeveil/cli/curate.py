@@ -16,7 +16,8 @@ from gazeveil.cli.public_parameters import read_parameters
 from gazeveil.cli.randomize import ParametersOption
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
-from gazeveil.io.parquet import free, write
+from gazeveil.io.parquet import write
+from gazeveil.io.staging import free
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
 from gazeveil.privacy.synthesis.dpgazesynth.one_process import synthetic

@@ -28,8 +28,9 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.features_file import table_suffix, write_table
 from gazeveil.io.maps_file import write_maps
-from gazeveil.io.parquet import free, write
+from gazeveil.io.parquet import write
 from gazeveil.io.people import people_suffix, read_people, write_people
+from gazeveil.io.staging import free
 from gazeveil.privacy.api import protect
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.registry import mechanism

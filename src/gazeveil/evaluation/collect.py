@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from gazeveil.attacks.result import bootstrap, over_repetitions, rate_result
+from gazeveil.attacks.result import AttackResult, bootstrap, over_repetitions, rate_result
 from gazeveil.evaluation.columns import NONE, RATE
 from gazeveil.evaluation.plan import Cell, StudyPlan, seed_of
 from gazeveil.evaluation.results import Examples, Results, frame_of, outcomes_of
@@ -107,54 +107,40 @@ def _attack(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -
     n = round(float(np.mean([len(c["people"]) for _, c in contents])))
     chance = float(np.mean([1 / c["known"] for _, c in contents]))
     left_out = max(c["left_out"] for _, c in contents)
-    words = [
+    notes = [
         contents[0][1]["protocol"],
         f"mean of {len(contents)} repetition{'s' if len(contents) > 1 else ''}",
     ]
     if left_out:
-        words.append(
+        notes.append(
             f"{left_out} {'people' if left_out > 1 else 'person'} left out for want of recordings"
             " on both sides"
         )
     if len(contents) < study.repetitions:
-        words.append(f"{study.repetitions - len(contents)} repetitions failed")
-    note = "; ".join(words)
-    rate = rate_result(RATE, float(np.mean(shares)), n, chance)
-    for metric in (RATE, "rank1"):
-        figures = {
-            "value": rate.value,
-            "low": rate.low,
-            "high": rate.high,
-            "n": n,
-            "chance": chance,
-            "p_value": rate.p_value,
-        }
-        yield {
+        notes.append(f"{study.repetitions - len(contents)} repetitions failed")
+
+    def row(metric: str, result: AttackResult, values: Sequence[float], note: str) -> Row:
+        return {
             "metric": metric,
-            **figures,
-            "sd": spread(shares),
-            "better": "lower",
-            "note": f"{note}; interval over people",
-        }
-    for metric in ("eer", "d_prime", "f1_macro"):
-        values = [_float(c[metric]) for _, c in contents]
-        found = over_repetitions(
-            metric, values, seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
-        )
-        figures = {
-            "value": found.value,
-            "low": found.low,
-            "high": found.high,
+            "value": result.value,
+            "low": result.low,
+            "high": result.high,
             "n": n,
-            "chance": _CHANCE.get(metric, chance),
-        }
-        yield {
-            "metric": metric,
-            **figures,
+            "chance": result.chance,
+            "p_value": result.p_value,
             "sd": spread(values),
             "better": "higher" if metric == "eer" else "lower",
-            "note": f"{note}; {found.protocol}",
+            "note": "; ".join([*notes, note]),
         }
+
+    rate = rate_result(RATE, float(np.mean(shares)), n, chance)
+    for metric in (RATE, "rank1"):
+        yield row(metric, rate, shares, "interval over people")
+    for metric in ("eer", "d_prime", "f1_macro"):
+        values = [_float(c[metric]) for _, c in contents]
+        seed = seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
+        result = over_repetitions(metric, values, seed, _CHANCE.get(metric, chance))
+        yield row(metric, result, values, result.protocol)
 
 
 def _attack_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:

@@ -4,48 +4,32 @@ from __future__ import annotations
 
 import polars as pl
 
+#: What makes a cell of the comparison, apart from who attacks or measures.
+CELL = ("mechanism", "reading", "parameters", "events", "scenario")
+
+_FIGURE = dict.fromkeys((*CELL, "attack", "utility", "metric"), pl.String())
+
 #: Columns of :attr:`gazeveil.evaluation.results.Results.frame`, in order.
 FRAME: dict[str, pl.DataType] = {
-    **dict.fromkeys(
-        (
-            "cohort",
-            "mechanism",
-            "reading",
-            "parameters",
-            "events",
-            "scenario",
-            "attack",
-            "utility",
-            "metric",
-        ),
-        pl.String(),
-    ),
+    "cohort": pl.String(),
+    **_FIGURE,
     **dict.fromkeys(("value", "low", "high"), pl.Float64()),
     "n": pl.Int64(),
     "chance": pl.Float64(),
-    "repetitions": pl.Int64(),
-    "seed": pl.Int64(),
-    "p_value": pl.Float64(),
-    "sd": pl.Float64(),
-    "better": pl.String(),
-    "note": pl.String(),
+    **dict.fromkeys(("repetitions", "seed"), pl.Int64()),
+    **dict.fromkeys(("p_value", "sd"), pl.Float64()),
+    **dict.fromkeys(("better", "note"), pl.String()),
 }
 
 #: Columns of :attr:`gazeveil.evaluation.results.Results.outcomes`, in order.
 OUTCOMES: dict[str, pl.DataType] = {
-    **dict.fromkeys(
-        ("mechanism", "reading", "parameters", "events", "scenario", "attack", "utility", "metric"),
-        pl.String(),
-    ),
+    **_FIGURE,
     "repetition": pl.Int64(),
     "part": pl.String(),
     "value": pl.Float64(),
     "answer": pl.String(),
     "beaten_by": pl.Int64(),
 }
-
-#: What makes a cell of the comparison, apart from who attacks or measures.
-CELL = ("mechanism", "reading", "parameters", "events", "scenario")
 
 #: The attack metric every headline quotes.
 RATE = "identification_rate"

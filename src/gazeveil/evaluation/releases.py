@@ -102,8 +102,8 @@ class Split:
         How many people are not.
     halves : bool
         Whether the parts are halves of every recording instead.
-    words : str
-        The protocol, in a few words.
+    protocol : str
+        What is learned from and what is asked about, in a few words.
     """
 
     gallery: Callable[[Key], bool]
@@ -111,7 +111,7 @@ class Split:
     people: tuple[str, ...]
     left_out: int
     halves: bool
-    words: str
+    protocol: str
 
 
 def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
@@ -138,14 +138,14 @@ def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
         last = {p: max({k[2] for k in listed if k[0] == p}, key=natural) for p in persons}
         both = tuple(p for p in persons if len({k[2] for k in listed if k[0] == p}) > 1)
         mine = frozenset(both)
-        words = "each person's last session against the earlier ones"
+        protocol = "each person's last session against the earlier ones"
         found = Split(
             lambda k: k[0] in mine and k[2] != last[k[0]],
             lambda k: k[0] in mine and k[2] == last[k[0]],
             both,
             len(persons) - len(both),
             False,
-            words,
+            protocol,
         )
     else:
         found = _by_stimulus(study, listed, persons, repetition)
@@ -173,7 +173,7 @@ def _by_stimulus(study: Study, keys: tuple[Key, ...], persons: list[str], repeti
             break
     people = best or ()
     mine = frozenset(people)
-    words = (
+    protocol = (
         f"{learnt} of {len(stimuli)} stimuli against the"
         f" other{'s' if len(stimuli) - learnt > 1 else ''}"
     )
@@ -183,7 +183,7 @@ def _by_stimulus(study: Study, keys: tuple[Key, ...], persons: list[str], repeti
         people,
         len(persons) - len(people),
         False,
-        words,
+        protocol,
     )
 
 

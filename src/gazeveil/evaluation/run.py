@@ -136,7 +136,7 @@ def _about(
     if raw.cohort is not None and raw.cohort.name:
         name = raw.cohort.name
     else:
-        name = study.source.words if isinstance(study.source, Files | Simulated) else "cohort"
+        name = study.source.description if isinstance(study.source, Files | Simulated) else "cohort"
     cohort = {
         "name": name,
         "people": len(raw.persons),

@@ -77,7 +77,7 @@ class Files:
             checks.one_of("cohort", "table", self.table, TABLES)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Where it is, for people."""
         return Path(self.path).name
 
@@ -120,7 +120,7 @@ class Simulated:
     options: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What is simulated, for people."""
         return f"simulated {self.task}"
 

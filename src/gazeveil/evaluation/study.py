@@ -50,6 +50,14 @@ SPLITS = ("stimulus", "halves", "session")
 TABLES = ("events", "windows")
 
 
+#: What may be given as objects or as texts: key, class, and how a text is made into one.
+_BUILT: tuple[tuple[str, type | tuple[type, ...], Callable[[str], Any]], ...] = (
+    ("mechanisms", Mechanism, mechanism_by_name),
+    ("attacks", (Attack, Inference), attacker),
+    ("utilities", Utility, utility_by_name),
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Study:
     """What to compute.
@@ -113,26 +121,11 @@ class Study:
             checks.refuse(
                 "Study", "cohort", "a Cohort, a RecordingSet, a FeatureTable or a path", self.source
             )
-        store(
-            self, "mechanisms", _built("mechanisms", self.mechanisms, Mechanism, mechanism_by_name)
-        )
-        store(self, "attacks", _built("attacks", self.attacks, (Attack, Inference), attacker))
-        store(self, "utilities", _built("utilities", self.utilities, Utility, utility_by_name))
-        store(
-            self,
-            "scenarios",
-            tuple(
-                checks.one_of("Study", "scenarios", s, SCENARIOS)
-                for s in _listed("scenarios", self.scenarios)
-            ),
-        )
-        store(
-            self,
-            "events",
-            tuple(
-                checks.one_of("Study", "events", e, EVENTS) for e in _listed("events", self.events)
-            ),
-        )
+        for what, base, by_name in _BUILT:
+            store(self, what, _built(what, getattr(self, what), base, by_name))
+        for what, known in (("scenarios", SCENARIOS), ("events", EVENTS)):
+            listed = _listed(what, getattr(self, what))
+            store(self, what, tuple(checks.one_of("Study", what, v, known) for v in listed))
         store(self, "repetitions", checks.count("Study", "repetitions", self.repetitions))
         store(self, "seed", checks.count("Study", "seed", self.seed, least=0))
         if self.seed >= 2**63:
@@ -143,13 +136,8 @@ class Study:
         checks.one_of("Study", "tables", self.tables, TABLES)
         store(self, "train", checks.number("Study", "train", self.train))
         if not 0 < self.train < 1:
-            checks.refuse(
-                "Study",
-                "train",
-                "above 0 and below 1",
-                self.train,
-                "0.75 is the papers' usual share.",
-            )
+            usual = "0.75 is the papers' usual share."
+            checks.refuse("Study", "train", "above 0 and below 1", self.train, usual)
         for what in ("name", "paper"):
             if not isinstance(getattr(self, what), str):
                 checks.refuse("Study", what, "text", getattr(self, what))

@@ -229,7 +229,7 @@ def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Conte
         "f1_macro": _number(f1_macro(scores)),
         "left_out": 0 if together else cache.split.left_out,
         "protocol": (
-            "all recordings, the same stimuli on both sides" if together else cache.split.words
+            "all recordings, the same stimuli on both sides" if together else cache.split.protocol
         ),
     }
 

@@ -21,7 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gazeveil.gaze.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -202,10 +203,51 @@ MOST_PER_S = 6.0
 PUPIL_LIMIT = {"mm": 10.0, "px": 200.0}
 PUPIL_LIMIT_OTHER = 10_000.0
 
-#: Letters of the saccade alphabet: 16 directions of large saccades, 8 of small ones.
-LETTERS = 24
+#: Codes of saccades: 16 directions of large ones, 8 of small ones.
+SACCADE_CODES = 24
 
-WORDBOOK_STATISTICS = ("nonzero", "max", "min", "range", "mean", "var")
+_AMPLITUDE_DEG, _FIXATION_S, _BLINK_S, _VARIANCE_DEG2 = 100.0, 10.0, 2.0, 9.0
+
+#: Window features of fixations and saccades: name, meaning, unit, upper bound; the lower is 0.
+_WINDOW_EVENTS = (
+    ("fixation_rate", "fixations / window", "1/s", MOST_PER_S),
+    ("saccade_rate", "saccades / window", "1/s", MOST_PER_S),
+    ("small_saccade_rate", "small saccades / window", "1/s", MOST_PER_S),
+    ("large_saccade_rate", "large saccades / window", "1/s", MOST_PER_S),
+    ("right_saccade_rate", "saccades to the right / window", "1/s", MOST_PER_S),
+    ("left_saccade_rate", "saccades to the left / window", "1/s", MOST_PER_S),
+    ("saccades_per_fixation", "saccades / fixations", "1", 5.0),
+    ("small_saccade_share", "small saccades / saccades", "1", 1.0),
+    ("large_saccade_share", "large saccades / saccades", "1", 1.0),
+    ("right_saccade_share", "rightward saccades / saccades", "1", 1.0),
+    ("left_saccade_share", "leftward saccades / saccades", "1", 1.0),
+    ("amplitude_mean", "mean saccade amplitude", "deg", _AMPLITUDE_DEG),
+    ("amplitude_var", "variance of the saccade amplitude", "deg^2", (_AMPLITUDE_DEG / 4) ** 2),
+    ("amplitude_max", "largest saccade amplitude", "deg", _AMPLITUDE_DEG),
+    ("fixation_duration_mean", "mean fixation duration", "s", _FIXATION_S / 2),
+    ("fixation_duration_var", "variance of the fixation duration", "s^2", (_FIXATION_S / 4) ** 2),
+    ("fixation_duration_max", "longest fixation", "s", _FIXATION_S),
+    ("var_x_mean", "mean over fixations of the variance of x", "deg^2", _VARIANCE_DEG2),
+    ("var_y_mean", "mean over fixations of the variance of y", "deg^2", _VARIANCE_DEG2),
+    (
+        "var_x_var",
+        "variance over fixations of the variance of x",
+        "deg^4",
+        (_VARIANCE_DEG2 / 4) ** 2,
+    ),
+    (
+        "var_y_var",
+        "variance over fixations of the variance of y",
+        "deg^4",
+        (_VARIANCE_DEG2 / 4) ** 2,
+    ),
+)
+
+_WINDOW_BLINKS = (
+    ("blink_duration_mean", "mean blink duration", "s", _BLINK_S),
+    ("blink_duration_var", "variance of the blink duration", "s^2", (_BLINK_S / 4) ** 2),
+    ("blink_rate", "blinks / window", "1/s", 2.0),
+)
 
 
 def window_definitions(
@@ -216,125 +258,54 @@ def window_definitions(
     Parameters
     ----------
     window_s : float
-        Window length: a wordbook cannot hold more words than saccades fit into the window.
+        Window length: there cannot be more n-grams than saccades fit into the window.
     pupil_unit : str
         `mm`, `px`, or anything else for a tracker's own unit.
     minimum : {"all", "nonzero"}
-        Whether the rarest word is sought among all words or among those that occur.
+        Whether the rarest n-gram is sought among all n-grams or among those that occur.
     """
+    rows = [*_WINDOW_EVENTS, *_pupil_rows(pupil_unit), *_WINDOW_BLINKS]
+    for n in (1, 2, 3, 4):
+        rows += _ngram_rows(n, max(1.0, MOST_PER_S * window_s), minimum)
+    return tuple(Feature(name, meaning, unit, 0.0, high) for name, meaning, unit, high in rows)
+
+
+def _pupil_rows(pupil_unit: str) -> list[tuple[str, str, str, float]]:
+    """Name, meaning, unit and upper bound of the features of the pupil's diameter."""
     # Readers may say which pixels: `eye-image px`.
     last = pupil_unit.split()[-1] if pupil_unit.split() else ""
-    pupil = PUPIL_LIMIT.get(last, PUPIL_LIMIT_OTHER)
-    pupil_word = last if last in PUPIL_LIMIT else "tracker unit"
-    longest_s, blink_s, amplitude, var_xy, var_pupil = 10.0, 2.0, 100.0, 9.0, (pupil / 10) ** 2
-    rates = [
-        ("fixation_rate", "fixations / window"),
-        ("saccade_rate", "saccades / window"),
-        ("small_saccade_rate", "small saccades / window"),
-        ("large_saccade_rate", "large saccades / window"),
-        ("right_saccade_rate", "saccades to the right / window"),
-        ("left_saccade_rate", "saccades to the left / window"),
-    ]
-    shares = [("small", "small"), ("large", "large"), ("right", "rightward"), ("left", "leftward")]
-    features = [
-        *(Feature(n, m, "1/s", 0.0, MOST_PER_S) for n, m in rates),
-        Feature("saccades_per_fixation", "saccades / fixations", "1", 0.0, 5.0),
-        *(
-            Feature(f"{n}_saccade_share", f"{m} saccades / saccades", "1", 0.0, 1.0)
-            for n, m in shares
-        ),
-        Feature("amplitude_mean", "mean saccade amplitude", "deg", 0.0, amplitude),
-        Feature(
-            "amplitude_var", "variance of the saccade amplitude", "deg^2", 0.0, (amplitude / 4) ** 2
-        ),
-        Feature("amplitude_max", "largest saccade amplitude", "deg", 0.0, amplitude),
-        Feature("fixation_duration_mean", "mean fixation duration", "s", 0.0, longest_s / 2),
-        Feature(
-            "fixation_duration_var",
-            "variance of the fixation duration",
-            "s^2",
-            0.0,
-            (longest_s / 4) ** 2,
-        ),
-        Feature("fixation_duration_max", "longest fixation", "s", 0.0, longest_s),
-        Feature("var_x_mean", "mean over fixations of the variance of x", "deg^2", 0.0, var_xy),
-        Feature("var_y_mean", "mean over fixations of the variance of y", "deg^2", 0.0, var_xy),
-        Feature(
-            "var_x_var",
-            "variance over fixations of the variance of x",
-            "deg^4",
-            0.0,
-            (var_xy / 4) ** 2,
-        ),
-        Feature(
-            "var_y_var",
-            "variance over fixations of the variance of y",
-            "deg^4",
-            0.0,
-            (var_xy / 4) ** 2,
-        ),
-        Feature(
-            "pupil_mean_mean",
-            "mean over fixations of the mean pupil diameter",
-            pupil_word,
-            0.0,
-            pupil,
-        ),
-        Feature(
-            "pupil_mean_var",
-            "variance over fixations of the mean pupil diameter",
-            f"({pupil_word})^2",
-            0.0,
-            (pupil / 4) ** 2,
-        ),
-        Feature(
-            "pupil_var_mean",
-            "mean over fixations of the variance of the pupil diameter",
-            f"({pupil_word})^2",
-            0.0,
-            var_pupil,
-        ),
-        Feature(
-            "pupil_var_var",
-            "variance over fixations of the variance of the pupil diameter",
-            f"({pupil_word})^4",
-            0.0,
-            (var_pupil / 4) ** 2,
-        ),
-        Feature("blink_duration_mean", "mean blink duration", "s", 0.0, blink_s),
-        Feature(
-            "blink_duration_var", "variance of the blink duration", "s^2", 0.0, (blink_s / 4) ** 2
-        ),
-        Feature("blink_rate", "blinks / window", "1/s", 0.0, 2.0),
-    ]
-    for n in (1, 2, 3, 4):
-        features += _wordbook(n, max(1.0, MOST_PER_S * window_s), minimum)
-    return tuple(features)
-
-
-def _wordbook(n: int, most: float, minimum: str) -> list[Feature]:
-    words = float(LETTERS**n)
-    rarest = max(1.0, most / words) if minimum == "all" else most
-    where = "all words" if minimum == "all" else "the words that occur"
+    unit = last if last in PUPIL_LIMIT else "tracker unit"
+    most = PUPIL_LIMIT.get(last, PUPIL_LIMIT_OTHER)
+    variance = (most / 10) ** 2
+    mean, var = "mean over fixations of the", "variance over fixations of the"
     return [
-        Feature(
-            f"wb{n}_nonzero",
-            f"different words of {n} saccades that occur",
-            "1",
-            0.0,
-            min(words, most),
+        ("pupil_mean_mean", f"{mean} mean pupil diameter", unit, most),
+        ("pupil_mean_var", f"{var} mean pupil diameter", f"({unit})^2", (most / 4) ** 2),
+        ("pupil_var_mean", f"{mean} variance of the pupil diameter", f"({unit})^2", variance),
+        (
+            "pupil_var_var",
+            f"{var} variance of the pupil diameter",
+            f"({unit})^4",
+            (variance / 4) ** 2,
         ),
-        Feature(f"wb{n}_max", "count of the most frequent word", "1", 0.0, most),
-        Feature(f"wb{n}_min", f"count of the rarest of {where}", "1", 0.0, rarest),
-        Feature(f"wb{n}_range", f"wb{n}_max - wb{n}_min", "1", 0.0, most),
-        Feature(f"wb{n}_mean", f"mean count over all {LETTERS**n} words", "1", 0.0, most / words),
-        Feature(
-            f"wb{n}_var",
-            f"variance of the count over all {LETTERS**n} words",
-            "1",
-            0.0,
-            most * most / words,
-        ),
+    ]
+
+
+def _ngram_rows(n: int, most: float, minimum: str) -> list[tuple[str, str, str, float]]:
+    """Name, meaning, unit and upper bound of the features of n-grams of saccades, of which a window
+    holds at most `most`.
+    """
+    ngrams = float(SACCADE_CODES**n)
+    rarest = max(1.0, most / ngrams) if minimum == "all" else most
+    where = "all n-grams" if minimum == "all" else "the n-grams that occur"
+    counts = f"the count over all {SACCADE_CODES**n} n-grams"
+    return [
+        (f"wb{n}_nonzero", f"different {n}-grams of saccades that occur", "1", min(ngrams, most)),
+        (f"wb{n}_max", "count of the most frequent n-gram", "1", most),
+        (f"wb{n}_min", f"count of the rarest of {where}", "1", rarest),
+        (f"wb{n}_range", f"wb{n}_max - wb{n}_min", "1", most),
+        (f"wb{n}_mean", f"mean of {counts}", "1", most / ngrams),
+        (f"wb{n}_var", f"variance of {counts}", "1", most * most / ngrams),
     ]
 
 
@@ -345,6 +316,6 @@ WINDOW: tuple[str, ...] = tuple(f.name for f in window_definitions())
 MINIMA: tuple[str, ...] = tuple(f"wb{n}_min" for n in (1, 2, 3, 4))
 
 
-def bounds_of(features: tuple[Feature, ...]) -> NDArray[np.float64]:
+def bounds_of(features: tuple[Feature, ...]) -> Floats:
     """Bounds as an array, shape (features, 2)."""
     return np.array([(f.low, f.high) for f in features], dtype=np.float64).reshape(-1, 2)

@@ -12,23 +12,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.definitions import EVENT_KINDS, STATISTICS, SUBSETS, Feature, bounds_of
 from gazeveil.features.measure import LEAST_SAMPLES, SCALARS, SERIES, measure_events
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 
 #: Where events come from instead of a detector: of one recording, by recording key, or made by a
 #: function.
-EventsSource: TypeAlias = (
-    Events | Mapping[tuple[str, str, str, str], Events] | Callable[[Recording], Events]
-)
+EventsSource: TypeAlias = Events | Mapping[RecordingKey, Events] | Callable[[Recording], Events]
 
 _PLACES = {
     name: i
@@ -38,7 +36,7 @@ _PLACES = {
 } | {"path_len_2": SCALARS.index("path_len")}
 
 # Of one recording: its key, the places of its events, their measures.
-_Rows: TypeAlias = list[tuple[tuple[str, str, str, str], NDArray[np.int64], NDArray[np.float64]]]
+_Rows: TypeAlias = list[tuple[RecordingKey, Ints, Floats]]
 
 
 def event_features(
@@ -84,7 +82,7 @@ def event_features(
 
     Examples
     --------
-    >>> from gazeveil.gaze.recording import Recording
+    >>> from gazeveil.gaze.recording import Recording, RecordingKey
     >>> t = np.arange(8) * 10_000_000
     >>> x_deg = 180.0 + np.array([0, 0.1, 0, 0.1, 0, 0.1, 0, 0.1])
     >>> gaze = Recording("a", "dot", t, x_deg, np.full(8, 90.0))
@@ -147,9 +145,7 @@ def _collect(
     return rows, counts
 
 
-def measure(
-    recording: Recording, events: Events, with_series: bool = True
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def measure(recording: Recording, events: Events, with_series: bool = True) -> tuple[Floats, Ints]:
     """All measures of the events of a recording, and the number of valid samples of each.
 
     Returns

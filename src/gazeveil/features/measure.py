@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
+from gazeveil.gaze.arrays import Bools, Floats, Ints
 
 #: Fewer valid samples than this give no features: an acceleration needs three, its spread four.
 LEAST_SAMPLES = 4
@@ -51,7 +51,7 @@ SERIES = ("ang_vel", "ang_acc", "vel_x", "vel_y", "acc_x", "acc_y")
 
 
 @compiled
-def _moments(v: NDArray[np.float64], n: int, flat: float) -> tuple[float, float, float, float]:
+def _moments(v: Floats, n: int, flat: float) -> tuple[float, float, float, float]:
     """Mean, standard deviation (ddof 0), skewness, excess kurtosis of v[:n]."""
     mean = 0.0
     for i in range(n):
@@ -72,7 +72,7 @@ def _moments(v: NDArray[np.float64], n: int, flat: float) -> tuple[float, float,
 
 
 @compiled
-def _select(v: NDArray[np.float64], n: int, k: int) -> float:
+def _select(v: Floats, n: int, k: int) -> float:
     """The k-th smallest of v[:n] (from 0), which is reordered so that smaller
     ones stand before it.
     """
@@ -100,14 +100,7 @@ def _select(v: NDArray[np.float64], n: int, k: int) -> float:
 
 
 @compiled
-def _statistics(
-    v: NDArray[np.float64],
-    n: int,
-    flat: float,
-    scratch: NDArray[np.float64],
-    out: NDArray[np.float64],
-    at: int,
-) -> None:
+def _statistics(v: Floats, n: int, flat: float, scratch: Floats, out: Floats, at: int) -> None:
     """Mean, median, max, standard deviation, skewness, kurtosis of v[:n] into out[at:at + 6]."""
     mean, std, skew, kurt = _moments(v, n, flat)
     top = v[0]
@@ -147,16 +140,16 @@ def _angle(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> 
 
 @compiled
 def _gather(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
     sphere: bool,
     a: int,
     b: int,
-    at: NDArray[np.int64],
-    px: NDArray[np.float64],
-    py: NDArray[np.float64],
-    u: NDArray[np.float64],
+    at: Ints,
+    px: Floats,
+    py: Floats,
+    u: Floats,
 ) -> int:
     """Valid samples a to b: their indices, places in the event's plane relative to the first, and
     unit vectors; returns how many.
@@ -197,17 +190,97 @@ def _gather(
 
 
 @compiled
+def _steps(
+    at: Ints,
+    px: Floats,
+    py: Floats,
+    u: Floats,
+    n: int,
+    rate_hz: float,
+    vel: Floats,
+    vx: Floats,
+    vy: Floats,
+) -> tuple[float, float, float, float, float, float]:
+    """Velocities between n successive samples into vel, vx and vy; returns the length of the path,
+    the dispersion, the largest velocity and the centroid (a unit vector).
+    """
+    path = top = 0.0
+    cx, cy, cz = u[0, 0], u[0, 1], u[0, 2]
+    lo_x = hi_x = px[0]
+    lo_y = hi_y = py[0]
+    for i in range(1, n):
+        step = _angle(u[i - 1, 0], u[i - 1, 1], u[i - 1, 2], u[i, 0], u[i, 1], u[i, 2])
+        path += step
+        per_s = rate_hz / (at[i] - at[i - 1])
+        vel[i - 1] = step * per_s
+        vx[i - 1] = (px[i - 1] - px[i]) * per_s
+        vy[i - 1] = (py[i - 1] - py[i]) * per_s
+        top = max(top, vel[i - 1])
+        cx += u[i, 0]
+        cy += u[i, 1]
+        cz += u[i, 2]
+        lo_x, hi_x = min(lo_x, px[i]), max(hi_x, px[i])
+        lo_y, hi_y = min(lo_y, py[i]), max(hi_y, py[i])
+    norm = math.sqrt(cx * cx + cy * cy + cz * cz)
+    if norm > 0.0:
+        cx, cy, cz = cx / norm, cy / norm, cz / norm
+    return path, (hi_x - lo_x) + (hi_y - lo_y), top, cx, cy, cz
+
+
+@compiled
+def _direction(dx: float, dy: float) -> float:
+    """Direction of a movement in degrees, 0 downwards; movements finer than rounding count as
+    none.
+    """
+    return math.degrees(
+        math.atan2(0.0 if abs(dx) <= FLAT_DEG else dx, 0.0 if abs(dy) <= FLAT_DEG else dy)
+    )
+
+
+@compiled
+def _distance_from(last: Floats, first_lon: float, cx: float, cy: float, cz: float) -> float:
+    """Angle in degrees between two centroids, each taken with the first sample of its event at
+    longitude 0: the former one is turned into the frame of the latter.
+    """
+    turn = math.radians(last[0] - first_lon)
+    qx = last[1] * math.cos(turn) + last[3] * math.sin(turn)
+    qz = last[3] * math.cos(turn) - last[1] * math.sin(turn)
+    return _angle(cx, cy, cz, qx, last[2], qz)
+
+
+@compiled
+def _series_statistics(
+    velocities: tuple[Floats, Floats, Floats],
+    n: int,
+    rate_hz: float,
+    acceleration: Floats,
+    scratch: Floats,
+    out: Floats,
+) -> None:
+    """Statistics of :data:`SERIES` of n samples, from angular, horizontal and vertical velocity."""
+    flat1, flat2 = FLAT_DEG * rate_hz, FLAT_DEG * rate_hz * rate_hz
+    # Places of velocity and acceleration in a row, in the order of SERIES.
+    places = ((0, 6), (12, 24), (18, 30))
+    for k in range(3):
+        velocity = velocities[k]
+        _statistics(velocity, n - 1, flat1, scratch, out, places[k][0])
+        for i in range(n - 2):
+            acceleration[i] = (velocity[i + 1] - velocity[i]) * rate_hz
+        _statistics(acceleration, n - 2, flat2, scratch, out, places[k][1])
+
+
+@compiled
 def measure_events(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    x: Floats,
+    y: Floats,
+    valid: Bools,
     sphere: bool,
     rate_hz: float,
-    onset: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    kind: NDArray[np.int64],
+    onset: Ints,
+    offset: Ints,
+    kind: Ints,
     with_series: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Floats, Ints]:
     """Measure events; `kind` tells which of them follow each other (any small numbers from 0).
 
     Returns
@@ -223,22 +296,14 @@ def measure_events(
     scalars = np.zeros((events, 15))
     statistics = np.zeros((events if with_series else 0, 36))
     samples = np.zeros(events, dtype=np.int64)
-    longest = 1
-    kinds = 1
+    longest = kinds = 1
     for e in range(events):
         longest = max(longest, offset[e] - onset[e] + 1)
         kinds = max(kinds, kind[e] + 1)
     at = np.empty(longest, dtype=np.int64)
-    px, py, vel, vx, vy, work, scratch = (
-        np.empty(longest),
-        np.empty(longest),
-        np.empty(longest),
-        np.empty(longest),
-        np.empty(longest),
-        np.empty(longest),
-        np.empty(longest),
-    )
-    u = np.empty((longest, 3))
+    px, py, u = np.empty(longest), np.empty(longest), np.empty((longest, 3))
+    vel, vx, vy = np.empty(longest), np.empty(longest), np.empty(longest)
+    acceleration, scratch = np.empty(longest), np.empty(longest)
     # Centroid (longitude of the first sample and a unit vector from there) and direction of the
     # last event of each kind.
     last = np.zeros((kinds, 5))
@@ -248,94 +313,35 @@ def measure_events(
         samples[e] = n
         if n < LEAST_SAMPLES:
             continue
-        out = scalars[e]
+        out, previous = scalars[e], last[kind[e]]
         duration = (offset[e] - onset[e] + 1) / rate_hz
-        path = top = 0.0
-        cx, cy, cz = u[0, 0], u[0, 1], u[0, 2]
-        lo_x = hi_x = px[0]
-        lo_y = hi_y = py[0]
-        for i in range(1, n):
-            step = _angle(u[i - 1, 0], u[i - 1, 1], u[i - 1, 2], u[i, 0], u[i, 1], u[i, 2])
-            path += step
-            per_s = rate_hz / (at[i] - at[i - 1])
-            vel[i - 1] = step * per_s
-            vx[i - 1] = (px[i - 1] - px[i]) * per_s
-            vy[i - 1] = (py[i - 1] - py[i]) * per_s
-            top = max(top, vel[i - 1])
-            cx += u[i, 0]
-            cy += u[i, 1]
-            cz += u[i, 2]
-            lo_x, hi_x = min(lo_x, px[i]), max(hi_x, px[i])
-            lo_y, hi_y = min(lo_y, py[i]), max(hi_y, py[i])
-        dx, dy = px[n - 1], py[n - 1]
-        if abs(dx) <= FLAT_DEG:
-            dx = 0.0
-        if abs(dy) <= FLAT_DEG:
-            dy = 0.0
-        direction = math.degrees(math.atan2(dx, dy))
-        norm = math.sqrt(cx * cx + cy * cy + cz * cz)
-        if norm > 0.0:
-            cx, cy, cz = cx / norm, cy / norm, cz / norm
-        # The centroid was taken with the first sample at longitude 0: turn the previous one into
-        # the same frame.
-        k = kind[e]
+        path, dispersion, top, cx, cy, cz = _steps(at, px, py, u, n, rate_hz, vel, vx, vy)
+        direction = _direction(px[n - 1], py[n - 1])
         first_lon = x[at[0]] if sphere else 0.0
-        if seen[k]:
-            turn = math.radians(last[k, 0] - first_lon)
-            qx = last[k, 1] * math.cos(turn) + last[k, 3] * math.sin(turn)
-            qz = last[k, 3] * math.cos(turn) - last[k, 1] * math.sin(turn)
-            out[4] = direction - last[k, 4]
-            out[5] = _angle(cx, cy, cz, qx, last[k, 2], qz)
-        seen[k] = True
-        last[k, 0], last[k, 1], last[k, 2], last[k, 3], last[k, 4] = (
-            first_lon,
-            cx,
-            cy,
-            cz,
-            direction,
-        )
-        _, std_x, skew_x, kurt_x = _moments(px, n, FLAT_DEG)
-        _, std_y, skew_y, kurt_y = _moments(py, n, FLAT_DEG)
+        if seen[kind[e]]:
+            out[4] = direction - previous[4]
+            out[5] = _distance_from(previous, first_lon, cx, cy, cz)
+        seen[kind[e]] = True
+        previous[0], previous[1], previous[2] = first_lon, cx, cy
+        previous[3], previous[4] = cz, direction
         out[0] = duration
-        out[1] = std_x
-        out[2] = std_y
+        _, out[1], out[6], out[8] = _moments(px, n, FLAT_DEG)
+        _, out[2], out[7], out[9] = _moments(py, n, FLAT_DEG)
         out[3] = path
-        out[6] = skew_x
-        out[7] = skew_y
-        out[8] = kurt_x
-        out[9] = kurt_y
-        out[10] = (hi_x - lo_x) + (hi_y - lo_y)
+        out[10] = dispersion
         out[11] = path / duration
         out[12] = top / duration
         out[13] = direction
         out[14] = _angle(u[0, 0], u[0, 1], u[0, 2], u[n - 1, 0], u[n - 1, 1], u[n - 1, 2])
         if with_series:
-            row = statistics[e]
-            flat1, flat2 = FLAT_DEG * rate_hz, FLAT_DEG * rate_hz * rate_hz
-            _statistics(vel, n - 1, flat1, scratch, row, 0)
-            _statistics(vx, n - 1, flat1, scratch, row, 12)
-            _statistics(vy, n - 1, flat1, scratch, row, 18)
-            for i in range(n - 2):
-                work[i] = (vel[i + 1] - vel[i]) * rate_hz
-            _statistics(work, n - 2, flat2, scratch, row, 6)
-            for i in range(n - 2):
-                work[i] = (vx[i + 1] - vx[i]) * rate_hz
-            _statistics(work, n - 2, flat2, scratch, row, 24)
-            for i in range(n - 2):
-                work[i] = (vy[i + 1] - vy[i]) * rate_hz
-            _statistics(work, n - 2, flat2, scratch, row, 30)
+            _series_statistics((vel, vx, vy), n, rate_hz, acceleration, scratch, statistics[e])
     return scalars, statistics, samples
 
 
 @compiled
 def variances_in_events(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    sphere: bool,
-    onset: NDArray[np.int64],
-    offset: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    x: Floats, y: Floats, valid: Bools, sphere: bool, onset: Ints, offset: Ints
+) -> Floats:
     """Variances (ddof 0) of x and y in each event's plane, shape (events, 2); NaN where no sample
     is valid.
     """
@@ -355,13 +361,8 @@ def variances_in_events(
 
 @compiled
 def jumps_of_events(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    sphere: bool,
-    onset: NDArray[np.int64],
-    offset: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    x: Floats, y: Floats, valid: Bools, sphere: bool, onset: Ints, offset: Ints
+) -> Floats:
     """Visual angle, x and y (right and down, deg) from the sample before each event to its last
     one; NaN where no sample is valid.
 
@@ -398,9 +399,7 @@ def jumps_of_events(
 
 
 @compiled
-def pupil_in_events(
-    pupil: NDArray[np.float64], onset: NDArray[np.int64], offset: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def pupil_in_events(pupil: Floats, onset: Ints, offset: Ints) -> Floats:
     """Mean and variance (ddof 0) of the finite pupil samples of each event, shape (events, 2); NaN
     where there is none.
     """

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
@@ -21,9 +20,10 @@ from gazeveil.events import detect
 from gazeveil.features.event import fixation_and_saccade_features
 from gazeveil.features.table import KEYS, FeatureTable, Keys
 from gazeveil.features.window import window_features
+from gazeveil.gaze.arrays import Bools
 from gazeveil.gaze.cohort import Attributes, Cohort
 from gazeveil.gaze.events import Events
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 
 #: Where the events of released samples come from.
 EVENTS = ("redetected", "carried")
@@ -127,7 +127,7 @@ class RecordingSet:
         )
 
     @cached_property
-    def keys(self) -> tuple[tuple[str, str, str, str], ...]:
+    def keys(self) -> tuple[RecordingKey, ...]:
         """(person, stimulus, session, task) of each recording."""
         if self.cohort is not None:
             return self.cohort.keys
@@ -207,39 +207,19 @@ class RecordingSet:
         self, people: Iterable[str] | None = None, stimuli: Iterable[str] | None = None
     ) -> RecordingSet:
         """The recordings of some people, of some stimuli, or both; unknown names are left out."""
-        wanted_people = None if people is None else set(people)
-        wanted_stimuli = None if stimuli is None else set(stimuli)
-
-        def wanted(person: str, stimulus: str) -> bool:
-            return (wanted_people is None or person in wanted_people) and (
-                wanted_stimuli is None or stimulus in wanted_stimuli
+        some_people = None if people is None else set(people)
+        some_stimuli = None if stimuli is None else set(stimuli)
+        part = self.where(
+            lambda key: (
+                (some_people is None or key[0] in some_people)
+                and (some_stimuli is None or key[1] in some_stimuli)
             )
-
-        cohort = None
-        if self.cohort is not None:
-            items = [item for item in self.cohort.items if wanted(item.person, item.stimulus)]
-            left = {item.person for item in items}
-            cohort = Cohort(
-                items,
-                {p: a for p, a in self.cohort.people.items() if p in left},
-                name=self.cohort.name,
-            )
-        tables = {}
-        for name, table in self._tables.items():
-            rows = np.ones(len(table), dtype=np.bool_)
-            if wanted_people is not None:
-                rows &= np.isin(table.keys.person, sorted(wanted_people))
-            if wanted_stimuli is not None:
-                rows &= np.isin(table.keys.stimulus, sorted(wanted_stimuli))
-            tables[name] = table if rows.all() else table.where(rows)
-        return RecordingSet(
-            cohort,
-            tables,
-            self.preparation,
-            {p: a for p, a in self.people.items() if wanted_people is None or p in wanted_people},
         )
+        if some_people is not None:
+            part.people = {p: a for p, a in self.people.items() if p in some_people}
+        return part
 
-    def where(self, wanted: Callable[[tuple[str, str, str, str]], bool]) -> RecordingSet:
+    def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:
         """The recordings whose (person, stimulus, session, task) `wanted` says yes to."""
         cohort = None
         if self.cohort is not None:
@@ -325,7 +305,7 @@ def _middle(recording: Recording) -> int:
     )
 
 
-def _rows_of_half(table: FeatureTable) -> NDArray[np.bool_]:
+def _rows_of_half(table: FeatureTable) -> Bools:
     first = np.zeros(len(table), dtype=np.bool_)
     for rows in table.recordings().values():
         first[rows[: len(rows) // 2]] = True

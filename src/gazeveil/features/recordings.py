@@ -11,17 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.arrays import Floats, Ints, Texts
 from gazeveil.gaze.recording import RecordingKey
 
 #: The tables of events that are summarised.
 _KINDS = ("fixation", "saccade")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +67,12 @@ class RecordingVectors:
         return len(self.keys)
 
     @property
-    def persons(self) -> NDArray[np.str_]:
+    def persons(self) -> Texts:
         """Whose each row is."""
         return np.array([key[0] for key in self.keys], dtype=np.str_)
 
     @property
-    def stimuli(self) -> NDArray[np.str_]:
+    def stimuli(self) -> Texts:
         """What each row's person saw."""
         return np.array([key[1] for key in self.keys], dtype=np.str_)
 
@@ -190,7 +189,7 @@ def _moments(
     return names, mean, deviation, np.bincount(place, minlength=len(keys)).astype(np.float64)
 
 
-def _rows_of(table: FeatureTable, keys: Sequence[RecordingKey]) -> NDArray[np.int64]:
+def _rows_of(table: FeatureTable, keys: Sequence[RecordingKey]) -> Ints:
     """Which recording each row of a table belongs to; -1 for none of them."""
     at = {key: i for i, key in enumerate(keys)}
     place = np.full(len(table), -1, dtype=np.int64)

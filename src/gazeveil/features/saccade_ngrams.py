@@ -1,22 +1,21 @@
-"""Saccades as letters, and the compiled loop over windows.
+"""Saccades as codes, statistics of their n-grams, and the compiled loop over windows.
 
-The alphabet (Hoppe et al. 2018): 16 directions for large saccades, in sectors of 22.5 deg centred
-on multiples of 22.5 deg, and 8 for small ones in sectors of 45 deg. Direction 0 points right, 90
-deg up. Letters 0 to 15 are large, 16 to 23 small.
+Codes (Hoppe et al. 2018): 16 directions of large saccades, in sectors of 22.5 deg centred on
+multiples of 22.5 deg, and 8 of small ones in sectors of 45 deg. Direction 0 points right, 90 deg
+up. Codes 0 to 15 are large, 16 to 23 small.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
+from gazeveil.features.definitions import SACCADE_CODES
+from gazeveil.gaze.arrays import Bools, Floats, Ints
 
-_LETTERS = 24
 
-
-def letters(jumps: NDArray[np.float64], large_deg: float) -> NDArray[np.int64]:
-    """The letter of each saccade.
+def saccade_codes(jumps: Floats, large_deg: float) -> Ints:
+    """The code of each saccade.
 
     Parameters
     ----------
@@ -32,7 +31,7 @@ def letters(jumps: NDArray[np.float64], large_deg: float) -> NDArray[np.int64]:
 
 
 @compiled
-def _mean_var(v: NDArray[np.float64], a: int, b: int) -> tuple[float, float, int]:
+def _mean_var(v: Floats, a: int, b: int) -> tuple[float, float, int]:
     """Mean and variance (ddof 0) of the finite values of v[a:b], and how many they are; zeros where
     none is.
     """
@@ -52,37 +51,31 @@ def _mean_var(v: NDArray[np.float64], a: int, b: int) -> tuple[float, float, int
 
 
 @compiled
-def _words(
-    letter: NDArray[np.int64],
-    a: int,
-    b: int,
-    n: int,
-    scratch: NDArray[np.int64],
-    min_over_all: bool,
-    out: NDArray[np.float64],
+def _ngram_statistics(
+    codes: Ints, a: int, b: int, n: int, scratch: Ints, min_over_all: bool, out: Floats
 ) -> None:
-    """Statistics of the words of n letters in letter[a:b] into out[:6]: non-zero, max, min, range,
+    """Statistics of the counts of n-grams in codes[a:b] into out[:6]: non-zero, max, min, range,
     mean, variance.
     """
     total = b - a - n + 1
     if total <= 0:
         return
     for i in range(total):
-        code = 0
+        number = 0
         for k in range(n):
-            code = code * _LETTERS + letter[a + i + k]
-        scratch[i] = code
-    words = scratch[:total]
-    words.sort()
+            number = number * SACCADE_CODES + codes[a + i + k]
+        scratch[i] = number
+    ngrams = scratch[:total]
+    ngrams.sort()
     most, least, different, squares, run = 0, total, 0, 0.0, 0
     for i in range(total):
         run += 1
-        if i + 1 == total or words[i + 1] != words[i]:
+        if i + 1 == total or ngrams[i + 1] != ngrams[i]:
             different += 1
             most, least = max(most, run), min(least, run)
             squares += float(run) * run
             run = 0
-    size = float(_LETTERS**n)
+    size = float(SACCADE_CODES**n)
     if min_over_all and different < size:
         least = 0
     mean = total / size
@@ -99,20 +92,20 @@ def window_rows(
     number: int,
     window_ns: int,
     step_ns: int,
-    fix_start: NDArray[np.int64],
-    fix_end: NDArray[np.int64],
-    fix: NDArray[np.float64],
-    sac_start: NDArray[np.int64],
-    sac_end: NDArray[np.int64],
-    amplitude: NDArray[np.float64],
-    large: NDArray[np.bool_],
-    right: NDArray[np.bool_],
-    letter: NDArray[np.int64],
-    blink_start: NDArray[np.int64],
-    blink_end: NDArray[np.int64],
-    blink_s: NDArray[np.float64],
+    fix_start: Ints,
+    fix_end: Ints,
+    fix: Floats,
+    sac_start: Ints,
+    sac_end: Ints,
+    amplitude: Floats,
+    large: Bools,
+    right: Bools,
+    codes: Ints,
+    blink_start: Ints,
+    blink_end: Ints,
+    blink_s: Floats,
     min_over_all: bool,
-) -> NDArray[np.float64]:
+) -> Floats:
     """All windows of a recording, shape (number, 52), in file order.
 
     Times are nanoseconds from the first window's start, events in order of onset; an event is in a
@@ -121,7 +114,7 @@ def window_rows(
     """
     out = np.zeros((number, 52))
     seconds = window_ns / 1e9
-    scratch = np.empty(len(letter) + 1, dtype=np.int64)
+    scratch = np.empty(len(codes) + 1, dtype=np.int64)
     durations, var_x, var_y = fix[:, 0].copy(), fix[:, 1].copy(), fix[:, 2].copy()
     pupil_mean, pupil_var = fix[:, 3].copy(), fix[:, 4].copy()
     fa = fb = sa = sb = ba = bb = 0
@@ -169,5 +162,5 @@ def window_rows(
             row[25], row[26], _ = _mean_var(blink_s, ba, bb)
             row[27] = blinks / seconds
         for n in range(1, 5):
-            _words(letter, sa, sb, n, scratch, min_over_all, row[22 + 6 * n : 28 + 6 * n])
+            _ngram_statistics(codes, sa, sb, n, scratch, min_over_all, row[22 + 6 * n : 28 + 6 * n])
     return out

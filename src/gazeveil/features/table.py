@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Floats, Ints, Texts
+from gazeveil.gaze.recording import RecordingKey
 
 #: Names of the key columns.
 KEYS = ("person", "stimulus", "session", "task", "index")
@@ -35,11 +37,11 @@ class Keys:
         Place of the event among the recording's events, or number of the window.
     """
 
-    person: NDArray[np.str_]
-    stimulus: NDArray[np.str_]
-    session: NDArray[np.str_]
-    task: NDArray[np.str_]
-    index: NDArray[np.int64]
+    person: Texts
+    stimulus: Texts
+    session: Texts
+    task: Texts
+    index: Ints
 
     def __post_init__(self) -> None:
         for name in KEYS:
@@ -73,9 +75,7 @@ class Keys:
         return Keys(**{name: self[name][picked] for name in KEYS})
 
     @classmethod
-    def of_recordings(
-        cls, recordings: Sequence[tuple[str, str, str, str]], indices: Sequence[NDArray[np.int64]]
-    ) -> Keys:
+    def of_recordings(cls, recordings: Sequence[RecordingKey], indices: Sequence[Ints]) -> Keys:
         """Keys of rows that come recording by recording.
 
         Parameters
@@ -119,10 +119,10 @@ class FeatureTable:
     [[0.3]]
     """
 
-    values: NDArray[np.float64] = field(repr=False)
+    values: Floats = field(repr=False)
     columns: tuple[str, ...]
     keys: Keys = field(repr=False)
-    bounds: NDArray[np.float64] | None = field(default=None, repr=False)
+    bounds: Floats | None = field(default=None, repr=False)
     counts: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -177,7 +177,7 @@ class FeatureTable:
             f" {people} people, {bounds})"
         )
 
-    def column(self, name: str) -> NDArray[np.float64]:
+    def column(self, name: str) -> Floats:
         """The values of one feature."""
         return self.values[:, self._place("FeatureTable.column", name)]
 
@@ -292,7 +292,7 @@ class FeatureTable:
             self.values[whole], self.columns, self.keys.where(whole), self.bounds, counts
         )
 
-    def recordings(self) -> dict[tuple[str, str, str, str], NDArray[np.int64]]:
+    def recordings(self) -> dict[RecordingKey, Ints]:
         """Row numbers of each recording (person, stimulus, session, task), in order of first
         appearance.
         """
@@ -307,7 +307,7 @@ class FeatureTable:
             cut[1:] |= part[1:] != part[:-1]
         starts = np.flatnonzero(cut)
         ends = np.append(starts[1:], len(self))
-        runs: dict[tuple[str, str, str, str], list[NDArray[np.int64]]] = {}
+        runs: dict[RecordingKey, list[Ints]] = {}
         for a, b in zip(starts.tolist(), ends.tolist(), strict=True):
             person, stimulus, session, task = (str(part[a]) for part in parts)
             runs.setdefault((person, stimulus, session, task), []).append(np.arange(a, b))
@@ -365,7 +365,8 @@ class FeatureTable:
         from gazeveil.io.features_file import read_table_file
 
         parts = read_table_file(path)
-        return cls(parts.values, parts.columns, Keys(**parts.keys), parts.bounds, parts.counts)  # type: ignore[arg-type]
+        keys = Keys(**parts.keys)  # type: ignore[arg-type]
+        return cls(parts.values, parts.columns, keys, parts.bounds, parts.counts)
 
     def _place(self, owner: str, name: object) -> int:
         return self.columns.index(
@@ -389,6 +390,6 @@ def _check_bound(name: str, pair: object) -> tuple[float, float]:
     return low, high
 
 
-def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def _frozen(array: Floats) -> Floats:
     array.setflags(write=False)
     return array

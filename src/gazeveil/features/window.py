@@ -11,29 +11,29 @@ right of where it began (straight up counts as right, straight down as left). Va
 What a window has none of is 0; so are the pupil features of a recording without pupil, counted in
 `table.counts["recordings_without_pupil"]`.
 
-Wordbooks: each saccade is a letter, one of 16 directions if large (sectors of 22.5 deg centred on
-multiples of 22.5 deg) and one of 8 if small (45 deg); successive saccades of a window make words of
-1, 2, 3 and 4 letters, counted over all 24^n possible words. In the published files the rarest word
-is sought among all words and is thus always 0, which is why studies on them use 48 of the 52
-columns (:func:`without_minima`).
+N-grams (`wbN`, for the published files' word books): each saccade has a code, one of 16 directions
+if large (sectors of 22.5 deg centred on multiples of 22.5 deg) and one of 8 if small (45 deg); runs
+of 1, 2, 3 and 4 successive saccades of a window are counted over all 24^n possible n-grams. In the
+published files the rarest one is sought among all n-grams and thus counts 0 always, which is why
+studies on them use 48 of the 52 columns (:func:`without_minima`).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.definitions import MINIMA, WINDOW, bounds_of, window_definitions
 from gazeveil.features.event import EventsSource, events_of, recordings_of
 from gazeveil.features.measure import jumps_of_events, pupil_in_events, variances_in_events
-from gazeveil.features.saccade_ngrams import letters, window_rows
+from gazeveil.features.saccade_ngrams import saccade_codes, window_rows
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.gaze.recording import Recording, increasing
+from gazeveil.gaze.recording import Recording, RecordingKey, increasing
 
 
 def window_features(
@@ -62,7 +62,7 @@ def window_features(
     fixation_radius_deg : float
         Saccades of at least twice this amplitude are large.
     minimum : {"all", "nonzero"}
-        `wbN_min` over all words, as in the published files, or over the words that occur.
+        `wbN_min` over all n-grams, as in the published files, or over those that occur.
     pupil_unit : str, optional
         `mm`, `px` or another word, for the public bounds of the pupil; default what the recordings'
         metadata say, else `mm`.
@@ -89,8 +89,8 @@ def window_features(
     if pupil_unit is not None and not isinstance(pupil_unit, str):
         checks.refuse("window_features", "pupil_unit", "text such as 'mm'", pupil_unit)
     window_ns, step_ns = round(window * 1e9), max(1, round(step * 1e9))
-    keys: list[tuple[str, str, str, str]] = []
-    blocks: list[NDArray[np.float64]] = []
+    keys: list[RecordingKey] = []
+    blocks: list[Floats] = []
     units: set[str] = set()
     counts = {"short_recordings": 0, "recordings_without_pupil": 0, "events_without_samples": 0}
     for recording in recordings_of("window_features", cohort):
@@ -149,7 +149,7 @@ def _recording(
     step_ns: int,
     large_deg: float,
     min_over_all: bool,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The windows of one recording, shape (number, 52)."""
     if number == 0:
         return np.empty((0, len(WINDOW)))
@@ -188,7 +188,7 @@ def _recording(
         jumps[:, 0].copy(),
         jumps[:, 0] >= large_deg,
         right,
-        letters(jumps, large_deg),
+        saccade_codes(jumps, large_deg),
         *spans[2],
         (blinks.offset - blinks.onset + 1) / rate,
         min_over_all,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -240,13 +240,10 @@ class Recording:
             state[name] = dict(state[name])
         return state
 
-    def __setstate__(self, state: dict[str, object]) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            object.__setattr__(
-                self,
-                name,
-                MappingProxyType(value) if name in ("labels", "counts", "metadata") else value,  # type: ignore[arg-type]
-            )
+            mapping = name in ("labels", "counts", "metadata")
+            object.__setattr__(self, name, MappingProxyType(value) if mapping else value)
 
     def __len__(self) -> int:
         return len(self.t_ns)
@@ -293,14 +290,14 @@ class Recording:
         """Samples start to stop (exclusive), all channels; events that came with the recording are
         left out.
         """
-        changes: dict[str, object] = {
+        changes: dict[str, Any] = {
             n: getattr(self, n)[start:stop] for n in ("t_ns", "x_deg", "y_deg", "valid")
         }
         changes |= {
             n: getattr(self, n)[start:stop] for n in _SHAPES if getattr(self, n) is not None
         }
         changes["labels"] = {k: v[start:stop] for k, v in self.labels.items()}
-        return replace(self, **changes, events=None, counts={}, truth=None)  # type: ignore[arg-type]
+        return replace(self, **changes, events=None, counts={}, truth=None)
 
     def resample(self, rate_hz: float, longest_gap_s: float = 0.075) -> Recording:
         """The same gaze on a regular grid of times.

@@ -113,10 +113,7 @@ def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout)
     label, confidence = layout.column("label"), layout.column("confidence")
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=_times(path, stamp(path), layout)[rows],
         space=space,
         x_deg=None if both is None else both[:, 0],
@@ -252,16 +249,7 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     handles = []
     for part in parts:
         names = naming.names(path, root, **dict(zip(_KEY_ROLES, part or (), strict=False)))
-        handles.append(
-            Handle(
-                names.person,
-                names.stimulus,
-                partial(load, path, names, part, layout),
-                names.session,
-                names.task,
-                str(path),
-            )
-        )
+        handles.append(names.handle(partial(load, path, names, part, layout), path))
     return handles
 
 

@@ -16,17 +16,15 @@ a crash leaves no half cohort.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gazeveil.errors import DataError, FormatError, GazeveilError
+from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
@@ -34,6 +32,7 @@ from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
+from gazeveil.io.staging import staged
 
 INDEX = "cohort.json"
 VERSION = 1
@@ -52,23 +51,6 @@ _COLUMNS = {
     "pupil": ("pupil",),
     "confidence": ("confidence",),
 }
-
-
-def free(path: str | Path) -> Path:
-    """The path, if a cohort can be written there: for callers who have long work to do before they
-    write.
-
-    Raises
-    ------
-    DataError
-        If it exists and is not an empty folder: releases are never mixed.
-    """
-    target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(
-            f"{target} exists and is not an empty folder. Choose another name or remove it first."
-        )
-    return target
 
 
 def write(
@@ -92,36 +74,26 @@ def write(
     DataError
         If the folder exists and is not empty: releases are never mixed.
     """
-    target = free(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = target.parent / f".{target.name}.{uuid4().hex[:8]}"
-    (staging / "recordings").mkdir(parents=True)
-    try:
+    with staged(path) as folder:
+        (folder / "recordings").mkdir()
         rows = []
         for number, recording in enumerate(progress(cohort), start=1):
             file = f"recordings/{number:06d}.parquet"
-            write_recording(recording, staging / file)
+            write_recording(recording, folder / file)
             rate = None if np.isnan(recording.rate_hz) else recording.rate_hz
             keys = dict(zip(("person", "stimulus", "session", "task"), recording.key, strict=True))
             rows.append({"file": file, **keys, "samples": len(recording), "rate_hz": rate})
-        people = {p: dict(a) for p, a in cohort.people.items()}
         index = {
             "format": "gazeveil-cohort",
             "version": VERSION,
             "name": cohort.name,
-            "people": people,
+            "people": {p: dict(a) for p, a in cohort.people.items()},
             "recordings": rows,
         }
-        (staging / INDEX).write_text(
+        (folder / INDEX).write_text(
             json.dumps(index, indent=1, ensure_ascii=False, default=_plain), encoding="utf-8"
         )
-        if target.exists():
-            target.rmdir()
-        staging.rename(target)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
-    return target
+    return Path(path)
 
 
 def write_recording(recording: Recording, path: Path) -> None:
@@ -241,7 +213,10 @@ def _load(
             if header["events"] and start == 0 and length is None
             else None
         ),
-        messages=tuple(Message(int(t), str(m)) for t, m in header["messages"]),  # type: ignore[attr-defined]
+        messages=tuple(
+            Message(int(t), str(m))
+            for t, m in header["messages"]  # type: ignore[attr-defined]
+        ),
         counts=header["counts"],  # type: ignore[arg-type]
         metadata=metadata,
         **channels,

@@ -1,3 +1,3 @@
-"""Networks: torch, an optional extra (`pip install 'gazeveil[deep]'`), imported only when a network
-is built or used.
+"""Models that learn: classifiers of rows (scikit-learn), and networks (torch, an optional extra,
+`pip install 'gazeveil[deep]'`); both are imported only when a model is built.
 """

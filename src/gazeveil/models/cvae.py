@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Bools, Floats
 from gazeveil.models.train import History, Schedule, torch_or_refuse, train
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ MOST_DEG_S = 1000.0
 
 #: Units of amplitude and duration as conditions.
 AMPLITUDE_DEG, DURATION_S = 10.0, 0.05
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -252,7 +250,7 @@ def trained(
     amplitude_deg: Floats,
     duration_s: Floats,
     identity: Floats,
-    training: NDArray[np.bool_] | None = None,
+    training: Bools | None = None,
     layers: Layers | None = None,
     schedule: Schedule | None = None,
     device: str = "cpu",

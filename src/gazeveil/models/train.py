@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError, MissingExtraError
+from gazeveil.gaze.arrays import Bools, Texts
 
 if TYPE_CHECKING:
     import torch
@@ -121,9 +121,7 @@ def train(
     return History(tuple(training), tuple(validation))
 
 
-def split_by_person(
-    person: Sequence[str] | NDArray[np.str_], share: float, seed: int
-) -> NDArray[np.bool_]:
+def split_by_person(person: Sequence[str] | Texts, share: float, seed: int) -> Bools:
     """Which rows are for training: those of a random `share` of the people, at least one of them
     and not all.
 

@@ -6,7 +6,7 @@ from one release split afterwards (`release/release`), with and without a majori
 windows of a recording, mean of 100 draws. Figs 7 to 12: 1/|NMSE| by budget, with the Laplace
 mechanism for comparison. Figs 3 to 6: how features of one moment correlate with later ones over
 people. The paper's budgets are those of all 48 features together (52 less the four minima of the
-wordbooks): 48 x (0.01, 0.05, 0.1, 0.5, 1).
+saccade n-grams): 48 x (0.01, 0.05, 0.1, 0.5, 1).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ TABLES = {
     9: ("MPIIPrivacEye", "person", False),
 }
 
-#: PublishedFigure of the paper -> (dataset, methods drawn).
+#: Figure of the paper -> (dataset, methods drawn).
 UTILITY_FIGURES = {
     7: ("MPIIDPEye", ("LPA", "FPA")),
     8: ("MPIIDPEye", ("CFPA-32", "CFPA-64", "CFPA-128")),

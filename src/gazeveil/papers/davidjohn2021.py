@@ -251,7 +251,7 @@ def _utility_orders() -> Iterator[Order]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 3, Fig. 4 and Tables 4 to 6, as far as the study holds them."""
     lookup = Lookup(results)
-    which = str(results.study.get("figure", "") or "")
+    which = lookup.figure
     made: list[Path] = []
     if which in ("", "fig3"):
         made += _fig3(lookup, folder)
@@ -273,13 +273,12 @@ def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
     }
     controls = ("ET-DK2, 8 stimuli", "VR-Saliency, 18 people")
     groups = [*DATASETS, *controls]
-    title = lookup.titled(
+    whole = lookup.titled(
         "David-John et al. 2021 Fig. 3: people recognised from raw gaze, by share of stimuli that"
-        " train, mean and"
-        " deviation of the draws"
+        " train, mean and deviation of the draws"
     )
-    drawn, panels = drawing.picture(1, 2, 9, 7, title)
-    for panel, attack in zip(panels, (ATTACK, "linkage"), strict=True):
+    drawn, panels = drawing.picture(1, 2, 9, 7, whole)
+    for panel, (attack, title) in zip(panels, drawing.ATTACKERS.items(), strict=True):
         series = []
         for split in SPLITS:
             ours = {
@@ -291,14 +290,7 @@ def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
                 drawing.Curve(split, ours, theirs if split == "75/25" and attack == ATTACK else {})
             )
         drawing.bars(panel, groups, series, "people recognised, %")
-        panel.set_title(
-            (
-                "RBF network, the paper's attacker"
-                if attack == ATTACK
-                else "linkage, a stronger attacker"
-            ),
-            fontsize=9,
-        )
+        panel.set_title(title, fontsize=9)
         panel.set_ylim(0, 105)
     drawing.key(drawn, panels)
     return [drawing.save(drawn, folder, "davidjohn2021-fig3")]
@@ -315,16 +307,11 @@ def _raw_rates() -> list[PublishedFigure]:
 def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
     made = []
     for attack in (ATTACK, "linkage"):
-        drawn, panels = drawing.picture(
-            3,
-            1,
-            12,
-            4.2,
-            lookup.titled(
-                "David-John et al. 2021 Fig. 4: people recognised under each mechanism, attacked"
-                f" by {attack}"
-            ),
+        title = lookup.titled(
+            "David-John et al. 2021 Fig. 4: people recognised under each mechanism, attacked by"
+            f" {attack}"
         )
+        drawn, panels = drawing.picture(3, 1, 12, 4.2, title)
         for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
             series = []
             for d in DATASETS:
@@ -332,12 +319,8 @@ def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
                 found |= {v: lookup.find(rate(d, ours, v, attack)) for v in grid}
                 theirs = _table_rates(d, name) if attack == ATTACK else {}
                 series.append(drawing.Curve(d, found, theirs))
-            drawing.curves(
-                panel,
-                series,
-                "people recognised, %" if name == "gaussian-noise" else "",
-                spread="sd",
-            )
+            unit = "people recognised, %" if name == "gaussian-noise" else ""
+            drawing.curves(panel, series, unit, spread="sd")
             panel.set_title(f"{ours}, {parameter}", fontsize=9)
             panel.set_ylim(0, 105)
         drawing.key(drawn, panels, chance=False)
@@ -347,11 +330,7 @@ def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
 
 def _table_rates(dataset: str, name: str) -> dict[str, float]:
     """The two points Tables 4 to 6 give of a curve of Fig. 4: raw, and the strongest setting."""
-    table = {
-        "gaussian-noise": "Table 4",
-        "temporal-downsample": "Table 5",
-        "spatial-downsample": "Table 6",
-    }[name]
+    table = f"Table {4 + list(MECHANISMS).index(name)}"
     rows = [
         f
         for f in published_figures("davidjohn2021")
@@ -397,17 +376,9 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
             rows.append(
                 (f.dataset, pairs[0], pairs[1], said, f.metric, value, f"{f.value} {unit}".strip())
             )
-        made.append(
-            drawing.table(
-                folder,
-                f"davidjohn2021-table{number}",
-                f"David-John et al. 2021 Table {number}: {own}, {parameter} = {grid[-1]}",
-                header,
-                rows,
-            )
-        )
-    made += _retraining(lookup, folder)
-    return made
+        title = f"David-John et al. 2021 Table {number}: {own}, {parameter} = {grid[-1]}"
+        made.append(drawing.table(folder, f"davidjohn2021-table{number}", title, header, rows))
+    return made + _retraining(lookup, folder)
 
 
 def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
@@ -437,15 +408,8 @@ def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:
         series.append(drawing.Curve(f"trained on {which} gaze", ours, theirs))
     if all(f is None or math.isnan(f.value) for c in series for f in c.ours.values()):
         return []
-    drawn, panels = drawing.picture(
-        1,
-        1,
-        7.5,
-        4,
-        lookup.titled(
-            "David-John et al. 2021 Tables 4 to 6: gaze 100 ms ahead, with and without retraining"
-        ),
-    )
+    title = "David-John et al. 2021 Tables 4 to 6: gaze 100 ms ahead, with and without retraining"
+    drawn, panels = drawing.picture(1, 1, 7.5, 4, lookup.titled(title))
     drawing.bars(panels[0], groups, series, "mean error, degrees", "interval")
     drawing.key(drawn, panels, ("published (DGaze network)",), chance=False)
     return [drawing.save(drawn, folder, "davidjohn2021-prediction")]

@@ -199,7 +199,7 @@ def _published_documents(*wanted: tuple[str, str]) -> str:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 1 and Fig. 2, as far as the study holds them."""
     lookup = Lookup(results)
-    which = str(results.study.get("figure", "") or "")
+    which = lookup.figure
     made: list[Path] = []
     if which in ("", "fig1"):
         made.append(_fig1(lookup, folder))
@@ -220,15 +220,9 @@ def _published(location: str, dataset: str, name: str) -> tuple[dict[str, float]
 
 def _fig1(lookup: Lookup, folder: str | Path) -> Path:
     here = [d for d in DATASETS if d in lookup.cohorts] or list(DATASETS)
-    drawn, panels = drawing.picture(
-        3,
-        len(here),
-        11,
-        1.6 * len(here) + 1.2,
-        lookup.titled(
-            "David-John et al. 2022 Fig. 1: people recognised after training on private tables, %"
-        ),
-    )
+    title = "David-John et al. 2022 Fig. 1: people recognised after training on private tables, %"
+    height_in = 1.6 * len(here) + 1.2
+    drawn, panels = drawing.picture(3, len(here), 11, height_in, lookup.titled(title))
     for row, d in enumerate(here):
         for column, (name, (ours, parameter, grid)) in enumerate(MECHANISMS.items()):
             panel = panels[3 * row + column]
@@ -270,17 +264,11 @@ def _fig1(lookup: Lookup, folder: str | Path) -> Path:
 
 
 def _fig2(lookup: Lookup, folder: str | Path) -> Path:
-    drawn, panels = drawing.picture(
-        3,
-        1,
-        11,
-        3.8,
-        lookup.titled(
-            "David-John et al. 2022 Fig. 2: document type recognised after training on private"
-            " windows (support"
-            " vectors)"
-        ),
+    title = (
+        "David-John et al. 2022 Fig. 2: document type recognised after training on private windows"
+        " (support vectors)"
     )
+    drawn, panels = drawing.picture(3, 1, 11, 3.8, lookup.titled(title))
     raw = lookup.find(document())
     for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
         theirs, raw_theirs = _published("Fig 2", "MPIIDPEye", name)
@@ -292,14 +280,8 @@ def _fig2(lookup: Lookup, folder: str | Path) -> Path:
             drawing.Curve("published reading", found["published"], theirs),
             drawing.Curve("corrected reading", found["corrected"]),
         ]
-        drawing.curves(
-            panel,
-            series,
-            "accuracy, %" if ours == "k-same-select" else "",
-            raw,
-            raw_theirs,
-            100 / 3,
-        )
+        unit = "accuracy, %" if ours == "k-same-select" else ""
+        drawing.curves(panel, series, unit, raw, raw_theirs, 100 / 3)
         panel.set_title(f"{ours}, {parameter}", fontsize=9)
         panel.set_ylim(0, 105)
     drawing.key(drawn, panels)

@@ -291,7 +291,7 @@ def _kaleido_orders() -> Iterator[Order]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The papers' tables and bars, as far as the study holds them."""
     lookup = Lookup(results)
-    which = str(results.study.get("figure", "") or "")
+    which = lookup.figure
     made: list[Path] = []
     if which in ("", "groups", "demographic"):
         made.append(_groups(folder))
@@ -311,43 +311,23 @@ def _groups(folder: str | Path) -> Path:
         best = Counter(
             (a["gender"], a["age"]) for a in Demographics(k).release(table_1()).data.values()
         )
-        rows.append(
-            (
-                str(k),
-                ranges,
-                "/".join(map(str, group_sizes(k))),
-                f"{len(best)} groups, smallest {min(best.values())}",
-            )
-        )
+        sizes = "/".join(map(str, group_sizes(k)))
+        rows.append((str(k), ranges, sizes, f"{len(best)} groups, smallest {min(best.values())}"))
     title = (
         "David-John et al. 2023, supplement Table 2: ranges of gender and age, and how many of the"
-        " 31 people of Table 1 each"
-        " holds"
+        " 31 people of Table 1 each holds"
     )
-    return drawing.table(
-        folder,
-        "davidjohn2023-table2",
-        title,
-        ("k", "published ranges", "sizes", "most groups there can be"),
-        rows,
-    )
+    header = ("k", "published ranges", "sizes", "most groups there can be")
+    return drawing.table(folder, "davidjohn2023-table2", title, header, rows)
 
 
 def _demographic(lookup: Lookup, folder: str | Path) -> Path:
-    drawn, panels = drawing.picture(
-        2,
-        1,
-        10,
-        4,
-        lookup.titled("David-John et al. 2023 Fig. 1: people found by age, gender and gaze"),
-    )
+    whole = lookup.titled("David-John et al. 2023 Fig. 1: people found by age, gender and gaze")
+    drawn, panels = drawing.picture(2, 1, 10, 4, whole)
     groups = [f"k = {k}" for k in KS]
-    for panel, base in zip(panels, ("rbfn", "linkage"), strict=True):
+    for panel, (base, title) in zip(panels, drawing.ATTACKERS.items(), strict=True):
         series = []
-        for label, private in (
-            ("demographics k-anonymous", False),
-            ("demographics and features k-anonymous", True),
-        ):
+        for label, private in (("demographics", False), ("demographics and features", True)):
             theirs = {
                 f"k = {f.parameters['k']}": f.number
                 for f in published_figures("davidjohn2023")
@@ -355,30 +335,14 @@ def _demographic(lookup: Lookup, folder: str | Path) -> Path:
                 and ("k-same" in f.mechanism) == private
                 and base == "rbfn"
             }
-            series.append(
-                drawing.Curve(
-                    label, {f"k = {k}": lookup.find(success(k, private, base)) for k in KS}, theirs
-                )
-            )
+            found = {f"k = {k}": lookup.find(success(k, private, base)) for k in KS}
+            series.append(drawing.Curve(f"{label} k-anonymous", found, theirs))
         drawing.bars(panel, groups, series, "people found, %", "interval")
         for g, k in enumerate(KS):
-            panel.plot(
-                [g - 0.42, g + 0.42],
-                [100 / k] * 2,
-                "-",
-                color=drawing.ink(-1),
-                lw=1,
-                label="1/k" if g == 0 else None,
-            )
+            ends, once = [g - 0.42, g + 0.42], "1/k" if g == 0 else None
+            panel.plot(ends, [100 / k] * 2, "-", color=drawing.ink(-1), lw=1, label=once)
         panel.set_ylim(0, 105)
-        panel.set_title(
-            (
-                "RBF network, the paper's attacker"
-                if base == "rbfn"
-                else "linkage, a stronger attacker"
-            ),
-            fontsize=9,
-        )
+        panel.set_title(title, fontsize=9)
     drawing.key(drawn, panels)
     return drawing.save(drawn, folder, "davidjohn2023-demographic")
 
@@ -400,16 +364,11 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
         )
         if (f.dataset, f.metric) == (dataset, metric)
     }
-    drawn, panels = drawing.picture(
-        2,
-        1,
-        11,
-        0.27 * (len(settings) + len(CORRECTED)) + 1.6,
-        lookup.titled(
-            f"David-John et al. 2023: {dataset}, protected gaze to train on, raw gaze to be asked"
-            " about"
-        ),
+    title = (
+        f"David-John et al. 2023: {dataset}, protected gaze to train on, raw gaze to be asked about"
     )
+    height_in = 0.27 * (len(settings) + len(CORRECTED)) + 1.6
+    drawn, panels = drawing.picture(2, 1, 11, height_in, lookup.titled(title))
     names = [
         f.mechanism if f.mechanism == "none" else f"{f.mechanism}, {f.parameter}" for f in settings
     ]
@@ -428,16 +387,10 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
         theirs.get((f.mechanism, "" if f.mechanism == "none" else f.parameter)) for f in settings
     ]
     none = [None] * len(CORRECTED)
-    drawing.sideways(
-        panels[0], names, rates, [*(f.number for f in settings), *none], "people recognised, %"
-    )
-    drawing.sideways(
-        panels[1],
-        names,
-        utilities,
-        [*said, *none],
-        f"{metric}, {'%' if dataset == 'EHTask' else 'degrees'}",
-    )
+    published = [*(f.number for f in settings), *none]
+    drawing.sideways(panels[0], names, rates, published, "people recognised, %")
+    unit = f"{metric}, {'%' if dataset == 'EHTask' else 'degrees'}"
+    drawing.sideways(panels[1], names, utilities, [*said, *none], unit)
     panels[1].set_yticklabels([])
     drawing.key(drawn, panels)
     return drawing.save(drawn, folder, f"davidjohn2023-{dataset.lower()}")

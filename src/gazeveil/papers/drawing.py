@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
+#: Attackers in the order of their panels, with the titles of these.
+ATTACKERS = {"rbfn": "RBF network, the paper's attacker", "linkage": "linkage, a stronger attacker"}
+
 _DPI = 150
 _MARKERS = ("o", "s", "^", "v", "P", "X", "D")
 

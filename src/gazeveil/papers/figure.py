@@ -253,6 +253,8 @@ class Lookup:
                 (str(row["cohort"]), str(row["mechanism"]), str(row["metric"])), []
             ).append(row)
         self.parts = parts(results)
+        #: Which part of the paper the study mirrors; empty for all of it.
+        self.figure = str(results.study.get("figure") or "")
 
     @property
     def cohorts(self) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.infer.demographics import demographic_attack
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.models.classifiers import CLASSIFIERS, predict
 from gazeveil.privacy.people.demographics import Demographics
 from gazeveil.registry import build, parse
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.classifiers import CLASSIFIERS, predict
 from gazeveil.utility.classification.rows import Halves, aligned, rows_of
 from gazeveil.utility.classification.scoring import score, voted
 from gazeveil.utility.registry import utility as utility_by_name

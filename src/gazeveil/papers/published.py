@@ -112,7 +112,7 @@ def compare(results: Results, paper: str | None = None) -> list[Row]:
         return []
     module = paper_module(str(name))
     lookup = Lookup(results)
-    which = str(results.study.get("figure", "") or "")
+    which = lookup.figure
     covered = (
         None
         if not which

@@ -199,7 +199,7 @@ def _is(figure: PublishedFigure, epsilon: str, radius: str) -> bool:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 2 and Tables 2 to 4, as far as the study holds them."""
     lookup = Lookup(results)
-    which = str(results.study.get("figure", "") or "")
+    which = lookup.figure
     made: list[Path] = []
     if which in ("", "fig2"):
         made.append(_fig2(lookup, folder))
@@ -209,17 +209,11 @@ def draw(results: Results, folder: str | Path) -> list[Path]:
 
 
 def _fig2(lookup: Lookup, folder: str | Path) -> Path:
-    drawn, panels = drawing.picture(
-        2,
-        1,
-        9.5,
-        3.8,
-        lookup.titled(
-            "Ren et al. 2024 Fig. 2: people recognised from protected gaze by a network that"
-            " learned raw gaze"
-            " (macro F1)"
-        ),
+    title = (
+        "Ren et al. 2024 Fig. 2: people recognised from protected gaze by a network that learned"
+        " raw gaze (macro F1)"
     )
+    drawn, panels = drawing.picture(2, 1, 9.5, 3.8, lookup.titled(title))
     for panel, radius in zip(panels, RADII, strict=True):
         series = []
         drawn_lines = [(label, *of, "rbfn") for label, of in COMPARED.items()]

@@ -1,5 +1,5 @@
-"""Files of studies of several parts: a paper's figure spans datasets, splits and protocols, and each
-of them is a study of its own.
+"""Files of studies of several parts: a paper's figure spans datasets, splits and protocols, and
+each of them is a study of its own.
 
 A file with `[[part]]` tables. What stands above them holds for every part; a part may say
 otherwise, and names its recordings:

@@ -8,10 +8,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ class UtilityResult:
 
     metric: str
     value: float
-    parts: NDArray[np.float64]
+    parts: Floats
     of: str
     names: tuple[str, ...]
     chance: float = float("nan")

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class Curves:
 
     stimuli: tuple[str, ...]
     columns: tuple[str, ...]
-    steps: NDArray[np.int64]
-    values: NDArray[np.float64]
-    people: NDArray[np.int64]
+    steps: Ints
+    values: Floats
+    people: Ints
 
 
 def correlation_curves(
@@ -97,7 +97,7 @@ def correlation_curves(
     return Curves(stimuli, table.columns, steps, values, people)
 
 
-def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+def _correlation(x: Floats, y: Floats) -> Floats:
     """Pearson correlation over the first axis of what both have; shapes broadcast."""
     both = ~(np.isnan(x) | np.isnan(y))
     n = both.sum(axis=0)
@@ -112,7 +112,7 @@ def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.f
     sizes = [(np.where(both, np.broadcast_to(v, both.shape), 0.0) ** 2).sum(axis=0) for v in (x, y)]
     varies = (squares[0] > 1e-24 * sizes[0]) & (squares[1] > 1e-24 * sizes[1]) & (n >= 3)
     scale = np.sqrt(squares[0] * squares[1])
-    found: NDArray[np.float64] = np.where(
+    found: Floats = np.where(
         varies, (centred[0] * centred[1]).sum(axis=0) / np.where(varies, scale, 1.0), np.nan
     )
     return np.clip(found, -1.0, 1.0)

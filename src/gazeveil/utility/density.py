@@ -25,10 +25,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import need_samples
 from gazeveil.utility.base import Utility, UtilityResult
@@ -37,7 +38,7 @@ from gazeveil.utility.saliency import cell_areas, cells
 _MOST_CELLS = 4096
 
 
-def jensen_shannon(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
+def jensen_shannon(p: Floats, q: Floats) -> float:
     """Divergence of two histograms in nats; NaN where one is empty."""
     if not (p.sum() > 0 and q.sum() > 0):
         return float("nan")
@@ -80,13 +81,9 @@ class Density(Utility):
         names = tuple(sorted(before))
         empty = np.zeros(self.bins**2)
         parts = np.array([jensen_shannon(before[n], after.get(n, empty)) for n in names])
-        pooled = np.array(
-            [
-                jensen_shannon(
-                    sum(before.values(), empty), sum((after[n] for n in names if n in after), empty)
-                )
-            ]
-        )
+        everything = sum(before.values(), empty)
+        released = sum((after[n] for n in names if n in after), empty)
+        pooled = jensen_shannon(everything, released)
         lost = int(np.count_nonzero(np.isnan(parts)))
         note = f"{self.bins} x {self.bins} cells"
         if lost:
@@ -98,65 +95,36 @@ class Density(Utility):
             cell_areas(raw.cohort[0].space, self.bins, self.bins).ravel() if raw.cohort else empty
         )
         chances = np.array([jensen_shannon(before[n], even) for n in names])
-        pooled_chance = jensen_shannon(sum(before.values(), empty), even)
+        mean, guess = float(column_means(parts)), float(column_means(chances))
+        chance = jensen_shannon(everything, even)
+        joined, whole = f"{note}; all stimuli in one histogram", ("all stimuli",)
         return (
-            *_both("jsd", _mean(parts), parts, "stimulus", names, _mean(chances), note),
-            *_both(
-                "jsd_pooled",
-                float(pooled[0]),
-                pooled,
-                "cohort",
-                ("all stimuli",),
-                pooled_chance,
-                f"{note}; all stimuli in one histogram",
-            ),
+            *_both("jsd", mean, parts, "stimulus", names, guess, note),
+            *_both("jsd_pooled", pooled, np.array([pooled]), "cohort", whole, chance, joined),
         )
 
-    def _histograms(self, recording_set: RecordingSet) -> dict[str, NDArray[np.float64]]:
+    def _histograms(self, recording_set: RecordingSet) -> dict[str, Floats]:
         """Counts per cell of each stimulus."""
-        found: dict[str, NDArray[np.float64]] = {}
+        found: dict[str, Floats] = {}
         assert recording_set.cohort is not None
         for recording in recording_set.cohort:
             counts = np.bincount(self._cells(recording), minlength=self.bins**2).astype(np.float64)
-            found[recording.stimulus] = (
-                found[recording.stimulus] + counts if recording.stimulus in found else counts
-            )
+            found[recording.stimulus] = found.get(recording.stimulus, 0.0) + counts
         return found
 
-    def _cells(self, recording: Recording) -> NDArray[np.int64]:
-        if (
-            len(recording) == 0
-            and recording.events is not None
-            and recording.events.x_deg is not None
-            and recording.events.y_deg is not None
-        ):
+    def _cells(self, recording: Recording) -> Ints:
+        x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]
+        e = recording.events
+        if len(recording) == 0 and e is not None and e.x_deg is not None and e.y_deg is not None:
             # A dataset of fixations has no samples: its fixations stand in, once each.
-            return cells(
-                recording.space,
-                self.bins,
-                self.bins,
-                recording.events.x_deg,
-                recording.events.y_deg,
-            )
-        return cells(
-            recording.space,
-            self.bins,
-            self.bins,
-            recording.x_deg[recording.valid],
-            recording.y_deg[recording.valid],
-        )
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    """Mean of what is there; NaN where nothing is."""
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else float("nan")
+            x, y = e.x_deg, e.y_deg
+        return cells(recording.space, self.bins, self.bins, x, y)
 
 
 def _both(
     metric: str,
     value: float,
-    parts: NDArray[np.float64],
+    parts: Floats,
     of: str,
     names: tuple[str, ...],
     chance: float,

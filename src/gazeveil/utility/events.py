@@ -23,10 +23,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats
+from gazeveil.gaze.recording import RecordingKey
 from gazeveil.utility.base import Utility, UtilityResult
 
 #: Name of the one part where people cannot be compared one by one.
@@ -101,17 +102,15 @@ class _Movements:
     of one person.
     """
 
-    fixations: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    saccades: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 3)))
+    fixations: Floats = field(default_factory=lambda: np.empty(0))
+    saccades: Floats = field(default_factory=lambda: np.empty((0, 3)))
 
 
-def _by_person(
-    recording_set: RecordingSet, common: set[tuple[str, str, str, str]]
-) -> dict[str, _Movements]:
+def _by_person(recording_set: RecordingSet, common: set[RecordingKey]) -> dict[str, _Movements]:
     """The movements of each person in the common recordings; of everybody in all recordings where
     none are common.
     """
-    found: dict[str, list[list[NDArray[np.float64]]]] = {}
+    found: dict[str, list[list[Floats]]] = {}
     for place, (kind, names) in enumerate(
         (("fixation", ("duration",)), ("saccade", ("amplitude", "ang_vel_max", "duration")))
     ):
@@ -159,13 +158,14 @@ def _compare(raw: _Movements, released: _Movements) -> list[float]:
     ]
 
 
-def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def distance(first: Floats, second: Floats) -> float:
     """Wasserstein distance of two sets of values without NaN; an empty second set counts as a
     single 0, an empty first one gives NaN.
 
     Examples
     --------
-    >>> distance(np.array([1.0, 3.0]), np.array([2.0, 4.0])), distance(np.array([1.0, 3.0]), np.empty(0))
+    >>> recorded = np.array([1.0, 3.0])
+    >>> distance(recorded, np.array([2.0, 4.0])), distance(recorded, np.empty(0))
     (1.0, 2.0)
     """
     from scipy.stats import wasserstein_distance
@@ -176,9 +176,7 @@ def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     return float(wasserstein_distance(a, b if len(b) else np.zeros(1)))
 
 
-def main_sequence(
-    amplitudes_deg: NDArray[np.float64], velocities_deg_s: NDArray[np.float64]
-) -> tuple[float, float]:
+def main_sequence(amplitudes_deg: Floats, velocities_deg_s: Floats) -> tuple[float, float]:
     """Slope and intercept of log peak velocity on log amplitude (natural logarithms), over saccades
     where both are above 0.
 

@@ -37,11 +37,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import need_samples, side_by_side
@@ -65,8 +66,6 @@ FINEST_DEG = 0.1
 
 #: Most moments that are learned from, spread evenly over recordings.
 MOST_MOMENTS = 40_000
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +121,7 @@ def moments_of(
     return Moments(to_plane(newest, u[held]), newest, truth)
 
 
-def _known(recording: Recording, t_ns: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+def _known(recording: Recording, t_ns: Ints) -> tuple[Ints, Floats]:
     """Times and unit vectors of the valid samples."""
     valid = recording.valid
     return t_ns[valid], recording.space.vectors(
@@ -130,7 +129,7 @@ def _known(recording: Recording, t_ns: NDArray[np.int64]) -> tuple[NDArray[np.in
     ).reshape(-1, 3)
 
 
-def _arrivals(recorded: Recording, release: Recording) -> NDArray[np.int64]:
+def _arrivals(recorded: Recording, release: Recording) -> Ints:
     """When each released sample is known, never decreasing."""
     stride = -(-len(recorded) // max(len(release), 1))
     if len(recorded) == 0 or -(-len(recorded) // stride) != len(release):
@@ -289,7 +288,6 @@ class Prediction(Utility):
         """
         need_samples(self.name, raw, train, test)
         learners, tested = self.split(raw, train, test, seed)
-        line = line_weights(self.horizon_s, self.past_s)
         notes = [
             f"{self.horizon_s:g} s ahead from {self.past_s:g} s",
             f"{len(tested)} people tested",
@@ -302,55 +300,47 @@ class Prediction(Utility):
                 if weights is not None
                 else "nothing to train on: the training material has no gaze to learn from"
             )
-        totals, counts = {p: np.zeros(3) for p in tested}, dict.fromkeys(tested, 0)
-        for person, moments in self._moments(raw, test, tested):
-            held, lined = (
-                np.zeros((len(moments), 2)),
-                np.einsum("nlk,l->nk", moments.past_deg, line),
-            )
-            told = (
-                held
-                if self.model == "hold"
-                else (
-                    lined
-                    if self.model == "linear"
-                    else None
-                    if weights is None
-                    else _inputs(moments) @ weights
-                )
-            )
-            errors = [
-                (
-                    np.nan
-                    if one is None
-                    else float(angle_deg(from_plane(moments.now, one), moments.truth).sum())
-                )
-                for one in (told, held, lined)
-            ]
-            totals[person] += errors
-            counts[person] += len(moments)
-        parts = np.array(
-            [totals[p] / counts[p] if counts[p] else np.full(3, np.nan) for p in tested]
-        )
-        lost = sum(n == 0 for n in counts.values())
+        errors_deg = self._errors_deg(raw, test, tested, weights)
+        lost = int(np.isnan(errors_deg[:, 1]).sum())
         if lost:
             notes.append(f"{lost} people have no released gaze to go by and are left out")
+        models = {"error_deg": self.model, "hold_error_deg": "hold", "linear_error_deg": "linear"}
         return tuple(
             UtilityResult(
                 metric,
-                _mean(parts[:, k]),
-                parts[:, k].copy(),
+                float(column_means(part)),
+                part.copy(),
                 "person",
                 tested,
                 note="; ".join([model, *notes]),
             )
-            for k, (metric, model) in enumerate(
-                (
-                    ("error_deg", self.model),
-                    ("hold_error_deg", "hold"),
-                    ("linear_error_deg", "linear"),
-                )
-            )
+            for (metric, model), part in zip(models.items(), errors_deg.T, strict=True)
+        )
+
+    def _errors_deg(
+        self, raw: RecordingSet, test: RecordingSet, tested: tuple[str, ...], weights: Floats | None
+    ) -> Floats:
+        """Mean angular errors in degrees of the model, of `hold` and of `linear`, shape (people,
+        3); NaN for somebody without released gaze, and for a model without weights.
+        """
+        line = line_weights(self.horizon_s, self.past_s)
+        totals, counts = {p: np.zeros(3) for p in tested}, dict.fromkeys(tested, 0)
+        for person, moments in self._moments(raw, test, tested):
+            hold = np.zeros((len(moments), 2))
+            linear = np.einsum("nlk,l->nk", moments.past_deg, line)
+            if self.model == "ridge":
+                own = None if weights is None else _inputs(moments) @ weights
+            else:
+                own = hold if self.model == "hold" else linear
+            totals[person] += [
+                np.nan
+                if guess is None
+                else float(angle_deg(from_plane(moments.now, guess), moments.truth).sum())
+                for guess in (own, hold, linear)
+            ]
+            counts[person] += len(moments)
+        return np.array(
+            [totals[p] / counts[p] if counts[p] else np.full(3, np.nan) for p in tested]
         )
 
     def split(
@@ -399,9 +389,3 @@ class Prediction(Utility):
                     recorded.person,
                     moments_of(recorded, release, self.horizon_s, self.past_s, self.every_s),
                 )
-
-
-def _mean(values: Floats) -> float:
-    """Mean of what is there; NaN where nothing is."""
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else float("nan")

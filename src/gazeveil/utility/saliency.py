@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.utility.areas.scanpaths import (
@@ -52,9 +52,7 @@ METRICS = {"kl": "lower", "cc": "higher", "sim": "higher", "nss": "higher"}
 _MOST_ROWS = 4096
 
 
-def cells(
-    space: Space, rows: int, columns: int, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def cells(space: Space, rows: int, columns: int, x_deg: Floats, y_deg: Floats) -> Ints:
     """Flat numbers of the cells of a grid over the space in which places lie; places outside and
     NaN are left out.
     """
@@ -72,7 +70,7 @@ def cells(
     return row * columns + column
 
 
-def cell_areas(space: Space, rows: int, columns: int) -> NDArray[np.float64]:
+def cell_areas(space: Space, rows: int, columns: int) -> Floats:
     """Share of the space each cell covers, shape (rows, columns); on a screen all are taken as
     equal.
     """
@@ -84,9 +82,7 @@ def cell_areas(space: Space, rows: int, columns: int) -> NDArray[np.float64]:
     return np.repeat((down / down.sum() / columns)[:, None], columns, axis=1)
 
 
-def saliency_map(
-    space: Space, rows: int, columns: int, at: NDArray[np.int64], sigma_deg: float
-) -> NDArray[np.float64]:
+def saliency_map(space: Space, rows: int, columns: int, at: Ints, sigma_deg: float) -> Floats:
     """Shares of looking per cell, adding up to one, shape (rows, columns); an even map where there
     are no fixations.
 
@@ -103,11 +99,7 @@ def saliency_map(
 
 
 def compare(
-    raw: NDArray[np.float64],
-    released: NDArray[np.float64],
-    areas: NDArray[np.float64],
-    at: NDArray[np.int64],
-    area_weighted: bool = True,
+    raw: Floats, released: Floats, areas: Floats, at: Ints, area_weighted: bool = True
 ) -> list[float]:
     """The figures of :data:`METRICS` for two maps of shares.
 
@@ -126,9 +118,8 @@ def compare(
     weights = areas if area_weighted else np.full_like(areas, 1.0 / areas.size)
     p, q = (d * weights / np.sum(d * weights) for d in (p_density, q_density))
     some = p > 0
-    kl = max(
-        0.0, float(np.sum(p[some] * np.log(p[some] / (q[some] + EPSILON))))
-    )  # the epsilon makes equal maps come out just below 0
+    # The epsilon makes equal maps come out just below 0.
+    kl = max(0.0, float(np.sum(p[some] * np.log(p[some] / (q[some] + EPSILON)))))
     a, b = (d - np.sum(d * weights) for d in (p_density, q_density))
     spread_a, spread_b = (float(np.sqrt(np.sum(weights * d**2))) for d in (a, b))
     # An even map has no spread but rounding; nothing correlates with it.
@@ -146,8 +137,8 @@ class _Stimulus:
     """Fixations on one stimulus while they are gathered."""
 
     space: Space
-    raw: list[NDArray[np.int64]] = field(default_factory=list)
-    released: list[NDArray[np.int64]] = field(default_factory=list)
+    raw: list[Ints] = field(default_factory=list)
+    released: list[Ints] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -210,10 +201,8 @@ class Saliency(Utility):
         parts, chances, bare = [], [], 0
         for name in names:
             one = stimuli[name]
-            at, released = (
-                np.concatenate(one.raw),
-                np.concatenate([*one.released, np.empty(0, dtype=np.int64)]),
-            )
+            at = np.concatenate(one.raw)
+            released = np.concatenate([*one.released, np.empty(0, dtype=np.int64)])
             columns = self.columns(one.space)
             areas = cell_areas(one.space, self.rows, columns)
             before, after = (
@@ -235,17 +224,8 @@ class Saliency(Utility):
             else ""
         )
         return tuple(
-            UtilityResult(
-                metric,
-                float(table[:, k].mean()),
-                table[:, k].copy(),
-                "stimulus",
-                names,
-                float(guess[k]),
-                better,
-                note,
-            )
-            for k, (metric, better) in enumerate(METRICS.items())
+            UtilityResult(m, float(v.mean()), v.copy(), "stimulus", names, chance, better, note)
+            for (m, better), v, chance in zip(METRICS.items(), table.T, guess.tolist(), strict=True)
         )
 
     def _gather(self, raw: RecordingSet, test: RecordingSet) -> dict[str, _Stimulus]:
@@ -270,5 +250,5 @@ class Saliency(Utility):
                 )
         return stimuli
 
-    def _cells(self, space: Space, path: Scanpath) -> NDArray[np.int64]:
+    def _cells(self, space: Space, path: Scanpath) -> Ints:
         return cells(space, self.rows, self.columns(space), path.x_deg, path.y_deg)

@@ -29,12 +29,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import TABLES, RecordingSet
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Floats, Ints, Texts
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.base import Utility, UtilityResult
@@ -104,6 +105,7 @@ _COLUMNS = (
 
 
 def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResult, ...]:
+    """The measures of rows that recorded and released table share."""
     columns = [name for name in raw.columns if name in test.columns]
     if not columns:
         raise DataError(
@@ -111,10 +113,30 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
             " features."
         )
     raw, test = raw.select(columns=columns), test.select(columns=columns)
+    who, signals, matched = _matched_rows(raw, test)
+    if not signals:
+        raise DataError(
+            f"No row of the released {on} table has the person, stimulus, session, task and index"
+            " of a recorded one, so there is nothing to compare. A release under fresh pseudonyms"
+            " cannot be compared row by row; use document, task or events instead."
+        )
+    by = dict(zip(_COLUMNS, np.stack(signals, axis=1), strict=True))  # recordings x features each
+    level = column_means(by["level"])
+    by["nmse_finite"] = by["square"] / np.where(level > 0, level, np.nan)
+    unit = "public range" if raw.bounds is not None else "recorded standard deviation"
+    note = (
+        f"{on} table, {len(columns)} features, {matched} of {len(raw)} recorded rows are in the"
+        " release"
+    )
+    return _table_results(by, who, note, f"in units of the {unit}")
+
+
+def _matched_rows(raw: FeatureTable, test: FeatureTable) -> tuple[Texts, list[Floats], int]:
+    """Person and measures of each recording of which rows were released, and how many rows."""
     size = _sizes(raw)
     released = test.recordings()
     persons: list[str] = []
-    signals: list[NDArray[np.float64]] = []
+    signals: list[Floats] = []
     matched = 0
     for key, rows in raw.recordings().items():
         theirs = released.get(key)
@@ -127,72 +149,36 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
             persons.append(key[0])
             signals.append(measures(raw.values[rows[mine]], test.values[theirs[other]], size))
             matched += len(mine)
-    if not signals:
-        raise DataError(
-            f"No row of the released {on} table has the person, stimulus, session, task and index"
-            " of a recorded one, so there is nothing to compare. A release under fresh pseudonyms"
-            " cannot be compared row by row; use document, task or events instead."
-        )
-    one = np.stack(signals)  # recordings x measures x features
-    who = np.array(persons)
-    note = (
-        f"{on} table, {len(columns)} features, {matched} of {len(raw)} recorded rows are in the"
-        " release"
-    )
-    by = {name: one[:, i] for i, name in enumerate(_COLUMNS)}
-    level = _mean(by["level"])
-    by["nmse_finite"] = by["square"] / np.where(level > 0, level, np.nan)
-    lost = int(np.isnan(by["nmse"]).sum())
-    exact = int((by["square"] == 0).sum())
-    told = f"{lost} of {by['nmse'].size} signals have a mean of 0 and no figure"
-    unit = (
-        "in units of the public range"
-        if raw.bounds is not None
-        else "in units of the recorded standard deviation"
-    )
-    results = [
-        _result(
-            "nmse", by["nmse"], who, f"{note}; as published, its expectation is infinite; {told}"
-        ),
-        _result("nmse_finite", by["nmse_finite"], who, note),
-        _result(
-            "nmse_utility",
-            by["nmse_utility"],
-            who,
-            f"{note}; as published; {exact} signals are exact and left out",
-            "higher",
-        ),
-        _result(
-            "nmse_utility_finite",
-            by["nmse_utility_finite"],
-            who,
-            f"{note}; {exact} signals are exact and left out",
-            "higher",
-        ),
-        _result("rmse", by["rmse"], who, f"{note}; {unit}"),
-        _result(
-            "rmse_published",
-            by["rmse_published"],
-            who,
-            f"{note}; {unit}, not divided by the number of rows",
-        ),
-    ]
-    medians = np.array([_median(by["nmse"][who == name]) for name in np.unique(who).tolist()])[
-        :, None
-    ]
-    parts = _result(
-        "nmse_median",
-        medians,
-        np.unique(who),
-        f"{note}; median over all signals, parts over those of a person",
-    )
-    results.insert(1, replace(parts, value=_median(by["nmse"])))
-    return tuple(results)
+    return np.array(persons), signals, matched
 
 
-def measures(
-    x: NDArray[np.float64], y: NDArray[np.float64], size: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _table_results(
+    by: dict[str, Floats], who: Texts, note: str, unit: str
+) -> tuple[UtilityResult, ...]:
+    """One result per measure, from arrays of shape (recordings, features)."""
+    nmse = by["nmse"]
+    undefined = f"{int(np.isnan(nmse).sum())} of {nmse.size} signals have a mean of 0 and no figure"
+    exact = f"{int((by['square'] == 0).sum())} signals are exact and left out"
+    names = np.unique(who)
+    medians = np.array([_median(nmse[who == name]) for name in names.tolist()])[:, None]
+    by_person = f"{note}; median over all signals, parts over those of a person"
+    median = _result("nmse_median", medians, names, by_person)
+    rest = (
+        ("nmse_finite", note, "lower"),
+        ("nmse_utility", f"{note}; as published; {exact}", "higher"),
+        ("nmse_utility_finite", f"{note}; {exact}", "higher"),
+        ("rmse", f"{note}; {unit}", "lower"),
+        ("rmse_published", f"{note}; {unit}, not divided by the number of rows", "lower"),
+    )
+    published = f"{note}; as published, its expectation is infinite; {undefined}"
+    return (
+        _result("nmse", nmse, who, published),
+        replace(median, value=_median(nmse)),
+        *(_result(metric, by[metric], who, text, better) for metric, text, better in rest),
+    )
+
+
+def measures(x: Floats, y: Floats, size: Floats) -> Floats:
     """The measures of one recording.
 
     Parameters
@@ -242,13 +228,10 @@ def measures(
     )
 
 
-def _sizes(raw: FeatureTable) -> NDArray[np.float64]:
+def _sizes(raw: FeatureTable) -> Floats:
     if raw.bounds is not None:
         return raw.bounds[:, 1] - raw.bounds[:, 0]
-    seen = ~np.isnan(raw.values)
-    n = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, raw.values, 0.0).sum(axis=0) / n
-    deviation = np.sqrt((np.where(seen, raw.values - mean, 0.0) ** 2).sum(axis=0) / n)
+    deviation = column_deviations(raw.values)
     return np.where(deviation > 0, deviation, np.nan)
 
 
@@ -261,7 +244,7 @@ def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]
     assert test.cohort is not None
     at = {key: i for i, key in enumerate(test.cohort.keys)}
     persons: list[str] = []
-    rows: list[NDArray[np.float64]] = []
+    rows: list[Floats] = []
     compared = 0
     for i, key in enumerate(raw.cohort.keys):
         if key in at:
@@ -276,26 +259,17 @@ def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]
         )
     values, who = np.stack(rows), np.array(persons)
     note = f"{compared} samples of {len(rows)} recordings"
+    published = f"{note}; not divided by the number of samples"
+    kept = "share of valid samples that a valid released one belongs to"
     return (
         _result("rmse_deg", values[:, :1], who, note),
-        _result(
-            "rmse_published_deg",
-            values[:, 1:2],
-            who,
-            f"{note}; not divided by the number of samples",
-        ),
+        _result("rmse_published_deg", values[:, 1:2], who, published),
         _result("median_error_deg", values[:, 2:3], who, note),
-        _result(
-            "kept_share",
-            values[:, 3:],
-            who,
-            "share of valid samples that a valid released one belongs to",
-            "higher",
-        ),
+        _result("kept_share", values[:, 3:], who, kept, "higher"),
     )
 
 
-def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.float64], int]:
+def position_errors(raw: Recording, released: Recording) -> tuple[Floats, int]:
     """Root mean square, root of the sum of squares, median of the visual angle in degrees, and the
     share of samples kept; and how many were compared.
 
@@ -314,18 +288,12 @@ def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.flo
             t, clock = raw.t_ns[mine], released.t_ns[theirs]
             there = _nearest(t, clock)
             near = np.abs(clock[there] - t) <= (0.5e9 / raw.rate_hz if raw.rate_hz > 0 else 0.0)
-            near &= _nearest(clock, t)[there] == np.arange(
-                len(t)
-            )  # both ways, so that no released sample stands for two
+            # Both ways, so that no released sample stands for two.
+            near &= _nearest(clock, t)[there] == np.arange(len(t))
             mine, theirs = mine[near], theirs[there[near]]
-    found = np.array(
-        [
-            np.nan,
-            np.nan,
-            np.nan,
-            np.nan if all_of_it == 0 else min(len(mine), len(theirs)) / all_of_it,
-        ]
-    )
+    found = np.full(4, np.nan)
+    if all_of_it:
+        found[3] = min(len(mine), len(theirs)) / all_of_it
     if not found[3] > 0:
         return found, 0
     away = distance_deg(
@@ -335,7 +303,7 @@ def position_errors(raw: Recording, released: Recording) -> tuple[NDArray[np.flo
     return found, len(mine)
 
 
-def _nearest(t_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+def _nearest(t_ns: Ints, clock_ns: Ints) -> Ints:
     """Place in an increasing clock of the time nearest to each of some times; the earlier of two
     that are equally near.
     """
@@ -350,37 +318,24 @@ def _nearest(t_ns: NDArray[np.int64], clock_ns: NDArray[np.int64]) -> NDArray[np
 # --------------------------------------------------------------------------------------------------
 
 
-def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over the first axis of what is not NaN; NaN where nothing is."""
-    seen = ~np.isnan(values)
-    n = seen.sum(axis=0)
-    return np.where(n > 0, np.where(seen, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
-
-
-def _median(values: NDArray[np.float64]) -> float:
+def _median(values: Floats) -> float:
     """Median of what is not NaN; NaN where nothing is."""
     seen = values[~np.isnan(values)]
     return float(np.median(seen)) if len(seen) else float("nan")
 
 
 def _result(
-    metric: str,
-    values: NDArray[np.float64],
-    who: NDArray[np.str_],
-    note: str,
-    better: str = "lower",
+    metric: str, values: Floats, who: Texts, note: str, better: str = "lower"
 ) -> UtilityResult:
     """Average over a person's recordings, then over features, then over people; people without a
     figure are left out of the value.
     """
     names = np.unique(who).tolist()
-    parts = np.array([float(_mean(_mean(values[who == name]))) for name in names])
+    parts = np.array([float(column_means(column_means(values[who == name]))) for name in names])
     lost = int(np.isnan(parts).sum())
     if lost:
         note += f"; {lost} of {len(parts)} people have no figure"
-        parts, names = (
-            parts[~np.isnan(parts)],
-            [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)],
-        )
+        names = [n for n, p in zip(names, parts.tolist(), strict=True) if not np.isnan(p)]
+        parts = parts[~np.isnan(parts)]
     value = float(parts.mean()) if len(parts) else float("nan")
     return UtilityResult(metric, value, parts, "person", tuple(names), better=better, note=note)

@@ -18,9 +18,9 @@ from websockets.exceptions import ConnectionClosed
 from gazeveil.gatekeeper.ledger.ledger import Ledger
 from gazeveil.gatekeeper.service.credentials.sessions import MOST, Sessions
 from gazeveil.gatekeeper.service.credentials.tokens import Tokens
-from tests.support.gatekeeper_browser import SESSION, browser, desk, process, sign_in, signed_in  # noqa: F401
-from tests.support.gatekeeper_running import Process, Running, Talk, free_port, running
-from tests.support.gatekeeper_running import sign_in as sign_in_with
+from tests.support import gatekeeper_browser
+from tests.support.gatekeeper_browser import browser, desk, process, signed_in  # noqa: F401
+from tests.support.gatekeeper_running import Process, Running, Talk, free_port, running, sign_in
 from tests.support.other_origin import OtherOrigin, other_origin  # noqa: F401
 
 HOUR_NS = 3600 * 10**9
@@ -36,7 +36,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def new_session(here: Running, **options: Any) -> httpx.Client:
     assert here.service is not None
-    return sign_in_with(here.address, here.service.owner_link(here.address), **options)
+    return sign_in(here.address, here.service.owner_link(here.address), **options)
 
 
 def signed_in_client(here: Running, **options: Any) -> closing[httpx.Client]:
@@ -68,7 +68,7 @@ def test_the_link_works_once_and_reading_its_page_uses_nothing_up(here: Running)
         assert page.headers["cache-control"] == "no-store"
         assert "<script>" not in page.text
         assert "set-cookie" not in page.headers
-    with closing(sign_in_with(here.address, link)) as owner:
+    with closing(sign_in(here.address, link)) as owner:
         assert owner.get("/v1/apps").status_code == 200
     assert httpx.get(link).status_code == 403
     late = httpx.post(
@@ -399,7 +399,7 @@ def _secret(state: dict[str, Any]) -> str:
         str(item["value"])
         for origin in state["origins"]
         for item in origin["localStorage"]
-        if item["name"] == SESSION
+        if item["name"] == gatekeeper_browser.SESSION
     )
 
 
@@ -427,7 +427,7 @@ def test_the_secret_is_in_no_address_and_the_owner_signs_out_on_the_page(
         page.on("framenavigated", lambda frame: seen.append(frame.url))
         page.goto(started.link)
         page.wait_for_selector("#board:not([hidden])")
-        secret = page.evaluate(f"localStorage.getItem('{SESSION}')")
+        secret = page.evaluate(f"localStorage.getItem('{gatekeeper_browser.SESSION}')")
         assert secret
         assert not any(secret in address for address in seen)
         assert page.evaluate("document.cookie") == ""

@@ -17,7 +17,8 @@ pytest.importorskip(
 
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.support.gatekeeper_browser import Desk, browser, desk, process, sign_in, signed_in  # noqa: F401
+from tests.support import gatekeeper_browser
+from tests.support.gatekeeper_browser import Desk, browser, desk, process, signed_in  # noqa: F401
 from tests.support.gatekeeper_running import Process, free_port
 from tests.support.postgres import Server, postgres, quick_folder  # noqa: F401
 
@@ -32,7 +33,7 @@ SOON_MS = 3_000
 def killed(browser: Browser, tmp_path: Path) -> Iterator[Desk]:
     """A service of its own that a test may kill."""
     with Process(tmp_path / "home", free_port()) as process:
-        made = Desk(browser, process, sign_in(browser, process))
+        made = Desk(browser, process, gatekeeper_browser.sign_in(browser, process))
         yield made
         made.close()
 
@@ -134,7 +135,7 @@ def test_off_pressed_with_the_database_stopped_is_in_force_and_says_what_is_not_
     browser: Browser, tmp_path: Path, postgres: Server
 ) -> None:
     with Process(tmp_path / "home", free_port(), GAZEVEIL_DATABASE=postgres.fresh()) as process:
-        desk = Desk(browser, process, sign_in(browser, process))
+        desk = Desk(browser, process, gatekeeper_browser.sign_in(browser, process))
         desk.consent(True)
         owner = desk.context().new_page()
         owner.goto(process.address)

@@ -16,19 +16,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.base import Scores
-from gazeveil.attacks.identify.event_attack import RowAttack, Scorer, fused, person_scores
+from gazeveil.attacks.identify.event_attack import (
+    EventAttack,
+    Fitted,
+    NamedRows,
+    Scorer,
+    fuse_scores,
+    person_scores,
+)
 from gazeveil.attacks.identify.vectors import check_features, recording_vectors
-from gazeveil.attacks.scaler import Standard
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Floats, Texts
+from gazeveil.models.classifiers import unfitted
+from gazeveil.models.scaler import Scaler
 
 #: What a row is.
 LEVELS = ("event", "recording", "window")
@@ -38,7 +46,7 @@ VECTORS = ("summary", "extended")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classic(RowAttack):
+class Classic(EventAttack):
     """A classifier of events, windows or recordings.
 
     Parameters
@@ -48,7 +56,7 @@ class Classic(RowAttack):
     features : {"summary", "extended"}
         Which vectors recordings have; `extended` needs samples.
     kinds, weights, vote, train_events, test_events, balance
-        As in :class:`gazeveil.attacks.identify.event_attack.RowAttack`; at level `recording` the
+        As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`; at level `recording` the
         caps and weights do nothing.
     """
 
@@ -97,10 +105,7 @@ class Classic(RowAttack):
         """As :meth:`Attack.identify`."""
         if self.level != "recording":
             return super().identify(gallery, probe, seed)
-        train, test = (
-            recording_vectors(gallery, self.features),
-            recording_vectors(probe, self.features),
-        )
+        train, test = (recording_vectors(side, self.features) for side in (gallery, probe))
         both = [name for name in train.columns if name in set(test.columns)]
         if not both:
             raise DataError(
@@ -108,56 +113,51 @@ class Classic(RowAttack):
                 " tables on both sides."
             )
 
-        def known_rows(vectors: RecordingVectors) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+        def with_events(vectors: RecordingVectors) -> NamedRows:
             values = vectors.select(both).values
             # Rates are known also of recordings without events: such a row says only that there was
             # nothing.
             some = ~np.isnan(values[:, [not name.endswith("_rate") for name in both]]).all(axis=1)
-            return values[some], vectors.persons[some]
+            return NamedRows(values, vectors.persons).where(some)
 
         rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
-        x, people = known_rows(train)
-        if len(people) == 0:
+        known = with_events(train)
+        if len(known.people) == 0:
             raise DataError(
                 f"Attack {self.name} has nothing to learn from: no recording of the gallery has"
                 " events. Use more data."
             )
         part = person_scores(
-            x,
-            people,
-            *known_rows(test),
+            known,
+            with_events(test),
             gallery.persons,
             probe.persons,
             lambda a, b: self.learn(a, b, int(rng.integers(2**31))),
             self.vote,
         )
-        return Scores(gallery.persons, probe.persons, fused([part], [1.0]))
+        return Scores(gallery.persons, probe.persons, fuse_scores([part], [1.0]))
 
-    def learn(
-        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Standardise and fit the classifier."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        standard = Standard.of(values)
+        scaler = Scaler.fit(values)
         # On busy machines the threads of small fits wait for each other many times longer than they
         # work.
         with threadpool_limits(limits=1, user_api="openmp"):
-            classes, scorer = self.classifier(standard.apply(values), people, seed)
+            classes, scorer = self.classifier(scaler.apply(values), people, seed)
 
-        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(rows: Floats) -> Floats:
             with threadpool_limits(limits=1, user_api="openmp"):
-                return scorer(standard.apply(rows))
+                return scorer(scaler.apply(rows))
 
         return classes, scores
 
     @abstractmethod
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Fit standardised rows of at least two people."""
 
-    def even(self, probabilities: Scorer, people: NDArray[np.str_]) -> Scorer:
+    def even(self, probabilities: Scorer, people: Texts) -> Scorer:
         """Probabilities as they would be had all people equally many rows,
         where there is balance.
         """
@@ -165,17 +165,17 @@ class Classic(RowAttack):
             return probabilities
         rows_of_person = np.unique(people, return_counts=True)[1]
 
-        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(rows: Floats) -> Floats:
             share = probabilities(rows) / rows_of_person
-            even: NDArray[np.float64] = share / share.sum(axis=1, keepdims=True)
+            even: Floats = share / share.sum(axis=1, keepdims=True)
             return even
 
         return scores
 
-    @property
-    def class_weight(self) -> str | None:
-        """scikit-learn's word for balance."""
-        return "balanced" if self.balance else None
+    def fitted(self, classifier: str, z: Floats, people: Texts, seed: int, **options: Any) -> Any:
+        """A classifier of :func:`gazeveil.models.classifiers.unfitted`, fitted."""
+        weight = "balanced" if self.balance else None
+        return unfitted(classifier, seed, class_weight=weight, **options).fit(z, people)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,15 +199,9 @@ class Forest(Classic):
         super().check()
         self.store("trees", checks.count(self.name, "trees", self.trees))
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Fit the trees."""
-        from sklearn.ensemble import RandomForestClassifier
-
-        model = RandomForestClassifier(
-            self.trees, class_weight=self.class_weight, random_state=seed
-        ).fit(z, people)
+        model = self.fitted("forest", z, people, seed, trees=self.trees)
         return model.classes_, model.predict_proba
 
 
@@ -238,16 +232,12 @@ class SVM(Classic):
         self.store("C", checks.positive(self.name, "C", self.C))
         checks.one_of(self.name, "gamma", self.gamma, ("scale", "auto"))
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Fit the machine."""
-        from sklearn.svm import SVC
+        model = self.fitted("svm", z, people, seed, cost=self.C, gamma=self.gamma)
 
-        model = SVC(C=self.C, gamma=self.gamma, class_weight=self.class_weight).fit(z, people)
-
-        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-            values: NDArray[np.float64] = model.decision_function(rows)
+        def scores(rows: Floats) -> Floats:
+            values: Floats = model.decision_function(rows)
             return np.stack([-values, values], axis=1) if values.ndim == 1 else values
 
         return model.classes_, scores
@@ -274,13 +264,9 @@ class KNN(Classic):
         super().check()
         self.store("k", checks.count(self.name, "k", self.k))
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Keep the rows."""
-        from sklearn.neighbors import KNeighborsClassifier
-
-        model = KNeighborsClassifier(min(self.k, len(z))).fit(z, people)
+        model = self.fitted("knn", z, people, seed, neighbours=min(self.k, len(z)))
         return model.classes_, self.even(model.predict_proba, people)
 
 
@@ -296,15 +282,9 @@ class Tree(Classic):
 
     name: ClassVar[str] = "tree"
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Grow the tree."""
-        from sklearn.tree import DecisionTreeClassifier
-
-        model = DecisionTreeClassifier(class_weight=self.class_weight, random_state=seed).fit(
-            z, people
-        )
+        model = self.fitted("tree", z, people, seed)
         return model.classes_, model.predict_proba
 
 
@@ -329,9 +309,7 @@ class Boosting(Classic):
         super().check()
         self.store("rounds", checks.count(self.name, "rounds", self.rounds))
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Fit the trees; few rounds of small ones with large steps cost a fraction of
         scikit-learn's defaults.
         """
@@ -367,9 +345,7 @@ class LDA(Classic):
 
     level: str = "recording"
 
-    def classifier(
-        self, z: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def classifier(self, z: Floats, people: Texts, seed: int) -> Fitted:
         """Means of people, and one covariance within people."""
         classes, codes, counts = np.unique(people, return_inverse=True, return_counts=True)
         means = np.stack([z[codes == c].mean(axis=0) for c in range(len(classes))])
@@ -379,18 +355,16 @@ class LDA(Classic):
         if not self.balance:
             offset = offset + np.log(counts / len(z))
 
-        def scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(rows: Floats) -> Floats:
             values = rows @ directions + offset
             values -= values.max(axis=1, keepdims=True)
-            logarithm: NDArray[np.float64] = values - np.log(
-                np.exp(values).sum(axis=1, keepdims=True)
-            )
+            logarithm: Floats = values - np.log(np.exp(values).sum(axis=1, keepdims=True))
             return logarithm
 
         return classes, scores
 
 
-def within_covariance(residuals: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def within_covariance(residuals: Sequence[Floats]) -> Floats:
     """Mean over people of their covariance, each shrunken towards a multiple of its diagonal
     (Ledoit and Wolf 2004).
 

@@ -29,9 +29,7 @@ from gazeveil.attacks.result import AttackResult, beaten_by, identification, rat
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import natural
-
-#: (person, stimulus, session, task).
-Key = tuple[str, str, str, str]
+from gazeveil.gaze.recording import RecordingKey
 
 
 @dataclass(frozen=True)
@@ -99,28 +97,13 @@ def gallery_curve(
     n = round(float(np.mean([len(s.probes) for s in scores_per_repetition])))
     points = []
     for size in wanted:
-        rate = float(
-            np.mean(
-                [
-                    np.mean(
-                        [found_among(b, t, known, size) for b, t in zip(above, level, strict=True)]
-                    )
-                    for above, level, known in rivals
-                ]
-            )
-        )
-        points.append(
-            Point(
-                size,
-                rate_result(
-                    "identification_rate",
-                    rate,
-                    n,
-                    1 / size,
-                    f"random galleries of {size}, closed form",
-                ),
-            )
-        )
+        rates = [
+            np.mean([found_among(b, t, known, size) for b, t in zip(above, level, strict=True)])
+            for above, level, known in rivals
+        ]
+        protocol = f"random galleries of {size}, closed form"
+        rate = float(np.mean(rates))
+        points.append(Point(size, rate_result("identification_rate", rate, n, 1 / size, protocol)))
     return tuple(points)
 
 
@@ -139,16 +122,10 @@ def rank_curve(
     points = []
     for r in wanted:
         checks.count("rank_curve", "guesses", r)
-        rate = float(
-            np.mean([np.clip((r - above) / (level + 1), 0, 1).mean() for above, level in rivals])
-        )
+        rates = [np.clip((r - above) / (level + 1), 0, 1).mean() for above, level in rivals]
+        protocol, chance = f"true person among the best {r}", min(1.0, r / known)
         points.append(
-            Point(
-                r,
-                rate_result(
-                    "rank_rate", rate, n, min(1.0, r / known), f"true person among the best {r}"
-                ),
-            )
+            Point(r, rate_result("rank_rate", float(np.mean(rates)), n, chance, protocol))
         )
     return tuple(points)
 
@@ -207,13 +184,8 @@ def template_age(
             for late, until in when.items():
                 if until < since:
                     continue
-                scores = _between(
-                    attack,
-                    recording_set,
-                    seed,
-                    known,
-                    {k for k in recording_set.keys if k[2] == late and k[1] not in half},
-                )
+                asked = {k for k in recording_set.keys if k[2] == late and k[1] not in half}
+                scores = _between(attack, recording_set, seed, known, asked)
                 if scores is not None:
                     found.setdefault(until - since, []).append(scores)
     if not found:
@@ -267,7 +239,7 @@ def last_session(
     rng = np.random.default_rng(seed)
     mixed = []
     for _ in range(checks.count("last_session", "repetitions", repetitions)):
-        out: set[Key] = set()
+        out: set[RecordingKey] = set()
         for person, session in sorted(last.items()):
             mine = sorted(k for k in own if k[0] == person)
             size = sum(k[2] == session for k in mine)
@@ -295,7 +267,11 @@ def _times(recording_set: RecordingSet, days: Mapping[str, float] | None) -> dic
 
 
 def _between(
-    attack: Attack, recording_set: RecordingSet, seed: int, known: set[Key], asked: set[Key]
+    attack: Attack,
+    recording_set: RecordingSet,
+    seed: int,
+    known: set[RecordingKey],
+    asked: set[RecordingKey],
 ) -> Scores | None:
     """Scores of the people who are on both sides; None for fewer than two of them."""
     both = {k[0] for k in known} & {k[0] for k in asked}

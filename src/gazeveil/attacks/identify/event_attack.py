@@ -1,5 +1,5 @@
-"""What attackers share that score single rows (events or windows): an average or a vote per person,
-fused over fixations and saccades.
+"""What attackers share that score single events (or windows): a mean or a vote per person, fused
+over fixations and saccades.
 
 Each table (fixations, saccades, or windows) gets a classifier of its own. A person's score in a
 table is the mean of the scores of the person's rows, or the share of rows that vote for somebody;
@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Floats, Ints, Texts
 
 #: Which events are looked at.
 KINDS = ("both", "fixation", "saccade")
@@ -30,12 +31,15 @@ KINDS = ("both", "fixation", "saccade")
 VOTES = ("mean", "majority")
 
 #: Scores of rows against the classes, shape (rows, classes).
-Scorer: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Scorer: TypeAlias = Callable[[Floats], Floats]
+
+#: The people a classifier knows, in the order of the columns of its scores, and its scorer.
+Fitted: TypeAlias = tuple[Texts, Scorer]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowAttack(Attack):
-    """An attacker that scores rows and averages.
+class EventAttack(Attack):
+    """An attacker that scores events or windows and averages.
 
     Parameters
     ----------
@@ -68,7 +72,7 @@ class RowAttack(Attack):
         checks.one_of(self.name, "vote", self.vote, VOTES)
         self.store("train_events", checks.count(self.name, "train_events", self.train_events, 0))
         self.store("test_events", checks.count(self.name, "test_events", self.test_events, 0))
-        parsed_weights(self.name, self.weights)
+        parse_weights(self.name, self.weights)
         if not isinstance(self.balance, bool):
             checks.refuse(self.name, "balance", "True or False", self.balance)
         # Of this value, not of all of its class: windows are another table than events.
@@ -84,9 +88,7 @@ class RowAttack(Attack):
         return any(recording_set.has(name) for name in self.tables)
 
     @abstractmethod
-    def learn(
-        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Learn from rows with names, at least two people among them.
 
         Returns
@@ -99,110 +101,116 @@ class RowAttack(Attack):
 
     def identify(self, gallery: RecordingSet, probe: RecordingSet, seed: int) -> Scores:
         """As :meth:`Attack.identify`."""
-        fixation, saccade = parsed_weights(self.name, self.weights)
-        weight = {"fixation": fixation, "saccade": saccade}
+        weight_of = dict(zip(KINDS[1:], parse_weights(self.name, self.weights), strict=True))
         known, probes = gallery.persons, probe.persons
         parts, weights = [], []
         for i, name in enumerate(self.tables):
             if not (gallery.has(name) and probe.has(name)):
                 continue
-            part = self._judge(
-                gallery.table(name),
-                probe.table(name),
-                known,
-                probes,
-                np.random.SeedSequence([seed, i]),
-            )
+            rng = np.random.default_rng(np.random.SeedSequence([seed, i]))
+            tables = gallery.table(name), probe.table(name)
+            part = self._score_table(*tables, known, probes, rng)
             if part is not None:
                 parts.append(part)
-                weights.append(weight[name] if self.tables == ("fixation", "saccade") else 1.0)
+                weights.append(weight_of[name] if self.tables == KINDS[1:] else 1.0)
         if not parts:
             raise DataError(
                 f"Attack {self.name} has nothing to learn from: no {' and no '.join(self.tables)}"
                 " of anybody in the gallery. Use more data."
             )
-        return Scores(known, probes, fused(parts, weights))
+        return Scores(known, probes, fuse_scores(parts, weights))
 
-    def _judge(
+    def _score_table(
         self,
-        train: FeatureTable,
-        test: FeatureTable,
+        gallery: FeatureTable,
+        probe: FeatureTable,
         known: tuple[str, ...],
         probes: tuple[str, ...],
-        seed: np.random.SeedSequence,
-    ) -> NDArray[np.float64] | None:
+        rng: np.random.Generator,
+    ) -> Floats | None:
         """Scores of one table, shape (probes, known), NaN where there is nothing to go by; None
         where there is nothing to learn from.
         """
-        x, people = rows_of(train, test)
-        asked, owners = rows_of(test, train)
-        rng = np.random.default_rng(seed)
-        kept = capped(people, self.train_events, rng)
-        x, people = x[kept], people[kept]
-        kept = capped(owners, self.test_events, rng)
-        asked, owners = asked[kept], owners[kept]
-        if len(people) == 0:
+        train = shared_features(gallery, probe)
+        test = shared_features(probe, gallery)
+        train = train.where(subsample(train.people, self.train_events, rng))
+        test = test.where(subsample(test.people, self.test_events, rng))
+        if len(train.people) == 0:
             return None
-        return person_scores(
-            x,
-            people,
-            asked,
-            owners,
-            known,
-            probes,
-            lambda a, b: self.learn(a, b, int(rng.integers(2**31))),
-            self.vote,
-        )
+
+        def learn(values: Floats, people: Texts) -> Fitted:
+            return self.learn(values, people, int(rng.integers(2**31)))
+
+        return person_scores(train, test, known, probes, learn, self.vote)
+
+
+@dataclass(frozen=True, eq=False)
+class NamedRows:
+    """Rows of features with the person each is of.
+
+    Parameters
+    ----------
+    values : array of float64, shape (rows, features)
+        Features; NaN where not measured.
+    people : array of str, shape (rows,)
+        Whose they are.
+    """
+
+    values: Floats
+    people: Texts
+
+    def where(self, rows: ArrayLike) -> NamedRows:
+        """The rows a boolean mask or an index array picks."""
+        picked = np.asarray(rows)
+        return NamedRows(self.values[picked], self.people[picked])
 
 
 def person_scores(
-    x: NDArray[np.float64],
-    people: NDArray[np.str_],
-    asked: NDArray[np.float64],
-    owners: NDArray[np.str_],
+    train: NamedRows,
+    test: NamedRows,
     known: Sequence[str],
     probes: Sequence[str],
-    learn: Callable[[NDArray[np.float64], NDArray[np.str_]], tuple[NDArray[np.str_], Scorer]],
+    learn: Callable[[Floats, Texts], Fitted],
     vote: str,
-) -> NDArray[np.float64]:
-    """Learn from the rows `x` of `people`, score the rows `asked` of `owners`, and average per
-    owner.
+) -> Floats:
+    """Learn from training rows, score test rows, and average per person.
 
     Returns
     -------
     array, shape (probes, known)
-        NaN in the rows of those who own nothing and in the columns of those nothing was learned of.
+        NaN in the rows of those without test rows and in the columns of those nothing was learned
+        of.
     """
     out = np.full((len(probes), len(known)), np.nan)
-    if len(owners) == 0:
+    if len(test.people) == 0:
         return out
-    everybody = np.unique(people)
+    everybody = np.unique(train.people)
     if len(everybody) == 1:
         # One name is no choice: no classifier has to be asked.
-        classes, scores = everybody, np.ones((len(owners), 1))
+        classes, scores = everybody, np.ones((len(test.people), 1))
     else:
-        classes, scorer = learn(x, people)
-        scores = scorer(asked)
+        classes, scorer = learn(train.values, train.people)
+        scores = scorer(test.values)
     if vote == "majority":
         best = (scores == scores.max(axis=1, keepdims=True)).astype(np.float64)
         scores = best / best.sum(axis=1, keepdims=True)
     place = {p: i for i, p in enumerate(known)}
     columns = np.array([place[str(c)] for c in classes])
     for row, person in enumerate(probes):
-        own = owners == person
+        own = test.people == person
         if own.any():
             out[row, columns] = scores[own].mean(axis=0)
     return out
 
 
-def fused(parts: Sequence[NDArray[np.float64]], weights: Sequence[float]) -> NDArray[np.float64]:
+def fuse_scores(parts: Sequence[Floats], weights: Sequence[float]) -> Floats:
     """Weighted mean of scores over the parts that know something; 0 where none does.
 
     Parts of weight 0 count only for those about whom no other part knows anything.
 
     Examples
     --------
-    >>> fused([np.array([[1.0, np.nan]]), np.array([[3.0, 5.0]])], [0.5, 0.5]).tolist()
+    >>> fuse_scores([np.array([[1.0, np.nan]]), np.array([[3.0, 5.0]])], [0.5, 0.5]).tolist()
     [[2.0, 5.0]]
     """
     stack = np.stack(parts)
@@ -218,11 +226,9 @@ def fused(parts: Sequence[NDArray[np.float64]], weights: Sequence[float]) -> NDA
     )
 
 
-def rows_of(
-    table: FeatureTable, other: FeatureTable
-) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
-    """Rows of a table in the features it shares with another (in the order of names), and whose
-    they are; rows without any known feature are left out.
+def shared_features(table: FeatureTable, other: FeatureTable) -> NamedRows:
+    """Rows of a table in the features it shares with another (in the order of names); rows without
+    any known feature are left out.
     """
     both = sorted(set(table.columns) & set(other.columns))
     if not both:
@@ -231,11 +237,10 @@ def rows_of(
         )
     at = {name: i for i, name in enumerate(table.columns)}
     values = table.values[:, [at[name] for name in both]]
-    some = ~np.isnan(values).all(axis=1)
-    return values[some], table.keys.person[some]
+    return NamedRows(values, table.keys.person).where(~np.isnan(values).all(axis=1))
 
 
-def capped(people: NDArray[np.str_], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def subsample(people: Texts, most: int, rng: np.random.Generator) -> Ints:
     """Places of at most `most` rows of each person, drawn at random and in order; all of them for
     0.
     """
@@ -248,12 +253,12 @@ def capped(people: NDArray[np.str_], most: int, rng: np.random.Generator) -> NDA
     return np.sort(np.concatenate(kept))
 
 
-def parsed_weights(owner: str, text: object) -> tuple[float, float]:
+def parse_weights(owner: str, text: object) -> tuple[float, float]:
     """Weights of fixations and saccades from a text such as `0.4/0.6`.
 
     Examples
     --------
-    >>> parsed_weights("rbfn", "0.4/0.6")
+    >>> parse_weights("rbfn", "0.4/0.6")
     (0.4, 0.6)
     """
     allowed = (

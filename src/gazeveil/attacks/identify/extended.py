@@ -13,7 +13,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.attacks.identify.trajectory import slot_means
 from gazeveil.attacks.statistics import (
@@ -24,13 +23,15 @@ from gazeveil.attacks.statistics import (
     log_deviation,
     log_quantiles,
     quantiles,
+    sectors,
     shape,
 )
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors, summary_vectors
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Sphere, mean_direction
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.recording import Recording, RecordingKey
 
 #: Edges of the bands of the velocity spectrum, in Hz.
 BANDS_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 125.0)
@@ -41,8 +42,6 @@ SCALES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _SPEED_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _DIRECTIONS = 8
-
-Floats = NDArray[np.float64]
 
 
 def vectors(recording_set: RecordingSet) -> RecordingVectors:
@@ -60,11 +59,7 @@ def vectors(recording_set: RecordingSet) -> RecordingVectors:
         names = list(rows[0]) if rows else []
         columns += names
         blocks += [block] * len(names)
-        parts.append(
-            np.array([[row[n] for n in names] for row in rows], dtype=np.float64).reshape(
-                len(keys), len(names)
-            )
-        )
+        parts.append(np.reshape([list(row.values()) for row in rows], (len(keys), len(names))))
     return RecordingVectors(keys, np.concatenate(parts, axis=1), tuple(columns), tuple(blocks))
 
 
@@ -73,7 +68,7 @@ def vectors(recording_set: RecordingSet) -> RecordingVectors:
 
 
 def _event_columns(
-    fixations: FeatureTable, saccades: FeatureTable, keys: tuple[tuple[str, str, str, str], ...]
+    fixations: FeatureTable, saccades: FeatureTable, keys: tuple[RecordingKey, ...]
 ) -> dict[str, Floats]:
     """Quantiles, main sequence and directions, one array over recordings per column."""
     result: dict[str, Floats] = {}
@@ -81,24 +76,15 @@ def _event_columns(
         "fixation": (fixations, ("duration", "dispersion", "dist_prev", "avg_vel")),
         "saccade": (saccades, ("duration", "amplitude", "ang_vel_max", "ang_acc_max", "dist_prev")),
     }
+    none = np.empty(0, dtype=np.int64)
     for kind, (table, names) in wanted.items():
         rows = table.recordings()
         for name in names:
             column = table.column(name)
-            values = np.array(
-                [
-                    (
-                        quantiles(column[rows[key]], _QUANTILES)
-                        if key in rows
-                        else np.full(len(_QUANTILES), np.nan)
-                    )
-                    for key in keys
-                ]
-            )
-            for j, q in enumerate(_QUANTILES):
-                result[f"{kind}_{name}_q{100 * q:.0f}"] = values.reshape(
-                    len(keys), len(_QUANTILES)
-                )[:, j]
+            values = [quantiles(column[rows.get(key, none)], _QUANTILES) for key in keys]
+            by_quantile = np.reshape(values, (len(keys), len(_QUANTILES))).T
+            for q, over_recordings in zip(_QUANTILES, by_quantile, strict=True):
+                result[f"{kind}_{name}_q{100 * q:.0f}"] = over_recordings
     rows = saccades.recordings()
     columns = [
         saccades.column(n) for n in ("amplitude", "ang_vel_max", "duration", "saccade_angle")
@@ -119,13 +105,8 @@ def _saccade_laws(
     shares of directions.
     """
     result: dict[str, float] = {}
-    good = (
-        np.isfinite(amplitude)
-        & np.isfinite(peak)
-        & np.isfinite(duration)
-        & (amplitude > 0)
-        & (peak > 0)
-    )
+    finite = np.isfinite([amplitude, peak, duration]).all(axis=0)
+    good = finite & (amplitude > 0) & (peak > 0)
     a = amplitude[good]
     for name, x, y in (("peak", np.log(a), np.log(peak[good])), ("duration", a, duration[good])):
         slope, level, rest = line(x, y)
@@ -135,15 +116,9 @@ def _saccade_laws(
             f"sequence_{name}_rest": rest,
         }
     turned = np.isfinite(angle)
-    bins = (
-        np.floor((angle[turned] + 180.0 / _DIRECTIONS) / (360.0 / _DIRECTIONS)).astype(np.int64)
-        % _DIRECTIONS
-    )
-    shares = (
-        np.bincount(bins, minlength=_DIRECTIONS) / max(1, len(bins))
-        if len(bins)
-        else np.full(_DIRECTIONS, np.nan)
-    )
+    bins = sectors(angle[turned], _DIRECTIONS)
+    counts = np.bincount(bins, minlength=_DIRECTIONS)
+    shares = counts / len(bins) if len(bins) else np.full(_DIRECTIONS, np.nan)
     return result | {f"direction_share_{i}": float(share) for i, share in enumerate(shares)}
 
 
@@ -277,11 +252,7 @@ def _losses(recording: Recording) -> dict[str, float]:
     """Lost samples: their share, runs of them per second, and how long a run lasts."""
     lost = ~recording.valid
     if len(lost) == 0:
-        return {
-            "lost_share": float("nan"),
-            "lost_runs_per_s": float("nan"),
-            "lost_run_s": float("nan"),
-        }
+        return dict.fromkeys(("lost_share", "lost_runs_per_s", "lost_run_s"), float("nan"))
     runs = int(lost[0]) + int(np.count_nonzero(lost[1:] & ~lost[:-1]))
     rate = recording.rate_hz
     return {

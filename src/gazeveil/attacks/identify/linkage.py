@@ -21,14 +21,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.attacks.denoiser import Denoised, before, standardised
+from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
 from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Bools, Floats, Texts
 
 #: What each kind of vectors is made of.
 NEEDS = {
@@ -47,8 +48,6 @@ FOLDS = 5
 LEAST_PEOPLE = 3
 
 _TINY = 1e-9
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def match(signals: list[tuple[RecordingVectors, RecordingVectors]]) -> Scores:
         weights / weights.sum() if weights.sum() > 0 else np.full(len(blocks), 1 / len(blocks))
     )
     total = sum(
-        (w * standardised(v) for w, v in zip(weights, values, strict=True)),
+        (w * standardised_scores(v) for w, v in zip(weights, values, strict=True)),
         np.zeros((len(probes), len(known))),
     )
     # People whose material is the same must tie, whatever the last digit of a product says.
@@ -200,9 +199,7 @@ def _standard(vectors: RecordingVectors, reference: RecordingVectors) -> Floats:
     return result
 
 
-def _centred(
-    vectors: RecordingVectors, rows: NDArray[np.bool_], reference: RecordingVectors
-) -> Floats:
+def _centred(vectors: RecordingVectors, rows: Bools, reference: RecordingVectors) -> Floats:
     """The rows of one source less the mean of their stimulus over the people of the source.
 
     Where another source shows a stimulus by more than twice as many people (a raw gallery with some
@@ -211,19 +208,21 @@ def _centred(
     has one person.
     """
     values, persons, stimuli = vectors.values, vectors.persons, vectors.stimuli
-    result = values[rows] - _mean(values[rows] if len(np.unique(persons)) > 1 else reference.values)
+    result = values[rows] - column_means(
+        values[rows] if len(np.unique(persons)) > 1 else reference.values
+    )
     borrowed = np.full_like(result, np.nan)
     for stimulus in np.unique(stimuli[rows]):
         here, there = rows & (stimuli == stimulus), ~rows & (stimuli == stimulus)
         place, people = stimuli[rows] == stimulus, len(np.unique(persons[here]))
         if len(np.unique(persons[there])) > 2 * people:
-            borrowed[place] = _mean(values[there])
+            borrowed[place] = column_means(values[there])
         elif people > 1:
-            result[place] = values[here] - _mean(values[here])
+            result[place] = values[here] - column_means(values[here])
     lent = np.isfinite(borrowed).any(axis=1)
     if lent.any():
         x, d = values[rows][lent], borrowed[lent]
-        x, d = x - _mean(x), np.nan_to_num(d - _mean(d))
+        x, d = x - column_means(x), np.nan_to_num(d - column_means(d))
         square = (d**2).sum(axis=0)
         slope = np.where(
             square > _TINY, (np.nan_to_num(x) * d).sum(axis=0) / np.maximum(square, _TINY), 0.0
@@ -232,21 +231,15 @@ def _centred(
     return result
 
 
-def _mean(values: Floats) -> Floats:
-    """Mean of the known values of each column; NaN where none is."""
-    n = np.isfinite(values).sum(axis=0)
-    return np.where(n > 0, np.nan_to_num(values).sum(axis=0) / np.maximum(n, 1), np.nan)
-
-
 def _unit_of(values: Floats) -> Floats:
     """Standard deviation of the known values of each column; infinite where they do not vary, so
     that a constant becomes 0.
     """
-    spread = np.sqrt(_mean((values - _mean(values)) ** 2))
+    spread = column_deviations(values)
     return np.where(spread > _TINY, spread, np.inf)
 
 
-def _sources(vectors: RecordingVectors) -> NDArray[np.str_]:
+def _sources(vectors: RecordingVectors) -> Texts:
     """Which release each recording comes from: :meth:`RecordingSet.together` writes it behind a `~`
     into the session.
     """
@@ -255,7 +248,7 @@ def _sources(vectors: RecordingVectors) -> NDArray[np.str_]:
     )
 
 
-def _means(values: Floats, persons: NDArray[np.str_], names: tuple[str, ...]) -> Floats:
+def _means(values: Floats, persons: Texts, names: tuple[str, ...]) -> Floats:
     """Mean row of each person; zeros for somebody without rows."""
     result = np.zeros((len(names), values.shape[1]))
     for i, name in enumerate(names):
@@ -265,7 +258,7 @@ def _means(values: Floats, persons: NDArray[np.str_], names: tuple[str, ...]) ->
     return result
 
 
-def _between(people: Floats, rest: Floats, persons: NDArray[np.str_]) -> Floats:
+def _between(people: Floats, rest: Floats, persons: Texts) -> Floats:
     """Share of each column's variance of person means that is not chance: 1 - within / between mean
     squares, at least 0; ones where that is not known.
     """

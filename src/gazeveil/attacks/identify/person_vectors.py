@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.attacks.identify.vectors import recording_vectors
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class PersonVectors:
     """
 
     people: tuple[str, ...]
-    values: NDArray[np.float64] = field(repr=False)
+    values: Floats = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
 
     def select(self, columns: tuple[str, ...]) -> PersonVectors:
@@ -43,24 +44,24 @@ class PersonVectors:
 
 
 def centred(recording_set: RecordingSet, features: str = "summary") -> RecordingVectors:
-    """RecordingVectors of recordings without what their stimulus has in common; a stimulus that one
+    """Vectors of recordings without what their stimulus has in common; a stimulus that one
     person saw alone loses the mean over everything.
     """
     if features == "summary" and not (
         recording_set.has("fixation") or recording_set.has("saccade")
     ):
-        found = _window_vectors(recording_set)
+        vectors = _window_vectors(recording_set)
     else:
-        found = recording_vectors(recording_set, features)
-    values = found.values.copy()
-    everything = _mean(values)
-    persons, stimuli = found.persons, found.stimuli
+        vectors = recording_vectors(recording_set, features)
+    values = vectors.values.copy()
+    everything = column_means(values)
+    persons, stimuli = vectors.persons, vectors.stimuli
     for stimulus in np.unique(stimuli):
         rows = stimuli == stimulus
         values[rows] -= (
-            _mean(found.values[rows]) if len(np.unique(persons[rows])) > 1 else everything
+            column_means(vectors.values[rows]) if len(np.unique(persons[rows])) > 1 else everything
         )
-    return RecordingVectors(found.keys, values, found.columns)
+    return RecordingVectors(vectors.keys, values, vectors.columns)
 
 
 def person_vectors(vectors: RecordingVectors) -> PersonVectors:
@@ -70,16 +71,9 @@ def person_vectors(vectors: RecordingVectors) -> PersonVectors:
     if not people:
         raise DataError("There are no recordings to draw people from.")
     return PersonVectors(
-        people, np.stack([_mean(vectors.values[persons == p]) for p in people]), vectors.columns
-    )
-
-
-def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Column means over what was measured; NaN where nothing was."""
-    known = np.isfinite(values)
-    count = known.sum(axis=0)
-    return np.where(
-        count > 0, np.where(known, values, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan
+        people,
+        np.stack([column_means(vectors.values[persons == p]) for p in people]),
+        vectors.columns,
     )
 
 
@@ -89,8 +83,7 @@ def _window_vectors(recording_set: RecordingSet) -> RecordingVectors:
     rows = []
     for places in parts.values():
         own = table.values[places]
-        mean = _mean(own)
-        rows.append(np.concatenate((mean, np.sqrt(_mean((own - mean) ** 2)))))
+        rows.append(np.concatenate((column_means(own), column_deviations(own))))
     columns = tuple(f"window_{n}_{what}" for what in ("mean", "sd") for n in table.columns)
     return RecordingVectors(
         tuple(parts), np.array(rows, dtype=np.float64).reshape(len(parts), len(columns)), columns

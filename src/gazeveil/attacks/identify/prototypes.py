@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.compiled import compiled
+from gazeveil.gaze.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,18 +29,14 @@ class Prototypes:
         Of k-means, in the class that needed most.
     """
 
-    centres: NDArray[np.float64]
-    sigma: NDArray[np.float64]
-    of_class: NDArray[np.int64]
+    centres: Floats
+    sigma: Floats
+    of_class: Ints
     iterations: int
 
 
 def find_prototypes(
-    z: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    most: NDArray[np.int64],
-    draws: NDArray[np.float64],
-    iterations: int,
+    z: Floats, sizes: Ints, most: Ints, draws: Floats, iterations: int
 ) -> Prototypes:
     """k-means of each class.
 
@@ -76,9 +72,7 @@ def find_prototypes(
     return Prototypes(centres[:used], sigma[:used], of_class[:used], longest)
 
 
-def radial(
-    z: NDArray[np.float64], centres: NDArray[np.float64], beta: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def radial(z: Floats, centres: Floats, beta: Floats) -> Floats:
     """exp(-beta_i |z - centre_i|^2), shape (rows, units); what is not a number is 0.
 
     Parameters
@@ -98,12 +92,7 @@ def radial(
 
 @compiled
 def _finish(
-    out: NDArray[np.float64],
-    z: NDArray[np.float64],
-    centres: NDArray[np.float64],
-    z_squared: NDArray[np.float64],
-    centre_squared: NDArray[np.float64],
-    beta: NDArray[np.float64],
+    out: Floats, z: Floats, centres: Floats, z_squared: Floats, centre_squared: Floats, beta: Floats
 ) -> None:
     """Turn products into activations, in place."""
     for i in range(out.shape[0]):
@@ -122,9 +111,7 @@ def _finish(
 
 
 @compiled
-def _distances(
-    z: NDArray[np.float64], i: int, columns: NDArray[np.float64], k: int, out: NDArray[np.float64]
-) -> None:
+def _distances(z: Floats, i: int, columns: Floats, k: int, out: Floats) -> None:
     """Squared distances of row i to the k centres that stand in the columns; over centres the loop
     runs in vector registers.
     """
@@ -138,13 +125,7 @@ def _distances(
 
 
 @compiled
-def _first_centres(
-    z: NDArray[np.float64],
-    k: int,
-    draws: NDArray[np.float64],
-    columns: NDArray[np.float64],
-    near: NDArray[np.float64],
-) -> int:
+def _first_centres(z: Floats, k: int, draws: Floats, columns: Floats, near: Floats) -> int:
     """k-means++: each next centre is a row drawn with probability proportional to its squared
     distance to the nearest so far; returns how many.
     """
@@ -180,14 +161,14 @@ def _first_centres(
 
 @compiled
 def _lloyd(
-    z: NDArray[np.float64],
+    z: Floats,
     k: int,
     iterations: int,
-    columns: NDArray[np.float64],
-    label: NDArray[np.int64],
-    near: NDArray[np.float64],
-    count: NDArray[np.int64],
-    scratch: NDArray[np.float64],
+    columns: Floats,
+    label: Ints,
+    near: Floats,
+    count: Ints,
+    scratch: Floats,
 ) -> int:
     """Lloyd's algorithm until no row changes its cluster; an empty cluster takes the row farthest
     from its centre. Returns how many iterations it took.
@@ -232,14 +213,14 @@ def _lloyd(
 
 @compiled
 def _all_classes(
-    z: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    most: NDArray[np.int64],
-    draws: NDArray[np.float64],
+    z: Floats,
+    sizes: Ints,
+    most: Ints,
+    draws: Floats,
     iterations: int,
-    centres: NDArray[np.float64],
-    sigma: NDArray[np.float64],
-    of_class: NDArray[np.int64],
+    centres: Floats,
+    sigma: Floats,
+    of_class: Ints,
 ) -> tuple[int, int]:
     """Fill centres, sigma and class of all units; returns how many there are, and the most
     iterations of a class.

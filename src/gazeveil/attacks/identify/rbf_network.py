@@ -28,7 +28,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gazeveil import checks
 from gazeveil.attacks.identify.prototypes import find_prototypes, radial
-from gazeveil.attacks.scaler import Standard
+from gazeveil.gaze.arrays import Floats, Ints
+from gazeveil.models.scaler import Scaler
 
 #: How W is found.
 SOLVERS = ("pinv", "ridge")
@@ -143,9 +144,9 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         values, targets = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(targets)
         self.classes_, codes = np.unique(targets, return_inverse=True)
-        standard = Standard.of(values)
-        self.mean_, self.scale_ = standard.mean, standard.scale
-        z = standard.apply(values)
+        self._scaler = Scaler.fit(values)
+        self.mean_, self.scale_ = self._scaler.mean, self._scaler.scale
+        z = self._scaler.apply(values)
         order = np.argsort(codes, kind="stable")
         sizes = np.bincount(codes, minlength=len(self.classes_))
         most = np.minimum(sizes, prototypes)
@@ -163,19 +164,16 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         )
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+    def decision_function(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Scores of rows against classes, shape (rows, classes); with two classes, as scikit-learn
         has it, the second minus the first, shape (rows,).
         """
         scores = self.scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def scores(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+    def scores(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Scores of rows against classes, shape (rows, classes), however many classes there are."""
-        check_is_fitted(self)
-        z = self._standardised(
-            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        )
+        z = self._standardised(X)
         return np.concatenate(
             [self._activations(z[a:b]) @ self.weights_ for a, b in self._blocks(len(z))]
         )
@@ -186,32 +184,24 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         found: NDArray[np.generic] = self.classes_[scores.argmax(axis=1)]
         return found
 
-    def activations(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+    def activations(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Activations phi of each row, shape (rows, units)."""
+        return self._activations(self._standardised(X))
+
+    def _standardised(self, X: ArrayLike) -> Floats:  # noqa: N803
         check_is_fitted(self)
-        return self._activations(
-            self._standardised(
-                validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-            )
+        return self._scaler.apply(
+            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         )
 
-    def _standardised(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return Standard(self.mean_, self.scale_).apply(values)
-
-    def _activations(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _activations(self, z: Floats) -> Floats:
         return radial(z, self.centres_, self.beta_)
 
     def _blocks(self, rows: int) -> list[tuple[int, int]]:
         step = max(1, _BLOCK_BYTES // (8 * len(self.centres_)))
         return [(a, min(a + step, rows)) for a in range(0, rows, step)]
 
-    def _solve(
-        self,
-        z: NDArray[np.float64],
-        codes: NDArray[np.int64],
-        solver: str,
-        root: NDArray[np.float64],
-    ) -> None:
+    def _solve(self, z: Floats, codes: Ints, solver: str, root: Floats) -> None:
         """W by the normal equations where they are good enough, else by QR and SVD; both sides of
         row i are multiplied by root[i].
         """
@@ -223,14 +213,14 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         y[np.arange(len(z)), codes] = root
         spans = self._blocks(len(z))
 
-        def weighed(a: int, b: int) -> NDArray[np.float64]:
+        def weighed(a: int, b: int) -> Floats:
             phi = self._activations(z[a:b])
             phi *= root[a:b, None]
             return phi
 
         kept = [weighed(a, b) for a, b in spans] if 8 * len(z) * units <= _KEPT_BYTES else None
 
-        def rows() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        def rows() -> Iterator[tuple[Floats, Floats]]:
             for i, (a, b) in enumerate(spans):
                 yield (kept[i] if kept is not None else weighed(a, b)), y[a:b]
 
@@ -263,12 +253,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         self.weights_, self.solved_by_ = _by_svd(rows(), units, classes, len(z)), "svd"
 
 
-def _by_svd(
-    rows: Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]],
-    units: int,
-    classes: int,
-    n: int,
-) -> NDArray[np.float64]:
+def _by_svd(rows: Iterator[tuple[Floats, Floats]], units: int, classes: int, n: int) -> Floats:
     """The least squares solution of least norm, from the triangular factor of [phi, y] that is
     gathered block by block.
     """
@@ -278,7 +263,7 @@ def _by_svd(
     for phi, target in rows:
         stacked = np.concatenate([triangle, np.concatenate([phi, target], axis=1)])
         triangle = qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][: units + classes]
-    weights: NDArray[np.float64] = lstsq(
+    weights: Floats = lstsq(
         triangle[:units, :units],
         triangle[:units, units:],
         cond=max(n, units) * np.finfo(np.float64).eps,
@@ -286,9 +271,7 @@ def _by_svd(
     return weights
 
 
-def _floored(
-    sigma: NDArray[np.float64], of_class: NDArray[np.int64], floor: float, features: int
-) -> NDArray[np.float64]:
+def _floored(sigma: Floats, of_class: Ints, floor: float, features: int) -> Floats:
     """Sigma with the floor of its class."""
     some = sigma[sigma > 0.0]
     overall = float(np.median(some)) if len(some) else float(np.sqrt(features))

@@ -12,11 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil import checks
-from gazeveil.attacks.identify.event_attack import RowAttack, Scorer
+from gazeveil.attacks.identify.event_attack import EventAttack, Fitted
+from gazeveil.gaze.arrays import Floats, Texts
 
 #: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
 #: on use.
@@ -24,7 +22,7 @@ SOLVERS = ("pinv", "ridge")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RBFN(RowAttack):
+class RBFN(EventAttack):
     """RBF networks on events or windows.
 
     Parameters
@@ -37,7 +35,7 @@ class RBFN(RowAttack):
         Two networks on fixations and saccades, or one on windows; the caps of events then hold for
         windows.
     kinds, weights, vote, train_events, test_events, balance
-        As in :class:`gazeveil.attacks.identify.event_attack.RowAttack`. The papers' own least
+        As in :class:`gazeveil.attacks.identify.event_attack.EventAttack`. The papers' own least
         squares have `balance=False`.
 
     Examples
@@ -73,9 +71,7 @@ class RBFN(RowAttack):
         """The tables it looks at."""
         return super().tables if self.table == "events" else ("window",)
 
-    def learn(
-        self, values: NDArray[np.float64], people: NDArray[np.str_], seed: int
-    ) -> tuple[NDArray[np.str_], Scorer]:
+    def learn(self, values: Floats, people: Texts, seed: int) -> Fitted:
         """Fit one network."""
         from gazeveil.attacks.identify.rbf_network import RBFNetwork
 

@@ -18,18 +18,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.identify.trajectory import slot_means
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Floats
 
 #: Least share of a shorter trajectory that two trajectories must have in common to be compared.
 LEAST_SHARED = 0.25
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ with the mean over time.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gazeveil.attacks.statistics import correlation, deviation, log_quantiles, quantiles
+from gazeveil.attacks.statistics import correlation, deviation, log_quantiles, quantiles, sectors
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 
@@ -28,8 +28,6 @@ _LAGS = (1, 2, 5, 10, 25)
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _DIRECTIONS = 8
-
-Floats = NDArray[np.float64]
 
 
 def vectors(recording_set: RecordingSet) -> RecordingVectors:
@@ -52,14 +50,8 @@ def vectors(recording_set: RecordingSet) -> RecordingVectors:
         ):
             rows[i] = _describe(spaces[i], trajectories[i], crowd)
     names = tuple(rows[0]) if rows else ()
-    return RecordingVectors(
-        keys,
-        np.array([[row[n] for n in names] for row in rows], dtype=np.float64).reshape(
-            len(keys), len(names)
-        ),
-        names,
-        ("trajectory",) * len(names),
-    )
+    values = np.reshape([list(row.values()) for row in rows], (len(keys), len(names)))
+    return RecordingVectors(keys, values, names, ("trajectory",) * len(names))
 
 
 def slot_means(recording: Recording, length_s: float) -> Floats:
@@ -161,13 +153,7 @@ def _directions(dx: Floats, dy: Floats) -> dict[str, float]:
     """How far the trajectory goes in each of eight directions, as shares of the whole way."""
     known = np.isfinite(dx) & np.isfinite(dy)
     length = np.hypot(dx[known], dy[known])
-    sector = (
-        np.floor(
-            (np.degrees(np.arctan2(dy[known], dx[known])) + 180.0 / _DIRECTIONS)
-            / (360.0 / _DIRECTIONS)
-        ).astype(np.int64)
-        % _DIRECTIONS
-    )
+    sector = sectors(np.degrees(np.arctan2(dy[known], dx[known])), _DIRECTIONS)
     way = np.bincount(sector, weights=length, minlength=_DIRECTIONS)
     total = float(way.sum())
     return {

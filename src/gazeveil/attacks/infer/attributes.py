@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from gazeveil import checks
 from gazeveil.attacks.identify.person_vectors import PersonVectors, centred, person_vectors
 from gazeveil.attacks.result import ERROR, AttackResult, bootstrap, rate_result
-from gazeveil.attacks.roc import area, area_interval
+from gazeveil.attacks.roc import roc_area, roc_area_interval
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
-
-Reals = NDArray[np.float64]
+from gazeveil.gaze.arrays import Bools, Floats, Texts
 
 #: Shrinkages, in units of the mean square of a person vector; the middle one fits an attribute half
 #: of which shows in gaze.
@@ -118,10 +118,7 @@ def infer(
         if people is not None
         else {**dict(test.people), **{p: a for p, a in train.people.items() if a}}
     )
-    learned, seen = (
-        person_vectors(centred(train, features)),
-        person_vectors(centred(test, features)),
-    )
+    learned, seen = (person_vectors(centred(side, features)) for side in (train, test))
     shared = tuple(c for c in learned.columns if c in set(seen.columns))
     learned, seen = learned.select(shared), seen.select(shared)
     both = [p for p in seen.people if p in set(learned.people)]
@@ -142,18 +139,10 @@ def infer(
     draws = checks.count("infer", "draws", draws)
     left_out = len(both) - len(names)
     if numeric:
-        return _numbers(
-            attribute,
-            names,
-            np.array([told[p] for p in names], dtype=np.float64),
-            folds,
-            seed,
-            draws,
-            left_out,
-        )
-    return _classes(
-        attribute, names, np.array([str(told[p]) for p in names]), folds, seed, draws, left_out
-    )
+        values = np.array([told[p] for p in names], dtype=np.float64)
+        return _numbers(attribute, names, values, folds, seed, draws, left_out)
+    labels = np.array([str(told[p]) for p in names])
+    return _classes(attribute, names, labels, folds, seed, draws, left_out)
 
 
 def _value(attribute: str, person: str, value: object) -> float | str | None:
@@ -180,18 +169,16 @@ class _Folds:
         Turns them into leave-one-out guesses about the others themselves.
     """
 
-    hats: Reals
-    inner: Reals
+    hats: Floats
+    inner: Floats
 
     @classmethod
     def of(cls, learned: PersonVectors, seen: PersonVectors, names: tuple[str, ...]) -> _Folds:
         n = len(names)
         x = learned.values[[learned.people.index(p) for p in names]]
         y = seen.values[[seen.people.index(p) for p in names]]
-        hats, inner = (
-            np.empty((len(SHRINKAGES), n, n - 1)),
-            np.empty((len(SHRINKAGES), n, n - 1, n - 1)),
-        )
+        hats = np.empty((len(SHRINKAGES), n, n - 1))
+        inner = np.empty((len(SHRINKAGES), n, n - 1, n - 1))
         for i in range(n):
             z, scale = _standard(np.delete(x, i, axis=0))
             # Person vectors are centred among all people of their material. Taking the others' mean
@@ -211,7 +198,7 @@ class _Folds:
         share = size[0] / np.where(size > 0, size, np.inf) / len(SHRINKAGES)
         return cls(np.einsum("j,jim->im", share, hats), np.einsum("j,jimk->imk", share, inner))
 
-    def scores(self, targets: Reals) -> Reals:
+    def scores(self, targets: Floats) -> Floats:
         """Guesses as deviations from the others' mean, shape (people, outputs), for targets of that
         shape.
         """
@@ -223,7 +210,7 @@ class _Folds:
             square @ targets - square.sum(axis=1, keepdims=True) * means, dtype=np.float64
         )
 
-    def bold(self, targets: Reals, loss: Callable[[Reals, Reals], float]) -> Reals:
+    def bold(self, targets: Floats, loss: Callable[[Floats, Floats], float]) -> Floats:
         """For each person the factor on guesses that would have served best among the others; the
         largest of equals.
         """
@@ -238,23 +225,20 @@ class _Folds:
         return chosen
 
 
-def _standard(values: Reals) -> tuple[Reals, Reals]:
+def _standard(values: Floats) -> tuple[Floats, Floats]:
     """Columns at mean 0 and variance 1, unmeasured ones at 0; with what they were divided by."""
-    known = np.isfinite(values)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, values, 0.0).sum(axis=0) / count
-    spread = np.sqrt((np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / count)
+    mean, spread = column_means(values), column_deviations(values)
     usable = spread > 1e-12 * np.maximum(np.abs(mean), 1.0)
     # A column that does not vary among the others says nothing of anybody: infinite scale makes it
     # zero.
     scale = np.where(usable, spread, np.inf)
-    return np.where(known, (values - mean) / scale, 0.0), scale
+    return np.nan_to_num((values - mean) / scale), scale
 
 
 def _classes(
     attribute: str,
     names: tuple[str, ...],
-    labels: NDArray[np.str_],
+    labels: Texts,
     folds: _Folds,
     seed: int,
     draws: int,
@@ -271,25 +255,18 @@ def _classes(
     )
     weighed = prior + factor[:, None] * scores
     protocol = f"{attribute} of {len(names)} people, one person left out, {left_out} without it"
-    results = [
-        rate_result(
-            "accuracy",
-            float(_credit(weighed, onehot).mean()),
-            len(names),
-            float(prior.max()),
-            protocol,
-        )
-    ]
+    accuracy, most = float(_credit(weighed, onehot).mean()), float(prior.max())
+    results = [rate_result("accuracy", accuracy, len(names), most, protocol)]
     if len(kinds) == 2:
         positive = labels == kinds[1]
-        value = area(scores[positive, 1], scores[~positive, 1])
-        low, high = area_interval(value, int(positive.sum()), int((~positive).sum()))
+        value = roc_area(scores[positive, 1], scores[~positive, 1])
+        low, high = roc_area_interval(value, int(positive.sum()), int((~positive).sum()))
         rng = np.random.default_rng(seed)
         null = []
         for _ in range(draws):
             order = rng.permutation(len(names))
             by_chance = folds.scores(onehot[order])[:, 1]
-            null.append(area(by_chance[positive[order]], by_chance[~positive[order]]))
+            null.append(roc_area(by_chance[positive[order]], by_chance[~positive[order]]))
         words = f"{protocol}, '{kinds[1]}' against '{kinds[0]}', {draws} permutations"
         results.append(
             AttackResult("auc", value, low, high, len(names), 0.5, _p_value(value, null), words)
@@ -297,7 +274,7 @@ def _classes(
     return Inferred(attribute, tuple(results), names, kinds[np.argmax(weighed, axis=1)], left_out)
 
 
-def _credit(scores: Reals, onehot: Reals) -> Reals:
+def _credit(scores: Floats, onehot: Floats) -> Floats:
     best = scores >= scores.max(axis=1, keepdims=True) - 1e-12
     return np.asarray((best * onehot).sum(axis=1) / best.sum(axis=1), dtype=np.float64)
 
@@ -305,7 +282,7 @@ def _credit(scores: Reals, onehot: Reals) -> Reals:
 def _numbers(
     attribute: str,
     names: tuple[str, ...],
-    values: Reals,
+    values: Floats,
     folds: _Folds,
     seed: int,
     draws: int,
@@ -314,91 +291,74 @@ def _numbers(
     n = len(values)
     others = (values.sum() - values) / (n - 1)
     scores = folds.scores(values[:, None])[:, 0]
-    bold = (
-        folds.bold(
-            values[:, None],
-            lambda guesses, truth: float(((truth - truth.mean() - guesses) ** 2).sum()),
-        )
-        * scores
+    factor = folds.bold(
+        values[:, None], lambda guesses, truth: float(((truth - truth.mean() - guesses) ** 2).sum())
     )
+    bold = factor * scores
     errors = np.abs(values - others - bold)
     upper = values > np.median(values)
-    halves = bool(upper.any())  # the median may be the largest value
     rng = np.random.default_rng(seed)
-    null_correlation, null_area = [], []
-    for _ in range(draws):
-        order = rng.permutation(n)
-        by_chance = folds.scores(values[order, None])[:, 0]
-        null_correlation.append(_correlation(by_chance, values[order]))
-        if halves:
-            null_area.append(area(by_chance[upper[order]], by_chance[~upper[order]]))
-    draw = rng.integers(n, size=(2000, n))
-    r2_edges, correlation_edges = (
-        np.nanquantile(again, [ERROR / 2, 1 - ERROR / 2]).tolist()
-        for again in (
-            [_explained((values - others)[r], bold[r]) for r in draw],
-            [_correlation(scores[r], values[r]) for r in draw],
-        )
-    )
+    null_correlation, null_area = _permuted(folds, values, upper, rng, draws)
+    r2, correlation = _bootstrapped(values, others, bold, scores, rng)
     protocol = f"{attribute} of {n} people, one person left out, {left_out} without it"
     words, tested = f"{protocol}, bootstrap over people", f"{protocol}, {draws} permutations"
     found = _correlation(scores, values)
+    p_value = _p_value(found, null_correlation)
+    explained, mean_error = _explained(values - others, bold), float(np.abs(values - others).mean())
+    mae = (float(errors.mean()), *bootstrap(errors, seed))
     results = [
+        AttackResult("r2", explained, *r2, n, 0.0, math.nan, words),
+        AttackResult("mae", *mae, n, mean_error, math.nan, words),
         AttackResult(
-            "r2",
-            _explained(values - others, bold),
-            r2_edges[0],
-            r2_edges[1],
-            n,
-            0.0,
-            math.nan,
-            words,
-        ),
-        AttackResult(
-            "mae",
-            float(errors.mean()),
-            *bootstrap(errors, seed),
-            n,
-            float(np.abs(values - others).mean()),
-            math.nan,
-            words,
-        ),
-        AttackResult(
-            "correlation",
-            found,
-            correlation_edges[0],
-            correlation_edges[1],
-            n,
-            0.0,
-            _p_value(found, null_correlation),
-            f"{tested}, bootstrap over people",
+            "correlation", found, *correlation, n, 0.0, p_value, f"{tested}, bootstrap over people"
         ),
     ]
-    if halves:
-        value = area(scores[upper], scores[~upper])
-        edges = area_interval(value, int(upper.sum()), int((~upper).sum()))
-        results.append(
-            AttackResult(
-                "auc",
-                value,
-                *edges,
-                n,
-                0.5,
-                _p_value(value, null_area),
-                f"{tested}, above {np.median(values):g} or not",
-            )
-        )
+    if upper.any():  # the median may be the largest value
+        value = roc_area(scores[upper], scores[~upper])
+        edges = roc_area_interval(value, int(upper.sum()), int((~upper).sum()))
+        p_value = _p_value(value, null_area)
+        above = f"{tested}, above {np.median(values):g} or not"
+        results.append(AttackResult("auc", value, *edges, n, 0.5, p_value, above))
     return Inferred(attribute, tuple(results), names, others + bold, left_out)
 
 
-def _correlation(first: Reals, second: Reals) -> float:
+def _permuted(
+    folds: _Folds, values: Floats, upper: Bools, rng: np.random.Generator, draws: int
+) -> tuple[list[float], list[float]]:
+    """Correlations, and areas of the upper against the lower half, after permutations of the
+    attribute among people; no areas where nobody is in the upper half.
+    """
+    correlations, areas = [], []
+    for _ in range(draws):
+        order = rng.permutation(len(values))
+        scores = folds.scores(values[order, None])[:, 0]
+        correlations.append(_correlation(scores, values[order]))
+        if upper.any():
+            areas.append(roc_area(scores[upper[order]], scores[~upper[order]]))
+    return correlations, areas
+
+
+def _bootstrapped(
+    values: Floats, others: Floats, bold: Floats, scores: Floats, rng: np.random.Generator
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """95 % intervals over people of the share explained and of the correlation."""
+    draw = rng.integers(len(values), size=(2000, len(values)))
+    r2 = [_explained((values - others)[r], bold[r]) for r in draw]
+    correlations = [_correlation(scores[r], values[r]) for r in draw]
+    (a, b), (c, d) = (
+        np.nanquantile(drawn, [ERROR / 2, 1 - ERROR / 2]).tolist() for drawn in (r2, correlations)
+    )
+    return (a, b), (c, d)
+
+
+def _correlation(first: Floats, second: Floats) -> float:
     """Pearson's, 0 where one of them does not vary."""
     a, b = first - first.mean(), second - second.mean()
     size = math.sqrt(float((a**2).sum()) * float((b**2).sum()))
     return float((a * b).sum()) / size if size > 0 else 0.0
 
 
-def _explained(truth: Reals, guesses: Reals) -> float:
+def _explained(truth: Floats, guesses: Floats) -> float:
     """Share of the squared deviations from the others' mean that guesses of these deviations
     explain.
     """

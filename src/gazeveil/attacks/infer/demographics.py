@@ -14,7 +14,7 @@ takes away again. :func:`k_same_within` draws the groups inside the ranges, whic
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
@@ -47,12 +47,7 @@ def within(scores: Scores, groups: Mapping[str, Hashable]) -> Scores:
     DataError
         If the group of somebody is not known.
     """
-    missing = [p for p in (*scores.probes, *scores.known) if p not in groups]
-    if missing:
-        raise DataError(
-            f"Person '{missing[0]}' has no released demographics to filter by. Leave them out, or"
-            " release their attributes too."
-        )
+    _check_groups((*scores.probes, *scores.known), groups)
     same = np.array(
         [[groups[p] == groups[k] for k in scores.known] for p in scores.probes], dtype=np.bool_
     ).reshape(scores.values.shape)
@@ -61,6 +56,15 @@ def within(scores: Scores, groups: Mapping[str, Hashable]) -> Scores:
     floor = float(finite.min()) - 1 if len(finite) else -1.0
     kept = np.where(np.isfinite(scores.values), scores.values, floor)
     return Scores(scores.known, scores.probes, np.where(same, kept, -np.inf))
+
+
+def _check_groups(people: Iterable[str], groups: Mapping[str, Hashable]) -> None:
+    missing = [p for p in people if p not in groups]
+    if missing:
+        raise DataError(
+            f"Person '{missing[0]}' has no released demographics to filter by. Leave them out, or"
+            " release their attributes too."
+        )
 
 
 def demographic_attack(
@@ -96,10 +100,12 @@ def demographic_attack(
     """
     checks.one_of("demographic_attack", "trained", trained, TRAINED)
     groups = groups_of(released)
-    if trained == "all":
-        scores = within(attack.identify(gallery, probe, seed), groups)
-    else:
-        scores = within(_group_by_group(attack, gallery, probe, groups, seed), groups)
+    scores = within(
+        attack.identify(gallery, probe, seed)
+        if trained == "all"
+        else _group_by_group(attack, gallery, probe, groups, seed),
+        groups,
+    )
     known = [groups[p] for p in scores.known]
     left = [known.count(groups[p]) for p in scores.probes]
     chance = float(np.mean([1 / n if n else 0.0 for n in left])) if left else float("nan")
@@ -107,16 +113,8 @@ def demographic_attack(
         f"filtered to {min(left, default=0)} to {max(left, default=0)} people by demographics,"
         f" trained on {trained}, interval over people"
     )
-    return (
-        rate_result(
-            "identification_rate",
-            float(scores.credit().mean()),
-            len(scores.probes),
-            chance,
-            protocol,
-        ),
-        scores,
-    )
+    rate, n = float(scores.credit().mean()), len(scores.probes)
+    return rate_result("identification_rate", rate, n, chance, protocol), scores
 
 
 def _group_by_group(
@@ -126,12 +124,7 @@ def _group_by_group(
     groups: Mapping[str, Hashable],
     seed: int,
 ) -> Scores:
-    missing = [p for p in (*probe.persons, *gallery.persons) if p not in groups]
-    if missing:
-        raise DataError(
-            f"Person '{missing[0]}' has no released demographics to filter by. Leave them out, or"
-            " release their attributes too."
-        )
+    _check_groups((*probe.persons, *gallery.persons), groups)
     known, asked = gallery.persons, probe.persons
     values = np.full((len(asked), len(known)), -np.inf)
     for group in dict.fromkeys(groups[p] for p in asked):
@@ -162,12 +155,7 @@ def k_same_within(
     """
     groups = groups_of(released)
     people = np.unique(table.keys.person).tolist()
-    missing = [p for p in people if p not in groups]
-    if missing:
-        raise DataError(
-            f"Person '{missing[0]}' has no released demographics. Release them for everybody in the"
-            " table first."
-        )
+    _check_groups(people, groups)
     parts = []
     for place, group in enumerate(sorted({groups[p] for p in people}, key=repr)):
         members = [p for p in people if groups[p] == group]

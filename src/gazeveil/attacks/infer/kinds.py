@@ -20,22 +20,21 @@ from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.infer.attributes import infer
 from gazeveil.attacks.infer.demographics import TRAINED, demographic_attack
 from gazeveil.attacks.infer.membership import membership
-from gazeveil.attacks.infer.reconstruction import achieved, exact_answers, rebuild, snapped_answers
+from gazeveil.attacks.infer.reconstruction import achieved, rebuild
 from gazeveil.attacks.infer.record_linkage import link_records
+from gazeveil.attacks.infer.rectangle_answers import exact_answers, snapped_answers
 from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.attacks.result import AttackResult, bootstrap
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.recording import Recording
+from gazeveil.gaze.arrays import Floats
+from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.people.demographics import Demographics
-
-Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -249,26 +248,19 @@ class FixationReconstruction(InferenceAttack):
                 "The raw recordings and the release share no recording with fixations. Give a"
                 " release with the same names of people and stimuli."
             )
+        n = len(shared)
         pairs = [self._rebuilt(answered[key], truth[key]) for key in shared]
         errors = [error for error, _, _ in pairs]
         found = [share for _, share, _ in pairs]
         protocol = "counts of released fixations in rectangles, interval over recordings"
         results = tuple(
-            AttackResult(
-                metric,
-                float(np.mean(values)),
-                *bootstrap(values, seed),
-                len(shared),
-                protocol=protocol,
-            )
-            for metric, values in (("median_error_deg", errors), ("fixations_found", found))
+            AttackResult(metric, float(np.mean(v)), *bootstrap(v, seed), n, protocol=protocol)
+            for metric, v in (("median_error_deg", errors), ("fixations_found", found))
         )
-        details = {"queries": sum(queries for _, _, queries in pairs), "recordings": len(shared)}
+        details = {"queries": sum(queries for _, _, queries in pairs), "recordings": n}
         return InferenceResult(self.kind, results, details)
 
-    def _rebuilt(
-        self, released: NDArray[np.float64], true: NDArray[np.float64]
-    ) -> tuple[float, float, int]:
+    def _rebuilt(self, released: Floats, true: Floats) -> tuple[float, float, int]:
         """Median error in degrees, share of true fixations found, and number of questions."""
         low, high = released.min(axis=0) - 1.0, released.max(axis=0) + 1.0
         area = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
@@ -282,7 +274,7 @@ class FixationReconstruction(InferenceAttack):
         return match.median_deg, match.found / (match.found + match.missed), rebuilt.queries
 
 
-def _fixations(material: RecordingSet) -> dict[Key, NDArray[np.float64]]:
+def _fixations(material: RecordingSet) -> dict[RecordingKey, Floats]:
     """Mean positions in degrees of the fixations of every recording that has some."""
     if material.cohort is None:
         raise DataError("Reconstruction needs recordings of samples, not tables of features.")
@@ -293,8 +285,7 @@ def _fixations(material: RecordingSet) -> dict[Key, NDArray[np.float64]]:
         means = [_mean(recording, int(events.onset[i]), int(events.offset[i])) for i in chosen]
         usable = np.array([m for m in means if np.isfinite(m).all()], dtype=np.float64)
         if len(usable):
-            key = (recording.person, recording.stimulus, recording.session, recording.task)
-            positions[key] = usable
+            positions[recording.key] = usable
     return positions
 
 

@@ -16,23 +16,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.attacks.identify.person_vectors import centred, person_vectors
 from gazeveil.attacks.result import AttackResult, rate_result
-from gazeveil.attacks.roc import area_interval, auc, hits_at
+from gazeveil.attacks.roc import auc, roc_area_interval, tpr_at_fpr
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_deviations
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.maps.heatmap import HeatMap
 from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
-
-Reals = NDArray[np.float64]
 
 #: Shares of false alarms at which hits are counted.
 FALSE_ALARMS = (0.001, 0.01, 0.1)
@@ -92,7 +91,7 @@ def membership(
 
 def nearness(
     release: RecordingSet, targets: RecordingSet, features: str = "summary"
-) -> tuple[tuple[str, ...], Reals]:
+) -> tuple[tuple[str, ...], Floats]:
     """The attacker's score of every target, without knowing who took part."""
     windows = not (release.has("fixation") or release.has("saccade"))
     # Both sides are seen through the same tables, so a release of windows is compared with windows.
@@ -129,16 +128,13 @@ def nearness(
     )
 
 
-def _spread(values: Reals) -> Reals:
+def _spread(values: Floats) -> Floats:
     """Deviation of each column; infinite where it does not vary, so that it counts nothing."""
-    known = np.isfinite(values)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, values, 0.0).sum(axis=0) / count
-    spread = np.sqrt((np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / count)
+    spread = column_deviations(values)
     return np.where(spread > 1e-12, spread, np.inf)
 
 
-def _whitening(vectors: RecordingVectors, scale: Reals) -> Reals:
+def _whitening(vectors: RecordingVectors, scale: Floats) -> Floats:
     """A matrix after which recordings of one person differ alike in all directions (Ledoit and
     Wolf's covariance); the identity without repeated recordings.
     """
@@ -160,7 +156,7 @@ def _whitening(vectors: RecordingVectors, scale: Reals) -> Reals:
     )
 
 
-def _directions(values: Reals) -> Reals:
+def _directions(values: Floats) -> Floats:
     length = np.linalg.norm(values, axis=1, keepdims=True)
     return np.asarray(values / np.where(length > 0, length, 1.0), dtype=np.float64)
 
@@ -175,7 +171,7 @@ def _judged(scores: Mapping[str, float], members: Collection[str], protocol: str
         )
     return Membership(
         auc(inside, outside, protocol),
-        tuple(hits_at(inside, outside, f, protocol) for f in FALSE_ALARMS),
+        tuple(tpr_at_fpr(inside, outside, f, protocol) for f in FALSE_ALARMS),
         dict(scores),
     )
 
@@ -251,23 +247,12 @@ def play(
         f"{rounds} rounds, half of {len(people)} people published, attacker holds"
         f" {'the same' if same else 'other'} stimuli"
     )
-    low, high = area_interval(value, half, len(people) - half)
+    low, high = roc_area_interval(value, half, len(people) - half)
     hits = []
     for share in FALSE_ALARMS:
-        pooled = hits_at(inside, outside, share, protocol)
+        pooled = tpr_at_fpr(inside, outside, share, protocol)
         counted = rate_result(pooled.metric, pooled.value, half)
-        hits.append(
-            AttackResult(
-                pooled.metric,
-                pooled.value,
-                counted.low,
-                counted.high,
-                half,
-                pooled.chance,
-                pooled.p_value,
-                pooled.protocol,
-            )
-        )
+        hits.append(replace(pooled, low=counted.low, high=counted.high, n=half))
     return Membership(
         AttackResult("auc", value, low, high, len(people), 0.5, math.nan, protocol),
         tuple(hits),
@@ -290,7 +275,7 @@ def map_membership(
     members : collection of str
         Who took part: the truth, for judging alone.
     """
-    rows: dict[str, list[tuple[str, Reals]]] = {}
+    rows: dict[str, list[tuple[str, Floats]]] = {}
     for recording in targets:
         if recording.stimulus in maps:
             shape = maps[recording.stimulus].noisy.shape

@@ -21,22 +21,17 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
-from gazeveil.errors import DataError
-
-#: Left, top, right, bottom, in degrees; y grows downwards.
-Rectangle: TypeAlias = tuple[float, float, float, float]
-
-#: A number, or handles that stay the same from answer to answer.
-Answer: TypeAlias = float | Collection[Hashable]
+from gazeveil.attacks.infer.rectangle_answers import Answer, Rectangle, checked_area
+from gazeveil.gaze.arrays import Floats
 
 Interval: TypeAlias = tuple[float, float]
 
@@ -60,8 +55,8 @@ class Rebuilt:
         Whether every cell is as small as wanted; False where the questions ran out.
     """
 
-    positions_deg: NDArray[np.float64] = field(repr=False)
-    cells_deg: NDArray[np.float64] = field(repr=False)
+    positions_deg: Floats = field(repr=False)
+    cells_deg: Floats = field(repr=False)
     resolution_deg: float
     queries: int
     complete: bool
@@ -195,11 +190,12 @@ def rebuild(
 
     Examples
     --------
+    >>> from gazeveil.attacks.infer.rectangle_answers import exact_answers
     >>> found = rebuild(exact_answers([1.0, -3.2], [2.0, 0.7]), (-20, -10, 20, 10), finest_deg=0.01)
     >>> found.positions_deg.round(1).tolist()
     [[-3.2, 0.7], [1.0, 2.0]]
     """
-    left, top, right, bottom = _area(area_deg)
+    left, top, right, bottom = checked_area(area_deg)
     finest = checks.positive("rebuild", "finest_deg", finest_deg)
     grid = None if grid_deg is None else checks.positive("rebuild", "grid_deg", grid_deg)
     most, times = (
@@ -344,7 +340,7 @@ def rebuild_times(
     finest_s: float = 0.001,
     most_queries: int = 100_000,
     repeats: int = 1,
-) -> tuple[NDArray[np.float64], int]:
+) -> tuple[Floats, int]:
     """Times of events from answers about stretches of time: how many (or which) begin in [a, b).
 
     Returns
@@ -380,7 +376,7 @@ def rebuild_times(
 
 def rebuild_dwells(
     total_s: Callable[[Rectangle], float], area_deg: Rectangle, rebuilt: Rebuilt
-) -> NDArray[np.float64]:
+) -> Floats:
     """Dwell time of each rebuilt fixation from answers about the total dwell time in rectangles, by
     differences of large ones.
 
@@ -393,7 +389,7 @@ def rebuild_dwells(
     rebuilt : Rebuilt
         Whose cells to look at; fixations that share a cell share its total evenly.
     """
-    left, top, right, bottom = _area(area_deg)
+    left, top, right, bottom = checked_area(area_deg)
     asked = _Asked(lambda *where: total_s((where[0], where[1], where[2], where[3])), 1 << 62, 1)
     corner = _Corner(asked, left, top, right, bottom, asked.number(left, top, right, bottom))
     cells = [tuple(c) for c in rebuilt.cells_deg.tolist()]
@@ -422,77 +418,3 @@ def achieved(rebuilt_deg: ArrayLike, true_deg: ArrayLike) -> Achieved:
         math.nan if nothing else float(np.median(errors)),
         math.nan if nothing else float(errors.max()),
     )
-
-
-def exact_answers(
-    x_deg: ArrayLike, y_deg: ArrayLike, handles: bool = False, least_deg: float = 0.0
-) -> Callable[[Rectangle], Answer]:
-    """The answers of a Gatekeeper that takes every rectangle at its word, or widens those below a
-    least side about their middle.
-    """
-    x, y = (np.asarray(a, dtype=np.float64) for a in (x_deg, y_deg))
-
-    def answer(rectangle: Rectangle) -> Answer:
-        left, top, right, bottom = rectangle
-        more_x, more_y = (
-            max(0.0, least_deg - (b - a)) / 2 for a, b in ((left, right), (top, bottom))
-        )
-        inside = (
-            (x >= left - more_x)
-            & (x < right + more_x)
-            & (y >= top - more_y)
-            & (y < bottom + more_y)
-        )
-        return (
-            [int(i) for i in np.flatnonzero(inside)] if handles else int(np.count_nonzero(inside))
-        )
-
-    return answer
-
-
-def snapped_answers(
-    x_deg: ArrayLike,
-    y_deg: ArrayLike,
-    area_deg: Rectangle,
-    grid_deg: float,
-    least_deg: float = 0.0,
-    handles: bool = False,
-) -> Callable[[Rectangle], Answer]:
-    """The answers of a Gatekeeper that widens rectangles to the lines of a public grid (from the
-    area's left top corner) and to a least side.
-    """
-    left, top, _, _ = _area(area_deg)
-    grid, least = (
-        checks.positive("snapped_answers", "grid_deg", grid_deg),
-        checks.not_negative("snapped_answers", "least_deg", least_deg),
-    )
-    origin = np.array([left, top])
-    cell = np.floor(
-        (
-            np.stack(
-                (np.asarray(x_deg, dtype=np.float64), np.asarray(y_deg, dtype=np.float64)), axis=1
-            )
-            - origin
-        )
-        / grid
-    )
-
-    def answer(rectangle: Rectangle) -> Answer:
-        low = np.floor((np.array(rectangle[:2]) - origin) / grid + 1e-9)
-        high = np.ceil((np.array(rectangle[2:]) - origin) / grid - 1e-9)
-        high = np.maximum(high, low + max(1, math.ceil(least / grid - 1e-9)))
-        inside = ((cell >= low) & (cell < high)).all(axis=1)
-        return (
-            [int(i) for i in np.flatnonzero(inside)] if handles else int(np.count_nonzero(inside))
-        )
-
-    return answer
-
-
-def _area(area_deg: Rectangle) -> Rectangle:
-    left, top, right, bottom = (checks.number("rebuild", "area_deg", v) for v in area_deg)
-    if not (left < right and top < bottom):
-        raise DataError(
-            f"An area needs left < right and top < bottom. Got {(left, top, right, bottom)}."
-        )
-    return left, top, right, bottom

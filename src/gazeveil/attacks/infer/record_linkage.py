@@ -1,10 +1,10 @@
 """Joining what belongs together: two releases of the same people, a release with raw data, more
 tasks of one release, more views of one recording.
 
-* :func:`link_records`: people under two sets of pseudonyms. Each name on its own, and all names at once:
-  knowing that both sides hold the same people, the attacker takes the one-to-one matching with the
-  best total score (the assignment problem). That gains where scores of different people are
-  comparable, and may lose where they are not; both are reported.
+* :func:`link_records`: people under two sets of pseudonyms. Each name on its own, and all names at
+  once: knowing that both sides hold the same people, the attacker takes the one-to-one matching
+  with the best total score (the assignment problem). That gains where scores of different people
+  are comparable, and may lose where they are not; both are reported.
 * :func:`by_tasks`: how identification grows with the number of tasks published under one pseudonym.
   k-same with groups redrawn per task (David-John et al.'s (2022) pseudocode) puts a person with
   others each time; two pseudonyms stay alike over T tasks with probability ((k - 1) / (N - 1))**T,
@@ -98,13 +98,6 @@ def one_to_one(scores: Scores, seed: int) -> np.ndarray[tuple[int], np.dtype[np.
     for i, j in zip(rows[named_rows].tolist(), columns[named_columns].tolist(), strict=True):
         right[i] = scores.probes[i] == scores.known[j]
     return right
-
-
-def still_alike(k: int, people: int, tasks: int) -> float:
-    """Probability that two members of one group of k, redrawn for each task among that many people,
-    share a group in every one of `tasks` more draws.
-    """
-    return float(((k - 1) / (people - 1)) ** tasks)
 
 
 def by_tasks(

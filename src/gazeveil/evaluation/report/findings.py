@@ -38,6 +38,8 @@ ONE_RELEASE = "release/release"
 #: Of several scenarios that measured one utility, the first of these is drawn.
 _PREFERRED = ("private/private", "raw/private", "private/raw", "release/release", "raw/raw")
 
+_NUMBERS = ("value", "low", "high", "chance")
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -305,17 +307,10 @@ class Findings:
                 if release is not None and not (
                     release.baseline and "denoiser" not in parts.stronger
                 ):
-                    figures = (
-                        row["first"],
-                        row["second"],
-                        row["difference"],
-                        _number(row["low"]),
-                        _number(row["high"]),
-                        row["n"],
-                    )
-                    found.append(
-                        Difference(release, row["scenario"], attack, parts.frozen, *figures)
-                    )
+                    low, high = _number(row["low"]), _number(row["high"])
+                    names = row["scenario"], attack, parts.frozen
+                    numbers = row["first"], row["second"], row["difference"], low, high, row["n"]
+                    found.append(Difference(release, *names, *numbers))
         return tuple(sorted(found, key=lambda d: (d.release.number, d.scenario, d.attack)))
 
     def answers(self, release: ReleaseFindings, rate: Rate) -> pl.DataFrame:
@@ -402,38 +397,17 @@ def _rates(frame: pl.DataFrame) -> Iterable[tuple[Key, Rate]]:
         (pl.col("metric") == RATE) & pl.col("attack").is_not_null() & pl.col("value").is_not_null()
     )
     for row in wanted.iter_rows(named=True):
-        numbers = {c: _number(row[c]) for c in ("value", "low", "high", "chance", "p_value")}
-        yield (
-            release_key(row),
-            Rate(
-                row["attack"],
-                row["scenario"] or "",
-                numbers["value"],
-                numbers["low"],
-                numbers["high"],
-                row["n"] or 0,
-                numbers["chance"],
-                numbers["p_value"],
-            ),
-        )
+        value, low, high, chance, p = (_number(row[c]) for c in (*_NUMBERS, "p_value"))
+        scenario, n = row["scenario"] or "", row["n"] or 0
+        yield release_key(row), Rate(row["attack"], scenario, value, low, high, n, chance, p)
 
 
 def _measures(frame: pl.DataFrame) -> Iterable[tuple[Key, Measure]]:
     for row in frame.filter(pl.col("utility").is_not_null()).iter_rows(named=True):
-        value, low, high, chance = (_number(row[c]) for c in ("value", "low", "high", "chance"))
-        yield (
-            release_key(row),
-            Measure(
-                row["utility"],
-                row["metric"] or "",
-                row["scenario"] or "",
-                value,
-                low,
-                high,
-                chance,
-                row["better"] or "lower",
-            ),
-        )
+        names = row["utility"], row["metric"] or "", row["scenario"] or ""
+        value, low, high, chance = (_number(row[c]) for c in _NUMBERS)
+        better = row["better"] or "lower"
+        yield release_key(row), Measure(*names, value, low, high, chance, better)
 
 
 def release_key(row: Mapping[str, object]) -> Key:

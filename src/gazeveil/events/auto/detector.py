@@ -9,8 +9,8 @@ saccades near them, settling after a saccade, and smooth pursuit among the inter
 One set of parameters in ms, deg and deg/s serves all recordings. Two regimes by rate: from
 `pso_from_hz` on, the settling after a saccade can be seen, so it is an event of its own and small
 saccades count too (`fine_peak_deg_s`); below, the settling belongs to the saccade and `peak_deg_s`
-applies. The values were chosen on the GazeCom people with odd numbers; `docs/reference/events.md` has the
-figures on the others.
+applies. The values were chosen on the GazeCom people with odd numbers; `docs/reference/events.md`
+has the figures on the others.
 """
 
 from __future__ import annotations

@@ -21,17 +21,16 @@ once; any other way of cutting it into blocks gives the same events.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
-from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
-from gazeveil.events.online.following import Way, follow, keep, pursued, way_of
-from gazeveil.events.trace import BLINK, BLINK_S, BRIDGE_S, FIXATION, PURSUIT, SACCADE, UNDEFINED
+from gazeveil.events.online.following import way_of
+from gazeveil.events.online.kernel import close_stream, new_state, push_samples
+from gazeveil.events.trace import BLINK_S, BRIDGE_S
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -39,19 +38,6 @@ from gazeveil.gaze.validity import set_back_samples
 
 _LOOK_BACK_S = 0.04
 _LONGEST_SACCADE_S = 0.2
-
-# Places in the integer state.
-(
-    _NEXT,  # index of the next sample
-    _SEEN,  # index of the last valid sample, -1 before the first
-    _WORD,  # code of the running event, -1 for none
-    _ONSET,  # its first sample
-    _TOLD,  # whether its onset was told
-    _CANDIDATE,  # where the speed rose above onset, -1 for nowhere
-    _CALM,  # samples below offset so far
-    _FILLED,  # samples in the speed filter since it was last emptied
-    _SIZE,
-) = range(9)
 
 
 @dataclass(frozen=True)
@@ -147,8 +133,7 @@ class OnlineDetector:
             ],
             dtype=np.int64,
         )
-        self._state = np.zeros(_SIZE, dtype=np.int64)
-        self._state[[_SEEN, _WORD, _CANDIDATE]] = -1
+        self._state = new_state()
         self._points = np.zeros((2 * k, 3))
         self._place = np.zeros(3)
         # Times are kept as far back as an edge can lie, also over the longest lost run before it is
@@ -226,7 +211,7 @@ class OnlineDetector:
         # Each sample closes and opens at most three events; those that wait for the eye to come
         # back are pushed with it.
         edges = np.empty((6 * (len(t_ns) + len(self._times)) + 16, 4), dtype=np.int64)
-        count = _push(
+        count = push_samples(
             t_ns,
             x_deg,
             y_deg,
@@ -254,7 +239,7 @@ class OnlineDetector:
         if self._closed:
             return edges[:0]
         self._closed = True
-        count = _close(self._speeds, self._state, self._times, self._way, edges)
+        count = close_stream(self._speeds, self._state, self._times, self._way, edges)
         return edges[:count]
 
 
@@ -318,228 +303,3 @@ def _to_edges(rows: NDArray[np.int64]) -> tuple[Edge, ...]:
         Edge(KINDS[side // 2], "offset" if side % 2 else "onset", i, t, d)
         for side, i, t, d in rows.tolist()
     )
-
-
-@compiled
-def _tell(
-    edges: NDArray[np.int64],
-    count: int,
-    word: int,
-    side: int,
-    index: int,
-    times: NDArray[np.int64],
-    now: int,
-) -> int:
-    edges[count, 0], edges[count, 1] = 2 * word + side, index
-    edges[count, 2], edges[count, 3] = times[index % len(times)], now
-    return count + 1
-
-
-@compiled
-def _end(
-    edges: NDArray[np.int64],
-    count: int,
-    state: NDArray[np.int64],
-    last: int,
-    times: NDArray[np.int64],
-    now: int,
-    way: Way,
-    rate_hz: float,
-) -> int:
-    """Tell the end of the running event, and its onset if that is still untold; an event that would
-    only have begun now is dropped.
-    """
-    if state[_WORD] >= 0 and state[_ONSET] <= last:
-        if not state[_TOLD]:
-            count = _tell(edges, count, state[_WORD], 0, state[_ONSET], times, now)
-        word = state[_WORD]
-        if word == FIXATION and len(way) > 0 and pursued(way, state[_ONSET], last, rate_hz):
-            word = PURSUIT
-        count = _tell(edges, count, word, 1, last, times, now)
-    state[_WORD] = -1
-    return count
-
-
-@compiled
-def _begin(state: NDArray[np.int64], word: int, onset: int) -> None:
-    state[_WORD], state[_ONSET], state[_TOLD] = word, onset, 0
-    state[_CANDIDATE], state[_CALM] = -1, 0
-
-
-@compiled
-def _lose(
-    edges: NDArray[np.int64],
-    count: int,
-    speeds: NDArray[np.float64],
-    limits: NDArray[np.int64],
-    state: NDArray[np.int64],
-    times: NDArray[np.int64],
-    now: int,
-    way: Way,
-) -> int:
-    """A lost sample has come: tell a blink once the run is too long to be bridged, and what lies
-    beyond a blink.
-    """
-    run = now - state[_SEEN]
-    if state[_SEEN] < 0:
-        # Nothing was seen yet: it cannot be a blink.
-        if state[_WORD] < 0:
-            _begin(state, UNDEFINED, now)
-            count = _tell(edges, count, UNDEFINED, 0, now, times, now)
-            state[_TOLD] = 1
-    elif run == limits[4] + 1:
-        count = _end(edges, count, state, state[_SEEN], times, now, way, speeds[3])
-        _begin(state, BLINK, state[_SEEN] + 1)
-        count = _tell(edges, count, BLINK, 0, state[_ONSET], times, now)
-        state[_TOLD] = 1
-    elif run == limits[5] + 1 and state[_WORD] == BLINK:
-        count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
-        _begin(state, UNDEFINED, now)
-        count = _tell(edges, count, UNDEFINED, 0, now, times, now)
-        state[_TOLD] = 1
-    return count
-
-
-@compiled
-def _step(
-    edges: NDArray[np.int64],
-    count: int,
-    index: int,
-    now: int,
-    place: NDArray[np.float64],
-    speeds: NDArray[np.float64],
-    limits: NDArray[np.int64],
-    state: NDArray[np.int64],
-    points: NDArray[np.float64],
-    times: NDArray[np.int64],
-    way: Way,
-) -> int:
-    """One valid or bridged sample goes through the filter and the two thresholds."""
-    k = limits[0]
-    points[index % (2 * k)] = place
-    state[_FILLED] += 1
-    if state[_WORD] < 0:
-        _begin(state, FIXATION, index)
-    if len(way) > 0:
-        keep(way, index, place)
-        if state[_WORD] == FIXATION:
-            follow(way, state[_ONSET], index - limits[0] - limits[1])
-    speed = 0.0
-    at = index - k + 1
-    if state[_FILLED] >= 2 * k:
-        square = 0.0
-        for a in range(3):
-            late, early = 0.0, 0.0
-            for j in range(k):
-                late += points[(index - j) % (2 * k), a]
-                early += points[(index - k - j) % (2 * k), a]
-            square += ((late - early) / k) ** 2
-        speed = math.sqrt(square) * speeds[3] / k
-    if state[_WORD] == FIXATION:
-        if speed >= speeds[1]:
-            if state[_CANDIDATE] < 0:
-                state[_CANDIDATE] = at
-            state[_CANDIDATE] = max(state[_CANDIDATE], at - limits[1] + 1, state[_ONSET])
-            if speed >= speeds[0]:
-                onset = state[_CANDIDATE]
-                if onset > state[_ONSET]:
-                    count = _end(edges, count, state, onset - 1, times, now, way, speeds[3])
-                _begin(state, SACCADE, onset)
-                count = _tell(edges, count, SACCADE, 0, onset, times, now)
-                state[_TOLD] = 1
-        else:
-            state[_CANDIDATE] = -1
-        if state[_WORD] == FIXATION and not state[_TOLD] and at - state[_ONSET] >= limits[1]:
-            count = _tell(edges, count, FIXATION, 0, state[_ONSET], times, now)
-            state[_TOLD] = 1
-    elif state[_WORD] == SACCADE:
-        state[_CALM] = 0 if speed >= speeds[2] else state[_CALM] + 1
-        if state[_CALM] >= limits[2] or at - state[_ONSET] + 1 >= limits[3]:
-            count = _end(edges, count, state, at, times, now, way, speeds[3])
-            _begin(state, FIXATION, at + 1)
-    return count
-
-
-@compiled
-def _push(
-    t: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    sphere: bool,
-    speeds: NDArray[np.float64],
-    limits: NDArray[np.int64],
-    state: NDArray[np.int64],
-    points: NDArray[np.float64],
-    last_place: NDArray[np.float64],
-    times: NDArray[np.int64],
-    seen_ns: NDArray[np.int64],
-    way: Way,
-    edges: NDArray[np.int64],
-) -> int:
-    count = 0
-    place, between = np.zeros(3), np.zeros(3)
-    for row in range(len(t)):
-        now = state[_NEXT]
-        state[_NEXT] += 1
-        times[now % len(times)] = t[row]
-        seen = state[_SEEN]
-        behind = seen >= 0 and t[row] <= seen_ns[0] and now - seen <= limits[8]
-        if not valid[row] or behind:
-            count = _lose(edges, count, speeds, limits, state, times, now, way)
-            continue
-        if sphere:
-            lon, lat = math.radians(x[row] - 180.0), math.radians(90.0 - y[row])
-            unit = 180.0 / math.pi
-            place[0], place[1], place[2] = (
-                unit * math.cos(lat) * math.sin(lon),
-                unit * math.sin(lat),
-                unit * math.cos(lat) * math.cos(lon),
-            )
-        else:
-            place[0], place[1] = x[row], y[row]
-        run = now - seen - 1
-        if seen < 0:
-            count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
-        elif state[_WORD] == BLINK or state[_WORD] == UNDEFINED:
-            count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
-            state[_FILLED] = 0
-        elif t[row] - seen_ns[0] > limits[6]:
-            # Too long a gap, though few samples were counted in it: rows are missing or times jump.
-            count = _end(edges, count, state, seen, times, now, way, speeds[3])
-            if run > 0:
-                _begin(state, BLINK if t[row] - seen_ns[0] <= limits[7] else UNDEFINED, seen + 1)
-                count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
-            state[_FILLED] = 0
-        else:
-            for j in range(1, run + 1):
-                share = j / (run + 1)
-                for a in range(3):
-                    between[a] = last_place[a] + (place[a] - last_place[a]) * share
-                count = _step(
-                    edges, count, seen + j, now, between, speeds, limits, state, points, times, way
-                )
-        count = _step(edges, count, now, now, place, speeds, limits, state, points, times, way)
-        last_place[:] = place
-        state[_SEEN] = now
-        seen_ns[0] = t[row]
-    return count
-
-
-@compiled
-def _close(
-    speeds: NDArray[np.float64],
-    state: NDArray[np.int64],
-    times: NDArray[np.int64],
-    way: Way,
-    edges: NDArray[np.int64],
-) -> int:
-    last, seen = state[_NEXT] - 1, state[_SEEN]
-    if last < 0:
-        return 0
-    count = 0
-    if state[_WORD] == BLINK or state[_WORD] == UNDEFINED or last == seen:
-        return _end(edges, count, state, last, times, last, way, speeds[3])
-    count = _end(edges, count, state, seen, times, last, way, speeds[3])
-    _begin(state, UNDEFINED, seen + 1)
-    return _end(edges, count, state, last, times, last, way, speeds[3])

@@ -83,26 +83,12 @@ def read_events(
 def _event_rows(
     table: Table, about: Mapping[str, object], physio: Mapping[str, object], t_ns: NDArray[np.int64]
 ) -> tuple[Events | None, dict[str, NDArray[np.str_]], tuple[Message, ...]]:
-    by_row = str(about.get("OnsetSource", "timestamp")) == "n/a"
-    rate = physio.get("SamplingFrequency")
-    step = 1e9 / rate if isinstance(rate, int | float) and rate > 0 else 0.0
-    unit = TIME_UNITS.get(unit_of(physio, "timestamp").strip().lower() or "ms", "ms")
-    onset = (
-        np.round(t_ns[0] + table.floats("onset") * step).astype(np.int64)
-        if by_row
-        else table.times_ns("onset", unit)
-    )
-    scale = step if by_row else {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}[unit]
-    nothing = [""] * len(table)
+    onset, offset = _row_times(table, about, physio, t_ns)
     kind, secondary, source, message = (
-        texts(table, c) if table.has(c) else nothing
+        texts(table, c) if table.has(c) else [""] * len(table)
         for c in ("trial_type", "secondary", "source", "message")
     )
     messages = tuple(Message(int(t), m) for t, m in zip(onset.tolist(), message, strict=True) if m)
-    length = (
-        np.nan_to_num(table.floats("duration")) if table.has("duration") else np.zeros(len(table))
-    )
-    offset = onset + np.round(length * scale).astype(np.int64)
     if table.has("first_sample", "last_sample"):
         first, last = (
             np.nan_to_num(table.floats(c), nan=-1).astype(np.int64)
@@ -112,32 +98,20 @@ def _event_rows(
         clock = np.maximum.accumulate(t_ns)
         first = np.clip(np.searchsorted(clock, onset, side="left"), 0, len(clock) - 1)
         last = np.clip(np.searchsorted(clock, offset, side="right") - 1, first, len(clock) - 1)
-        closed = (
-            table.floats("blink") > 0
-            if table.has("blink")
-            else np.zeros(len(table), dtype=np.bool_)
-        )
-        # The tracker reports a blink as a saccade during which the eye was closed.
-        kind = ["blink" if c and k == "saccade" else k for k, c in zip(kind, closed, strict=True)]
-    is_event = np.array([bool(k) for k in kind], dtype=np.bool_)
-    labelled = np.array([s.startswith(LABEL) for s in source], dtype=np.bool_)
+        if table.has("blink"):
+            # The tracker reports a blink as a saccade during which the eye was closed.
+            closed = table.floats("blink") > 0
+            pairs = zip(kind, closed, strict=True)
+            kind = ["blink" if c and k == "saccade" else k for k, c in pairs]
     words = np.array(kind, dtype=WORD)
-    labels: dict[str, NDArray[np.str_]] = {}
-    for label in dict.fromkeys(s for s in source if s.startswith(LABEL)):
-        column = np.full(len(t_ns), "undefined", dtype=WORD)
-        for i in np.flatnonzero(np.array(source) == label):
-            column[first[i] : last[i] + 1] = words[i]
-        labels[label[len(LABEL) :]] = column
-    rows = np.flatnonzero(is_event & ~labelled)
+    labels = _labels(source, words, first, last, len(t_ns))
+    is_event = [bool(k) and not s.startswith(LABEL) for k, s in zip(kind, source, strict=True)]
+    rows = np.flatnonzero(np.array(is_event, dtype=np.bool_))
     if len(rows) == 0:
         return None, labels, messages
     known = np.array([k if k in KINDS else "undefined" for k in words.tolist()], dtype=WORD)
     order = rows[np.argsort(onset[rows], kind="stable")]
-    tiers = (
-        np.array(secondary, dtype=WORD)[order]
-        if table.has("secondary") and any(secondary[i] for i in rows)
-        else None
-    )
+    tiers = np.array(secondary, dtype=WORD)[order] if any(secondary[i] for i in rows) else None
     events = Events(
         known[order],
         first[order],
@@ -148,3 +122,39 @@ def _event_rows(
         source=source[int(rows[0])] or "eye tracker",
     )
     return events, labels, messages
+
+
+def _row_times(
+    table: Table, about: Mapping[str, object], physio: Mapping[str, object], t_ns: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Onset and offset of each row, nanoseconds."""
+    unit = TIME_UNITS.get(unit_of(physio, "timestamp").strip().lower() or "ms", "ms")
+    if str(about.get("OnsetSource", "timestamp")) == "n/a":
+        # Onsets count samples.
+        rate = physio.get("SamplingFrequency")
+        scale = 1e9 / rate if isinstance(rate, int | float) and rate > 0 else 0.0
+        onset = np.round(t_ns[0] + table.floats("onset") * scale).astype(np.int64)
+    else:
+        scale = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}[unit]
+        onset = table.times_ns("onset", unit)
+    if not table.has("duration"):
+        return onset, onset
+    length = np.nan_to_num(table.floats("duration"))
+    return onset, onset + np.round(length * scale).astype(np.int64)
+
+
+def _labels(
+    source: list[str],
+    words: NDArray[np.str_],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    samples: int,
+) -> dict[str, NDArray[np.str_]]:
+    """Labels of samples, from the rows that were written of them."""
+    labels: dict[str, NDArray[np.str_]] = {}
+    for label in dict.fromkeys(s for s in source if s.startswith(LABEL)):
+        column = np.full(samples, "undefined", dtype=WORD)
+        for i in np.flatnonzero(np.array(source) == label):
+            column[first[i] : last[i] + 1] = words[i]
+        labels[label[len(LABEL) :]] = column
+    return labels

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,8 +146,57 @@ def load(
         For a sidecar that does not name the columns or the eye, units without a screen, or eyes
         that do not share a clock.
     """
-    first = files[0]
-    person, stimulus, session, task = names
+    eyes = _eyes(files, root)
+    t_ns, rows_of = _one_clock(files[0].path, {eye: _times(*parts) for eye, parts in eyes.items()})
+    name, about, table = eyes.get("cyclopean") or next(iter(eyes.values()))
+    space, origin, metadata = _space(name, root, about, screen)
+    places: dict[str, NDArray[np.float64]] = {}
+    for eye, (of_eye, about_eye, rows) in eyes.items():
+        places[eye] = np.full((len(t_ns), 2), np.nan)
+        x_deg, y_deg = _degrees(of_eye, about_eye, rows, space, origin)
+        places[eye][rows_of[eye]] = np.stack((x_deg, y_deg), axis=1)
+    pupil = _channel("pupil_size", eyes, rows_of, len(t_ns))
+    if pupil is not None:
+        metadata["pupil_unit"] = _pupil_unit(eyes)
+    events, labels, messages = read_events(files, root, t_ns)
+    rate = about.get("SamplingFrequency")
+    has_rate = isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0
+    rate_hz = float(rate) if has_rate else None  # type: ignore[arg-type]
+    gaze = places.get("cyclopean")
+    shared: dict[str, Any] = {
+        **dict(zip(("person", "stimulus", "session", "task"), names, strict=True)),
+        "t_ns": t_ns,
+        "space": space,
+        "x_deg": None if gaze is None else gaze[:, 0],
+        "y_deg": None if gaze is None else gaze[:, 1],
+        "left_deg": places.get("left"),
+        "right_deg": places.get("right"),
+        "pupil": pupil,
+        "events": events,
+        "messages": messages,
+    }
+    if isinstance(about.get(OWN), Mapping):
+        # A recording that Gazeveil wrote: all its channels come back as they were.
+        shared |= {c: _stacked(table, n) for c, n in EXTRA.items() if table.has(*n)}
+        valid = _channel("valid", eyes, rows_of, len(t_ns))
+        seen = np.isfinite(shared["x_deg"] + shared["y_deg"])
+        return Recording(
+            **shared,
+            valid=seen if valid is None else valid > 0,
+            rate_hz=float("nan") if rate_hz is None else rate_hz,
+            labels=labels,
+            counts={"rows": len(t_ns)},
+            metadata={"source": str(name.path), **metadata},
+        )
+    makers = ("Manufacturer", "ManufacturersModelName")
+    metadata |= {key: about[key] for key in makers if key in about}
+    return assemble(name.path, **shared, rate_hz=rate_hz, metadata=metadata)
+
+
+def _eyes(
+    files: tuple[Name, ...], root: Path
+) -> dict[str, tuple[Name, Mapping[str, object], Table]]:
+    """The files of a run with their sidecars and tables, by the eye they are of."""
     eyes: dict[str, tuple[Name, Mapping[str, object], Table]] = {}
     for name in files:
         about = sidecar(name, root)
@@ -164,87 +214,12 @@ def load(
                 "Mend one of the sidecars.",
             )
         eyes[eye] = name, about, _table(name, about)
-    times = {eye: _times(*parts) for eye, parts in eyes.items()}
-    t_ns, rows_of = _one_clock(first.path, times)
-    main = eyes.get("cyclopean") or next(iter(eyes.values()))
-    own = main[1].get(OWN)
-    space, origin, extra = _space(main[0], root, main[1], screen)
-    places: dict[str, NDArray[np.float64]] = {}
-    for eye, (name, said, table) in eyes.items():
-        place = np.full((len(t_ns), 2), np.nan)
-        place[rows_of[eye]] = np.stack(_degrees(name, said, table, space, origin), axis=1)
-        places[eye] = place
-    pupil = _channel("pupil_size", eyes, rows_of, len(t_ns))
-    if pupil is not None:
-        extra["pupil_unit"] = (
-            next(
-                unit_of(said, "pupil_size")
-                for _, said, table in eyes.values()
-                if table.has("pupil_size")
-            )
-            or "arbitrary"
-        )
-    valid = _channel("valid", eyes, rows_of, len(t_ns))
-    events, labels, messages = read_events(files, root, t_ns)
-    rate = main[1].get("SamplingFrequency")
-    rate_hz = (
-        float(rate)
-        if isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0
-        else None
-    )
-    if isinstance(own, Mapping):
-        more = {c: _stacked(main[2], n) for c, n in EXTRA.items() if main[2].has(*n)}
-        line = places["cyclopean"]
-        seen: NDArray[np.bool_] = (
-            np.isfinite(line[:, 0] + line[:, 1]) if valid is None else valid > 0
-        )
-        return Recording(
-            person=person,
-            stimulus=stimulus,
-            t_ns=t_ns,
-            x_deg=line[:, 0],
-            y_deg=line[:, 1],
-            valid=seen,
-            space=space,
-            rate_hz=float("nan") if rate_hz is None else rate_hz,
-            session=session,
-            task=task,
-            left_deg=places.get("left"),
-            right_deg=places.get("right"),
-            pupil=pupil,
-            labels=labels,
-            events=events,
-            messages=messages,
-            counts={"rows": len(t_ns)},
-            metadata={"source": str(main[0].path), **extra},
-            **more,
-        )
-    line_x, line_y = (
-        (places["cyclopean"][:, 0], places["cyclopean"][:, 1])
-        if "cyclopean" in places
-        else (None, None)
-    )
-    for key in ("Manufacturer", "ManufacturersModelName"):
-        if key in main[1]:
-            extra[key] = main[1][key]
-    return assemble(
-        main[0].path,
-        person=person,
-        stimulus=stimulus,
-        session=session,
-        task=task,
-        t_ns=t_ns,
-        space=space,
-        x_deg=line_x,
-        y_deg=line_y,
-        left_deg=places.get("left"),
-        right_deg=places.get("right"),
-        rate_hz=rate_hz,
-        pupil=pupil,
-        events=events,
-        messages=messages,
-        metadata=extra,
-    )
+    return eyes
+
+
+def _pupil_unit(eyes: Mapping[str, tuple[Name, Mapping[str, object], Table]]) -> str:
+    units = (unit_of(about, "pupil_size") for _, about, t in eyes.values() if t.has("pupil_size"))
+    return next(units) or "arbitrary"
 
 
 def _table(name: Name, about: Mapping[str, object]) -> Table:

@@ -26,10 +26,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import shutil
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import polars as pl
@@ -38,9 +37,10 @@ from numpy.typing import NDArray
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
-from gazeveil.gaze.geometry import Screen
+from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.bids.layout import OWN, VERSION, labels
+from gazeveil.io.staging import staged
 
 #: Extra columns of the line of sight, by channel.
 EXTRA = {
@@ -80,35 +80,22 @@ def write(
     DataError
         If the folder exists and is not empty, or a recording has no samples or no rate.
     """
-    target = Path(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise DataError(
-            f"{target} exists and is not an empty folder. Choose another name or remove it first."
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = target.parent / f".{target.name}.{uuid4().hex[:8]}"
-    staging.mkdir()
     people, stimuli, sessions, tasks = (
         labels((k[i] for k in cohort.keys), e)
         for i, e in enumerate(("person", "stimulus", "none", "gaze"))
     )
-    try:
+    with staged(path) as folder:
         for recording in progress(cohort):
-            names = (
+            _write_recording(
+                recording,
+                folder,
                 people[recording.person],
                 sessions[recording.session],
                 tasks[recording.task],
                 stimuli[recording.stimulus],
             )
-            _write_recording(recording, staging, *names)
-        _write_dataset(cohort, staging, people)
-        if target.exists():
-            target.rmdir()
-        staging.rename(target)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
-    return target
+        _write_dataset(cohort, folder, people)
+    return Path(path)
 
 
 def _write_dataset(cohort: Cohort, root: Path, people: Mapping[str, str]) -> None:
@@ -151,34 +138,70 @@ def _write_recording(
     folder = root / f"sub-{person}" / f"ses-{session}" / "beh"
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"sub-{person}_ses-{session}_task-{task}_acq-{stimulus}"
-    screen = recording.space if isinstance(recording.space, Screen) else None
-    shared = {
-        "TaskName": recording.task or task,
+    task_name = recording.task or task
+    shared, own = {"TaskName": task_name, **_sidecar(recording)}, {OWN: _own(recording)}
+    columns, about = _columns(recording)
+    _physio(
+        folder / f"{stem}_recording-eye3_physio",
+        recording.t_ns,
+        columns,
+        {**shared, "RecordedEye": "cyclopean", **about, **own},
+    )
+    eyes = (("eye1", "left", recording.left_deg), ("eye2", "right", recording.right_deg))
+    for label, eye, values in eyes:
+        if values is not None:
+            _physio(
+                folder / f"{stem}_recording-{label}_physio",
+                recording.t_ns,
+                {"x_coordinate": values[:, 0], "y_coordinate": values[:, 1]},
+                {**shared, "RecordedEye": eye, **own},
+            )
+    _json(
+        folder / f"{stem}_events.json",
+        {"TaskName": task_name, "StimulusPresentation": _presentation(recording.space)},
+    )
+    (folder / f"{stem}_events.tsv").write_text(
+        f"onset\tduration\ttrial_type\n0\t{recording.duration_s!r}\tstimulus\n", encoding="utf-8"
+    )
+    _physioevents(recording, folder / f"{stem}_recording-eye3_physioevents")
+
+
+def _sidecar(recording: Recording) -> dict[str, object]:
+    """What the sidecars of all eyes say."""
+    on_screen = isinstance(recording.space, Screen)
+    x, y = ("angle from the screen's centre",) * 2
+    if not on_screen:
+        x, y = "longitude in [0, 360)", "angle from the zenith"
+    return {
         "PhysioType": "eyetrack",
         "SamplingFrequency": recording.rate_hz,
         "StartTime": 0,
-        "SampleCoordinateSystem": "gaze-in-world" if screen is None else "gaze-on-screen",
+        "SampleCoordinateSystem": "gaze-on-screen" if on_screen else "gaze-in-world",
         "SampleCoordinateUnits": "deg",
         "timestamp": {
             "Description": "time of the sample",
             "Units": "ns",
             "Origin": "the recording's own clock",
         },
-        "x_coordinate": {
-            "Description": (
-                "gaze to the right, "
-                + ("longitude in [0, 360)" if screen is None else "angle from the screen's centre")
-            ),
-            "Units": "deg",
-        },
-        "y_coordinate": {
-            "Description": (
-                "gaze downwards, "
-                + ("angle from the zenith" if screen is None else "angle from the screen's centre")
-            ),
-            "Units": "deg",
-        },
+        "x_coordinate": {"Description": f"gaze to the right, {x}", "Units": "deg"},
+        "y_coordinate": {"Description": f"gaze downwards, {y}", "Units": "deg"},
     }
+
+
+def _own(recording: Recording) -> dict[str, object]:
+    """What brings the recording back as it was, where BIDS has no word for it."""
+    space = recording.space
+    return {
+        "Person": recording.person,
+        "Stimulus": recording.stimulus,
+        "Session": recording.session,
+        "Task": recording.task,
+        "Screen": list(astuple(space)) if isinstance(space, Screen) else None,
+    }
+
+
+def _columns(recording: Recording) -> tuple[dict[str, NDArray[np.generic]], dict[str, object]]:
+    """Columns of the line of sight, and what the sidecar says about them."""
     columns: dict[str, NDArray[np.generic]] = {
         "x_coordinate": recording.x_deg,
         "y_coordinate": recording.y_deg,
@@ -191,78 +214,27 @@ def _write_recording(
     }
     if recording.pupil is not None:
         columns["pupil_size"] = recording.pupil
-        about["pupil_size"] = {
-            "Description": "pupil size",
-            "Units": str(recording.metadata.get("pupil_unit", "arbitrary")),
-        }
+        unit = str(recording.metadata.get("pupil_unit", "arbitrary"))
+        about["pupil_size"] = {"Description": "pupil size", "Units": unit}
     columns["valid"] = recording.valid.astype(np.int64)
     for channel, names in EXTRA.items():
         values = getattr(recording, channel)
         if values is not None:
+            unit = "1" if channel == "confidence" else "deg"
             columns |= {n: values if len(names) == 1 else values[:, i] for i, n in enumerate(names)}
-            about |= {
-                n: {
-                    "Description": n.replace("_", " "),
-                    "Units": "1" if channel == "confidence" else "deg",
-                }
-                for n in names
-            }
-    own = {
-        "Person": recording.person,
-        "Stimulus": recording.stimulus,
-        "Session": recording.session,
-        "Task": recording.task,
-        "Screen": (
-            None
-            if screen is None
-            else [
-                screen.width_px,
-                screen.height_px,
-                screen.width_mm,
-                screen.height_mm,
-                screen.distance_mm,
-            ]
-        ),
+            about |= {n: {"Description": n.replace("_", " "), "Units": unit} for n in names}
+    return columns, about
+
+
+def _presentation(space: Space) -> dict[str, object]:
+    if not isinstance(space, Screen):
+        return {"VisionCorrection": "unknown"}
+    return {
+        "ScreenDistance": space.distance_mm / 1000,
+        "ScreenOrigin": ["top", "left"],
+        "ScreenResolution": [_whole(space.width_px), _whole(space.height_px)],
+        "ScreenSize": [space.width_mm / 1000, space.height_mm / 1000],
     }
-    _physio(
-        folder / f"{stem}_recording-eye3_physio",
-        recording.t_ns,
-        columns,
-        {**shared, "RecordedEye": "cyclopean", **about, OWN: own},
-    )
-    for label, eye, values in (
-        ("eye1", "left", recording.left_deg),
-        ("eye2", "right", recording.right_deg),
-    ):
-        if values is not None:
-            places: dict[str, NDArray[np.generic]] = {
-                "x_coordinate": values[:, 0],
-                "y_coordinate": values[:, 1],
-            }
-            _physio(
-                folder / f"{stem}_recording-{label}_physio",
-                recording.t_ns,
-                places,
-                {**shared, "RecordedEye": eye, OWN: own},
-            )
-    presentation = (
-        {"VisionCorrection": "unknown"}
-        if screen is None
-        else {
-            "ScreenDistance": screen.distance_mm / 1000,
-            "ScreenOrigin": ["top", "left"],
-            "ScreenResolution": [_whole(screen.width_px), _whole(screen.height_px)],
-            "ScreenSize": [screen.width_mm / 1000, screen.height_mm / 1000],
-        }
-    )
-    _json(
-        folder / f"{stem}_events.json",
-        {"TaskName": recording.task or task, "StimulusPresentation": presentation},
-    )
-    (folder / f"{stem}_events.tsv").write_text(
-        f"onset\tduration\ttrial_type\n0\t{recording.duration_s!r}\tstimulus\n", encoding="utf-8"
-    )
-    _physioevents(recording, folder / f"{stem}_recording-eye3_physioevents")
 
 
 def _physio(

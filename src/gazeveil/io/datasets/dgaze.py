@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.errors import FormatError
@@ -36,10 +37,25 @@ STEPS, FEATURES, WIDTH, RATE_HZ = 50, 13, 1802, 100.0
 
 def sniff(head: Head) -> bool:
     """An array of numbers with 1802 columns."""
+    return has_width(head, WIDTH)
+
+
+def has_width(head: Head, width: int) -> bool:
+    """Whether a file is an array of numbers with so many columns."""
     found = header(head)
-    return (
-        found is not None and len(found[0]) == 2 and found[0][1] == WIDTH and found[1].kind == "f"
-    )
+    return found is not None and found[0][1:] == (width,) and found[1].kind == "f"
+
+
+def read_rows(path: Path, width: int, title: str) -> NDArray[np.generic]:
+    """The array of a file, which must have so many columns."""
+    array = read_npy(path)
+    if array.ndim != 2 or array.shape[1] != width:
+        raise FormatError(
+            path,
+            f"the array has shape {array.shape}, {title} needs (rows, {width})",
+            "Check that this is trainingX.npy or testX.npy.",
+        )
+    return array
 
 
 def split_of(path: Path) -> str:
@@ -61,13 +77,7 @@ def partner(path: Path, letter: str) -> Path | None:
 def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:
     """One recording per row."""
     step = checks.count("Format dgaze", "every", every)
-    array = read_npy(path)
-    if array.ndim != 2 or array.shape[1] != WIDTH:
-        raise FormatError(
-            path,
-            f"the array has shape {array.shape}, DGaze needs (rows, {WIDTH})",
-            "Check that this is trainingX.npy or testX.npy.",
-        )
+    array = read_rows(path, WIDTH, "DGaze")
     split = split_of(path)
     return [
         Handle(

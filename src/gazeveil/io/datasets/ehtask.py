@@ -28,10 +28,10 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.dgaze import partner, split_of
+from gazeveil.io.datasets.dgaze import has_width, partner, read_rows, split_of
 from gazeveil.io.datasets.headset_view import from_fractions
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.npy import header, read_npy
+from gazeveil.io.parsing.npy import read_npy
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
 
@@ -43,34 +43,21 @@ TASKS = ("free-viewing", "search", "saliency", "tracking")
 
 def sniff(head: Head) -> bool:
     """An array of numbers with 1500 columns."""
-    found = header(head)
-    return (
-        found is not None and len(found[0]) == 2 and found[0][1] == WIDTH and found[1].kind == "f"
-    )
+    return has_width(head, WIDTH)
 
 
 def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:
     """One recording per row."""
     step = checks.count("Format ehtask", "every", every)
-    array = read_npy(path)
-    if array.ndim != 2 or array.shape[1] != WIDTH:
-        raise FormatError(
-            path,
-            f"the array has shape {array.shape}, EHTask needs (rows, {WIDTH})",
-            "Check that this is trainingX.npy or testX.npy.",
-        )
+    array = read_rows(path, WIDTH, "EHTask")
     split = split_of(path)
     tasks = _whole_numbers(partner(path, "Y"), len(array))
     recordings = _whole_numbers(partner(path, "RecordingLabel"), len(array))
     handles = []
     for row in range(0, len(array), step):
-        task = (
-            ""
-            if tasks is None
-            else TASKS[tasks[row]]
-            if 0 <= tasks[row] < len(TASKS)
-            else str(tasks[row])
-        )
+        number = -1 if tasks is None else tasks[row]
+        known = 0 <= number < len(TASKS)
+        task = TASKS[number] if known else "" if tasks is None else str(number)
         recording = None if recordings is None else recordings[row]
         session = str(row) if recording is None else f"{recording}.{row}"
         handles.append(

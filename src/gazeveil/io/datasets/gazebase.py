@@ -28,6 +28,7 @@ from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.datasets.layout import columns, folder_name
 from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head, stem
@@ -40,14 +41,13 @@ _NAME = re.compile(
 )
 
 
-def names(path: Path) -> tuple[str, str, str]:
-    """(person, session, task) of a file name; a name of another kind is the person, its folder the
-    task.
-    """
+def file_names(path: Path) -> Names:
+    """What a file name says; one of another kind is the person, its folder the task."""
     match = _NAME.match(stem(path))
     if match is None:
-        return stem(path), "1", folder_name(path)
-    return match["subject"], f"{match['round']}.{match['session']}", match["task"]
+        return Names(stem(path), folder_name(path), "1", folder_name(path))
+    session = f"{match['round']}.{match['session']}"
+    return Names(match["subject"], match["task"], session, match["task"])
 
 
 def sniff(head: Head) -> bool:
@@ -58,13 +58,11 @@ def sniff(head: Head) -> bool:
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """One recording per file."""
-    person, session, task = names(path)
-    return [
-        Handle(person, task, partial(load, path, person, session, task), session, task, str(path))
-    ]
+    names = file_names(path)
+    return [names.handle(partial(load, path, names), path)]
 
 
-def load(path: Path, person: str, session: str, task: str) -> Recording:
+def load(path: Path, names: Names) -> Recording:
     """One file as a recording."""
     table = read_table(path, ",")
     metadata: dict[str, object] = {"pupil_unit": "arbitrary"}
@@ -72,10 +70,7 @@ def load(path: Path, person: str, session: str, task: str) -> Recording:
         metadata["target_deg"] = np.stack((table.floats("xT"), -table.floats("yT")), axis=1)
     return assemble(
         path,
-        person=person,
-        stimulus=task,
-        session=session,
-        task=task,
+        **vars(names),
         t_ns=table.times_ns("n", "ms"),
         space=SCREEN,
         x_deg=table.floats("x"),

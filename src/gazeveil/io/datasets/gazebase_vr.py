@@ -25,9 +25,10 @@ import numpy as np
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.io.datasets.gazebase import names
+from gazeveil.io.datasets.gazebase import file_names
 from gazeveil.io.datasets.layout import columns
 from gazeveil.io.parsing.assemble import assemble
+from gazeveil.io.parsing.naming import Names
 from gazeveil.io.parsing.table import read_table
 from gazeveil.io.registry import Dataset, Format
 from gazeveil.io.source import Head
@@ -40,13 +41,11 @@ def sniff(head: Head) -> bool:
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:
     """One recording per file."""
-    person, session, task = names(path)
-    return [
-        Handle(person, task, partial(load, path, person, session, task), session, task, str(path))
-    ]
+    names = file_names(path)
+    return [names.handle(partial(load, path, names), path)]
 
 
-def load(path: Path, person: str, session: str, task: str) -> Recording:
+def load(path: Path, names: Names) -> Recording:
     """One file as a recording."""
     table = read_table(path, ",")
     eyes = {
@@ -56,10 +55,7 @@ def load(path: Path, person: str, session: str, task: str) -> Recording:
     targets = [n for n in ("xT", "yT", "zT") if table.has(n)]
     return assemble(
         path,
-        person=person,
-        stimulus=task,
-        session=session,
-        task=task,
+        **vars(names),
         t_ns=table.times_ns("n", "ms"),
         space=Sphere(),
         x_deg=180.0 + table.floats("x"),

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,8 @@ def sniff(head: Head) -> bool:
     from scipy.io.matlab import MatReadError
 
     try:
-        return any(name == "fixations" for name, *_ in whosmat(io.BytesIO(read_bytes(head.path))))  # type: ignore[arg-type] # files too
+        file: Any = io.BytesIO(read_bytes(head.path))
+        return any(name == "fixations" for name, *_ in whosmat(file))
     except (MatReadError, FormatError, *_CUT):
         return False
 
@@ -117,9 +119,8 @@ def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[NDArray[np
     place = Path(path)
     try:
         # squeeze_me takes away the cells of size one that MATLAB puts around everything.
-        found = loadmat(io.BytesIO(read_bytes(place)), squeeze_me=True, struct_as_record=False)[  # type: ignore[arg-type]
-            "fixations"
-        ]
+        file: Any = io.BytesIO(read_bytes(place))
+        found = loadmat(file, squeeze_me=True, struct_as_record=False)["fixations"]
     except KeyError as error:
         raise FormatError(
             place,

@@ -9,12 +9,14 @@ file name without its suffix; a file that lies directly in the folder that was a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gazeveil import checks
 from gazeveil.errors import FormatError
+from gazeveil.gaze.cohort import Handle
+from gazeveil.gaze.recording import Recording
 from gazeveil.io.source import stem
 
 #: Options every vendor reader takes.
@@ -31,6 +33,10 @@ class Names:
     stimulus: str
     session: str = "1"
     task: str = ""
+
+    def handle(self, load: Callable[[], Recording], path: Path) -> Handle:
+        """The handle of a recording that lies in `path`."""
+        return Handle(self.person, self.stimulus, load, self.session, self.task, str(path))
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _buffer(
     return np.frombuffer(data, dtype=dtype).reshape(shape, order=order)
 
 
-_BUILTINS = (
+_BUILTINS = [
     "object",
     "list",
     "dict",
@@ -94,7 +94,8 @@ _BUILTINS = (
     "bytearray",
     "slice",
     "range",
-)
+]
+_SCALAR = np._core.multiarray.scalar  # type: ignore[attr-defined]
 
 _ALLOWED: dict[tuple[str, str], object] = {
     **{(m, n): getattr(builtins, n) for m in ("builtins", "__builtin__") for n in _BUILTINS},
@@ -110,7 +111,7 @@ _ALLOWED: dict[tuple[str, str], object] = {
     ("numpy", "bool_"): np.bool_,
     **{(f"numpy.{c}.multiarray", "_reconstruct"): _array for c in ("core", "_core")},
     **{(f"numpy.{c}.numeric", "_frombuffer"): _buffer for c in ("core", "_core")},
-    **{(f"numpy.{c}.multiarray", "scalar"): np._core.multiarray.scalar for c in ("core", "_core")},  # type: ignore[attr-defined]
+    **{(f"numpy.{c}.multiarray", "scalar"): _SCALAR for c in ("core", "_core")},
 }
 
 

@@ -69,16 +69,10 @@ def load(path: Path, names: Names, part: tuple[str, ...]) -> Recording:
     gaze = headset.gaze(None, None, rotation, combined=direction)
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=sheet.times_ns("Timeline", unit="s")[rows],
         space=Sphere(),
-        x_deg=gaze.x_deg,
-        y_deg=gaze.y_deg,
-        head_deg=gaze.head_deg,
-        eye_in_head_deg=gaze.eye_in_head_deg,
+        **vars(gaze),
         labels=labels,
         metadata={"frame": "world" if rotation is not None else "head"},
     )
@@ -90,16 +84,7 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     handles = []
     for part in _open(path, stamp(path))[1]:
         names = said.names(path, root, person=part[0], stimulus=part[1])
-        handles.append(
-            Handle(
-                names.person,
-                names.stimulus,
-                partial(load, path, names, part),
-                names.session,
-                names.task,
-                str(path),
-            )
-        )
+        handles.append(names.handle(partial(load, path, names, part), path))
     return handles
 
 

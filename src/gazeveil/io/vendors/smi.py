@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -77,62 +77,34 @@ def parse(path: Path, _stamp: tuple[int, int]) -> SmiExport:
         Without the line of column names, or for a row that does not fit it.
     """
     lines = read_text(path).split("\n")
-    header: dict[str, str] = {}
-    start = None
-    for number, line in enumerate(lines):
-        if line.startswith("#"):
-            found = _HEADER.match(line)
-            if found is not None:
-                header[found[1].strip().lower()] = found[2].strip()
-        elif re.match(r"^Time\W", line):
-            start = number
-            break
-    if start is None:
-        raise FormatError(
-            path,
-            "there is no line of column names that begins with Time",
-            "Export the raw data from BeGaze as text.",
-        )
+    header, start = _header(path, lines)
     separator = find_separator(lines[start])
     if not separator:
         raise FormatError(
             path, "its column names are not separated", "Export with tabs.", start + 1
         )
     names = [n.strip() for n in lines[start].split(separator)]
-    wanted = {key(n): i for i, n in enumerate(names)}
-    if not {"time", "type"} <= wanted.keys():
+    column = {key(n): i for i, n in enumerate(names)}
+    if not {"time", "type"} <= column.keys():
         raise FormatError(
             path,
             "the columns Time and Type are missing",
             "Export the raw data from BeGaze as text.",
             start + 1,
         )
-    needed = max([i for k, i in wanted.items() if k.endswith(("porxpx", "porypx"))], default=0) + 1
-    trial_at = wanted.get("trial")
     body = pl.Series("line", lines[start + 1 :], dtype=pl.String)
     is_row = body.str.contains(r"^[^#]") & body.str.strip_chars().ne("")
     is_message = is_row & body.str.contains(
-        rf"^(?:[^{separator}]*{separator}){{{wanted['type']}}}\s*MSG\s*(?:{separator}|$)"
+        rf"^(?:[^{separator}]*{separator}){{{column['type']}}}\s*MSG\s*(?:{separator}|$)"
     )
-    messages = []
-    for number, line in zip(is_message.arg_true(), body.filter(is_message), strict=True):
-        row = [c.strip() for c in str(line).split(separator)]
-        trial = row[trial_at] if trial_at is not None and len(row) > trial_at else ""
-        text = separator.join(
-            row[(trial_at if trial_at is not None else wanted["type"]) + 1 :]
-        ).strip()
-        messages.append(
-            (
-                trial,
-                Message(
-                    _time_ns(path, row[wanted["time"]], int(number) + start + 2),
-                    _MESSAGE.sub("", text),
-                ),
-            )
-        )
+    messages = [
+        _message(path, str(line), int(number) + start + 2, separator, column)
+        for number, line in zip(is_message.arg_true(), body.filter(is_message), strict=True)
+    ]
     is_sample = is_row & ~is_message
     at = is_sample.arg_true().to_numpy().astype(np.int64) + start + 2
     samples = body.filter(is_sample)
+    needed = max([i for k, i in column.items() if k.endswith(("porxpx", "porypx"))], default=0) + 1
     cells = samples.str.count_matches(separator, literal=True) + 1
     short = (cells < needed).arg_true()
     if len(short):
@@ -141,6 +113,43 @@ def parse(path: Path, _stamp: tuple[int, int]) -> SmiExport:
         raise FormatError(
             path, problem, "The file was cut; export it again or remove the line.", int(at[row_at])
         )
+    sheet = Sheet(_Rows(path, _frame(names, samples, separator), "", 1, "", at))
+    trials = dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus")))
+    return SmiExport(header, sheet, tuple(messages), trials)
+
+
+def _header(path: Path, lines: list[str]) -> tuple[dict[str, str], int]:
+    """What the commented lines say, and the index of the line of column names."""
+    header: dict[str, str] = {}
+    for number, line in enumerate(lines):
+        if line.startswith("#"):
+            entry = _HEADER.match(line)
+            if entry is not None:
+                header[entry[1].strip().lower()] = entry[2].strip()
+        elif re.match(r"^Time\W", line):
+            return header, number
+    raise FormatError(
+        path,
+        "there is no line of column names that begins with Time",
+        "Export the raw data from BeGaze as text.",
+    )
+
+
+def _message(
+    path: Path, line: str, number: int, separator: str, column: Mapping[str, int]
+) -> tuple[str, Message]:
+    """The trial and the message of a line."""
+    cells = [c.strip() for c in line.split(separator)]
+    trial_at = column.get("trial")
+    trial = cells[trial_at] if trial_at is not None and len(cells) > trial_at else ""
+    last = column["type"] if trial_at is None else trial_at
+    text = separator.join(cells[last + 1 :]).strip()
+    time_ns = _time_ns(path, cells[column["time"]], number)
+    return trial, Message(time_ns, _MESSAGE.sub("", text))
+
+
+def _frame(names: list[str], samples: pl.Series, separator: str) -> pl.DataFrame:
+    """The rows of samples as texts, with a point for the decimal comma."""
     unique = [n if names.index(n) == i else f"{n} {i}" for i, n in enumerate(names)]
     text = separator.join(unique) + "\n" + "\n".join(samples.to_list())
     frame = pl.read_csv(
@@ -149,17 +158,10 @@ def parse(path: Path, _stamp: tuple[int, int]) -> SmiExport:
         infer_schema=False,
         quote_char=None,
         truncate_ragged_lines=True,
-    )
-    frame = frame.with_columns(pl.all().str.strip_chars())
+    ).with_columns(pl.all().str.strip_chars())
     if separator != "," and "," in text:
-        frame = frame.with_columns(pl.all().str.replace(r"^([-+]?\d*),(\d+)$", "${1}.${2}"))
-    sheet = Sheet(_Rows(path, frame, "", 1, "", at))
-    return SmiExport(
-        header,
-        sheet,
-        tuple(messages),
-        dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus"))),
-    )
+        return frame.with_columns(pl.all().str.replace(r"^([-+]?\d*),(\d+)$", "${1}.${2}"))
+    return frame
 
 
 @dataclass(frozen=True)
@@ -246,10 +248,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
     first_of_trial = next(p for p in export.parts if p[0] == part[0]) == part
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=sheet.times_ns("Time", unit="us")[rows],
         space=space,
         left_deg=eyes.get("left"),
@@ -310,16 +309,7 @@ def scan(
             stimulus=stimulus,
             session=again,
         )
-        handles.append(
-            Handle(
-                names.person,
-                names.stimulus,
-                partial(load, path, names, part, screen),
-                names.session,
-                names.task,
-                str(path),
-            )
-        )
+        handles.append(names.handle(partial(load, path, names, part, screen), path))
     return handles
 
 

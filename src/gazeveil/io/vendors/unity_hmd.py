@@ -92,18 +92,10 @@ def load(path: Path, names: Names) -> Recording:
         metadata["repaired"] = "binPor.y and Lval stood in one cell"
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=sheet.table.times_ns(clock, unit),
         space=Sphere(),
-        x_deg=gaze.x_deg,
-        y_deg=gaze.y_deg,
-        left_deg=gaze.left_deg,
-        right_deg=gaze.right_deg,
-        head_deg=gaze.head_deg,
-        eye_in_head_deg=gaze.eye_in_head_deg,
+        **vars(gaze),
         metadata=metadata,
     )
 
@@ -142,16 +134,7 @@ def _clock(sheet: Sheet) -> tuple[str, str]:
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per file."""
     names = given(**options).names(path, root)
-    return [
-        Handle(
-            names.person,
-            names.stimulus,
-            partial(load, path, names),
-            names.session,
-            names.task,
-            str(path),
-        )
-    ]
+    return [names.handle(partial(load, path, names), path)]
 
 
 FORMAT = Format(

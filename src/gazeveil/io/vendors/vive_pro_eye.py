@@ -78,21 +78,7 @@ def load(path: Path, names: Names) -> Recording:
     if rotation is not None and len(sheet):
         metadata["head_lost"] = int(np.count_nonzero(~np.isfinite(rotation).all(axis=1)))
     return assemble(
-        path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
-        t_ns=t_ns,
-        space=Sphere(),
-        x_deg=gaze.x_deg,
-        y_deg=gaze.y_deg,
-        left_deg=gaze.left_deg,
-        right_deg=gaze.right_deg,
-        head_deg=gaze.head_deg,
-        eye_in_head_deg=gaze.eye_in_head_deg,
-        pupil=pupil,
-        metadata=metadata,
+        path, **vars(names), t_ns=t_ns, space=Sphere(), **vars(gaze), pupil=pupil, metadata=metadata
     )
 
 
@@ -113,16 +99,7 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per file."""
     who, _, what = stem(path).partition("_")
     names = given(**options).names(path, root, {"person": who, "stimulus": what} if what else None)
-    return [
-        Handle(
-            names.person,
-            names.stimulus,
-            partial(load, path, names),
-            names.session,
-            names.task,
-            str(path),
-        )
-    ]
+    return [names.handle(partial(load, path, names), path)]
 
 
 FORMAT = Format(

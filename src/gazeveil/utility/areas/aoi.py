@@ -25,19 +25,20 @@ fixation over areas that both sides looked at, for at least two of them.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
+from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
+from gazeveil.gaze.arrays import Bools, Floats, Ints
 from gazeveil.gaze.recording import Recording
-from gazeveil.utility.areas.boxes import UNITS, Atlas, Boxes
+from gazeveil.utility.areas.area_file import UNITS
+from gazeveil.utility.areas.boxes import AreaLookup, Boxes
 from gazeveil.utility.areas.scanpaths import (
     Scanpath,
     need_samples,
@@ -78,12 +79,12 @@ class Looks:
         them.
     """
 
-    dwell_s: NDArray[np.float64]
-    visits: NDArray[np.float64]
-    fixations: NDArray[np.float64]
-    first_fixation_s: NDArray[np.float64]
-    first_saccade_s: NDArray[np.float64]
-    order: NDArray[np.int64]
+    dwell_s: Floats
+    visits: Floats
+    fixations: Floats
+    first_fixation_s: Floats
+    first_saccade_s: Floats
+    order: Ints
 
 
 def looks(boxes: Boxes, path: Scanpath) -> Looks:
@@ -105,14 +106,14 @@ def looks(boxes: Boxes, path: Scanpath) -> Looks:
     )
 
 
-def _first(hits: NDArray[np.bool_], times_s: NDArray[np.float64]) -> NDArray[np.float64]:
+def _first(hits: Bools, times_s: Floats) -> Floats:
     """Time of the first hit in each column; NaN where there is none."""
     if len(times_s) == 0:
         return np.full(hits.shape[1], np.nan)
     return np.where(hits.any(axis=0), times_s[np.argmax(hits, axis=0)], np.nan)
 
 
-def compare(raw: Looks, released: Looks, end_s: float) -> NDArray[np.float64]:
+def compare(raw: Looks, released: Looks, end_s: float) -> Floats:
     """The figures of :data:`METRICS` for one recording; NaN where there is nothing to compare.
 
     Parameters
@@ -139,11 +140,11 @@ def compare(raw: Looks, released: Looks, end_s: float) -> NDArray[np.float64]:
     )
 
 
-def _rms(values: NDArray[np.float64]) -> float:
+def _rms(values: Floats) -> float:
     return float(np.sqrt(np.mean(values**2))) if len(values) else float("nan")
 
 
-def _tau(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def _tau(a: Floats, b: Floats) -> float:
     """Kendall's tau-a of the values that are there on both sides; NaN for fewer than two."""
     both = ~(np.isnan(a) | np.isnan(b))
     n = int(np.count_nonzero(both))
@@ -155,7 +156,7 @@ def _tau(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 @compiled
-def edit_distance(a: NDArray[np.int64], b: NDArray[np.int64]) -> int:
+def edit_distance(a: Ints, b: Ints) -> int:
     """Least number of insertions, deletions and exchanges that turn one sequence into the other
     (Levenshtein).
     """
@@ -223,9 +224,9 @@ class AOI(Utility):
         """The figures of :data:`METRICS`, one part per person."""
         need_samples(self.name, raw, test)
         size = (self.width_px, self.height_px) if self.width_px > 0 else None
-        atlas = Atlas(self.areas, self.rows, self.columns, self.unit, size)
-        people: dict[str, list[NDArray[np.float64]]] = {}
-        guess: dict[str, list[NDArray[np.float64]]] = {}
+        lookup = AreaLookup(self.areas, self.rows, self.columns, self.unit, size)
+        people: dict[str, list[Floats]] = {}
+        guess: dict[str, list[Floats]] = {}
         bare, missing = set(), 0
         for recorded, release in side_by_side(raw, test):
             if recorded is None:
@@ -233,7 +234,7 @@ class AOI(Utility):
             if release is None:
                 missing += 1
                 continue
-            boxes = atlas.of(recorded)
+            boxes = lookup.of(recorded)
             if boxes is None:
                 bare.add(recorded.stimulus)
                 continue
@@ -241,34 +242,25 @@ class AOI(Utility):
             people.setdefault(recorded.person, []).append(figures)
             guess.setdefault(recorded.person, []).append(chance)
         if not people:
-            raise DataError(self._nothing(bare, atlas))
+            raise DataError(self._nothing(bare, lookup))
         names = tuple(sorted(people))
         parts, chances = (
-            np.stack([_mean(np.stack(rows[p]), 0) for p in names]) for rows in (people, guess)
+            np.stack([column_means(np.stack(rows[p])) for p in names]) for rows in (people, guess)
         )
         note = self._note(test, missing, len(bare))
-        return tuple(
-            UtilityResult(
-                metric,
-                float(_mean(parts[:, k], 0)),
-                parts[:, k],
-                "person",
-                names,
-                float(_mean(chances[:, k], 0)) if metric != "order_tau" else 0.0,
-                better,
-                (
-                    note
-                    if np.isfinite(parts[:, k]).any()
-                    else f"{note}; {_LACKING.get(metric, 'nobody looked at any area')}"
-                ),
-            )
-            for k, (metric, better) in enumerate(METRICS.items())
-        )
+        results = []
+        for (metric, better), own, guesses in zip(METRICS.items(), parts.T, chances.T, strict=True):
+            value, chance = float(column_means(own)), float(column_means(guesses))
+            lacking = _LACKING.get(metric, "nobody looked at any area")
+            why = note if np.isfinite(own).any() else f"{note}; {lacking}"
+            even = 0.0 if metric == "order_tau" else chance
+            results.append(UtilityResult(metric, value, own, "person", names, even, better, why))
+        return tuple(results)
 
-    def _nothing(self, bare: set[str], atlas: Atlas) -> str:
+    def _nothing(self, bare: set[str], lookup: AreaLookup) -> str:
         if bare:
             return (
-                f"The areas lie on other stimuli ({atlas.named()}) than the recordings"
+                f"The areas lie on other stimuli ({lookup.named()}) than the recordings"
                 f" ({', '.join(sorted(bare)[:5])}). Name the stimuli as the cohort does."
             )
         return (
@@ -295,16 +287,9 @@ class AOI(Utility):
 
 def _one(
     boxes: Boxes, raw: RecordingSet, recorded: Recording, test: RecordingSet, release: Recording
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """The figures of one recording, and those of a release without fixations."""
     before = looks(boxes, scanpath_as_recorded(raw, recorded))
     end_s = recorded.duration_s
     after = looks(boxes, scanpath_as_released(test, release, raw, recorded))
     return compare(before, after, end_s), compare(before, looks(boxes, Scanpath.empty()), end_s)
-
-
-def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    """Mean of what is there; NaN where nothing is."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN, as documented
-        return np.asarray(np.nanmean(values, axis=axis))

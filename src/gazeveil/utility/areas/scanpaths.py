@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import CARRIED, FeaturePipeline, RecordingSet
+from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -44,15 +44,15 @@ class Scanpath:
         When it began.
     """
 
-    x_deg: NDArray[np.float64]
-    y_deg: NDArray[np.float64]
-    onset_s: NDArray[np.float64]
-    duration_s: NDArray[np.float64]
-    from_x_deg: NDArray[np.float64]
-    from_y_deg: NDArray[np.float64]
-    to_x_deg: NDArray[np.float64]
-    to_y_deg: NDArray[np.float64]
-    saccade_s: NDArray[np.float64]
+    x_deg: Floats
+    y_deg: Floats
+    onset_s: Floats
+    duration_s: Floats
+    from_x_deg: Floats
+    from_y_deg: Floats
+    to_x_deg: Floats
+    to_y_deg: Floats
+    saccade_s: Floats
 
     @classmethod
     def empty(cls) -> Scanpath:
@@ -132,14 +132,9 @@ def scanpath_as_released(
 
 
 def _raw_events(preparation: FeaturePipeline, recording: Recording) -> Events:
-    return _events(
-        (
-            preparation
-            if CARRIED in recording.labels
-            else FeaturePipeline(preparation.method, preparation.parameters)
-        ),
-        recording,
-    )
+    if CARRIED not in recording.labels:
+        preparation = FeaturePipeline(preparation.method, preparation.parameters)
+    return _events(preparation, recording)
 
 
 def _events(preparation: FeaturePipeline, recording: Recording) -> Events:
@@ -165,23 +160,11 @@ def _measured(clock: Recording, samples: Recording, events: Events, stride: int)
         ways = _ways(samples, -(-saccades.onset // stride), saccades.offset // stride)
     assert x is not None
     assert y is not None
-    from_x, from_y, to_x, to_y = ways
-    return Scanpath(
-        x,
-        y,
-        (fixations.onset_ns - origin) / 1e9,
-        fixations.duration_s + step_s,
-        from_x,
-        from_y,
-        to_x,
-        to_y,
-        (saccades.onset_ns - origin) / 1e9,
-    )
+    onset_s, saccade_s = ((e.onset_ns - origin) / 1e9 for e in (fixations, saccades))
+    return Scanpath(x, y, onset_s, fixations.duration_s + step_s, *ways, saccade_s)
 
 
-def _means(
-    recording: Recording, first: NDArray[np.int64], last: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _means(recording: Recording, first: Ints, last: Ints) -> tuple[Floats, Floats]:
     """Mean places of runs of samples (inclusive); NaN where no sample is valid."""
     space: Space = recording.space
     valid = recording.valid
@@ -201,15 +184,12 @@ def _means(
     return mean[:, 0], mean[:, 1]
 
 
-def _ways(
-    recording: Recording, first: NDArray[np.int64], last: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _ways(recording: Recording, first: Ints, last: Ints) -> Floats:
     """Places (x, y) before each run of samples and at its last valid one, shape (4, runs)."""
     n = len(recording)
     x, y = (np.where(recording.valid, v, np.nan) for v in (recording.x_deg, recording.y_deg))
-    before = np.maximum.accumulate(
-        np.where(recording.valid, np.arange(n), -1)
-    )  # the last valid sample up to each one
+    # The last valid sample up to each one.
+    before = np.maximum.accumulate(np.where(recording.valid, np.arange(n), -1))
     a, b = np.clip(first, 0, n - 1), np.clip(last, 0, n - 1)
     start = np.where(a > 0, a - 1, a)
     start = np.where(recording.valid[start], start, a)

@@ -20,17 +20,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Ints, Texts
 from gazeveil.gaze.cohort import Attributes
+from gazeveil.gaze.recording import RecordingKey
+from gazeveil.models.classifiers import CLASSIFIERS, GAMMAS
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.classifiers import CLASSIFIERS, GAMMAS
-from gazeveil.utility.classification.rows import LABELS, Halves, Key, class_of, rows_of
+from gazeveil.utility.classification.rows import LABELS, Halves, class_by, rows_of
 from gazeveil.utility.classification.splits import Classifier, left_out, other_rows, people_apart
 
 #: How document type is split: halves of every reading (David-John et al. 2022), or one person left
@@ -94,35 +96,22 @@ class Document(Utility):
         """Accuracy and macro F1 over windows, or over readings
         with `vote`; see :class:`Utility`.
         """
-
-        def label(key: Key, index: NDArray[np.int64]) -> str:
-            return class_of(key, self.label)
-
+        label = class_by(self.label)
         how = Classifier(self.classifier, self.gamma, self.vote, seed)
         if self.split == "people":
-            known, asked = (
-                rows_of(train.windows, label, self.every),
-                rows_of(test.windows, label, self.every),
-            )
+            known, asked = (rows_of(m.windows, label, self.every) for m in (train, test))
             return left_out(self.name, how, known, asked, "document type of a person left out")
         halves = Halves(raw, self.gap)
-        known, asked = (
-            rows_of(train.windows, label, self.every, halves.first),
-            rows_of(test.windows, label, self.every, halves.second),
-        )
+        known = rows_of(train.windows, label, self.every, halves.first)
+        asked = rows_of(test.windows, label, self.every, halves.second)
         if len(asked) == 0 and len(test.windows) and self.gap:
             raise DataError(
                 "No window of the second halves is free of samples of the first: the recordings are"
                 " shorter than two windows. Use document:gap=false, split=people, or shorter"
                 " windows."
             )
-        return other_rows(
-            self.name,
-            how,
-            known,
-            asked,
-            "document type, first half of each recording against the second",
-        )
+        note = "document type, first half of each recording against the second"
+        return other_rows(self.name, how, known, asked, note)
 
 
 @dataclass(frozen=True)
@@ -159,25 +148,21 @@ class Gender(Utility):
         """Accuracy and macro F1, leaving one person out; chance is the share of the most frequent
         class. See :class:`Utility`.
         """
-        sides = [
+        known, asked = (
             rows_of(m.windows, self._attribute(raw.people, m.people), self.every)
             for m in (train, test)
-        ]
-        if any(len(s) == 0 for s in sides):
+        )
+        if len(known) == 0 or len(asked) == 0:
             raise DataError(
                 f"{self.name} needs the attribute '{self.attribute}' of the people, and nobody in"
-                f" the {'training' if len(sides[0]) == 0 else 'tested'} material has it together"
+                f" the {'training' if len(known) == 0 else 'tested'} material has it together"
                 " with windows. Give it in the cohort's people table."
             )
         how = Classifier(self.classifier, self.gamma, self.vote, seed)
-        return left_out(
-            self.name, how, sides[0], sides[1], f"{self.attribute} of a person left out"
-        )
+        return left_out(self.name, how, known, asked, f"{self.attribute} of a person left out")
 
-    def _attribute(
-        self, *tables: Mapping[str, Attributes]
-    ) -> Callable[[Key, NDArray[np.int64]], str]:
-        def label(key: Key, index: NDArray[np.int64]) -> str:
+    def _attribute(self, *tables: Mapping[str, Attributes]) -> Callable[[RecordingKey, Ints], str]:
+        def label(key: RecordingKey, index: Ints) -> str:
             for people in tables:
                 value = people.get(key[0], {}).get(self.attribute)
                 if value is not None and str(value).strip():
@@ -232,21 +217,16 @@ class PrivacySensitivity(Utility):
             for key, rows in table.recordings().items()
         }
 
-        def label(key: Key, index: NDArray[np.int64]) -> NDArray[np.str_]:
+        def label(key: RecordingKey, index: Ints) -> Texts:
             mine = known.get(key, {})
             return np.array([mine.get(i, "") for i in index.tolist()], dtype=np.str_)
 
-        sides = [
+        sides = (
             rows_of(w.drop(PRIVACY_COLUMN) if PRIVACY_COLUMN in w.columns else w, label, self.every)
             for w in (train.windows, test.windows)
-        ]
-        return left_out(
-            self.name,
-            Classifier(self.classifier, self.gamma, False, seed),
-            sides[0],
-            sides[1],
-            "privacy sensitivity, a person left out",
         )
+        how = Classifier(self.classifier, self.gamma, False, seed)
+        return left_out(self.name, how, *sides, "privacy sensitivity, a person left out")
 
 
 def with_privacy_labels(table: FeatureTable, labels: ArrayLike) -> FeatureTable:
@@ -326,15 +306,9 @@ class Activity(Utility):
         """Accuracy and macro F1 over windows, or over recordings
         with `vote`; see :class:`Utility`.
         """
-
-        def label(key: Key, index: NDArray[np.int64]) -> str:
-            return class_of(key, self.label)
-
+        label = class_by(self.label)
         how = Classifier(self.classifier, self.gamma, self.vote, seed, self.trees)
-        known, asked = (
-            rows_of(train.windows, label, self.every),
-            rows_of(test.windows, label, self.every),
-        )
+        known, asked = (rows_of(m.windows, label, self.every) for m in (train, test))
         return people_apart(self.name, how, known, asked, self.test_share, "activity from windows")
 
 
@@ -378,12 +352,9 @@ class Task(Utility):
         """Accuracy and macro F1 over recordings; one that the release left without events is asked
         about too. See :class:`Utility`.
         """
-
-        def label(key: Key, index: NDArray[np.int64]) -> str:
-            return class_of(key, self.label)
-
+        label = class_by(self.label)
         how = Classifier(self.classifier, self.gamma, False, seed, self.trees)
-        known, asked = rows_of(recording_table(train), label), rows_of(recording_table(test), label)
+        known, asked = (rows_of(recording_table(m), label) for m in (train, test))
         return people_apart(self.name, how, known, asked, self.test_share, "task of a recording")
 
 

@@ -13,35 +13,39 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
+from gazeveil.gaze.arrays import Bools, Floats, Ints, Texts
+from gazeveil.gaze.recording import RecordingKey
 
 #: Where the class of a recording is written.
 LABELS = ("stimulus", "task")
 
-#: (person, stimulus, session, task).
-Key: TypeAlias = tuple[str, str, str, str]
-
 _NUMBER = re.compile(r"[\s._-]*[0-9]+$")
 
 
-def class_of(key: Key, label: str) -> str:
+def class_of(key: RecordingKey, label: str) -> str:
     """The class of a recording.
 
     Examples
     --------
-    >>> class_of(("p1", "comic-12", "1", "reading"), "stimulus"), class_of(("p1", "comic-12", "1", "reading"), "task")
+    >>> key = ("p1", "comic-12", "1", "reading")
+    >>> class_of(key, "stimulus"), class_of(key, "task")
     ('comic', 'reading')
     """
     if label == "task" and key[3]:
         return key[3]
     return _NUMBER.sub("", key[1]) or key[1]
+
+
+def class_by(label: str) -> Callable[[RecordingKey, Ints], str]:
+    """The class of a recording (:func:`class_of`) in the form :func:`rows_of` wants."""
+    return lambda key, index: class_of(key, label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +64,11 @@ class Rows:
         Number of the recording.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     columns: tuple[str, ...]
-    labels: NDArray[np.str_]
-    persons: NDArray[np.str_]
-    recordings: NDArray[np.int64]
+    labels: Texts
+    persons: Texts
+    recordings: Ints
 
     def __len__(self) -> int:
         return len(self.values)
@@ -79,9 +83,9 @@ class Rows:
 
 def rows_of(
     table: FeatureTable,
-    label: Callable[[Key, NDArray[np.int64]], str | NDArray[np.str_]],
+    label: Callable[[RecordingKey, Ints], str | Texts],
     every: int = 1,
-    part: Callable[[Key, NDArray[np.int64]], NDArray[np.bool_]] | None = None,
+    part: Callable[[RecordingKey, Ints], Bools] | None = None,
 ) -> Rows:
     """The rows of a table that have a class and at least one measured feature.
 
@@ -98,10 +102,10 @@ def rows_of(
         Which rows of a recording to keep before that, from its key and the rows' indices.
     """
     empty = np.empty(0, dtype=np.int64)
-    picked: list[NDArray[np.int64]] = [empty]
+    picked: list[Ints] = [empty]
     labels: list[str] = []
     persons: list[str] = []
-    recordings: list[NDArray[np.int64]] = [empty]
+    recordings: list[Ints] = [empty]
     for number, (key, rows) in enumerate(table.recordings().items()):
         kept = rows[np.argsort(table.keys.index[rows], kind="stable")]
         if part is not None:
@@ -147,14 +151,14 @@ class Halves:
         # next ceil(window / step) - 1 starts.
         self.shared = math.ceil(p.window_s / p.step_s - 1e-9) - 1 if gap else 0
 
-    def _middle(self, key: Key, index: NDArray[np.int64]) -> int:
+    def _middle(self, key: RecordingKey, index: Ints) -> int:
         return self.lengths.get(key, int(index.max()) + 1 if len(index) else 0) // 2
 
-    def first(self, key: Key, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def first(self, key: RecordingKey, index: Ints) -> Bools:
         """Windows of the first half."""
         return index < self._middle(key, index)
 
-    def second(self, key: Key, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def second(self, key: RecordingKey, index: Ints) -> Bools:
         """Windows of the second half."""
         return index >= self._middle(key, index) + self.shared
 

@@ -11,19 +11,15 @@ over people.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.gaze.arrays import Floats, Ints, Texts
+from gazeveil.models.classifiers import most_votes
 from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.classification.classifiers import most_votes
 
 
 def voted(
-    predicted: NDArray[np.str_],
-    truth: NDArray[np.str_],
-    persons: NDArray[np.str_],
-    recordings: NDArray[np.int64],
-    seed: int,
-) -> tuple[NDArray[np.str_], NDArray[np.str_], NDArray[np.str_]]:
+    predicted: Texts, truth: Texts, persons: Texts, recordings: Ints, seed: int
+) -> tuple[Texts, Texts, Texts]:
     """One decision per recording: the class most of its rows got, ties broken at random.
 
     Parameters
@@ -48,7 +44,7 @@ def voted(
 
 
 def score(
-    truth: NDArray[np.str_], predicted: NDArray[np.str_], persons: NDArray[np.str_], note: str
+    truth: Texts, predicted: Texts, persons: Texts, note: str
 ) -> tuple[UtilityResult, UtilityResult]:
     """Accuracy and macro F1.
 
@@ -88,31 +84,15 @@ def score(
         else np.array([whole])
     )
     people = tuple(names.tolist())
+    mean, even = float(accuracy.mean()), 1 / len(classes)
+    pseudo = f"{note}; over all decisions, parts are pseudo-values"
     return (
-        UtilityResult(
-            "accuracy",
-            float(accuracy.mean()),
-            accuracy,
-            "person",
-            people,
-            max(shares),
-            "higher",
-            note,
-        ),
-        UtilityResult(
-            "f1_macro",
-            whole,
-            parts,
-            "person",
-            people,
-            1 / len(classes),
-            "higher",
-            f"{note}; over all decisions, parts are pseudo-values",
-        ),
+        UtilityResult("accuracy", mean, accuracy, "person", people, max(shares), "higher", note),
+        UtilityResult("f1_macro", whole, parts, "person", people, even, "higher", pseudo),
     )
 
 
-def _f1(tally: NDArray[np.float64]) -> float:
+def _f1(tally: Floats) -> float:
     """Macro F1 of (right, in truth, called so) by class; classes that are neither in truth nor
     named are left out.
     """

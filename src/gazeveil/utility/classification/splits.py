@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil.errors import DataError
+from gazeveil.gaze.arrays import Texts
+from gazeveil.models.classifiers import TREES, predict
 from gazeveil.utility.base import UtilityResult
-from gazeveil.utility.classification.classifiers import TREES, predict
 from gazeveil.utility.classification.rows import Rows, aligned
 from gazeveil.utility.classification.scoring import score, voted
 
@@ -31,33 +31,21 @@ class Classifier:
     seed: int
     trees: int = TREES
 
-    def name_them(self, known: Rows, asked: Rows) -> NDArray[np.str_]:
+    def name_them(self, known: Rows, asked: Rows) -> Texts:
         """The classes of the rows asked about."""
-        return predict(
-            self.classifier,
-            known.values,
-            known.labels,
-            asked.values,
-            self.seed,
-            self.gamma,
-            self.trees,
-        )
+        train = known.values, known.labels
+        options = self.seed, self.gamma, self.trees
+        return predict(self.classifier, *train, asked.values, *options)
 
-    def results(
-        self, asked: Rows, predicted: NDArray[np.str_], note: str
-    ) -> tuple[UtilityResult, ...]:
+    def results(self, asked: Rows, predicted: Texts, note: str) -> tuple[UtilityResult, ...]:
         """Accuracy and macro F1 of rows, or of recordings by vote."""
         truth, persons = asked.labels, asked.persons
         if self.vote:
             predicted, truth, persons = voted(
                 predicted, truth, persons, asked.recordings, self.seed
             )
-        return score(
-            truth,
-            predicted,
-            persons,
-            f"{note}; {self.classifier}, {'one vote per recording' if self.vote else 'no vote'}",
-        )
+        votes = "one vote per recording" if self.vote else "no vote"
+        return score(truth, predicted, persons, f"{note}; {self.classifier}, {votes}")
 
 
 def other_rows(
@@ -82,13 +70,13 @@ def left_out(
     missing = 0
     # People the training side does not know by name leave nobody out, so one classifier serves them
     # all.
-    strangers = ~np.isin(asked.persons, sorted(trained))
+    unknown = ~np.isin(asked.persons, sorted(trained))
     folds = [
         (asked.persons == p, known.persons != p)
         for p in sorted(trained & set(asked.persons.tolist()))
     ]
-    if strangers.any():
-        folds.append((strangers, np.ones(len(known), dtype=np.bool_)))
+    if unknown.any():
+        folds.append((unknown, np.ones(len(known), dtype=np.bool_)))
     for mine, others in folds:
         if not others.any():
             raise DataError(
@@ -98,16 +86,12 @@ def left_out(
         rest = known.where(others)
         missing += len(set(asked.labels[mine].tolist()) - set(rest.labels.tolist()))
         predicted[mine] = how.name_them(rest, asked.where(mine))
-    extra = (
-        f"; {int(strangers.sum())} rows are of people whose names the training side does not have"
-        if strangers.any()
-        else ""
-    )
-    extra += (
-        f"; in {missing} cases a class was missing in training and could not be named"
-        if missing
-        else ""
-    )
+    extra = ""
+    if unknown.any():
+        rows = int(unknown.sum())
+        extra = f"; {rows} rows are of people whose names the training side does not have"
+    if missing:
+        extra += f"; in {missing} cases a class was missing in training and could not be named"
     return how.results(asked, predicted, f"{note}, {_classes(known)}{extra}")
 
 
@@ -126,10 +110,8 @@ def people_apart(
         )
     number = min(max(1, round(share * len(people))), len(everybody) - 1)
     tested = np.random.default_rng(how.seed).choice(people, number, replace=False)
-    known, asked = (
-        known.where(~np.isin(known.persons, tested)),
-        asked.where(np.isin(asked.persons, tested)),
-    )
+    known = known.where(~np.isin(known.persons, tested))
+    asked = asked.where(np.isin(asked.persons, tested))
     if len(known) == 0:
         raise DataError(
             f"{owner} trains and tests on different people, and nobody is left to train on. Choose"

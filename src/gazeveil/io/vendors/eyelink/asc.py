@@ -59,7 +59,8 @@ from gazeveil.io.vendors.eyelink.trials import Trial, cut_trials
 _MESSAGE = re.compile(r"^MSG\s+(\d{1,15}(?:\.\d+)?)\s?(.*)$")
 # How the lines that edf2asc writes begin, samples excepted.
 _KNOWN = re.compile(
-    r"(?:MSG|START|END|SAMPLES|EVENTS|V?PRESCALER|PUPIL|INPUT|BUTTON|[SE](?:FIX|SACC|BLINK)|CONFIG|>+)\s|\*\*"
+    r"(?:MSG|START|END|SAMPLES|EVENTS|V?PRESCALER|PUPIL|INPUT|BUTTON|[SE](?:FIX|SACC|BLINK)|"
+    r"CONFIG|>+)\s|\*\*"
 )
 _HEADER = {
     "DATE": "date",
@@ -162,35 +163,17 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     for eye, words in labels.items():
         eyes[eye][words == "blink"] = np.nan
     messages = [(n, *m) for n, t in other if (m := _message(t)) is not None]
-    metadata: dict[str, object] = {
-        k: v for n, t in other if t.startswith("**") for k, v in _header(t).items()
-    }
-    size = next(
-        (t.split()[1].lower() for _, t in other if t.startswith("PUPIL") and len(t.split()) > 1),
-        None,
-    )
-    if size is not None:
-        metadata["pupil_unit"] = size
+    metadata = _metadata(other)
     if strange:
         metadata["lines_not_understood"] = len(strange)
-    if trials is not None and not any(re.search(trials, text) for _, _, text in messages):
-        shown = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
-        raise FormatError(
-            path,
-            f"no message fits trials='{trials}' (the last messages: {shown})",
-            "Mend the pattern, or leave it out.",
-        )
+    _refuse_unused_pattern(path, trials, messages)
     # Converted without samples (edf2asc -e), the events are what there is, cut into trials as
     # samples would be.
     alone = () if len(at) else tuple(e for e in events if e.eye == events[0].eye)
     if alone and len(alone) < len(events):
         metadata["events_of_other_eye"] = len(events) - len(alone)
-    cut, empty = cut_trials(
-        at if len(at) else np.array([e.line for e in alone], dtype=np.int64),
-        messages,
-        starts,
-        trials,
-    )
+    rows = at if len(at) else np.array([e.line for e in alone], dtype=np.int64)
+    cut, empty = cut_trials(rows, messages, starts, trials)
     if empty:
         metadata["empty_trials"] = tuple(empty)
     outside = len(messages) - sum(len(t.messages) for t in cut)
@@ -209,6 +192,28 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
         metadata,
         alone,
     )
+
+
+def _metadata(other: list[tuple[int, str]]) -> dict[str, object]:
+    """What the header says, and the unit of the pupil."""
+    metadata: dict[str, object] = {
+        k: v for _, t in other if t.startswith("**") for k, v in _header(t).items()
+    }
+    units = (t.split()[1].lower() for _, t in other if t.startswith("PUPIL") and len(t.split()) > 1)
+    unit = next(units, None)
+    return metadata if unit is None else {**metadata, "pupil_unit": unit}
+
+
+def _refuse_unused_pattern(
+    path: Path, trials: str | None, messages: list[tuple[int, int, str]]
+) -> None:
+    if trials is not None and not any(re.search(trials, text) for _, _, text in messages):
+        shown = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
+        raise FormatError(
+            path,
+            f"no message fits trials='{trials}' (the last messages: {shown})",
+            "Mend the pattern, or leave it out.",
+        )
 
 
 def _message(line: str) -> tuple[int, str] | None:
@@ -409,10 +414,7 @@ def load(
     }
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=parsed.t_ns[rows],
         space=geometry.screen,
         left_deg=sides.get("left"),
@@ -466,16 +468,7 @@ def scan(
                 f"{trial.session}" if names.session == "1" else f"{names.session}.{trial.session}",
                 names.task,
             )
-        handles.append(
-            Handle(
-                names.person,
-                names.stimulus,
-                partial(load, path, names, index, screen, trials),
-                names.session,
-                names.task,
-                str(path),
-            )
-        )
+        handles.append(names.handle(partial(load, path, names, index, screen, trials), path))
     return handles
 
 

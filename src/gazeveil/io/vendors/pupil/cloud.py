@@ -154,10 +154,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
     gaze = headset.gaze(None, None, combined=Sphere().vectors(x, y))
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=t_ns,
         space=Sphere(),
         x_deg=x,
@@ -274,14 +271,5 @@ def scan(path: Path, root: Path, camera: Camera, **options: object) -> Iterable[
         names = given(**options).names(
             folder, root, {"person": above or folder.name, "stimulus": folder.name}, **words
         )
-        handles.append(
-            Handle(
-                names.person,
-                names.stimulus,
-                partial(load, place, names, part, camera),
-                names.session,
-                names.task,
-                str(place),
-            )
-        )
+        handles.append(names.handle(partial(load, place, names, part, camera), place))
     return handles

@@ -98,18 +98,11 @@ def load(path: Path, names: Names, min_confidence: float) -> Recording:
         metadata["pupil_unit"] = "mm"
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=t_ns,
         space=Sphere(),
-        x_deg=gaze.x_deg,
-        y_deg=gaze.y_deg,
-        left_deg=gaze.left_deg,
-        right_deg=gaze.right_deg,
+        **vars(gaze),
         valid=(confidence >= min_confidence) & (words != "blink"),
-        eye_in_head_deg=gaze.eye_in_head_deg,
         pupil=pupil,
         confidence=confidence,
         labels={"pupil-player": words},
@@ -134,10 +127,7 @@ def load_surface(path: Path, names: Names, min_confidence: float, screen: Screen
     )
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=t_ns,
         space=screen,
         x_deg=x,
@@ -248,7 +238,7 @@ def scan(
         if not isinstance(screen, Screen):
             checks.refuse("Format pupil-core", "screen", "the Screen that the surface is", screen)
         run = partial(load_surface, found, names, least, screen)
-    return [Handle(names.person, names.stimulus, run, names.session, names.task, str(place))]
+    return [names.handle(run, place)]
 
 
 FORMAT = Format(

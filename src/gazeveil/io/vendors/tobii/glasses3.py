@@ -113,17 +113,10 @@ def load(path: Path, names: Names) -> Recording:
         metadata["not_read"] = "imudata"
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=np.array([_ns(line) for _, line in gaze], dtype=np.int64),
         space=Sphere(),
-        x_deg=placed.x_deg,
-        y_deg=placed.y_deg,
-        left_deg=placed.left_deg,
-        right_deg=placed.right_deg,
-        eye_in_head_deg=placed.eye_in_head_deg,
+        **vars(placed),
         pupil=headset.mean_of_eyes(sizes["left"], sizes["right"]),
         messages=_messages(path.parent),
         not_samples={"other_lines": len(lines) - n},
@@ -180,16 +173,7 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     names = given(**options).names(
         folder, root, {"person": above or folder.name, "stimulus": folder.name}, **words
     )
-    return [
-        Handle(
-            names.person,
-            names.stimulus,
-            partial(load, place, names),
-            names.session,
-            names.task,
-            str(place),
-        )
-    ]
+    return [names.handle(partial(load, place, names), place)]
 
 
 FORMAT = Format(

@@ -187,10 +187,7 @@ def load(
     single = None if combined is None or any(e is not None for e in eyes) else combined[kept]
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=t_ns[kept],
         space=space,
         x_deg=None if single is None else single[:, 0],
@@ -378,9 +375,7 @@ def scan(
         }
         names = said.names(path, root, **words)
         load_part = partial(load, path, names, part, (screen, time_unit, decimal))
-        handles.append(
-            Handle(names.person, names.stimulus, load_part, names.session, names.task, str(path))
-        )
+        handles.append(names.handle(load_part, path))
     return handles
 
 

@@ -110,10 +110,7 @@ def load(path: Path, names: Names, screen: Screen | None = None) -> Recording:
         pupil = mean_of_eyes(*(np.where(p > 0, p, np.nan) for p in sizes))
     return assemble(
         path,
-        person=names.person,
-        stimulus=names.stimulus,
-        session=names.session,
-        task=names.task,
+        **vars(names),
         t_ns=sheet.table.times_ns(sheet.need("Time"), "us"),
         space=screen,
         left_deg=eyes["L"],
@@ -132,16 +129,7 @@ def scan(
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse("Format tobii-tx300", "screen", "a Screen", screen)
     names = given(**options).names(path, path.parent.parent)
-    return [
-        Handle(
-            names.person,
-            names.stimulus,
-            partial(load, path, names, screen),
-            names.session,
-            names.task,
-            str(path),
-        )
-    ]
+    return [names.handle(partial(load, path, names, screen), path)]
 
 
 FORMAT = Format(

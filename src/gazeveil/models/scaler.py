@@ -5,24 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gazeveil.gaze.arrays import Bools, Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Standard:
-    """Mean and scale of each feature; features that do not vary have scale 1.
+class Scaler:
+    """Mean and scale of each feature of training rows.
 
     Parameters
     ----------
     mean, scale : array of float64, shape (features,)
-        Of the training rows; the scale is the standard deviation (ddof 0).
+        The scale is the standard deviation (ddof 0), and 1 for a feature that does not vary.
+    varies : array of bool, shape (features,)
+        Which features vary by more than rounding does.
     """
 
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    mean: Floats
+    scale: Floats
+    varies: Bools
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> Standard:
+    def fit(cls, values: Floats) -> Scaler:
         """Statistics of rows, each feature over the rows where it is known (not NaN); one that is
         never known has mean 0.
         """
@@ -35,11 +39,12 @@ class Standard:
         largest = np.abs(apart).max(axis=0, initial=0.0)
         unit = np.where(largest > 0.0, largest, 1.0)
         scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / n)
-        # A feature that differs by rounding alone does not vary.
-        flat = scale <= 10 * np.finfo(np.float64).eps * np.abs(mean)
-        return cls(mean, np.where(flat | (scale == 0.0), 1.0, scale))
+        # Rounding leaves a constant feature with a tiny deviation, and dividing by it would blow
+        # other people's values up.
+        varies = scale > 1e-12 * np.abs(mean)
+        return cls(mean, np.where(varies, scale, 1.0), varies)
 
-    def apply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply(self, values: Floats) -> Floats:
         """The rows in units of the training rows; what is missing (NaN) counts as the training
         mean.
         """
