@@ -14,8 +14,8 @@ import pytest
 from gazeveil import Screen, Sphere
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.randomness.rng import TestStream
-from gazeveil.privacy.stream.kaleido.settings import UNIFORM
 from gazeveil.privacy.stream.kaleido.stage import LatticeStage, plan
+from gazeveil.privacy.stream.kaleido.step import UNIFORM
 
 SCREEN = Screen(1280, 720, 400.0, 225.0, 450.0)
 

@@ -21,8 +21,8 @@ from gazeveil.privacy.randomness.rng import TestStream
 from gazeveil.privacy.stream.kaleido import stage as kaleido_stage
 from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.mechanism import Kaleido, KaleidoReserve, KaleidoUniform
-from gazeveil.privacy.stream.kaleido.settings import tangent_of
 from gazeveil.privacy.stream.kaleido.stage import KaleidoPlan, LatticeStage
+from gazeveil.privacy.stream.kaleido.step import tangent_of
 from gazeveil.privacy.synthesis.clock.render import ClockRender
 from tests.support.laws import assert_distribution
 

@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import TrackerModel
-from gazeveil.gaze.simulate.directions import DEGREE, Triple, displaced, right_of
+from gazeveil.gaze.simulate.directions import DEGREE, Triple, displaced, right_of, step
 from gazeveil.gaze.simulate.head import HeadState
 from gazeveil.gaze.simulate.people import Traits
 from gazeveil.gaze.simulate.process import ornstein_uhlenbeck
@@ -163,3 +163,23 @@ def hold(
         return gaze, state
     blended = displaced(gaze, of_step.held, gaze, state.before)
     return blended, TrackerState(state.lingering_right, state.lingering_down, gaze)
+
+
+@inlined
+def miss(
+    gaze: Triple,
+    noise: TrackerState,
+    traits: Traits,
+    tall: float,
+    right_deg: float,
+    down_deg: float,
+    lid_deg: float,
+) -> Triple:
+    """The direction that is reported for `gaze`: off by the calibration, lingering noise, what is
+    new in this sample (right, down) and what the lid drags it down.
+    """
+    return step(
+        gaze,
+        traits.offset_right_deg + noise.lingering_right / tall + right_deg,
+        traits.offset_down_deg + noise.lingering_down * tall + down_deg + lid_deg,
+    )

@@ -38,6 +38,7 @@ from gazeveil.gaze.simulate.measurement import (
     hold,
     lid_closure,
     measurement_step,
+    miss,
     move_noise,
     move_pupil,
     next_blink,
@@ -252,10 +253,9 @@ def render(
     observer = observe(traits, condition, scene)
     white_deg, tall = tracker.white_deg * traits.noise_factor, observer.tall
     path, fixational, noise, blink, dropout, pupil, head = start(rng, observer, tracker, scene)
-    steps, last_s, last_dt_s = steps_of(observer, tracker, scene, 0.0), 0.0, -1.0
+    steps, last_dt_s = steps_of(observer, tracker, scene, 0.0), -1.0
     for i in range(len(t_s)):
-        t, dt = t_s[i], t_s[i] - last_s
-        last_s = t
+        t, dt = t_s[i], t_s[i] - (t_s[i - 1] if i > 0 else 0.0)
         if abs(dt - last_dt_s) > 1e-8:
             # Steps are nearly always equal, and exponentials are most of the cost of a sample.
             steps, last_dt_s = steps_of(observer, tracker, scene, dt), dt
@@ -286,18 +286,11 @@ def render(
         right_deg = white_deg / tall * rng.standard_normal()
         down_deg = white_deg * tall * rng.standard_normal()
         if sphere and tracker.mismatch_s > 0.0:
-            late_s = tracker.mismatch_s * rng.standard_normal()
-            late_right_deg, late_down_deg = head_mismatch(head, late_s)
-            right_deg, down_deg = right_deg + late_right_deg, down_deg + late_down_deg
+            late = head_mismatch(head, tracker.mismatch_s * rng.standard_normal())
+            right_deg, down_deg = right_deg + late[0], down_deg + late[1]
         held, noise = hold(noise, steps.tracker, gaze)
-        reported = step(
-            held,
-            traits.offset_right_deg + noise.lingering_right / tall + right_deg,
-            traits.offset_down_deg
-            + noise.lingering_down * tall
-            + down_deg
-            + tracker.lid_deg * lid * lid,
-        )
+        lid_deg = tracker.lid_deg * lid * lid
+        reported = miss(held, noise, traits, tall, right_deg, down_deg, lid_deg)
         x, y = degrees_on_grid(reported, tracker, sphere)
         pupil = move_pupil(pupil, steps.tracker, rng.standard_normal())
         size_mm = pupil_size(pupil, traits.pupil_mm, rng.standard_normal())

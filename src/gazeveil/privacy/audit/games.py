@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TypeAlias
 
 from gazeveil import checks
 from gazeveil.arrays import Floats
+
+#: Delta at which losses that have no epsilon of their own are judged.
+DELTA = Fraction(1, 10**6)
 
 #: `play(side, trials, seed)` -> statistics, shape (trials, statistics); side 0 or 1.
 Play: TypeAlias = Callable[[int, int, int | None], Floats]

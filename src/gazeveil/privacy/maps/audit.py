@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.games import Game, asked_unit
+from gazeveil.privacy.audit.games import DELTA, Game, asked_unit
 from gazeveil.privacy.maps.weights import WEIGHT, viewer_weights
 from gazeveil.privacy.noise.exact import laplace_scale
 from gazeveil.privacy.promise.conversions import epsilon_of_rho
@@ -19,7 +19,6 @@ from gazeveil.privacy.randomness.rng import Words, source
 if TYPE_CHECKING:
     from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace
 
-_DELTA = Fraction(1, 10**6)
 _PAIR = (
     "One stimulus, one viewer: all gaze in the left half of a map of two cells, against all in the"
     " right half."
@@ -65,12 +64,12 @@ def heatmap_gaussian(mechanism: HeatmapGaussian, unit: str | None) -> Game:
     """Zero-concentrated differential privacy, judged as (epsilon, delta) at delta = 1e-6."""
     # What rho itself implies. The curve of continuous Gaussian noise is a little lower, and nobody
     # has promised it.
-    claimed = float(epsilon_of_rho(mechanism.rho, _DELTA))
+    claimed = float(epsilon_of_rho(mechanism.rho, DELTA))
     description = f"{_PAIR} rho = {mechanism.rho} is judged as epsilon at delta = 1e-6."
     return Game(
         asked_unit(unit, "user", ("user",)),
         claimed,
         description,
         lambda s, n, seed: _play(mechanism, s, n, seed),
-        delta=float(_DELTA),
+        delta=float(DELTA),
     )

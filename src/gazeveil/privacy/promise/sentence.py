@@ -1,5 +1,5 @@
-"""The sentence of a promise, made from its map: nobody writes it by hand, so none says more than the
-map does.
+"""The sentence of a promise, made from its map: nobody writes it by hand, so none says more than
+the map does.
 """
 
 from __future__ import annotations

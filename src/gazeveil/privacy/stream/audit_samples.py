@@ -7,14 +7,13 @@ bound comes close to the account. What promises nothing has nothing to refute.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.privacy.audit.games import Game
+from gazeveil.privacy.audit.games import DELTA, Game
 from gazeveil.privacy.promise.conversions import epsilon_of_rho
 from gazeveil.privacy.randomness.supply import derived_seed
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from gazeveil.privacy.stream.mechanism import StreamMechanism
 
 
-_DELTA = Fraction(1, 10**6)
 _RATE_HZ = 100.0
 _AT_ONCE = 200_000  # samples held at a time
 
@@ -59,7 +57,7 @@ def samplewise(mechanism: StreamMechanism, unit: str | None) -> Game:
     if "epsilon" in promise.numbers:
         claimed, delta = float(promise.numbers["epsilon"]), 0.0
     else:
-        claimed, delta = float(epsilon_of_rho(promise.numbers["rho"], _DELTA)), float(_DELTA)
+        claimed, delta = float(epsilon_of_rho(promise.numbers["rho"], DELTA)), float(DELTA)
         description += (
             f" rho = {float(promise.numbers['rho']):.4g} is judged as epsilon at delta = 1e-6."
         )

@@ -98,20 +98,9 @@ class OngoingFixations:
             Running sums of places and the session's times, as rings.
         """
         rows = np.empty((end - begin, 4), dtype=np.int64)
-        count = _ongoing_rows(
-            edges,
-            begin,
-            end,
-            self.grid.sphere,
-            sums,
-            times,
-            self.back,
-            self.tick_ns,
-            self._state,
-            self._first,
-            rows,
-            *self.grid.numbers,
-        )
+        past = sums, times, self.back, self.tick_ns, self._state, self._first
+        grid = self.grid
+        count = _ongoing_rows(edges, begin, end, grid.sphere, *past, rows, *grid.numbers)
         return [
             OngoingFixation(None if row < 0 else (row, column), start, stop)
             for row, column, start, stop in rows[:count].tolist()

@@ -190,18 +190,9 @@ class EventQuantiser:
         if not len(edges):
             return []
         rows = np.empty((len(edges), 6), dtype=np.int64)
-        count = _events(
-            edges,
-            rows,
-            self._sphere,
-            self._sums,
-            self._times,
-            self._before,
-            self._open,
-            self.tick_ns,
-            self._least_ns,
-            *self.grid.numbers,
-        )
+        past = self._sums, self._times, self._before, self._open
+        clock = self.tick_ns, self._least_ns
+        count = _events(edges, rows, self._sphere, *past, *clock, *self.grid.numbers)
         return [
             QuantisedEvent(_WORDS[kind], None if row < 0 else (row, column), onset, offset, decided)
             for kind, row, column, onset, offset, decided in rows[:count].tolist()
@@ -235,12 +226,8 @@ def _events(
     size = len(times)
     count = 0
     for i in range(len(edges)):
-        kind, side, index, decided = (
-            edges[i, 0] // 2,
-            edges[i, 0] % 2,
-            edges[i, 1],
-            times[edges[i, 3] % size] // tick_ns,
-        )
+        kind, side, index = edges[i, 0] // 2, edges[i, 0] % 2, edges[i, 1]
+        decided = times[edges[i, 3] % size] // tick_ns
         # A pursuit began as a fixation; its end says what it was.
         code = 1 if kind == SACCADE else 3 if kind == PURSUIT else 0
         if kind != FIXATION and kind != SACCADE and kind != PURSUIT:

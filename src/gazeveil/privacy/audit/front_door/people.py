@@ -22,7 +22,7 @@ from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.front_door.tables import claim_of
+from gazeveil.privacy.audit.front_door.claims import claim_of
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import OF_PEOPLE
 from gazeveil.privacy.maps.heatmap import HeatmapGaussian, HeatmapLaplace
@@ -34,8 +34,6 @@ _SCREEN = Screen(1920, 1080, 520.0, 290.0, 600.0)
 _RELEASES = 800  # of heat maps per input
 _LOOKERS = 600  # people of each side in one release
 _SAMPLES = 40
-
-Reals = Floats
 
 
 # --- heat maps
@@ -99,8 +97,8 @@ def _still(person: str, stimulus: str, session: str, x_deg: float, samples: int)
 
 def _play_maps(
     mechanism: Mechanism[Any], unit: str, stimuli: int, sessions: int
-) -> Callable[[int, int, int | None], Reals]:
-    def play(side: int, trials: int, seed: int | None) -> Reals:
+) -> Callable[[int, int, int | None], Floats]:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         cohort, scores = _viewers(side, unit, stimuli, sessions), []
         for number in range(min(trials, _RELEASES)):
             released = mechanism.release(cohort, None if seed is None else seed + number).data
@@ -169,10 +167,10 @@ def windows(mechanism: Mechanism[Any]) -> Iterator[Game]:
 
 def _play_windows(
     mechanism: Mechanism[Any], count: int, long: int
-) -> Callable[[int, int, int | None], Reals]:
-    made: dict[tuple[int, int | None], Reals] = {}
+) -> Callable[[int, int, int | None], Floats]:
+    made: dict[tuple[int, int | None], Floats] = {}
 
-    def play(side: int, trials: int, seed: int | None) -> Reals:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         # One release serves both sides: the people of a side are those who look there.
         if (trials, seed) not in made:
             people = 2 * min(trials, _LOOKERS)

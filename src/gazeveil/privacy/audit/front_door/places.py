@@ -19,7 +19,8 @@ from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.audit.front_door.streams import claimed_epsilon
+from gazeveil.privacy.audit.front_door.claims import claim_of
+from gazeveil.privacy.audit.front_door.streams import MOST_EPSILON
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
@@ -119,9 +120,10 @@ def place_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
         moves = [two_cells(mechanism, space, near) for space, near, _ in spots]
         # A hair more, since centres of a screen's cells are not whole numbers.
         far = max(Fraction(b[0] - a[0]) for a, b in moves) + Fraction(1, 1 << 20)
-        bound = claimed_epsilon(
+        bound = claim_of(
             mechanism.release(game.cohort(0, 1)).guarantee,
             Change.place(far, cell_deg=mechanism.cell_deg),
+            MOST_EPSILON,
         )
         if bound is not None:
             about = (

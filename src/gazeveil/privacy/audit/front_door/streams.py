@@ -23,15 +23,12 @@ from gazeveil.errors import GazeveilError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
+from gazeveil.privacy.audit.front_door.claims import claim_of
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import PromiseError
 from gazeveil.privacy.stream.mechanism import StreamMechanism
-
-#: Delta at which losses that have no epsilon of their own are judged.
-DELTA = Fraction(1, 10**6)
 
 #: Losses above this cannot be refuted with a few thousand releases.
 MOST_EPSILON = 4.0
@@ -193,19 +190,6 @@ class CohortGame:
         return np.concatenate(rows)
 
 
-def claimed_epsilon(guarantee: Guarantee, change: Change) -> tuple[float, float] | None:
-    """Epsilon and delta that a promise bounds a change by; None where it has no bound or one that
-    cannot be refuted here.
-    """
-    try:
-        loss = guarantee.map(change)
-    except PromiseError:
-        return None
-    delta = Fraction(0) if loss.measure == "pure" else max(DELTA, loss.delta)
-    epsilon = float(loss.epsilon_at(delta))
-    return (epsilon, float(delta)) if epsilon <= MOST_EPSILON else None
-
-
 def changes(guarantee: Guarantee) -> Iterator[tuple[str, Change]]:
     """The promise's own change, and the ones its sentence names besides."""
     own = guarantee.change
@@ -271,7 +255,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     mixed = mixed_guarantee(mechanism, every)
     seen: set[tuple[object, ...]] = set()
     for what, change in changes(mixed):
-        bound = claimed_epsilon(mixed, change)
+        bound = claim_of(mixed, change, MOST_EPSILON)
         if bound is None or change.move_deg is None:
             continue
         worst = every if change.unit == "user" else (_worst(mechanism, every, change),)
@@ -297,7 +281,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
         )
     # By the space's own distance a small move turns x by half a turn at a pole.
     near_pole = Change.sample(mixed.change.move_deg if mixed.change is not None else 1, "space")
-    bound = claimed_epsilon(mixed, near_pole)
+    bound = claim_of(mixed, near_pole, MOST_EPSILON)
     if bound is not None and near_pole.move_deg is not None:
         game = CohortGame(
             mechanism, every, ((every[0], slice(30, 31)),), float(near_pole.move_deg), pole=True

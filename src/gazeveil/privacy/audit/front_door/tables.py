@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,40 +29,19 @@ import numpy as np
 from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import GazeveilError
 from gazeveil.features.table import FeatureTable, Keys
+from gazeveil.privacy.audit.front_door.claims import claim_of
 from gazeveil.privacy.audit.games import Game
-from gazeveil.privacy.guarantee import OF_PEOPLE, Guarantee
+from gazeveil.privacy.guarantee import OF_PEOPLE
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.promise.change import Change
-from gazeveil.privacy.promise.loss import PromiseError
 from gazeveil.privacy.tables.exponential.mechanism import ExponentialDP
 from gazeveil.privacy.tables.sequences.noisy_sequence import NoisyTable
-
-#: Losses above this cannot be seen with some thousand releases.
-MOST_CLAIMED = 5.0
-
-#: Delta at which a rho is judged.
-DELTA = Fraction(1, 10**6)
 
 _FEATURES = ("a", "b")
 _PEOPLE_PER_TRIAL, _CELLS = 3, 300_000
 _RELEASES = 500  # of a whole table per input
 _OTHERS = 24
 _BEYOND = (-3.0, 4.0)  # what data hold instead of 0 and 1
-
-Reals = Floats
-
-
-def claim_of(guarantee: Guarantee, change: Change) -> tuple[float, float] | None:
-    """Epsilon and delta that a release prints for a change; None where it says nothing, or more
-    than releases could show.
-    """
-    try:
-        loss = guarantee.map(change)
-        delta = Fraction(0) if loss.measure == "pure" else max(DELTA, loss.delta)
-        epsilon = float(loss.epsilon_at(delta))
-    except PromiseError:
-        return None
-    return (epsilon, float(delta + loss.delta_num)) if epsilon < MOST_CLAIMED else None
 
 
 @dataclass(frozen=True)
@@ -122,7 +100,7 @@ class _Cast:
             cells[:, : (self.length // self.chunk - 1) * self.chunk] = False
         return cells
 
-    def person(self, unit: str, pattern: str, side: int) -> Reals:
+    def person(self, unit: str, pattern: str, side: int) -> Floats:
         """Values of one person on one side: beyond the bounds, which count as the bounds; what does
         not change is at the midpoint.
         """
@@ -134,7 +112,9 @@ class _Cast:
         changed = self.changed(unit)
         return np.where(changed & turn[:, None], _BEYOND[side], np.where(changed, _BEYOND[0], 0.5))
 
-    def table(self, people: list[Reals], rows: list[tuple[int, ...]] | None = None) -> FeatureTable:
+    def table(
+        self, people: list[Floats], rows: list[tuple[int, ...]] | None = None
+    ) -> FeatureTable:
         """A table of people; everybody has the recordings and rows of the cast unless others are
         given.
         """
@@ -154,7 +134,7 @@ class _Cast:
         )
 
 
-def _scores(released: Reals, change: Bools) -> Reals:
+def _scores(released: Floats, change: Bools) -> Floats:
     """Statistics of released values, shape (trials, recordings, length, features), on the cells
     that were changed.
     """
@@ -175,7 +155,7 @@ def _scores(released: Reals, change: Bools) -> Reals:
     )
 
 
-def _stacked(released: FeatureTable, people: int, recordings: int) -> Reals:
+def _stacked(released: FeatureTable, people: int, recordings: int) -> Floats:
     """Values by person and recording; a release has one length."""
     return released.values.reshape(people, recordings, -1, released.values.shape[1])
 
@@ -228,7 +208,7 @@ def _each(
 ) -> Game:
     """Everybody is a trial."""
 
-    def play(side: int, trials: int, seed: int | None) -> Reals:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         values = cast.person(unit, pattern, side)
         people = max(100, min(_PEOPLE_PER_TRIAL * trials, _CELLS // values.size))
         released = mechanism.release(cast.table([values] * people), seed).data
@@ -246,7 +226,7 @@ def _whole(
 ) -> Game:
     """Every release is a trial: people share noise."""
 
-    def play(side: int, trials: int, seed: int | None) -> Reals:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         rest = [np.full((len(cast.rows), cast.length, cast.features), 0.5)] * (crowd - 1)
         table = cast.table([cast.person(unit, "level", side), *rest])
         scores = []
@@ -279,7 +259,7 @@ def _others(mechanism: Mechanism[Any]) -> Iterator[Game]:
     if claim is None:
         return
 
-    def play(side: int, trials: int, seed: int | None) -> Reals:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         table = cast.table([cast.person("user", "level", side), *rest], lengths)
         scores = []
         for number in range(min(trials, _RELEASES)):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from gazeveil.privacy.randomness.records import WordRecords
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.kaleido import step
-from gazeveil.privacy.stream.kaleido.settings import words_of_record
+from gazeveil.privacy.stream.kaleido.step import words_of_record
 
 
 class Draws:

@@ -46,8 +46,8 @@ from gazeveil.privacy.randomness.rng import ASSUMPTION as BITS_ASSUMPTION
 from gazeveil.privacy.randomness.supply import Bits
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.stream.kaleido.published import PublishedKaleido
-from gazeveil.privacy.stream.kaleido.settings import HALVING, RESERVE, UNIFORM
 from gazeveil.privacy.stream.kaleido.stage import AFTER, KaleidoPlan, LatticeStage, plan
+from gazeveil.privacy.stream.kaleido.step import HALVING, RESERVE, UNIFORM
 from gazeveil.privacy.stream.mechanism import StreamMechanism
 from gazeveil.privacy.stream.stage import Stage
 

@@ -34,9 +34,9 @@ from gazeveil.privacy.noise.spherical import (
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.kaleido import step
 from gazeveil.privacy.stream.kaleido.draws import Draws
-from gazeveil.privacy.stream.kaleido.settings import (
+from gazeveil.privacy.stream.kaleido.posterior import QUADRATURE
+from gazeveil.privacy.stream.kaleido.step import (
     HALVING,
-    QUADRATURE,
     RESERVE,
     UNIFORM,
     KaleidoSettings,

@@ -10,6 +10,7 @@ noise is that of :mod:`gazeveil.privacy.noise.lattice`, the test that of
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,24 +21,20 @@ from gazeveil.privacy.noise.spherical import (
     REJECTED,
     SETTLED,
     UNSETTLED,
+    WIDE_RAD,
     arc_kept,
     axes,
     sphere_point,
 )
 from gazeveil.privacy.randomness.rng import WordArray
 from gazeveil.privacy.stream.kaleido.noise import arc_test_passes, laplace_unit, near_or_far
-from gazeveil.privacy.stream.kaleido.settings import (
-    POSTERIOR_MEAN,
-    SNAPPED,
-    KaleidoSettings,
-    fourth_word,
-    posterior_mean,
-    records_of_try,
-    scale_of,
-    share,
-    tangent_of,
-    words_of_record,
-)
+from gazeveil.privacy.stream.kaleido.posterior import posterior_mean
+
+#: Rules that share the budget of a window among its publications.
+HALVING, RESERVE, UNIFORM = range(3)
+
+#: What is done to a published point, free of charge.
+NOTHING, CLAMP, SNAPPED, POSTERIOR_MEAN = range(4)
 
 # State of a stream, by place; the ring follows (sample numbers, then units).
 COUNT, LAST_TEST, HAS, LAST_X, LAST_Y, HEAD, LENGTH, SPENT, RING = range(9)
@@ -56,6 +53,127 @@ FINISHED, NEEDS_TESTS, NEEDS_POINTS, UNSETTLED_TEST, UNSETTLED_POINT = range(5)
 # decided already about the sample at hand: is the test known, its answer, is the point known, the
 # point.
 DONE, TEST, POINT, TEST_KNOWN, NEAR, POINT_KNOWN, POINT_X, POINT_Y, PROGRESS = range(9)
+
+
+class KaleidoSettings(NamedTuple):
+    """Public numbers of a stream; lengths are in steps of the lattice unless they say otherwise.
+
+    Parameters
+    ----------
+    rule : int
+        Which one shares the budget.
+    skip, window : int
+        Samples from one slot to the next, and of a window.
+    slots : int
+        Slots of a window.
+    units, least_units : int
+        Units of the budget of a window, and the fewest that anything is published with.
+    tests : bool
+        Whether slots are tested.
+    sphere : bool
+        Whether degrees are those of a sphere: scales and the threshold are then in radians.
+    after : int
+        What is done to a published point.
+    x_low, x_high, y_low, y_high : int
+        Where a released point can lie.
+    turn : int
+        Steps of 360 degrees.
+    snap : int
+        Steps between the points that `snap` leaves.
+    step_deg : float
+        Step of the lattice, in degrees.
+    threshold, test_scale : float
+        Of the test, and the scale of its noise.
+    scale_times_units : float
+        Scale of the noise of a publication with one unit.
+    prior_x, prior_y : float
+        Standard deviations of the prior; 0 where it is flat.
+    narrow : bool
+        Whether most tries on the sphere take four words.
+    fitted : int
+        Most units with which noise on the sphere is proposed by the tangent below.
+    shrink, lead : float
+        The tangent that fits the usual scale.
+    """
+
+    rule: int
+    skip: int
+    window: int
+    slots: int
+    units: int
+    least_units: int
+    tests: bool
+    sphere: bool
+    after: int
+    x_low: int
+    x_high: int
+    y_low: int
+    y_high: int
+    turn: int
+    snap: int
+    step_deg: float
+    threshold: float
+    test_scale: float
+    scale_times_units: float
+    prior_x: float
+    prior_y: float
+    narrow: bool = False
+    fitted: int = 0
+    shrink: float = 0.0
+    lead: float = 0.0
+
+
+@compiled
+def share(rule: int, units: int, each: int, spent: int) -> tuple[int, int]:
+    """Units of the next publication, and the part of them that later ones must know of; `each` is
+    units // slots.
+    """
+    if rule == HALVING:
+        half = (units - spent) >> 1
+        return half, half
+    if rule == RESERVE:
+        adaptive = ((units >> 1) - spent) >> 1
+        return (each >> 1) + adaptive, adaptive
+    return each, each
+
+
+@compiled
+def scale_of(units: int, times_units: float) -> float:
+    """Scale of the noise of a publication, in steps (in radians on the sphere); never below the
+    exact one.
+    """
+    return times_units / units
+
+
+@compiled
+def tangent_of(units: int, fitted: int, shrink: float, lead: float) -> tuple[float, float]:
+    """The tangent that chords of a publication are proposed by: the plan's own, or the one at chord
+    0 where the scale is much narrower.
+
+    It is chosen by the units alone, which are public, so that every way to draw a point chooses the
+    same one.
+    """
+    return (shrink, lead) if units <= fitted else (1.0, 0.0)
+
+
+@compiled
+def words_of_record(narrow: bool) -> int:
+    """Words of a record for a try of a point: four if most scales are narrow."""
+    return 4 if narrow else 3
+
+
+@compiled
+def records_of_try(scale: float, per: int, sphere: bool) -> int:
+    """Records that a try takes: a narrow one has four words, and takes two records where these have
+    three.
+    """
+    return 2 if sphere and per == 3 and scale <= WIDE_RAD else 1
+
+
+@compiled
+def fourth_word(word: int, scale: float) -> int:
+    """Where the fourth word of a try is, if it has one; else some word of it."""
+    return word + 3 if scale <= WIDE_RAD else word
 
 
 @fused

@@ -16,16 +16,13 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.privacy.audit.games import Game, asked_unit
+from gazeveil.privacy.audit.games import DELTA, Game, asked_unit
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.randomness.supply import derived_seed
 
 if TYPE_CHECKING:
     from gazeveil.privacy.stream.place.mechanism import GaussianPlace
 
-
-#: Delta at which rho is judged.
-DELTA = Fraction(1, 10**6)
 
 _RATE_HZ = 100.0
 _VISITS, _SAMPLES = 16, 2
