@@ -1,4 +1,4 @@
-"""Short names of the types of arrays."""
+"""Short names of array types, so that signatures fit on a line."""
 
 from __future__ import annotations
 
@@ -10,3 +10,5 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
+Texts: TypeAlias = NDArray[np.str_]
+Codes: TypeAlias = NDArray[np.int8]

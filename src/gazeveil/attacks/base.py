@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Floats
 
 #: Filters an attacker may put before everything else (:mod:`gazeveil.attacks.denoiser`).
 DENOISERS = ("none", "median", "lowpass", "kalman", "wiener")

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.attacks.base import DENOISERS, Attack, Scores
 from gazeveil.attacks.filters import filtered
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.recording import RecordingKey
 

@@ -29,9 +29,9 @@ from itertools import pairwise
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.attacks.base import DENOISERS
 from gazeveil.compiled import compiled
-from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.base import Scores
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_means
-from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.privacy.audit.bounds import clopper_pearson
 
 #: Probability that an interval of this module misses what it is about.

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.attacks.result import ERROR, AttackResult, rate_result
 from gazeveil.errors import DataError
-from gazeveil.gaze.arrays import Floats
 
 
 def roc_area(positive: ArrayLike, negative: ArrayLike) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazeveil.gaze.arrays import Floats, Ints
+from gazeveil.arrays import Floats, Ints
 
 #: Smallest value of which a logarithm is taken, in degrees or deg/s: far below what trackers
 #: resolve.

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gazeveil.arrays import Bools, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import TABLES, RecordingSet
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.arrays import Bools, Ints
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording, RecordingKey

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.table import Table
 
+from gazeveil.arrays import Floats, Texts
 from gazeveil.cli.arguments import (
     FormatOption,
     JsonOption,
@@ -64,8 +64,8 @@ def command(
     """Detect events."""
     cohort = read_cohort(path, format_name, settings, screen)
     given = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
-    durations: dict[str, list[NDArray[np.float64]]] = {k: [] for k in KINDS}
-    words: list[tuple[NDArray[np.str_], NDArray[np.str_]]] = []
+    durations: dict[str, list[Floats]] = {k: [] for k in KINDS}
+    words: list[tuple[Texts, Texts]] = []
 
     def each() -> Iterator[tuple[tuple[str, str, str, str], Events]]:
         for recording in track(cohort, len(cohort), "Detecting"):
@@ -102,7 +102,7 @@ def command(
     write_json(json_file, result)
 
 
-def _labels(recording: Recording, name: str) -> NDArray[np.str_]:
+def _labels(recording: Recording, name: str) -> Texts:
     if name not in recording.labels:
         known = ", ".join(recording.labels) or "none"
         raise ParameterError(
@@ -114,7 +114,7 @@ def _labels(recording: Recording, name: str) -> NDArray[np.str_]:
     return recording.labels[name]
 
 
-def _figures(durations_s: NDArray[np.float64]) -> dict[str, float | int | None]:
+def _figures(durations_s: Floats) -> dict[str, float | int | None]:
     shares = {"median_ms": 0.5, "quarter_ms": 0.25, "three_quarters_ms": 0.75}
     ms = {
         name: float(1000 * np.quantile(durations_s, share)) if len(durations_s) else None

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.events import detect
 from gazeveil.gaze.cohort import Cohort
@@ -163,9 +163,7 @@ def draw_trace(axes: Axes, recording: Recording) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=9, fontsize=7, frameon=False)
 
 
-def saccade_sizes(
-    recording: Recording, events: Events
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def saccade_sizes(recording: Recording, events: Events) -> tuple[Floats, Floats]:
     """Amplitude (deg) and peak speed (deg/s) of each saccade with valid ends."""
     saccades = events.of("saccade")
     if len(saccades) == 0:

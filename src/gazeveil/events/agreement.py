@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.events import KINDS, Events
@@ -190,7 +191,7 @@ def pool(
     size = len(KINDS)
     table = np.zeros((size, size), dtype=np.int64)
     counts = np.zeros((size, 3), dtype=np.int64)
-    errors: list[list[NDArray[np.float64]]] = [[] for _ in KINDS]
+    errors: list[list[Floats]] = [[] for _ in KINDS]
     for truth, found, times in labelled:
         n = _samples(truth, found) if times is None else len(np.asarray(times))
         a, ea = _codes_and_events("truth", truth, n)
@@ -235,7 +236,7 @@ def _f1(both: int, true: int, found: int) -> float:
     return 2 * both / (true + found) if true + found else float("nan")
 
 
-def _kappa(table: NDArray[np.int64]) -> float:
+def _kappa(table: Ints) -> float:
     total = table.sum()
     if total == 0:
         return float("nan")
@@ -259,9 +260,7 @@ def _samples(truth: Events | ArrayLike, found: Events | ArrayLike) -> int:
     return max(ends, default=0)
 
 
-def _codes_and_events(
-    name: str, given: Events | ArrayLike, n: int
-) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+def _codes_and_events(name: str, given: Events | ArrayLike, n: int) -> tuple[Codes, Ints]:
     """One code per sample, and events as rows (onset, offset, code)."""
     if isinstance(given, Events):
         if len(given) and (given.offset.max() >= n or given.onset.min() < 0):
@@ -298,7 +297,7 @@ def _codes_and_events(
     return codes, np.stack((onset, offset, codes[onset].astype(np.int64)), axis=1)
 
 
-def _pairs(a: NDArray[np.int64], b: NDArray[np.int64], least: float) -> NDArray[np.int64]:
+def _pairs(a: Ints, b: Ints, least: float) -> Ints:
     """Rows (index in a, index in b) of one-to-one pairs with intersection over union of at least
     `least`.
     """
@@ -316,9 +315,7 @@ def _pairs(a: NDArray[np.int64], b: NDArray[np.int64], least: float) -> NDArray[
 
 
 @compiled
-def _overlaps(
-    a: NDArray[np.int64], b: NDArray[np.int64], least: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _overlaps(a: Ints, b: Ints, least: float) -> tuple[Ints, Ints, Floats]:
     room = len(a) + len(b)
     i, j, share = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room)
     count, p, q = 0, 0, 0

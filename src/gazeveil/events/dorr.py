@@ -24,9 +24,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.events.auto.saccades import distance
@@ -135,7 +135,7 @@ def detect_dorr(
     return to_events(trace.codes, recording.t_ns, trace.cuts, f"dorr:{signal}")
 
 
-def signal_of(recording: Recording, signal: str) -> tuple[BridgedGaze, NDArray[np.float64]]:
+def signal_of(recording: Recording, signal: str) -> tuple[BridgedGaze, Floats]:
     """The trace of gaze, and positions in degrees, shape (axes, n), of the signal, bridged like
     gaze.
     """
@@ -154,7 +154,7 @@ def signal_of(recording: Recording, signal: str) -> tuple[BridgedGaze, NDArray[n
 
 
 def mark_dorr(
-    recording: Recording, trace: BridgedGaze, points: NDArray[np.float64], limits: TwoThresholds
+    recording: Recording, trace: BridgedGaze, points: Floats, limits: TwoThresholds
 ) -> None:
     """Write SACCADE, BLINK and NOISE into the trace's codes; the rest of its segments stays
     UNDEFINED.
@@ -188,12 +188,12 @@ def mark_dorr(
 
 @compiled
 def mark_two_thresholds(
-    points: NDArray[np.float64],
-    trusted: NDArray[np.bool_],
-    segments: NDArray[np.int64],
+    points: Floats,
+    trusted: Bools,
+    segments: Ints,
     rate_hz: float,
     limits: tuple[float, float, float],
-    codes: NDArray[np.int8],
+    codes: Codes,
 ) -> None:
     """Write SACCADE where the two-threshold machine finds one."""
     fast, slow, offset = limits
@@ -234,9 +234,7 @@ def mark_two_thresholds(
 
 
 @compiled
-def _blinks(
-    poor: NDArray[np.bool_], reach: int, least: float, longest: float, codes: NDArray[np.int8]
-) -> None:
+def _blinks(poor: Bools, reach: int, least: float, longest: float, codes: Codes) -> None:
     n, i = len(poor), 0
     while i < n:
         if not poor[i]:
@@ -265,12 +263,7 @@ def _blinks(
 
 
 @compiled
-def _fixations(
-    points: NDArray[np.float64],
-    segments: NDArray[np.int64],
-    rate_hz: float,
-    codes: NDArray[np.int8],
-) -> None:
+def _fixations(points: Floats, segments: Ints, rate_hz: float, codes: Codes) -> None:
     least = max(2, math.ceil(0.1 * rate_hz - 1e-6))
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
@@ -304,7 +297,7 @@ def _fixations(
 
 
 @compiled
-def _is_fixation(points: NDArray[np.float64], start: int, stop: int, rate_hz: float) -> bool:
+def _is_fixation(points: Floats, start: int, stop: int, rate_hz: float) -> bool:
     n = stop - start
     if distance(points, start, stop - 1) * rate_hz > 5.0 * (n - 1):
         return False
@@ -325,7 +318,7 @@ def _is_fixation(points: NDArray[np.float64], start: int, stop: int, rate_hz: fl
 
 
 @compiled
-def _spread(points: NDArray[np.float64], start: int, stop: int) -> float:
+def _spread(points: Floats, start: int, stop: int) -> float:
     """Diagonal of the bounding box in degrees."""
     square = 0.0
     for a in range(len(points)):

@@ -24,9 +24,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Codes, Floats, Ints
 from gazeveil.compiled import compiled, inlined
 from gazeveil.events.trace import FIXATION, SACCADE, BridgedGaze, to_events
 from gazeveil.gaze.events import Events
@@ -75,16 +75,14 @@ def detect_idt(
     return to_events(trace.codes, recording.t_ns, trace.cuts, f"idt:{form}")
 
 
-def _plane(
-    recording: Recording, trace: BridgedGaze
-) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+def _plane(recording: Recording, trace: BridgedGaze) -> tuple[Floats, Floats, bool]:
     if isinstance(recording.space, Sphere):
         x, y = recording.space.degrees(np.stack(trace.axes, axis=-1))
         return unwrap_x(x), y, True
     return trace.axes[0], trace.axes[1], False
 
 
-def _vectors(recording: Recording, trace: BridgedGaze) -> NDArray[np.float64]:
+def _vectors(recording: Recording, trace: BridgedGaze) -> Floats:
     """Unit vectors, shape (3, n)."""
     if isinstance(recording.space, Sphere):
         vectors = np.stack(trace.axes)
@@ -112,12 +110,12 @@ def _around(a: _Extent, b: _Extent) -> _Extent:
 
 
 @inlined
-def _sample(x: NDArray[np.float64], y: NDArray[np.float64], i: int) -> _Extent:
+def _sample(x: Floats, y: Floats, i: int) -> _Extent:
     return _Extent(x[i], x[i], y[i], y[i])
 
 
 @inlined
-def _kept(kept: NDArray[np.float64], i: int) -> _Extent:
+def _kept(kept: Floats, i: int) -> _Extent:
     row = kept[i & (len(kept) - 1)]
     return _Extent(row[0], row[1], row[2], row[3])
 
@@ -132,13 +130,7 @@ def _range(box: _Extent, round_world: bool) -> float:
 
 @compiled
 def _look_back(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    first: int,
-    end: int,
-    threshold: float,
-    round_world: bool,
-    kept: NDArray[np.float64],
+    x: Floats, y: Floats, first: int, end: int, threshold: float, round_world: bool, kept: Floats
 ) -> tuple[int, _Extent]:
     """The last k from `first` on for which [k, end) is too wide (first - 1 if none is), and the
     extent of [k, end); those of what is narrow enough are kept.
@@ -156,13 +148,13 @@ def _look_back(
 
 @compiled
 def _by_range(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    segments: NDArray[np.int64],
+    x: Floats,
+    y: Floats,
+    segments: Ints,
     threshold: float,
     least: int,
     round_world: bool,
-    codes: NDArray[np.int8],
+    codes: Codes,
 ) -> None:
     # The window [start, start + least) is looked at from its end: if [k, end) is too wide, no
     # window with both ends can be a fixation, and start moves behind k at once, whatever lies
@@ -215,13 +207,7 @@ def _by_range(
 
 
 @compiled
-def _by_pairs(
-    points: NDArray[np.float64],
-    segments: NDArray[np.int64],
-    chord: float,
-    least: int,
-    codes: NDArray[np.int8],
-) -> None:
+def _by_pairs(points: Floats, segments: Ints, chord: float, least: int, codes: Codes) -> None:
     square = chord * chord
     low, high = np.empty(3), np.empty(3)
     for s in range(len(segments)):

@@ -30,9 +30,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.auto.saccades import distance
 from gazeveil.events.dorr import PUBLISHED, mark_dorr, signal_of
@@ -113,9 +113,7 @@ def detect_is5t(
     return to_events(codes, recording.t_ns, trace.cuts, "is5t", _SECONDARY[second])
 
 
-def _head_and_eye(
-    recording: Recording,
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+def _head_and_eye(recording: Recording) -> tuple[Floats | None, Floats | None]:
     """Head and eye-in-head directions in degrees, each of shape (3, n), or None."""
     head = eye = None
     if recording.head_deg is not None:
@@ -131,7 +129,7 @@ def _head_and_eye(
     return head, eye
 
 
-def _runs(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _runs(mask: Bools) -> Ints:
     """First and last index of each run of True, shape (k, 2)."""
     edges = np.diff(np.concatenate(([0], mask.astype(np.int8), [0])))
     return np.stack((np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1), axis=1)
@@ -139,16 +137,16 @@ def _runs(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 @compiled
 def _windows(
-    gaze: NDArray[np.float64],
-    head: NDArray[np.float64],
-    eye: NDArray[np.float64],
+    gaze: Floats,
+    head: Floats,
+    eye: Floats,
     with_head: bool,
-    segments: NDArray[np.int64],
+    segments: Ints,
     rate_hz: float,
     window_s: float,
     limits: tuple[float, float, float, float],
-    codes: NDArray[np.int8],
-    second: NDArray[np.int8],
+    codes: Codes,
+    second: Codes,
 ) -> None:
     low, high, turning, scale = limits
     for s in range(len(segments)):

@@ -24,9 +24,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED, BridgedGaze, to_events
 from gazeveil.gaze.events import Events
@@ -98,7 +98,7 @@ def detect_ivt(
     return to_events(trace.codes, recording.t_ns, trace.cuts, f"ivt:{setting}")
 
 
-def squared_steps(trace: BridgedGaze, smooth: bool) -> NDArray[np.float64]:
+def squared_steps(trace: BridgedGaze, smooth: bool) -> Floats:
     """Squared degrees moved since the sample before, smoothed or not; a segment's first sample
     copies its second.
     """
@@ -114,7 +114,7 @@ def squared_steps(trace: BridgedGaze, smooth: bool) -> NDArray[np.float64]:
 
 
 @cache
-def _projection() -> NDArray[np.float64]:
+def _projection() -> Floats:
     """Hat matrix of the filter: row k gives the fitted value at place k of a frame."""
     place = np.arange(FRAME_SAMPLES, dtype=np.float64) - FRAME_SAMPLES // 2
     basis, _ = np.linalg.qr(np.vander(place / place[-1], ORDER + 1))
@@ -122,13 +122,7 @@ def _projection() -> NDArray[np.float64]:
 
 
 @compiled
-def _add_squared_steps(
-    x: NDArray[np.float64],
-    taps: NDArray[np.float64],
-    hat: NDArray[np.float64],
-    segments: NDArray[np.int64],
-    total: NDArray[np.float64],
-) -> None:
+def _add_squared_steps(x: Floats, taps: Floats, hat: Floats, segments: Ints, total: Floats) -> None:
     """Add the squared first difference of the filtered axis.
 
     Filter and difference are one antisymmetric filter: step[i] = sum_j taps[j] (x[i + j] - x[i - 1
@@ -177,12 +171,12 @@ def _add_squared_steps(
 
 @compiled
 def _label(
-    squared: NDArray[np.float64],
+    squared: Floats,
     limit: float,
-    segments: NDArray[np.int64],
+    segments: Ints,
     least_fixation: float,
     least_saccade: float,
-    codes: NDArray[np.int8],
+    codes: Codes,
 ) -> None:
     """Write the codes of each segment: threshold, then short fixations to saccades, then short
     saccades to fixations.

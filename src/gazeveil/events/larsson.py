@@ -23,8 +23,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.auto.saccades import distance
 from gazeveil.events.trace import FIXATION, PURSUIT, UNDEFINED
@@ -37,12 +37,7 @@ _RANGE_DEG, _JOINED_DEG, _TURN_COS = 1.9, 1.1, math.cos(math.pi / 4)
 _OPEN = 7  # neither for sure; no code of an event
 
 
-def mark_larsson(
-    points: NDArray[np.float64],
-    segments: NDArray[np.int64],
-    rate_hz: float,
-    codes: NDArray[np.int8],
-) -> None:
+def mark_larsson(points: Floats, segments: Ints, rate_hz: float, codes: Codes) -> None:
     """Turn the UNDEFINED runs inside the segments into FIXATION and PURSUIT.
 
     Parameters
@@ -69,7 +64,7 @@ def mark_larsson(
 
 
 @compiled
-def _parts(points: NDArray[np.float64], first: int, stop: int, rate_hz: float) -> NDArray[np.int64]:
+def _parts(points: Floats, first: int, stop: int, rate_hz: float) -> Ints:
     """Cut [first, stop) where the directions begin or cease to agree; rows (start, stop)."""
     n = stop - first
     width = min(n, max(3, round(_WINDOW_S * rate_hz)))
@@ -101,7 +96,7 @@ def _parts(points: NDArray[np.float64], first: int, stop: int, rate_hz: float) -
 
 
 @compiled
-def _rayleigh(points: NDArray[np.float64], start: int, stop: int, longest: float) -> float:
+def _rayleigh(points: Floats, start: int, stop: int, longest: float) -> float:
     """p-value of the Rayleigh test for the directions of the steps (Fisher 1993, eq. 4.17)."""
     axes = len(points)
     mean = np.zeros(axes)
@@ -122,9 +117,7 @@ def _rayleigh(points: NDArray[np.float64], start: int, stop: int, longest: float
 
 
 @compiled
-def _judge(
-    points: NDArray[np.float64], parts: NDArray[np.int64]
-) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+def _judge(points: Floats, parts: Ints) -> tuple[Codes, Floats]:
     """FIXATION, PURSUIT or open for each part, and its way from start to end."""
     axes = len(points)
     words = np.empty(len(parts), dtype=np.int8)
@@ -164,12 +157,7 @@ def _judge(
 
 
 @compiled
-def _settle(
-    points: NDArray[np.float64],
-    parts: NDArray[np.int64],
-    words: NDArray[np.int8],
-    ways: NDArray[np.float64],
-) -> None:
+def _settle(points: Floats, parts: Ints, words: Codes, ways: Floats) -> None:
     """Decide the open parts by what they cover together with neighbours of the same direction."""
     before = words.copy()
     for k in range(len(parts)):
@@ -190,13 +178,13 @@ def _settle(
 
 
 @compiled
-def _same_way(u: NDArray[np.float64], v: NDArray[np.float64]) -> bool:
+def _same_way(u: Floats, v: Floats) -> bool:
     size = math.sqrt((u * u).sum() * (v * v).sum())
     return size > 0 and (u * v).sum() > _TURN_COS * size
 
 
 @compiled
-def _diagonal(points: NDArray[np.float64], start: int, stop: int) -> float:
+def _diagonal(points: Floats, start: int, stop: int) -> float:
     square = 0.0
     for a in range(len(points)):
         square += (points[a, start:stop].max() - points[a, start:stop].min()) ** 2

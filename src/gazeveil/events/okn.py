@@ -10,19 +10,14 @@ are OKN; samples with confidence below 1 are left out.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 
 _SAME_DEG, _OPPOSITE_DEG, _SLOW_DEG_S = 70.0, 90.0, 10.0
 
 
-def mark_okn(
-    points: NDArray[np.float64],
-    saccades: NDArray[np.int64],
-    rate_hz: float,
-    doubtful: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+def mark_okn(points: Floats, saccades: Ints, rate_hz: float, doubtful: Bools) -> Bools:
     """Samples of optokinetic nystagmus.
 
     Parameters
@@ -48,13 +43,7 @@ def mark_okn(
 
 
 @compiled
-def _mark(
-    points: NDArray[np.float64],
-    saccades: NDArray[np.int64],
-    rate_hz: float,
-    doubtful: NDArray[np.bool_],
-    result: NDArray[np.bool_],
-) -> None:
+def _mark(points: Floats, saccades: Ints, rate_hz: float, doubtful: Bools, result: Bools) -> None:
     run = 0  # consecutive intervals that fit, up to the one before saccade j
     for j in range(1, len(saccades) + 1):
         fits = j < len(saccades) and _fits(points, saccades, j, rate_hz, doubtful)
@@ -67,13 +56,7 @@ def _mark(
 
 
 @compiled
-def _fits(
-    points: NDArray[np.float64],
-    saccades: NDArray[np.int64],
-    j: int,
-    rate_hz: float,
-    doubtful: NDArray[np.bool_],
-) -> bool:
+def _fits(points: Floats, saccades: Ints, j: int, rate_hz: float, doubtful: Bools) -> bool:
     end, start = saccades[j - 1, 1], saccades[j, 0]
     if start <= end + 1 or doubtful[end + 1 : start].all():
         return False
@@ -95,7 +78,7 @@ def _fits(
 
 
 @compiled
-def _angle(u: NDArray[np.float64], v: NDArray[np.float64]) -> float:
+def _angle(u: Floats, v: Floats) -> float:
     size = np.sqrt((u * u).sum() * (v * v).sum())
     if not size > 0:
         return np.nan

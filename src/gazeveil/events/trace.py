@@ -22,8 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Codes, Floats, Ints, Texts
 from gazeveil.compiled import compiled
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.geometry import Sphere
@@ -59,14 +59,14 @@ class BridgedGaze:
         Which samples are trusted; the others are bridged or outside the segments.
     """
 
-    axes: tuple[NDArray[np.float64], ...] = field(repr=False)
-    segments: NDArray[np.int64] = field(repr=False)
-    codes: NDArray[np.int8] = field(repr=False)
+    axes: tuple[Floats, ...] = field(repr=False)
+    segments: Ints = field(repr=False)
+    codes: Codes = field(repr=False)
     rate_hz: float
-    seen: NDArray[np.bool_] = field(repr=False)
+    seen: Bools = field(repr=False)
 
     @classmethod
-    def of(cls, recording: Recording, valid: NDArray[np.bool_] | None = None) -> BridgedGaze:
+    def of(cls, recording: Recording, valid: Bools | None = None) -> BridgedGaze:
         """Prepare a recording; `valid` replaces its own mask where a
         detector trusts fewer samples.
         """
@@ -91,16 +91,16 @@ class BridgedGaze:
         return cls(axes, segments if known else segments[:0], codes, rate, mask)
 
     @property
-    def cuts(self) -> NDArray[np.int64]:
+    def cuts(self) -> Ints:
         """Samples before which rows are missing: an event never goes across."""
         return self.segments[1:, 0][self.segments[1:, 0] == self.segments[:-1, 1]]
 
-    def bridge(self, channel: NDArray[np.float64]) -> NDArray[np.float64]:
+    def bridge(self, channel: Floats) -> Floats:
         """Another channel of the same samples, with the gaps inside the segments bridged."""
         return _bridged(channel, self.seen, self.segments)
 
 
-def positions(recording: Recording) -> tuple[NDArray[np.float64], ...]:
+def positions(recording: Recording) -> tuple[Floats, ...]:
     """Coordinates in degrees, one array per axis; lost samples hold whatever the recording has
     there.
     """
@@ -110,11 +110,7 @@ def positions(recording: Recording) -> tuple[NDArray[np.float64], ...]:
 
 
 def to_events(
-    codes: NDArray[np.int8],
-    t_ns: NDArray[np.int64],
-    cuts: NDArray[np.int64],
-    source: str,
-    secondary: NDArray[np.str_] | None = None,
+    codes: Codes, t_ns: Ints, cuts: Ints, source: str, secondary: Texts | None = None
 ) -> Events:
     """Runs of equal codes (and equal secondary words) as events; a new one also begins at each of
     the samples `cuts`.
@@ -144,9 +140,7 @@ def to_events(
 
 
 @compiled
-def _sphere_axes(
-    x: NDArray[np.float64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _sphere_axes(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     n = len(x)
     a, b, c = np.empty(n), np.empty(n), np.empty(n)
     unit, turn = 180.0 / np.pi, np.pi / 180.0
@@ -158,9 +152,7 @@ def _sphere_axes(
 
 
 @compiled
-def _segments(
-    t: NDArray[np.int64], valid: NDArray[np.bool_], bridge_ns: int
-) -> tuple[NDArray[np.int64], bool]:
+def _segments(t: Ints, valid: Bools, bridge_ns: int) -> tuple[Ints, bool]:
     """Stretches of samples whose valid neighbours are at most `bridge_ns` apart, and whether any of
     them holds a lost sample.
     """
@@ -191,13 +183,13 @@ def _segments(
 
 @compiled
 def _label_lost(
-    t: NDArray[np.int64],
-    valid: NDArray[np.bool_],
-    segments: NDArray[np.int64],
+    t: Ints,
+    valid: Bools,
+    segments: Ints,
     step_ns: float,
     blink_ns: int,
     bridge_ns: int,
-    codes: NDArray[np.int8],
+    codes: Codes,
 ) -> None:
     n, k = len(t), len(segments)
     for j in range(k + 1):
@@ -211,9 +203,7 @@ def _label_lost(
 
 
 @compiled
-def _bridged(
-    axis: NDArray[np.float64], valid: NDArray[np.bool_], segments: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _bridged(axis: Floats, valid: Bools, segments: Ints) -> Floats:
     result = axis.copy()
     for s in range(len(segments)):
         last = segments[s, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazeveil.gaze.arrays import Floats
+from gazeveil.arrays import Floats
 
 
 def column_means(values: Floats) -> Floats:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gazeveil.gaze.arrays import Floats
+from gazeveil.arrays import Floats
 
 
 @dataclass(frozen=True)

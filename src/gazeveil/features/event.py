@@ -14,11 +14,11 @@ from typing import TypeAlias
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.definitions import EVENT_KINDS, STATISTICS, SUBSETS, Feature, bounds_of
 from gazeveil.features.measure import LEAST_SAMPLES, SCALARS, SERIES, measure_events
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.geometry import Sphere

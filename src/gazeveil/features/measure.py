@@ -18,8 +18,8 @@ import math
 
 import numpy as np
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
-from gazeveil.gaze.arrays import Bools, Floats, Ints
 
 #: Fewer valid samples than this give no features: an acceleration needs three, its spread four.
 LEAST_SAMPLES = 4

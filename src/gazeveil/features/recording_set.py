@@ -15,12 +15,12 @@ from functools import cached_property
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Bools
 from gazeveil.errors import DataError
 from gazeveil.events import detect
 from gazeveil.features.event import fixation_and_saccade_features
 from gazeveil.features.table import KEYS, FeatureTable, Keys
 from gazeveil.features.window import window_features
-from gazeveil.gaze.arrays import Bools
 from gazeveil.gaze.cohort import Attributes, Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording, RecordingKey

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.gaze.arrays import Floats, Ints, Texts
 from gazeveil.gaze.recording import RecordingKey
 
 #: The tables of events that are summarised.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.features.definitions import SACCADE_CODES
-from gazeveil.gaze.arrays import Bools, Floats, Ints
 
 
 def saccade_codes(jumps: Floats, large_deg: float) -> Ints:

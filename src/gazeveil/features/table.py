@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.errors import DataError
-from gazeveil.gaze.arrays import Floats, Ints, Texts
 from gazeveil.gaze.recording import RecordingKey
 
 #: Names of the key columns.

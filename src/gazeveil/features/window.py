@@ -23,13 +23,13 @@ from __future__ import annotations
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.definitions import MINIMA, WINDOW, bounds_of, window_definitions
 from gazeveil.features.event import EventsSource, events_of, recordings_of
 from gazeveil.features.measure import jumps_of_events, pupil_in_events, variances_in_events
 from gazeveil.features.saccade_ngrams import saccade_codes, window_rows
 from gazeveil.features.table import FeatureTable, Keys
-from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Sphere

@@ -24,11 +24,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import DataError, ParameterError
-from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere, rotate
+from gazeveil.gaze.geometry import Screen, Space, Sphere, rotate
 
 #: The largest message that is looked at, in bytes.
 MOST_BYTES = 1 << 20
@@ -69,10 +70,10 @@ class Block:
         One of :data:`FORMS`: how it came over the wire.
     """
 
-    t_ns: NDArray[np.int64]
+    t_ns: Ints
     x_deg: Floats
     y_deg: Floats
-    valid: NDArray[np.bool_]
+    valid: Bools
     form: str = "samples"
 
     def __len__(self) -> int:
@@ -246,7 +247,7 @@ def message_of(samples: Block) -> dict[str, object]:
 
 def from_poses(
     orientation: ArrayLike, *, identity_is_lost: bool = True
-) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+) -> tuple[Floats, Floats, Bools]:
     """Degrees of a :class:`~gazeveil.gaze.geometry.Sphere` of OpenXR orientations.
 
     Parameters
@@ -328,7 +329,7 @@ def parse_space(figures: object) -> Space:
     )
 
 
-def _times(values: object) -> NDArray[np.int64]:
+def _times(values: object) -> Ints:
     # A whole number may come alone; `True` is no time, and a float near 10**18 has lost its
     # nanoseconds.
     several = values if isinstance(values, list) else [values]
@@ -350,7 +351,7 @@ def _numbers(message: Mapping[str, object], name: str, n: int) -> Floats:
         raise DataError(f"'{name}' is a number of degrees or null, one for each time.") from None
 
 
-def _truths(values: object, n: int) -> NDArray[np.bool_]:
+def _truths(values: object, n: int) -> Bools:
     if values is None or values is True:
         return np.ones(n, dtype=np.bool_)
     several = values if isinstance(values, list) else [values]

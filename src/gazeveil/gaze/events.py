@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.checks import refuse
 from gazeveil.errors import DataError
 
@@ -74,14 +75,14 @@ class Events:
         Detector, labeller or dataset that says so.
     """
 
-    kind: NDArray[np.str_]
-    onset: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    onset_ns: NDArray[np.int64]
-    offset_ns: NDArray[np.int64]
-    x_deg: NDArray[np.float64] | None = field(default=None, repr=False)
-    y_deg: NDArray[np.float64] | None = field(default=None, repr=False)
-    secondary: NDArray[np.str_] | None = field(default=None, repr=False)
+    kind: Texts
+    onset: Ints
+    offset: Ints
+    onset_ns: Ints
+    offset_ns: Ints
+    x_deg: Floats | None = field(default=None, repr=False)
+    y_deg: Floats | None = field(default=None, repr=False)
+    secondary: Texts | None = field(default=None, repr=False)
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -120,7 +121,7 @@ class Events:
             yield Event(str(k), int(a), int(b), int(ta), int(tb))
 
     @property
-    def duration_s(self) -> NDArray[np.float64]:
+    def duration_s(self) -> Floats:
         """Seconds from first to last sample."""
         return (self.offset_ns - self.onset_ns) / 1e9
 
@@ -135,7 +136,7 @@ class Events:
         """The events of the given kinds."""
         return self.where(np.isin(self.kind, kinds))
 
-    def words(self, samples: int) -> NDArray[np.str_]:
+    def words(self, samples: int) -> Texts:
         """One word per sample; samples in no event are `undefined`."""
         result = np.full(samples, "undefined", dtype=WORD)
         for k, a, b in zip(self.kind, self.onset, self.offset, strict=True):

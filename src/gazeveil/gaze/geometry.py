@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
-
-Floats: TypeAlias = NDArray[np.float64]
+from gazeveil.arrays import Floats
 
 # The largest double below 180, so that the south pole stays inside [0, 180).
 _Y_LAST_DEG = float(np.nextafter(180.0, 0.0))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.gaze.geometry import Space, Sphere
 
 
@@ -49,7 +49,7 @@ class Grid:
         self._cells = np.array(self._together, dtype=np.int64)
 
     @property
-    def numbers(self) -> tuple[float, float, float, float, int, NDArray[np.int64]]:
+    def numbers(self) -> tuple[float, float, float, float, int, Ints]:
         """Left and upper edge, width and height of a column and a row, how many columns, and how
         many of them make a cell of each row.
         """

@@ -14,9 +14,10 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints, Texts
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.events import WORD, Events, read_only
@@ -118,21 +119,21 @@ class Recording:
 
     person: str
     stimulus: str
-    t_ns: NDArray[np.int64] = field(repr=False)
-    x_deg: NDArray[np.float64] = field(repr=False)
-    y_deg: NDArray[np.float64] = field(repr=False)
-    valid: NDArray[np.bool_] = field(default=None, repr=False)  # type: ignore[arg-type]
+    t_ns: Ints = field(repr=False)
+    x_deg: Floats = field(repr=False)
+    y_deg: Floats = field(repr=False)
+    valid: Bools = field(default=None, repr=False)  # type: ignore[arg-type]
     space: Space = field(default_factory=Sphere)
     rate_hz: float = None  # type: ignore[assignment]
     session: str = "1"
     task: str = ""
-    left_deg: NDArray[np.float64] | None = field(default=None, repr=False)
-    right_deg: NDArray[np.float64] | None = field(default=None, repr=False)
-    head_deg: NDArray[np.float64] | None = field(default=None, repr=False)
-    eye_in_head_deg: NDArray[np.float64] | None = field(default=None, repr=False)
-    pupil: NDArray[np.float64] | None = field(default=None, repr=False)
-    confidence: NDArray[np.float64] | None = field(default=None, repr=False)
-    labels: Mapping[str, NDArray[np.str_]] = field(default_factory=dict, repr=False)
+    left_deg: Floats | None = field(default=None, repr=False)
+    right_deg: Floats | None = field(default=None, repr=False)
+    head_deg: Floats | None = field(default=None, repr=False)
+    eye_in_head_deg: Floats | None = field(default=None, repr=False)
+    pupil: Floats | None = field(default=None, repr=False)
+    confidence: Floats | None = field(default=None, repr=False)
+    labels: Mapping[str, Texts] = field(default_factory=dict, repr=False)
     events: Events | None = field(default=None, repr=False)
     messages: tuple[Message, ...] = field(default=(), repr=False)
     counts: Mapping[str, int] = field(default_factory=dict, repr=False)
@@ -276,7 +277,7 @@ class Recording:
         return 0.0
 
     @property
-    def vectors(self) -> NDArray[np.float64]:
+    def vectors(self) -> Floats:
         """Unit gaze vectors, shape (n, 3); NaN where not valid."""
         v = self.space.vectors(self.x_deg, self.y_deg)
         v[~self.valid] = np.nan
@@ -354,13 +355,7 @@ class Recording:
         )
 
     def _regridded(
-        self,
-        times: NDArray[np.int64],
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-        near: NDArray[np.int64],
-        rate: float,
+        self, times: Ints, x: Floats, y: Floats, valid: Bools, near: Ints, rate: float
     ) -> Recording:
         changes: dict[str, object] = {
             n: getattr(self, n)[near] for n in _SHAPES if getattr(self, n) is not None
@@ -402,7 +397,7 @@ def estimate_rate_hz(t_ns: ArrayLike, valid: ArrayLike | None = None) -> float:
     return float(nearest) if abs(rate / nearest - 1) < 0.015 else rate
 
 
-def increasing(t_ns: ArrayLike, valid: ArrayLike) -> NDArray[np.bool_]:
+def increasing(t_ns: ArrayLike, valid: ArrayLike) -> Bools:
     """`valid` with as few samples as possible unmarked so that the times of the rest strictly
     increase.
 
@@ -420,7 +415,7 @@ def increasing(t_ns: ArrayLike, valid: ArrayLike) -> NDArray[np.bool_]:
 
 
 @compiled
-def _longest_increasing(t: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _longest_increasing(t: Ints) -> Bools:
     n = len(t)
     tails = np.empty(
         n, dtype=np.int64
@@ -450,7 +445,7 @@ def _longest_increasing(t: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def combine_eyes(
     left_deg: ArrayLike | None, right_deg: ArrayLike | None, space: Space
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+) -> tuple[Floats, Floats, Bools]:
     """One line of sight from two eyes: their mean direction where both are there, else the one that
     is.
 

@@ -8,14 +8,15 @@ On a screen cells are taken as equally wide in degrees, and nothing wraps.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space, Sphere
 
 
-def smooth_map(cells: ArrayLike, space: Space, sigma_deg: float) -> NDArray[np.float64]:
+def smooth_map(cells: ArrayLike, space: Space, sigma_deg: float) -> Floats:
     """A map smoothed with a Gaussian of `sigma_deg` degrees; the total is kept.
 
     Parameters
@@ -50,7 +51,7 @@ def smooth_map(cells: ArrayLike, space: Space, sigma_deg: float) -> NDArray[np.f
     return result * (total / mass) if mass != 0 else result
 
 
-def _around(grid: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+def _around(grid: Floats, widths: Floats) -> Floats:
     """Each row convolved with a wrapped Gaussian of its own width (cells), exactly, by its Fourier
     series.
     """
@@ -60,7 +61,7 @@ def _around(grid: NDArray[np.float64], widths: NDArray[np.float64]) -> NDArray[n
     return np.fft.irfft(np.fft.rfft(grid, axis=1) * gain, n=columns, axis=1)
 
 
-def _over_the_poles(grid: NDArray[np.float64], width: float) -> NDArray[np.float64]:
+def _over_the_poles(grid: Floats, width: float) -> Floats:
     """Rows convolved along meridians, which continue on the other side of each pole."""
     from scipy.ndimage import gaussian_filter1d
 

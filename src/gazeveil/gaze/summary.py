@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.gaze.recording import Recording
@@ -79,9 +79,9 @@ class CohortSummary:
     recordings: list[RecordingSummary]
     people: dict[str, Attributes]
     stimuli: tuple[str, ...]
-    heat: NDArray[np.float64] = field(repr=False)
+    heat: Floats = field(repr=False)
     heat_extent_deg: tuple[float, float, float, float]
-    loss_by_time: NDArray[np.float64] = field(repr=False)
+    loss_by_time: Floats = field(repr=False)
     skipped: int = 0
 
     @property
@@ -164,11 +164,11 @@ def summarise(
         Wraps the iteration over recordings, for a progress bar.
     """
     rows: list[RecordingSummary] = []
-    maps: dict[tuple[float, float], NDArray[np.float64]] = {}
+    maps: dict[tuple[float, float], Floats] = {}
     lost, total = np.zeros(_LOSS_BINS), np.zeros(_LOSS_BINS)
     for item in progress(cohort.items):
         row: RecordingSummary | None = None
-        losses: list[NDArray[np.bool_]] = []
+        losses: list[Bools] = []
         run, last_ns, first_ns = 0, None, None
         for piece in _pieces(item):
             if row is None:
@@ -260,7 +260,7 @@ def _add_ranges(row: RecordingSummary, piece: Recording) -> None:
     )
 
 
-def _add_heat(maps: dict[tuple[float, float], NDArray[np.float64]], piece: Recording) -> None:
+def _add_heat(maps: dict[tuple[float, float], Floats], piece: Recording) -> None:
     space = piece.space
     span = (space.width_deg, space.height_deg)
     x, y = piece.x_deg[piece.valid], piece.y_deg[piece.valid]

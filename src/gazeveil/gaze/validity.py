@@ -15,9 +15,7 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gazeveil.arrays import Bools, Floats
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere
 
@@ -45,9 +43,7 @@ def is_plain(x_deg: float, y_deg: float, bounds: Bounds) -> bool:
     return (x_deg >= bounds[0]) & (x_deg < bounds[1]) & (y_deg >= bounds[2]) & (y_deg < bounds[3])
 
 
-def are_plain(
-    space: Space, x_deg: NDArray[np.float64], y_deg: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def are_plain(space: Space, x_deg: Floats, y_deg: Floats) -> Bools:
     """Which samples are plain gaze in a space."""
     low_x, high_x, low_y, high_y = _SPHERE_DEG if isinstance(space, Sphere) else _SCREEN_DEG
     return (x_deg >= low_x) & (x_deg < high_x) & (y_deg >= low_y) & (y_deg < high_y)

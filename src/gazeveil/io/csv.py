@@ -35,11 +35,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere
+from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.csv_layout import (
     GAZE_ROLES,
@@ -78,7 +78,7 @@ def sniff(head: Head) -> bool:
 @lru_cache(maxsize=1)
 def _open(
     path: Path, _stamp: tuple[int, int], layout: Layout
-) -> tuple[Sheet, dict[tuple[str, ...], NDArray[np.int64]]]:
+) -> tuple[Sheet, dict[tuple[str, ...], Ints]]:
     """The file and its rows by person, stimulus, session and task; kept until the next file, so
     that it is parsed once.
     """
@@ -133,7 +133,7 @@ def _lost(values: Floats, missing: tuple[float, ...]) -> Floats:
 
 
 @lru_cache(maxsize=1)
-def _times(path: Path, at: tuple[int, int], layout: Layout) -> NDArray[np.int64]:
+def _times(path: Path, at: tuple[int, int], layout: Layout) -> Ints:
     """Times of all rows; kept as the file is."""
     sheet, _ = _open(path, at, layout)
     column = layout.column("t")
@@ -152,7 +152,7 @@ def _times(path: Path, at: tuple[int, int], layout: Layout) -> NDArray[np.int64]
     return sheet.times_ns(column, unit=layout.time_unit, relative=too_large)
 
 
-def _pupil(sheet: Sheet, layout: Layout, rows: NDArray[np.int64]) -> Floats | None:
+def _pupil(sheet: Sheet, layout: Layout, rows: Ints) -> Floats | None:
     sizes = [
         _lost(sheet.floats(c)[rows], layout.missing)
         for r in ("pupil", "left_pupil", "right_pupil")
@@ -167,7 +167,7 @@ def _pupil(sheet: Sheet, layout: Layout, rows: NDArray[np.int64]) -> Floats | No
     )
 
 
-def _words(sheet: Sheet, column: str) -> NDArray[np.str_]:
+def _words(sheet: Sheet, column: str) -> Texts:
     words = (
         sheet.table.column(column)
         .fill_null("undefined")

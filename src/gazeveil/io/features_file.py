@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.io.source import read_bytes
 
@@ -40,7 +41,7 @@ class TableLike(Protocol):
     """What is written: a FeatureTable."""
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """Rows x features."""
         ...
 
@@ -55,7 +56,7 @@ class TableLike(Protocol):
         ...
 
     @property
-    def bounds(self) -> NDArray[np.float64] | None:
+    def bounds(self) -> Floats | None:
         """Features x 2, or None."""
         ...
 
@@ -69,10 +70,10 @@ class TableLike(Protocol):
 class TableParts:
     """What is read: the arguments of a FeatureTable, its keys as a mapping of columns."""
 
-    values: NDArray[np.float64]
+    values: Floats
     columns: tuple[str, ...]
     keys: Mapping[str, NDArray[np.generic]]
-    bounds: NDArray[np.float64] | None
+    bounds: Floats | None
     counts: Mapping[str, int]
 
 
@@ -184,7 +185,7 @@ def read_table_file(path: str | Path) -> TableParts:
 
 def _note(
     place: Path, note: str | None, names: list[str]
-) -> tuple[NDArray[np.float64] | None, Mapping[str, int]]:
+) -> tuple[Floats | None, Mapping[str, int]]:
     if note is None:
         return None, {}
     try:

@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen, Space
 from gazeveil.io.features_file import table_suffix
 
 #: What a map covers, its shares of looking and its noisy viewers, both rows x columns.
-MapParts: TypeAlias = tuple[Space, NDArray[np.float64], NDArray[np.float64]]
+MapParts: TypeAlias = tuple[Space, Floats, Floats]
 
 
 def write_maps(maps: Mapping[str, MapParts], path: Path) -> Path:
@@ -40,9 +40,7 @@ def write_maps(maps: Mapping[str, MapParts], path: Path) -> Path:
     return path
 
 
-def _frame(
-    stimulus: str, space: Space, shares: NDArray[np.float64], viewers: NDArray[np.float64]
-) -> pl.DataFrame:
+def _frame(stimulus: str, space: Space, shares: Floats, viewers: Floats) -> pl.DataFrame:
     rows, columns = shares.shape
     row, column = (index.ravel() for index in np.indices((rows, columns)))
     x_deg = (column + 0.5) * (space.width_deg / columns)

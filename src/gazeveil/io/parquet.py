@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError, GazeveilError
 from gazeveil.gaze.cohort import Attributes, Cohort, Handle
 from gazeveil.gaze.events import Events
@@ -181,7 +182,7 @@ def _load(
     if header is None:
         return _foreign(path, frame, person or path.parent.name, stimulus or stem(path))
     get = {n: frame[n].to_numpy() for n in frame.columns}
-    channels: dict[str, NDArray[np.float64]] = {}
+    channels: dict[str, Floats] = {}
     for channel, names in _COLUMNS.items():
         if all(n in get for n in names):
             channels[channel] = (

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gazeveil.gaze.arrays import Floats, Ints, Texts
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.models.scaler import Scaler
 
 #: Names of the classifiers.

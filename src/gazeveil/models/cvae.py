@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
-from gazeveil.gaze.arrays import Bools, Floats
 from gazeveil.models.train import History, Schedule, torch_or_refuse, train
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gazeveil.gaze.arrays import Bools, Floats
+from gazeveil.arrays import Bools, Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Texts
 from gazeveil.errors import DataError, MissingExtraError
-from gazeveil.gaze.arrays import Bools, Texts
 
 if TYPE_CHECKING:
     import torch

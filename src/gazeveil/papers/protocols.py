@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.infer.demographics import demographic_attack
 from gazeveil.attacks.registry import attack as attack_by_name
@@ -73,7 +73,7 @@ class PersonByWindow(Utility):
         """Accuracy and macro F1; see :class:`Utility`."""
         halves = Halves(raw, self.gap)
 
-        def person(key: tuple[str, str, str, str], index: NDArray[np.int64]) -> str:
+        def person(key: tuple[str, str, str, str], index: Ints) -> str:
             return key[0]
 
         known, asked = aligned(

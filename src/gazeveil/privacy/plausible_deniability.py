@@ -29,9 +29,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.noise.exact import TAIL_DELTA, discrete_laplace
@@ -49,9 +50,6 @@ FINITE_DELTA = Fraction(1, 1 << 50)
 # Floats decide which cell a probability is in, for events after rounding to a grid: this much more
 # than gamma is charged for what they may get wrong.
 _CANDIDATE_SLACK, _ATTEMPT_SLACK = Fraction(1, 10**6), 1e-3
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def cell_width(gamma: Number) -> float:
@@ -114,12 +112,12 @@ def plausible_counts(log_p: Floats, seeds: Ints, width: float) -> Ints:
     return np.asarray((at == at[np.arange(len(at)), seeds][:, None]).sum(axis=1), dtype=np.int64)
 
 
-def deterministic_pass(counts: ArrayLike, k: int) -> NDArray[np.bool_]:
+def deterministic_pass(counts: ArrayLike, k: int) -> Bools:
     """The test as printed: k people, the seed's among them."""
     return np.asarray(np.asarray(counts) >= k, dtype=np.bool_)
 
 
-def randomised_pass(counts: ArrayLike, k: int, epsilon0: Number, words: Words) -> NDArray[np.bool_]:
+def randomised_pass(counts: ArrayLike, k: int, epsilon0: Number, words: Words) -> Bools:
     """The test with a threshold of k plus fresh discrete Laplace noise of scale 1/epsilon0 for each
     candidate.
     """

@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
+from gazeveil.arrays import Floats
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

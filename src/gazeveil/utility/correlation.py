@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,9 +24,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.utility.base import Utility, UtilityResult
 

@@ -39,10 +39,10 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.geometry import angle_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.scanpaths import need_samples, side_by_side

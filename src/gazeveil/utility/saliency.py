@@ -28,9 +28,9 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.smoothing import smooth_map
 from gazeveil.utility.areas.scanpaths import (

@@ -31,11 +31,11 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import TABLES, RecordingSet
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.arrays import Floats, Ints, Texts
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.base import Utility, UtilityResult

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Texts
 from gazeveil.attacks.base import Scores
 from gazeveil.attacks.identify.event_attack import (
     EventAttack,
@@ -34,7 +35,6 @@ from gazeveil.attacks.identify.vectors import check_features, recording_vectors
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
-from gazeveil.gaze.arrays import Floats, Texts
 from gazeveil.models.classifiers import unfitted
 from gazeveil.models.scaler import Scaler
 

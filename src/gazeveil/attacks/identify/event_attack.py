@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.arrays import Floats, Ints, Texts
 
 #: Which events are looked at.
 KINDS = ("both", "fixation", "saccade")

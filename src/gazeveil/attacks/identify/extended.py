@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from gazeveil.arrays import Floats
 from gazeveil.attacks.identify.trajectory import slot_means
 from gazeveil.attacks.statistics import (
     LEAST,
@@ -29,7 +30,6 @@ from gazeveil.attacks.statistics import (
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors, summary_vectors
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Sphere, mean_direction
 from gazeveil.gaze.recording import Recording, RecordingKey
 

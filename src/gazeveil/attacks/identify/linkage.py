@@ -22,6 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gazeveil.arrays import Bools, Floats, Texts
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
 from gazeveil.attacks.identify.vectors import check_features, recording_vectors
@@ -29,7 +30,6 @@ from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
-from gazeveil.gaze.arrays import Bools, Floats, Texts
 
 #: What each kind of vectors is made of.
 NEEDS = {

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
-from gazeveil.gaze.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,8 +27,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.attacks.identify.prototypes import find_prototypes, radial
-from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.models.scaler import Scaler
 
 #: How W is found.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Texts
 from gazeveil.attacks.identify.event_attack import EventAttack, Fitted
-from gazeveil.gaze.arrays import Floats, Texts
 
 #: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
 #: on use.

@@ -20,11 +20,11 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.identify.trajectory import slot_means
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Floats
 
 #: Least share of a shorter trajectory that two trajectories must have in common to be compared.
 LEAST_SHARED = 0.25

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gazeveil.arrays import Floats
 from gazeveil.attacks.statistics import correlation, deviation, log_quantiles, quantiles, sectors
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
-from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
 

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Texts
 from gazeveil.attacks.identify.person_vectors import PersonVectors, centred, person_vectors
 from gazeveil.attacks.result import ERROR, AttackResult, bootstrap, rate_result
 from gazeveil.attacks.roc import roc_area, roc_area_interval
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Bools, Floats, Texts
 
 #: Shrinkages, in units of the mean square of a person vector; the middle one fits an attribute half
 #: of which shows in gaze.

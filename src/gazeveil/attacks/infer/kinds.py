@@ -22,6 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.attacks.infer.attributes import infer
 from gazeveil.attacks.infer.demographics import TRAINED, demographic_attack
 from gazeveil.attacks.infer.membership import membership
@@ -32,7 +33,6 @@ from gazeveil.attacks.registry import attack as attack_by_name
 from gazeveil.attacks.result import AttackResult, bootstrap
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Floats
 from gazeveil.gaze.recording import Recording, RecordingKey
 from gazeveil.privacy.people.demographics import Demographics
 

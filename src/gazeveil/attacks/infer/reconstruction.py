@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.attacks.infer.rectangle_answers import Answer, Rectangle, checked_area
-from gazeveil.gaze.arrays import Floats
 
 Interval: TypeAlias = tuple[float, float]
 

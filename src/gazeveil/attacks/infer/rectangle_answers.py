@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Bools
 from gazeveil.errors import DataError
-from gazeveil.gaze.arrays import Bools
 
 #: Left, top, right, bottom, in degrees; y grows downwards.
 Rectangle: TypeAlias = tuple[float, float, float, float]

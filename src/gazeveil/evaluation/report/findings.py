@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.evaluation.columns import CELL, NONE, RATE, mechanism_text
 from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
 from gazeveil.evaluation.report.theme import SERIES
@@ -326,9 +326,7 @@ class Findings:
         ).select("repetition", "part", "value", "answer", "beaten_by")
 
 
-def gallery_curve(
-    beaten_by: Sequence[int | None], credit: Sequence[float], people: int
-) -> NDArray[np.float64]:
+def gallery_curve(beaten_by: Sequence[int | None], credit: Sequence[float], people: int) -> Floats:
     """Probability of being found among m people drawn at random, the true one among them, for m = 2
     to all.
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.evaluation.report.canvas import GUESS_DASHES, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings, gallery_curve
 from gazeveil.evaluation.report.labels import percent
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: A release, and its rates among 2 people to all.
-Line: TypeAlias = tuple[ReleaseFindings, NDArray[np.float64]]
+Line: TypeAlias = tuple[ReleaseFindings, Floats]
 
 #: At most so many lines in one chart: more cannot be told apart.
 MOST_LINES = 9

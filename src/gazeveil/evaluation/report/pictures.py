@@ -10,8 +10,8 @@ from pathlib import Path
 from textwrap import shorten, wrap
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.report.canvas import WIDTH_IN, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
@@ -127,7 +127,7 @@ def maps(findings: Findings, folder: Path) -> Picture | None:
 
 def confusion(findings: Findings, folder: Path) -> Picture | None:
     """Who is taken for whom by the strongest attacker of each release."""
-    shown: list[tuple[ReleaseFindings, NDArray[np.float64]]] = []
+    shown: list[tuple[ReleaseFindings, Floats]] = []
     for release in findings.attacked:
         if release.worst is not None and len(shown) < 6:
             found = confused(findings, release)
@@ -167,9 +167,7 @@ def confusion(findings: Findings, folder: Path) -> Picture | None:
     return finish(drawn, folder, "confusion", f"Who is taken for whom. {said}.", caption)
 
 
-def confused(
-    findings: Findings, release: ReleaseFindings
-) -> tuple[tuple[str, ...], NDArray[np.float64]] | None:
+def confused(findings: Findings, release: ReleaseFindings) -> tuple[tuple[str, ...], Floats] | None:
     """People, and the share of repetitions in which each (row) was taken for each (column) by the
     strongest attacker.
     """
@@ -232,9 +230,7 @@ def _centre(values: Mapping[str, object]) -> float:
     )
 
 
-def _trace(
-    values: Mapping[str, object], centre: float | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _trace(values: Mapping[str, object], centre: float | None) -> tuple[Floats, Floats, Floats]:
     """Time, x and y of the first seconds, lost samples as NaN, thinned to what
     a picture can show.
     """

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.evaluation.report.canvas import GUESS_DASHES, Picture, figure, finish
 from gazeveil.evaluation.report.findings import Findings, Measure, Rate, ReleaseFindings
 from gazeveil.evaluation.report.labels import metric_label, percent
@@ -88,7 +88,7 @@ def _draw_point(
     axes.plot(measure.value, y, "s" if release.baseline else "o", **mark, zorder=4)
 
 
-def _scale(axes: Axes, values: NDArray[np.float64], higher: bool) -> None:
+def _scale(axes: Axes, values: Floats, higher: bool) -> None:
     """Put the useful end to the right. Over two decades and more, points near zero would sit on
     each other; what is zero itself stays on a straight piece of the axis.
     """
@@ -114,7 +114,7 @@ def _logarithmic(axes: Axes, least: float) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
 
 
-def _pareto(useful: NDArray[np.float64], found: NDArray[np.float64]) -> list[int]:
+def _pareto(useful: Floats, found: Floats) -> list[int]:
     """Indices of the points no other one beats in both, by rising usefulness."""
     keep: list[int] = []
     best = math.inf

@@ -15,8 +15,8 @@ longer one is a blink only if the lid moved, that is, if bridging it makes a sac
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Codes, Floats
 from gazeveil.compiled import compiled
 from gazeveil.events.auto.saccades import distance
 from gazeveil.events.trace import BLINK, FIXATION, NOISE, PSO, SACCADE
@@ -28,7 +28,7 @@ from gazeveil.gaze.recording import Recording
 GAZE, LOST, BESIDE, SHORT = range(4)
 
 
-def corner_coded(recording: Recording) -> NDArray[np.bool_]:
+def corner_coded(recording: Recording) -> Bools:
     """Samples that sit exactly in the top-left corner of a screen: (0, 0) in pixels, which trackers
     write for "no eye".
     """
@@ -41,7 +41,7 @@ def corner_coded(recording: Recording) -> NDArray[np.bool_]:
     )
 
 
-def beside_screen(recording: Recording, margin_deg: float) -> NDArray[np.bool_]:
+def beside_screen(recording: Recording, margin_deg: float) -> Bools:
     """Samples further outside the screen than `margin_deg`; none on a sphere."""
     space = recording.space
     if not isinstance(space, Screen):
@@ -53,15 +53,15 @@ def beside_screen(recording: Recording, margin_deg: float) -> NDArray[np.bool_]:
 
 @compiled
 def mark_cores(
-    points: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    beside: NDArray[np.bool_],
+    points: Floats,
+    valid: Bools,
+    beside: Bools,
     rate_hz: float,
     fastest: float,
     interval_s: float,
     dropout: float,
     short: float,
-) -> NDArray[np.int8]:
+) -> Codes:
     """Core codes per sample; lost runs of at most `dropout` samples stay GAZE, those of at most
     `short` become SHORT.
 
@@ -91,7 +91,7 @@ def mark_cores(
 
 
 @compiled
-def settle_short(codes: NDArray[np.int8], reach: int, cores: NDArray[np.int8]) -> None:
+def settle_short(codes: Codes, reach: int, cores: Codes) -> None:
     """SHORT runs with a saccade in them or within `reach` samples become LOST, the others GAZE."""
     n, i = len(cores), 0
     while i < n:
@@ -109,9 +109,7 @@ def settle_short(codes: NDArray[np.int8], reach: int, cores: NDArray[np.int8]) -
 
 
 @compiled
-def mark_jumps(
-    points: NDArray[np.float64], share: float, least_deg: float, codes: NDArray[np.int8]
-) -> None:
+def mark_jumps(points: Floats, share: float, least_deg: float, codes: Codes) -> None:
     """Saccades of at least `least_deg` that cover more than `share` of their way in one step become
     NOISE.
     """
@@ -133,12 +131,7 @@ def mark_jumps(
 
 @compiled
 def mark_returns(
-    points: NDArray[np.float64],
-    gap: int,
-    share: float,
-    least_deg: float,
-    least: float,
-    codes: NDArray[np.int8],
+    points: Floats, gap: int, share: float, least_deg: float, least: float, codes: Codes
 ) -> None:
     """Saccades at most `gap` samples apart, `least` samples or more together, that end near their
     start become BLINK.
@@ -178,7 +171,7 @@ def mark_returns(
 
 @compiled
 def grow_artefacts(
-    cores: NDArray[np.int8],
+    cores: Codes,
     join: int,
     near_lost: int,
     near_beside: int,
@@ -186,7 +179,7 @@ def grow_artefacts(
     head: int,
     tail: int,
     longest_blink: float,
-    codes: NDArray[np.int8],
+    codes: Codes,
 ) -> None:
     """Cores at most `join` samples apart become one artefact, which takes in the saccades near it,
     again and again.
@@ -220,9 +213,7 @@ def grow_artefacts(
 
 
 @compiled
-def _absorb(
-    codes: NDArray[np.int8], first: int, last: int, reach: int, flank: int
-) -> tuple[int, int]:
+def _absorb(codes: Codes, first: int, last: int, reach: int, flank: int) -> tuple[int, int]:
     n = len(codes)
     least, most = first - flank, last + flank
     k, calm = first - 1, 0

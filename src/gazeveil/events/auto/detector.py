@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Codes, Floats
 from gazeveil.events.auto.artefacts import (
     LOST,
     beside_screen,
@@ -176,9 +176,7 @@ def detect_auto(
     return to_events(codes, recording.t_ns, trace.cuts, "auto")
 
 
-def stages(
-    recording: Recording, p: AutoParameters
-) -> tuple[BridgedGaze, NDArray[np.float64], NDArray[np.int8]]:
+def stages(recording: Recording, p: AutoParameters) -> tuple[BridgedGaze, Floats, Codes]:
     """All stages but pursuit: the trace, the smoothed positions and the codes."""
     seen = recording.valid & ~corner_coded(recording)
     trace = BridgedGaze.of(recording, seen)

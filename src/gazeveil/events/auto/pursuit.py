@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.auto.saccades import distance
 from gazeveil.events.trace import FIXATION, PURSUIT
@@ -47,7 +47,7 @@ class PursuitRule:
     min_ms: float = 60.0
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """Weights in the order of :data:`FEATURES`."""
         return np.array([getattr(self, name) for name in FEATURES])
 
@@ -55,9 +55,7 @@ class PursuitRule:
 RULE = PursuitRule(intercept=-6.55, log_way=3.52, straightness=1.80, log_spread=-1.39, along=0.57)
 
 
-def mark_pursuit(
-    points: NDArray[np.float64], rate_hz: float, codes: NDArray[np.int8], rule: PursuitRule = RULE
-) -> None:
+def mark_pursuit(points: Floats, rate_hz: float, codes: Codes, rule: PursuitRule = RULE) -> None:
     """Turn the runs of FIXATION that pursue into PURSUIT."""
     runs = fixation_runs(codes)
     if len(runs) == 0:
@@ -69,7 +67,7 @@ def mark_pursuit(
         codes[first : last + 1] = PURSUIT
 
 
-def fixation_runs(codes: NDArray[np.int8]) -> NDArray[np.int64]:
+def fixation_runs(codes: Codes) -> Ints:
     """First and last sample of each run of FIXATION, shape (k, 2)."""
     inside = np.zeros(len(codes) + 2, dtype=np.int8)
     inside[1:-1] = codes == FIXATION
@@ -78,9 +76,7 @@ def fixation_runs(codes: NDArray[np.int8]) -> NDArray[np.int64]:
 
 
 @compiled
-def interval_features(
-    points: NDArray[np.float64], runs: NDArray[np.int64], rate_hz: float
-) -> NDArray[np.float64]:
+def interval_features(points: Floats, runs: Ints, rate_hz: float) -> Floats:
     """The four numbers of each interval, shape (k, 4), in the order of :data:`FEATURES`.
 
     Distances enter as log(0.1 deg + distance), the spread as log(0.05 deg + spread), `along` as the

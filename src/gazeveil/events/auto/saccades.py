@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.trace import FIXATION, PSO, SACCADE, UNDEFINED
 
 
-def noise_deg(points: NDArray[np.float64], segments: NDArray[np.int64]) -> float:
+def noise_deg(points: Floats, segments: Ints) -> float:
     """Standard deviation of white noise per direction, from the median second difference, which
     real movement hardly touches.
     """
@@ -57,9 +57,7 @@ def smoothing_samples(
 
 
 @compiled
-def smoothed(
-    points: NDArray[np.float64], segments: NDArray[np.int64], sigma: float
-) -> NDArray[np.float64]:
+def smoothed(points: Floats, segments: Ints, sigma: float) -> Floats:
     """Positions, shape (axes, n), after a Gaussian of `sigma` samples inside each segment; its ends
     are continued as they are.
     """
@@ -86,9 +84,7 @@ def smoothed(
 
 
 @compiled
-def speeds(
-    points: NDArray[np.float64], segments: NDArray[np.int64], rate_hz: float, interval_s: float
-) -> NDArray[np.float64]:
+def speeds(points: Floats, segments: Ints, rate_hz: float, interval_s: float) -> Floats:
     """Speed in deg/s at each sample of the segments, over `interval_s` or the step before the
     sample; 0 elsewhere.
     """
@@ -105,7 +101,7 @@ def speeds(
 
 
 @compiled
-def distance(points: NDArray[np.float64], i: int, j: int) -> float:
+def distance(points: Floats, i: int, j: int) -> float:
     """Degrees between two samples."""
     total = 0.0
     for a in range(len(points)):
@@ -116,13 +112,13 @@ def distance(points: NDArray[np.float64], i: int, j: int) -> float:
 
 @compiled
 def mark_saccades(
-    speed: NDArray[np.float64],
-    lost: NDArray[np.bool_],
-    segments: NDArray[np.int64],
+    speed: Floats,
+    lost: Bools,
+    segments: Ints,
     peak: float,
     limits: tuple[float, float, float],
     tail: int,
-    codes: NDArray[np.int8],
+    codes: Codes,
 ) -> None:
     """Write FIXATION and SACCADE into the segments.
 
@@ -153,13 +149,13 @@ def mark_saccades(
 
 @compiled
 def mark_saccades_and_pso(
-    speed: NDArray[np.float64],
-    lost: NDArray[np.bool_],
-    segments: NDArray[np.int64],
+    speed: Floats,
+    lost: Bools,
+    segments: Ints,
     peak: float,
     limits: tuple[float, float, float],
     settling: tuple[float, float, int, int, float],
-    codes: NDArray[np.int8],
+    codes: Codes,
 ) -> None:
     """Write FIXATION, SACCADE and PSO into the segments; `settling` is (valley, settled, pause,
     longest, least_pso).
@@ -208,14 +204,7 @@ def mark_saccades_and_pso(
 
 
 @compiled
-def _reach_back(
-    speed: NDArray[np.float64],
-    lost: NDArray[np.bool_],
-    codes: NDArray[np.int8],
-    i: int,
-    first: int,
-    onset: float,
-) -> int:
+def _reach_back(speed: Floats, lost: Bools, codes: Codes, i: int, first: int, onset: float) -> int:
     start = i
     while (
         start > first
@@ -228,9 +217,7 @@ def _reach_back(
 
 
 @compiled
-def close_short_fixations(
-    segments: NDArray[np.int64], least: float, codes: NDArray[np.int8]
-) -> None:
+def close_short_fixations(segments: Ints, least: float, codes: Codes) -> None:
     """Fixations of fewer than `least` samples between two saccades become part of them; alone
     between gaps they are UNDEFINED.
     """

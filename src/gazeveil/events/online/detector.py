@@ -24,9 +24,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.events.online.following import way_of
 from gazeveil.events.online.kernel import close_stream, new_state, push_samples
@@ -170,7 +171,7 @@ class OnlineDetector:
 
     def push_rows(
         self, t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLike | None = None
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """As :meth:`push`, for those who have no time for objects.
 
         Returns
@@ -196,13 +197,7 @@ class OnlineDetector:
             raise DataError("OnlineDetector.push needs t_ns, x_deg, y_deg and valid of one length.")
         return self.push_arrays(t, x, y, mask)
 
-    def push_arrays(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        good: NDArray[np.bool_],
-    ) -> NDArray[np.int64]:
+    def push_arrays(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, good: Bools) -> Ints:
         """As :meth:`push_rows`, for arrays of these types and one length that nobody has to look at
         again; a good sample is a finite one.
         """
@@ -233,7 +228,7 @@ class OnlineDetector:
         """End the stream: give the edges that were still open. Nothing can be pushed afterwards."""
         return _to_edges(self.close_rows())
 
-    def close_rows(self) -> NDArray[np.int64]:
+    def close_rows(self) -> Ints:
         """As :meth:`close`, with rows as :meth:`push_rows` gives them."""
         edges = np.empty((8, 4), dtype=np.int64)
         if self._closed:
@@ -297,7 +292,7 @@ def gather(edges: tuple[Edge, ...]) -> Events:
     return Events(kind, onset, offset, onset_ns, np.maximum(onset_ns, offset_ns), source="online")
 
 
-def _to_edges(rows: NDArray[np.int64]) -> tuple[Edge, ...]:
+def _to_edges(rows: Ints) -> tuple[Edge, ...]:
     # A row is (code and side, index, time, decided at).
     return tuple(
         Edge(KINDS[side // 2], "offset" if side % 2 else "onset", i, t, d)

@@ -21,8 +21,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.compiled import compiled
 
 _BLOCK_S = 0.02
@@ -43,7 +43,7 @@ _ONSET, _NEXT, _FULL = range(
 )  # first sample of the interval, next one to be added, samples of a full block
 _IN_PART, _IN_HELD, _BLOCKS = range(3)
 
-Way = NDArray[np.float64]
+Way = Floats
 
 
 def way_of(rate_hz: float, delay: int) -> Way:
@@ -62,7 +62,7 @@ def way_of(rate_hz: float, delay: int) -> Way:
 
 
 @compiled
-def keep(way: Way, index: int, place: NDArray[np.float64]) -> None:
+def keep(way: Way, index: int, place: Floats) -> None:
     """Keep the place of a sample in the ring."""
     row = _RING + index % (len(way) - _RING)
     for a in range(3):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.online.following import Way, follow, keep, pursued
 from gazeveil.events.trace import BLINK, FIXATION, PURSUIT, SACCADE, UNDEFINED
@@ -29,7 +29,7 @@ from gazeveil.events.trace import BLINK, FIXATION, PURSUIT, SACCADE, UNDEFINED
 ) = range(9)
 
 
-def new_state() -> NDArray[np.int64]:
+def new_state() -> Ints:
     """The state before the first sample."""
     state = np.zeros(_SIZE, dtype=np.int64)
     state[[_SEEN, _WORD, _CANDIDATE]] = -1
@@ -37,15 +37,7 @@ def new_state() -> NDArray[np.int64]:
 
 
 @compiled
-def _tell(
-    edges: NDArray[np.int64],
-    count: int,
-    word: int,
-    side: int,
-    index: int,
-    times: NDArray[np.int64],
-    now: int,
-) -> int:
+def _tell(edges: Ints, count: int, word: int, side: int, index: int, times: Ints, now: int) -> int:
     edges[count, 0], edges[count, 1] = 2 * word + side, index
     edges[count, 2], edges[count, 3] = times[index % len(times)], now
     return count + 1
@@ -53,14 +45,7 @@ def _tell(
 
 @compiled
 def _end(
-    edges: NDArray[np.int64],
-    count: int,
-    state: NDArray[np.int64],
-    last: int,
-    times: NDArray[np.int64],
-    now: int,
-    way: Way,
-    rate_hz: float,
+    edges: Ints, count: int, state: Ints, last: int, times: Ints, now: int, way: Way, rate_hz: float
 ) -> int:
     """Tell the end of the running event, and its onset if that is still untold; an event that would
     only have begun now is dropped.
@@ -77,19 +62,19 @@ def _end(
 
 
 @compiled
-def _begin(state: NDArray[np.int64], word: int, onset: int) -> None:
+def _begin(state: Ints, word: int, onset: int) -> None:
     state[_WORD], state[_ONSET], state[_TOLD] = word, onset, 0
     state[_CANDIDATE], state[_CALM] = -1, 0
 
 
 @compiled
 def _lose(
-    edges: NDArray[np.int64],
+    edges: Ints,
     count: int,
-    speeds: NDArray[np.float64],
-    limits: NDArray[np.int64],
-    state: NDArray[np.int64],
-    times: NDArray[np.int64],
+    speeds: Floats,
+    limits: Ints,
+    state: Ints,
+    times: Ints,
     now: int,
     way: Way,
 ) -> int:
@@ -118,16 +103,16 @@ def _lose(
 
 @compiled
 def _step(
-    edges: NDArray[np.int64],
+    edges: Ints,
     count: int,
     index: int,
     now: int,
-    place: NDArray[np.float64],
-    speeds: NDArray[np.float64],
-    limits: NDArray[np.int64],
-    state: NDArray[np.int64],
-    points: NDArray[np.float64],
-    times: NDArray[np.int64],
+    place: Floats,
+    speeds: Floats,
+    limits: Ints,
+    state: Ints,
+    points: Floats,
+    times: Ints,
     way: Way,
 ) -> int:
     """One valid or bridged sample goes through the filter and the two thresholds."""
@@ -178,20 +163,20 @@ def _step(
 
 @compiled
 def push_samples(
-    t: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    t: Ints,
+    x: Floats,
+    y: Floats,
+    valid: Bools,
     sphere: bool,
-    speeds: NDArray[np.float64],
-    limits: NDArray[np.int64],
-    state: NDArray[np.int64],
-    points: NDArray[np.float64],
-    last_place: NDArray[np.float64],
-    times: NDArray[np.int64],
-    seen_ns: NDArray[np.int64],
+    speeds: Floats,
+    limits: Ints,
+    state: Ints,
+    points: Floats,
+    last_place: Floats,
+    times: Ints,
+    seen_ns: Ints,
     way: Way,
-    edges: NDArray[np.int64],
+    edges: Ints,
 ) -> int:
     """Samples go through the detector one by one; the number of edges written to `edges`."""
     count = 0
@@ -244,13 +229,7 @@ def push_samples(
 
 
 @compiled
-def close_stream(
-    speeds: NDArray[np.float64],
-    state: NDArray[np.int64],
-    times: NDArray[np.int64],
-    way: Way,
-    edges: NDArray[np.int64],
-) -> int:
+def close_stream(speeds: Floats, state: Ints, times: Ints, way: Way, edges: Ints) -> int:
     """The stream ends: the number of edges written to `edges`."""
     last, seen = state[_NEXT] - 1, state[_SEEN]
     if last < 0:

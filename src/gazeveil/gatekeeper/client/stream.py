@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
-from numpy.typing import NDArray
 from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import connect as connect_sync
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gatekeeper.blocks import unpack
 from gazeveil.gatekeeper.errors import Denied
 
@@ -58,10 +58,10 @@ class Batch:
 
     sequence: int
     dropped: int
-    t_ns: NDArray[np.int64]
-    x_deg: NDArray[np.float64]
-    y_deg: NDArray[np.float64]
-    valid: NDArray[np.bool_]
+    t_ns: Ints
+    x_deg: Floats
+    y_deg: Floats
+    valid: Bools
 
     def __len__(self) -> int:
         return len(self.t_ns)

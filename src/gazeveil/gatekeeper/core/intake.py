@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gatekeeper.core.device_state import DeviceState
 from gazeveil.gatekeeper.core.events.quantise import EventQuantiser, QuantisedEvent
@@ -23,9 +24,7 @@ _NUMBERS = (float, int, np.floating, np.integer)
 _TRUTH = (bool, np.bool_)
 
 #: Raw blocks, for the owner's own view alone.
-Watcher: TypeAlias = Callable[
-    [NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]], None
-]
+Watcher: TypeAlias = Callable[[Ints, Floats, Floats, Bools], None]
 
 
 class GazeIntake:
@@ -274,7 +273,7 @@ def _arrays(t_ns: ArrayLike, x_deg: ArrayLike, y_deg: ArrayLike, valid: ArrayLik
 
 
 @compiled
-def _bound(t_ns: NDArray[np.int64]) -> None:
+def _bound(t_ns: Ints) -> None:
     """A time beyond 62 bits is no time; it stays behind all others, so its sample is lost."""
     for i in range(len(t_ns)):
         if t_ns[i] <= -(1 << 62) or t_ns[i] >= 1 << 62:

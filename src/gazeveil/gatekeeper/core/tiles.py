@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gatekeeper.core.events.listeners import TileListener, tell
 from gazeveil.gatekeeper.core.level import PrecisionLevel
 from gazeveil.gatekeeper.streams.pool import StreamPool
@@ -142,13 +142,7 @@ class TilePublisher:
         self._subscription = subscription
         subscription.on_end(self._ended)
 
-    def _deliver(
-        self,
-        t_ns: object,
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> None:
+    def _deliver(self, t_ns: object, x_deg: Floats, y_deg: Floats, valid: Bools) -> None:
         good = np.flatnonzero(valid)
         if len(good):
             self._place = (float(x_deg[good[-1]]), float(y_deg[good[-1]]))

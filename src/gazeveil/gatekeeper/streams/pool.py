@@ -16,9 +16,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import GazeveilError, ParameterError
 from gazeveil.gatekeeper.errors import Denied
@@ -251,7 +249,7 @@ class StreamPool:
             for shared in self._active:
                 shared.push(samples)
 
-    def _on(self, t_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _on(self, t_ns: Ints) -> Ints:
         """Times that go on, also where the tracker began a new clock.
 
         A session would have to forget its past to believe a clock that went back, and with it what
@@ -277,7 +275,7 @@ class StreamPool:
 
 
 @compiled
-def _latest(t_ns: NDArray[np.int64]) -> int:
+def _latest(t_ns: Ints) -> int:
     """The latest time of a short block; numpy's takes longer to begin than this takes."""
     latest = t_ns[0]
     for i in range(1, len(t_ns)):

@@ -21,9 +21,10 @@ import msgpack  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import MOST_BYTES
-from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere
+from gazeveil.gaze.geometry import Screen, Space, Sphere
 
 #: Samples that Pupil is less sure of are lost, as in Pupil Player's own plugins.
 MIN_CONFIDENCE = 0.6

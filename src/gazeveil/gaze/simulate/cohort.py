@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Codes, Floats, Ints
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
@@ -248,7 +249,7 @@ class Simulation:
             truth=truth,
         )
 
-    def _times(self, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _times(self, rng: np.random.Generator) -> Ints:
         n = max(1, round(self.seconds * self.rate_hz))
         ticks = np.arange(n)
         if self.late > 0:
@@ -260,9 +261,7 @@ class Simulation:
         return t_ns
 
 
-def _jittered(
-    normal: NDArray[np.float64], t_ns: NDArray[np.int64], jitter_ms: float, rate_hz: float
-) -> NDArray[np.int64]:
+def _jittered(normal: Floats, t_ns: Ints, jitter_ms: float, rate_hz: float) -> Ints:
     """Times moved by noise, at most 45 % of a step so that they still increase, and starting at 0
     or later.
     """
@@ -271,7 +270,7 @@ def _jittered(
     return np.maximum(moved, 0)
 
 
-def _events(code: NDArray[np.int8], event: NDArray[np.int32], t_ns: NDArray[np.int64]) -> Events:
+def _events(code: Codes, event: NDArray[np.int32], t_ns: Ints) -> Events:
     """Runs of equal code and number; every sample falls in one."""
     both = event.astype(np.int64) * len(KINDS) + code
     onset = np.concatenate(([0], np.flatnonzero(both[1:] != both[:-1]) + 1))
@@ -282,12 +281,8 @@ def _events(code: NDArray[np.int8], event: NDArray[np.int32], t_ns: NDArray[np.i
 
 
 def _two_eyes(
-    rng: np.random.Generator,
-    gaze: NDArray[np.float64],
-    space: Space,
-    tracker: TrackerModel,
-    own: Traits,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng: np.random.Generator, gaze: Floats, space: Space, tracker: TrackerModel, own: Traits
+) -> tuple[Floats, Floats]:
     """Two eyes whose mean is `gaze`: a small vergence error that stays, and noise of each eye's
     own.
     """

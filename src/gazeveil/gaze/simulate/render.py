@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Codes, Floats
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import Condition, TrackerModel
 from gazeveil.gaze.simulate.directions import DEGREE, Triple, in_head, step, to_degrees
@@ -73,14 +74,14 @@ _FARTHEST_EYE = math.cos(38.0 * DEGREE)
 class Rendered(NamedTuple):
     """Samples of one recording, and what the eye did."""
 
-    gaze_deg: NDArray[np.float64]  # (n, 2); NaN where gaze is lost
-    clean: NDArray[np.float64]  # (n, 3): directions without the tracker's share
-    valid: NDArray[np.bool_]
-    code: NDArray[np.int8]  # what the eye does, in the order of gazeveil.gaze.events.KINDS
+    gaze_deg: Floats  # (n, 2); NaN where gaze is lost
+    clean: Floats  # (n, 3): directions without the tracker's share
+    valid: Bools
+    code: Codes  # what the eye does, in the order of gazeveil.gaze.events.KINDS
     event: NDArray[np.int32]  # a number that changes with every fixation, pursuit and saccade
-    pupil_mm: NDArray[np.float64]
-    head_deg: NDArray[np.float64]  # (n, 3): direction and roll on a sphere, else empty
-    eye_deg: NDArray[np.float64]  # (n, 2): gaze in the head on a sphere, else empty
+    pupil_mm: Floats
+    head_deg: Floats  # (n, 3): direction and roll on a sphere, else empty
+    eye_deg: Floats  # (n, 2): gaze in the head on a sphere, else empty
 
 
 @compiled
@@ -240,7 +241,7 @@ def steps_of(observer: Observer, tracker: TrackerModel, scene: Scene, dt_s: floa
 @compiled
 def render(
     rng: Generator,
-    t_s: NDArray[np.float64],
+    t_s: Floats,
     traits: Traits,
     condition: Condition,
     tracker: TrackerModel,

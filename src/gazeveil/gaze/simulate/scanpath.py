@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import FREE, JUMP, READ, TRACK, Condition
 from gazeveil.gaze.simulate.directions import Triple, angle, arc, displaced, offset, step
@@ -110,7 +109,7 @@ def observe(traits: Traits, condition: Condition, scene: Scene) -> Observer:
 
 
 @compiled
-def row(vectors: NDArray[np.float64], i: int) -> Triple:
+def row(vectors: Floats, i: int) -> Triple:
     """One direction of an array of them."""
     return vectors[i, 0], vectors[i, 1], vectors[i, 2]
 
@@ -155,7 +154,7 @@ def next_event(
     rng: Generator,
     observer: Observer,
     scene: Scene,
-    visited: NDArray[np.float64],
+    visited: Floats,
     path: ScanpathState,
     head: Triple,
 ) -> ScanpathState:
@@ -169,11 +168,7 @@ def next_event(
 
 @compiled
 def land(
-    rng: Generator,
-    observer: Observer,
-    scene: Scene,
-    visited: NDArray[np.float64],
-    path: ScanpathState,
+    rng: Generator, observer: Observer, scene: Scene, visited: Floats, path: ScanpathState
 ) -> ScanpathState:
     """The fixation or pursuit that follows a saccade."""
     traits, condition = observer.traits, observer.condition
@@ -218,7 +213,7 @@ def land(
 
 @compiled
 def visit(
-    targets: NDArray[np.float64], visited: NDArray[np.float64], progress: Progress, here: Triple
+    targets: Floats, visited: Floats, progress: Progress, here: Triple
 ) -> tuple[Progress, bool]:
     """The progress after a look at a place, and whether the searched target is there."""
     target, oldest = progress.target, progress.oldest_visit
@@ -235,7 +230,7 @@ def next_aim(
     rng: Generator,
     observer: Observer,
     scene: Scene,
-    visited: NDArray[np.float64],
+    visited: Floats,
     progress: Progress,
     here: Triple,
     head: Triple,
@@ -264,7 +259,7 @@ def leave(
     rng: Generator,
     observer: Observer,
     scene: Scene,
-    visited: NDArray[np.float64],
+    visited: Floats,
     path: ScanpathState,
     head: Triple,
 ) -> ScanpathState:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.simulate.conditions import DOCUMENTS, TASKS
 from gazeveil.gaze.simulate.people import STIMULUS, stream
@@ -30,15 +31,15 @@ class Scene(NamedTuple):
 
     sphere: bool
     half_extent_deg: tuple[float, float]
-    spots: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    sizes_deg: NDArray[np.float64]
-    motion: NDArray[np.float64]
-    words: NDArray[np.float64]
-    habits: NDArray[np.float64]
-    targets: NDArray[np.float64]
-    jumps_s: NDArray[np.float64]
-    light: NDArray[np.float64]
+    spots: Floats
+    weights: Floats
+    sizes_deg: Floats
+    motion: Floats
+    words: Floats
+    habits: Floats
+    targets: Floats
+    jumps_s: Floats
+    light: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +76,22 @@ class Stimulus:
     name: str
     task: str
     document: str
-    spots: NDArray[np.float64] = field(repr=False)
-    weights: NDArray[np.float64] = field(repr=False)
-    sizes_deg: NDArray[np.float64] = field(repr=False)
-    motion: NDArray[np.float64] = field(repr=False)
-    words: NDArray[np.float64] = field(repr=False)
-    habits: NDArray[np.float64] = field(repr=False)
-    targets: NDArray[np.float64] = field(repr=False)
-    jumps_s: NDArray[np.float64] = field(repr=False)
-    light: NDArray[np.float64] = field(repr=False)
+    spots: Floats = field(repr=False)
+    weights: Floats = field(repr=False)
+    sizes_deg: Floats = field(repr=False)
+    motion: Floats = field(repr=False)
+    words: Floats = field(repr=False)
+    habits: Floats = field(repr=False)
+    targets: Floats = field(repr=False)
+    jumps_s: Floats = field(repr=False)
+    light: Floats = field(repr=False)
 
     def scene(self, space: Space) -> Scene:
         """The stimulus as compiled code takes it."""
         arrays = (getattr(self, name) for name in Scene._fields[2:])
         return Scene(isinstance(space, Sphere), half_extent(space), *arrays)
 
-    def spots_at(self, t_s: float) -> NDArray[np.float64]:
+    def spots_at(self, t_s: float) -> Floats:
         """Unit vectors of the spots at a time, shape (k, 3)."""
         right = np.radians(
             self.motion[:, 0] * np.sin(2 * np.pi * self.motion[:, 1] * t_s + self.motion[:, 2])
@@ -106,7 +107,7 @@ class Stimulus:
         v = self.spots + right[:, None] * axis - down[:, None] * up
         return v / np.linalg.norm(v, axis=1, keepdims=True)
 
-    def attention(self, vectors: ArrayLike, t_s: float = 0.0) -> NDArray[np.float64]:
+    def attention(self, vectors: ArrayLike, t_s: float = 0.0) -> Floats:
         """The attention map at directions (n, 3) and a time; zero everywhere for a stimulus without
         spots.
         """
@@ -153,15 +154,13 @@ def half_extent(space: Space) -> tuple[float, float]:
     return 180.0, 75.0
 
 
-def _vectors(
-    space: Space, right: NDArray[np.float64], down: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _vectors(space: Space, right: Floats, down: Floats) -> Floats:
     if isinstance(space, Sphere):
         return space.vectors(180.0 + right, 90.0 + down)
     return space.vectors(right, down)
 
 
-def _spots(rng: Generator, task: str, space: Space) -> tuple[NDArray[np.float64], ...]:
+def _spots(rng: Generator, task: str, space: Space) -> tuple[Floats, ...]:
     wide, high = half_extent(space)
     if task in ("reading", "random-saccade"):
         return np.empty((0, 3)), np.empty(0), np.empty(0), np.empty((0, len(MOTION)))
@@ -201,9 +200,7 @@ def _spots(rng: Generator, task: str, space: Space) -> tuple[NDArray[np.float64]
     return _vectors(space, right, down), weights / weights.sum(), sizes, motion
 
 
-def _targets(
-    rng: Generator, task: str, space: Space, seconds: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _targets(rng: Generator, task: str, space: Space, seconds: float) -> tuple[Floats, Floats]:
     if task not in ("random-saccade", "search"):
         return np.empty((0, 3)), np.empty(0)
     # One target after the other, so that a longer recording begins with the same ones.
@@ -219,9 +216,7 @@ def _targets(
     return places, np.concatenate(([0.0], np.cumsum(1.0 + 0.5 * drawn[:-1, 2])))
 
 
-def _page(
-    rng: Generator, document: str, space: Space
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _page(rng: Generator, document: str, space: Space) -> tuple[Floats, Floats]:
     wide, high = half_extent(space)
     wide, high = (20.0, 14.0) if isinstance(space, Sphere) else (0.85 * wide, 0.85 * high)
     places: list[tuple[float, float]] = []

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.compiled import compiled, inlined
 from gazeveil.gaze.simulate.conditions import Condition
 from gazeveil.gaze.simulate.directions import DEGREE, Triple, angle, step, unit
@@ -28,7 +28,7 @@ _DOWN_DEG, _LATITUDE_DEG = 10.0, 70.0
 
 
 @inlined
-def spot_at(spots: NDArray[np.float64], motion: NDArray[np.float64], k: int, t_s: float) -> Triple:
+def spot_at(spots: Floats, motion: Floats, k: int, t_s: float) -> Triple:
     """Direction of spot `k` at a time."""
     here = (spots[k, 0], spots[k, 1], spots[k, 2])
     if motion[k, 0] == 0.0 and motion[k, 3] == 0.0:
@@ -39,7 +39,7 @@ def spot_at(spots: NDArray[np.float64], motion: NDArray[np.float64], k: int, t_s
 
 
 @compiled
-def attention(scene: Scene, now: NDArray[np.float64], at: Triple) -> float:
+def attention(scene: Scene, now: Floats, at: Triple) -> float:
     """The attention map at one direction, relative to its mean weight, never zero; `now` holds the
     spots' directions.
     """
@@ -71,7 +71,7 @@ def propose(
     traits: Traits,
     condition: Condition,
     scene: Scene,
-    recent: NDArray[np.float64],
+    recent: Floats,
     t_s: float,
 ) -> Triple:
     """The next landing point of free viewing, video or search."""
@@ -127,7 +127,7 @@ def moving_spot(scene: Scene, at: Triple, t_s: float) -> int:
 
 
 @compiled
-def next_word(rng: Generator, word: int, words: int, habits: NDArray[np.float64]) -> int:
+def next_word(rng: Generator, word: int, words: int, habits: Floats) -> int:
     """The index of the word that is read next; after the last the page starts again."""
     if rng.random() < habits[1]:
         return max(0, word - 1 - int(2 * rng.random()))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gazeveil.arrays import Floats
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.simulate.people import Traits
@@ -40,14 +38,14 @@ class Truth:
     person_traits: Traits
     stimulus: Stimulus
     space: Space
-    vectors: NDArray[np.float64] = field(repr=False)
+    vectors: Floats = field(repr=False)
 
     @property
-    def x_deg(self) -> NDArray[np.float64]:
+    def x_deg(self) -> Floats:
         """Clean gaze, first coordinate."""
         return self.space.degrees(self.vectors)[0]
 
     @property
-    def y_deg(self) -> NDArray[np.float64]:
+    def y_deg(self) -> Floats:
         """Clean gaze, second coordinate."""
         return self.space.degrees(self.vectors)[1]

@@ -26,6 +26,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError, MissingExtraError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, WORD, Events
@@ -328,7 +329,7 @@ def _space(
     )
 
 
-def _components(column: pl.Series) -> NDArray[np.float64]:
+def _components(column: pl.Series) -> Floats:
     """A list column as an array, NaN where there is nothing."""
     lengths = column.list.len().drop_nulls().unique()
     if len(lengths) > 1 or (len(lengths) == 1 and lengths[0] not in (2, 4, 6)):
@@ -346,9 +347,7 @@ def _components(column: pl.Series) -> NDArray[np.float64]:
     )
 
 
-def _eyes(
-    gaze: Any, parts: NDArray[np.float64]
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, NDArray[np.float64] | None]:
+def _eyes(gaze: Any, parts: Floats) -> tuple[Floats | None, Floats | None, Floats | None]:
     if parts.shape[1] == 2:
         tracker = None if gaze.experiment is None else gaze.experiment.eyetracker
         left, right = (
@@ -373,7 +372,7 @@ def _eyes(
     )
 
 
-def _times(frame: pl.DataFrame, gaze: Any) -> NDArray[np.int64]:
+def _times(frame: pl.DataFrame, gaze: Any) -> Ints:
     if "time" not in frame.columns:
         rate = None if gaze.experiment is None else gaze.experiment.sampling_rate
         if not rate:
@@ -401,7 +400,7 @@ def _times(frame: pl.DataFrame, gaze: Any) -> NDArray[np.int64]:
     return t_ns
 
 
-def _events_in(gaze: Any, t_ns: NDArray[np.int64]) -> Events | None:
+def _events_in(gaze: Any, t_ns: Ints) -> Events | None:
     frame: pl.DataFrame | None = None if gaze.events is None else gaze.events.frame
     if frame is None or frame.height == 0:
         return None

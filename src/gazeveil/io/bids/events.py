@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.recording import Message
@@ -53,8 +53,8 @@ def texts(table: Table, column: str) -> list[str]:
 
 
 def read_events(
-    files: tuple[Name, ...], root: Path, t_ns: NDArray[np.int64]
-) -> tuple[Events | None, dict[str, NDArray[np.str_]], tuple[Message, ...]]:
+    files: tuple[Name, ...], root: Path, t_ns: Ints
+) -> tuple[Events | None, dict[str, Texts], tuple[Message, ...]]:
     """Events, label columns and messages of the first eye that has a physioevents file."""
     for name in sorted(files, key=lambda f: f.path.name, reverse=True):
         path = name.path.with_name(name.path.name.replace("_physio.tsv", "_physioevents.tsv"))
@@ -81,8 +81,8 @@ def read_events(
 
 
 def _event_rows(
-    table: Table, about: Mapping[str, object], physio: Mapping[str, object], t_ns: NDArray[np.int64]
-) -> tuple[Events | None, dict[str, NDArray[np.str_]], tuple[Message, ...]]:
+    table: Table, about: Mapping[str, object], physio: Mapping[str, object], t_ns: Ints
+) -> tuple[Events | None, dict[str, Texts], tuple[Message, ...]]:
     onset, offset = _row_times(table, about, physio, t_ns)
     kind, secondary, source, message = (
         texts(table, c) if table.has(c) else [""] * len(table)
@@ -125,8 +125,8 @@ def _event_rows(
 
 
 def _row_times(
-    table: Table, about: Mapping[str, object], physio: Mapping[str, object], t_ns: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    table: Table, about: Mapping[str, object], physio: Mapping[str, object], t_ns: Ints
+) -> tuple[Ints, Ints]:
     """Onset and offset of each row, nanoseconds."""
     unit = TIME_UNITS.get(unit_of(physio, "timestamp").strip().lower() or "ms", "ms")
     if str(about.get("OnsetSource", "timestamp")) == "n/a":
@@ -144,14 +144,10 @@ def _row_times(
 
 
 def _labels(
-    source: list[str],
-    words: NDArray[np.str_],
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
-    samples: int,
-) -> dict[str, NDArray[np.str_]]:
+    source: list[str], words: Texts, first: Ints, last: Ints, samples: int
+) -> dict[str, Texts]:
     """Labels of samples, from the rows that were written of them."""
-    labels: dict[str, NDArray[np.str_]] = {}
+    labels: dict[str, Texts] = {}
     for label in dict.fromkeys(s for s in source if s.startswith(LABEL)):
         column = np.full(samples, "undefined", dtype=WORD)
         for i in np.flatnonzero(np.array(source) == label):

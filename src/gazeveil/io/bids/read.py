@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Attributes, Handle
 from gazeveil.gaze.geometry import Screen, Space, Sphere
@@ -150,7 +150,7 @@ def load(
     t_ns, rows_of = _one_clock(files[0].path, {eye: _times(*parts) for eye, parts in eyes.items()})
     name, about, table = eyes.get("cyclopean") or next(iter(eyes.values()))
     space, origin, metadata = _space(name, root, about, screen)
-    places: dict[str, NDArray[np.float64]] = {}
+    places: dict[str, Floats] = {}
     for eye, (of_eye, about_eye, rows) in eyes.items():
         places[eye] = np.full((len(t_ns), 2), np.nan)
         x_deg, y_deg = _degrees(of_eye, about_eye, rows, space, origin)
@@ -241,7 +241,7 @@ def _table(name: Name, about: Mapping[str, object]) -> Table:
     return table
 
 
-def _times(name: Name, about: Mapping[str, object], table: Table) -> NDArray[np.int64]:
+def _times(name: Name, about: Mapping[str, object], table: Table) -> Ints:
     if table.has("timestamp"):
         unit = TIME_UNITS.get(unit_of(about, "timestamp").strip().lower() or "ms")
         if unit is None:
@@ -262,9 +262,7 @@ def _times(name: Name, about: Mapping[str, object], table: Table) -> NDArray[np.
     return np.round((offset + np.arange(len(table)) / rate) * 1e9).astype(np.int64)
 
 
-def _one_clock(
-    path: Path, times: Mapping[str, NDArray[np.int64]]
-) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+def _one_clock(path: Path, times: Mapping[str, Ints]) -> tuple[Ints, dict[str, Ints]]:
     """The times of all eyes, and where the rows of each eye stand among them."""
     columns = list(times.values())
     if all(np.array_equal(columns[0], c) for c in columns[1:]):
@@ -349,7 +347,7 @@ def _space(
 
 def _degrees(
     name: Name, about: Mapping[str, object], table: Table, space: Space, origin: tuple[str, str]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Gaze in degrees of the space, whatever its unit and wherever its origin."""
     x, y = table.floats("x_coordinate"), table.floats("y_coordinate")
     unit = (
@@ -390,9 +388,9 @@ def _degrees(
 def _channel(
     column: str,
     eyes: Mapping[str, tuple[Name, Mapping[str, object], Table]],
-    rows_of: Mapping[str, NDArray[np.int64]],
+    rows_of: Mapping[str, Ints],
     n: int,
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """A channel of the line of sight where that has it, else the mean of the eyes that do."""
     sources = (
         ["cyclopean"] if "cyclopean" in eyes and eyes["cyclopean"][2].has(column) else list(eyes)
@@ -410,7 +408,7 @@ def _channel(
     return np.where(seen > 0, total / np.maximum(seen, 1), np.nan) if found else None
 
 
-def _stacked(table: Table, names: tuple[str, ...]) -> NDArray[np.float64]:
+def _stacked(table: Table, names: tuple[str, ...]) -> Floats:
     return (
         table.floats(names[0])
         if len(names) == 1

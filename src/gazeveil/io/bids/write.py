@@ -34,6 +34,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import Events
@@ -238,10 +239,7 @@ def _presentation(space: Space) -> dict[str, object]:
 
 
 def _physio(
-    stem: Path,
-    t_ns: NDArray[np.int64],
-    columns: Mapping[str, NDArray[np.generic]],
-    about: Mapping[str, object],
+    stem: Path, t_ns: Ints, columns: Mapping[str, NDArray[np.generic]], about: Mapping[str, object]
 ) -> None:
     frame = pl.DataFrame({"timestamp": t_ns, **columns})
     _gzip(stem, frame)

@@ -26,8 +26,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, angle_deg, eye_in_head, wrap_x
@@ -110,7 +110,7 @@ def _cached_table(path: str, changed_ns: int) -> Table:
     return read_table(Path(path), ",")
 
 
-def _groups(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _groups(path: Path) -> tuple[Ints, Bools]:
     """(image of each row, whether it is grey)."""
     table = _table(path)
     index = table.floats("IMG_INDEX")
@@ -129,7 +129,7 @@ def _groups(path: Path) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     return groups, gray
 
 
-def _times_ns(table: Table, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _times_ns(table: Table, rows: Bools) -> Ints:
     name = "UNITY_TIMESTAMP"
     if not table.has(name) or (
         np.count_nonzero(rows) > 1
@@ -142,7 +142,7 @@ def _times_ns(table: Table, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
     return table.times_ns(name, unit)[rows]
 
 
-def _gaze(table: Table, rows: NDArray[np.bool_]) -> tuple[NDArray[np.float64], str]:
+def _gaze(table: Table, rows: Bools) -> tuple[Floats, str]:
     vectors = np.stack([table.floats(f"GIW_{axis}")[rows] for axis in "XYZ"], axis=1).reshape(-1, 3)
     length = np.linalg.norm(vectors, axis=1)
     there = np.isfinite(length) & (length > 0)
@@ -163,7 +163,7 @@ def _gaze(table: Table, rows: NDArray[np.bool_]) -> tuple[NDArray[np.float64], s
     return vectors, "GIW"
 
 
-def _texture(u: NDArray[np.float64], v: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
+def _texture(u: Floats, v: Floats) -> tuple[Floats, str]:
     missed = ~(np.isfinite(u) & np.isfinite(v)) | ((u == -1) & (v == -1))
     fractions = bool(
         ((u[~missed] >= 0) & (u[~missed] <= 1) & (v[~missed] >= 0) & (v[~missed] <= 1)).all()
@@ -174,7 +174,7 @@ def _texture(u: NDArray[np.float64], v: NDArray[np.float64]) -> tuple[NDArray[np
     return vectors, "fractions" if fractions else "degrees"
 
 
-def _half_turn(angle: NDArray[np.float64]) -> NDArray[np.float64]:
+def _half_turn(angle: Floats) -> Floats:
     return np.mod(angle + 180.0, 360.0) - 180.0
 
 

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, rotate, to_tangents
@@ -130,11 +130,11 @@ def load(path: Path, person: str, scene: str) -> Recording:
     )
 
 
-def _quaternions(table: Table, names: tuple[str, ...]) -> NDArray[np.float64]:
+def _quaternions(table: Table, names: tuple[str, ...]) -> Floats:
     return np.stack([table.floats(n) for n in names], axis=1).reshape(-1, 4)
 
 
-def _head_deg(up: NDArray[np.float64], forward: NDArray[np.float64]) -> NDArray[np.float64]:
+def _head_deg(up: Floats, forward: Floats) -> Floats:
     """(x, y, roll) of a head with these axes; roll is positive to the right."""
     x, y = Sphere().degrees(forward)
     lon = np.radians(x - 180.0)

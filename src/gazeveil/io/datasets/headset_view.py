@@ -7,8 +7,8 @@ deg) px, from the released code of both datasets. Screen places count from the l
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen
 
 _WIDTH_PX, _HEIGHT_PX = 1080.0, 1200.0
@@ -18,7 +18,7 @@ _DISTANCE_PX = 0.5 * _HEIGHT_PX / float(np.tan(np.radians(55.0)))
 VIEW = Screen(_WIDTH_PX, _HEIGHT_PX, _WIDTH_PX, _HEIGHT_PX, _DISTANCE_PX)
 
 
-def from_fractions(places: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_fractions(places: Floats) -> Floats:
     """Tangent angles (right, down) in degrees, shape (n, 2), of screen places in 0..1 from the
     lower left corner.
     """

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.io.source import Head, stem
 
 #: Seconds in one tick of the clocks that datasets write.
@@ -48,7 +48,7 @@ def numbers(line: str, separator: str | None = ",") -> list[float] | None:
         return None
 
 
-def guess_unit(ticks: NDArray[np.float64], rate_hz: float, units: Iterable[str] = TICK_S) -> str:
+def guess_unit(ticks: Floats, rate_hz: float, units: Iterable[str] = TICK_S) -> str:
     """The unit in which the median step between samples is nearest to one over `rate_hz`; seconds
     where there is no step.
     """

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.io.parsing.table import parse_table
 from gazeveil.io.source import Head, read_text, stem
@@ -39,7 +39,7 @@ def person_and_recording(path: Path) -> tuple[str, str] | None:
     return None if match is None else (f"P{int(match['person'])}", f"R{int(match['recording'])}")
 
 
-def read_matrix(path: Path, least: int) -> NDArray[np.float64]:
+def read_matrix(path: Path, least: int) -> Floats:
     """All columns of a file without header, shape (windows, columns).
 
     Raises
@@ -62,7 +62,7 @@ def read_matrix(path: Path, least: int) -> NDArray[np.float64]:
 
 def read_features(
     files: Iterable[Path], stimuli: dict[str, str], least: int
-) -> tuple[NDArray[np.float64], list[Key]]:
+) -> tuple[Floats, list[Key]]:
     """The first 52 columns of each file, one below the other, and a key for each row."""
     blocks, keys = [], []
     for path in files:

@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, natural
 from gazeveil.gaze.geometry import Screen
@@ -135,7 +135,7 @@ def load(path: Path, person: str, stimulus: str) -> Recording:
     )
 
 
-def features(path: str | Path) -> tuple[NDArray[np.float64], list[Key]]:
+def features(path: str | Path) -> tuple[Floats, list[Key]]:
     """The 52 features of each window of a feature file, or of all feature files in a folder.
 
     Parameters

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle, natural
 from gazeveil.io.datasets.mpii_features import (
@@ -67,7 +67,7 @@ def _files(path: str | Path) -> list[Path]:
     return files
 
 
-def features(path: str | Path) -> tuple[NDArray[np.float64], list[Key]]:
+def features(path: str | Path) -> tuple[Floats, list[Key]]:
     """The 52 eye-movement features of each window of a file, or of all files in a folder.
 
     Returns
@@ -85,7 +85,7 @@ def features(path: str | Path) -> tuple[NDArray[np.float64], list[Key]]:
     return read_features(_files(path), {}, FEATURES + 1)
 
 
-def privacy_labels(path: str | Path) -> NDArray[np.int64]:
+def privacy_labels(path: str | Path) -> Ints:
     """The annotation of each window, in the rows of :func:`features`: the last column, -1 where it
     is missing.
 

@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen
@@ -131,7 +131,7 @@ def load(path: Path, image: str, person: str, screen: Screen | None = None) -> R
     )
 
 
-def _numbers(path: Path, image: str, entry: dict[str, object], name: str) -> NDArray[np.float64]:
+def _numbers(path: Path, image: str, entry: dict[str, object], name: str) -> Floats:
     try:
         return np.atleast_1d(np.array(entry[name], dtype=np.float64))
     except (KeyError, TypeError, ValueError) as error:

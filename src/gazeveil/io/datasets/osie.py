@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen
@@ -107,12 +107,12 @@ def load(path: Path, image: int, person: int, screen: Screen | None = None) -> R
     )
 
 
-def _images(path: Path) -> list[tuple[str, list[tuple[NDArray[np.float64], ...]]]]:
+def _images(path: Path) -> list[tuple[str, list[tuple[Floats, ...]]]]:
     return _cached(str(path), path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=2)
-def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[NDArray[np.float64], ...]]]]:
+def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ...]]]]:
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 

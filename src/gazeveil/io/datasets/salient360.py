@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, wrap_x
@@ -103,12 +104,12 @@ def load(path: Path, person: str, stimulus: str, observer: int) -> Recording:
     )
 
 
-def _observers(path: Path) -> list[NDArray[np.float64]]:
+def _observers(path: Path) -> list[Floats]:
     return _cached(str(path), path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _cached(path: str, changed_ns: int) -> list[NDArray[np.float64]]:
+def _cached(path: str, changed_ns: int) -> list[Floats]:
     place = Path(path)
     rows: list[list[float]] = []
     has_duration = False

@@ -22,9 +22,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, eye_in_head, wrap_x
@@ -155,9 +155,7 @@ def load(path: Path, person: str, video: str, session: str, interval_s: float) -
     )
 
 
-def _degrees(
-    fx: NDArray[np.float64], fy: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _degrees(fx: Floats, fy: Floats) -> tuple[Floats, Floats]:
     lost = (fx == 0) & (fy == 0)
     return np.where(lost, np.nan, 360.0 * fx), np.where(lost, np.nan, 180.0 * (1.0 - fy))
 

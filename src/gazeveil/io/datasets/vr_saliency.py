@@ -20,8 +20,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Sphere, eye_in_head, wrap_x
@@ -132,7 +132,7 @@ def _cached(path: str, changed_ns: int) -> list[dict[str, object]]:
     return runs
 
 
-def _numbers(path: Path, run: dict[str, object], name: str, width: int) -> NDArray[np.float64]:
+def _numbers(path: Path, run: dict[str, object], name: str, width: int) -> Floats:
     try:
         return np.array(run[name], dtype=np.float64).reshape(-1, width)
     except (TypeError, ValueError) as error:

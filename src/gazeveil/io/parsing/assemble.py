@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Space, Sphere, wrap_x
@@ -32,13 +33,13 @@ def assemble(
     *,
     person: str,
     stimulus: str,
-    t_ns: NDArray[np.int64],
+    t_ns: Ints,
     space: Space,
     x_deg: ArrayLike | None = None,
     y_deg: ArrayLike | None = None,
     valid: ArrayLike | None = None,
-    left_deg: NDArray[np.float64] | None = None,
-    right_deg: NDArray[np.float64] | None = None,
+    left_deg: Floats | None = None,
+    right_deg: Floats | None = None,
     session: str = "1",
     task: str = "",
     rate_hz: float | None = None,
@@ -127,9 +128,7 @@ def assemble(
     )
 
 
-def _closed(
-    space: Space, x: NDArray[np.float64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _closed(space: Space, x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Longitudes up to one turn off brought into [0, 360), and the lower pole, which lies on the
     open end of [0, 180), into it.
     """
@@ -140,13 +139,7 @@ def _closed(
     )
 
 
-def _impossible(
-    path: Path,
-    space: Space,
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    flags: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+def _impossible(path: Path, space: Space, x: Floats, y: Floats, flags: Bools) -> Bools:
     """Where there is a value that cannot be degrees; more than one in twenty of
     them is an error.
     """
@@ -165,5 +158,5 @@ def _impossible(
     return wrong
 
 
-def _own(eye: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+def _own(eye: Floats | None) -> Floats | None:
     return None if eye is None else np.array(eye, dtype=np.float64)

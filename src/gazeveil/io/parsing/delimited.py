@@ -15,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import FormatError
-from gazeveil.gaze.geometry import Floats
 from gazeveil.io.parsing.table import Table, parse_table
 from gazeveil.io.source import Head, read_text
 
@@ -76,7 +75,7 @@ class Sheet:
         return {}
 
     @cached_property
-    def _times(self) -> dict[tuple[str, str, bool], NDArray[np.int64]]:
+    def _times(self) -> dict[tuple[str, str, bool], Ints]:
         return {}
 
     def name(self, *wanted: str) -> str | None:
@@ -105,7 +104,7 @@ class Sheet:
             self._numbers[asked].setflags(write=False)
         return self._numbers[asked]
 
-    def times_ns(self, *wanted: str, unit: str, relative: bool = False) -> NDArray[np.int64]:
+    def times_ns(self, *wanted: str, unit: str, relative: bool = False) -> Ints:
         """The first of these columns as nanoseconds; see
         :meth:`gazeveil.io.parsing.table.Table.times_ns`.
         """
@@ -127,7 +126,7 @@ class Sheet:
             else np.empty((0, 3))
         )
 
-    def flags(self, *wanted: str) -> NDArray[np.bool_]:
+    def flags(self, *wanted: str) -> Bools:
         """The first of these columns as yes and no.
 
         Raises
@@ -149,7 +148,7 @@ class Sheet:
             )
         return yes.to_numpy().astype(np.bool_)
 
-    def groups(self, *columns: str | None) -> list[tuple[tuple[str, ...], NDArray[np.int64]]]:
+    def groups(self, *columns: str | None) -> list[tuple[tuple[str, ...], Ints]]:
         """Rows that share the words in some columns, in order of first appearance; None stands for
         a column of empty words.
         """

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gazeveil.gaze.geometry import Floats, Sphere, quaternion_multiply, rotate, to_tangents
+from gazeveil.arrays import Bools, Floats
+from gazeveil.gaze.geometry import Sphere, quaternion_multiply, rotate, to_tangents
 from gazeveil.gaze.recording import combine_eyes
 
 
@@ -54,7 +54,7 @@ def head_degrees(rotation: Floats) -> Floats:
     return np.stack((x, y, roll), axis=1)
 
 
-def unit(vectors: Floats, seen: NDArray[np.bool_] | None = None) -> Floats:
+def unit(vectors: Floats, seen: Bools | None = None) -> Floats:
     """Vectors of length one; NaN where they have no length, or where `seen` is false."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -5,18 +5,12 @@ a clock of their own.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gazeveil.gaze.geometry import Floats
+from gazeveil.arrays import Floats, Ints, Texts
 
 
-def mark(
-    words: NDArray[np.str_],
-    t_ns: NDArray[np.int64],
-    onset_ns: ArrayLike,
-    offset_ns: ArrayLike,
-    word: str,
-) -> None:
+def mark(words: Texts, t_ns: Ints, onset_ns: ArrayLike, offset_ns: ArrayLike, word: str) -> None:
     """Write `word` over the samples inside each interval, ends included; times
     need not be sorted.
     """
@@ -28,9 +22,7 @@ def mark(
         words[order[a:b]] = word
 
 
-def nearest(
-    t_ns: NDArray[np.int64], other_ns: NDArray[np.int64], values: Floats, farthest_ns: int
-) -> Floats:
+def nearest(t_ns: Ints, other_ns: Ints, values: Floats, farthest_ns: int) -> Floats:
     """The other channel's value nearest in time to each sample, NaN where none is near enough."""
     if not len(other_ns) or not len(t_ns):
         return np.full(len(t_ns), np.nan)

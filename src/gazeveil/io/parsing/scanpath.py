@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gazeveil.arrays import Ints
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
@@ -21,8 +22,8 @@ def scanpath(
     space: Space,
     x_deg: ArrayLike,
     y_deg: ArrayLike,
-    onset_ns: NDArray[np.int64],
-    offset_ns: NDArray[np.int64],
+    onset_ns: Ints,
+    offset_ns: Ints,
     source: str,
     session: str = "1",
     task: str = "",
@@ -79,7 +80,7 @@ def scanpath(
     )
 
 
-def cumulated_ns(durations_ms: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cumulated_ns(durations_ms: ArrayLike) -> tuple[Ints, Ints]:
     """(onset, offset) in nanoseconds of fixations of which only the durations in ms are known: each
     begins where the last ended.
 

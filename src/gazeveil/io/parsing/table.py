@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import FormatError
 from gazeveil.io.source import read_text
 
@@ -117,9 +117,7 @@ class Table:
         """A column as stripped text; missing cells are empty."""
         return [(w or "").strip() for w in self.column(name).to_list()]
 
-    def floats(
-        self, name: str, missing: Sequence[str] = (), decimal_comma: bool = False
-    ) -> NDArray[np.float64]:
+    def floats(self, name: str, missing: Sequence[str] = (), decimal_comma: bool = False) -> Floats:
         """A column as numbers, NaN where missing or infinite.
 
         Raises
@@ -154,7 +152,7 @@ class Table:
         result[~np.isfinite(result)] = np.nan
         return result
 
-    def times_ns(self, name: str, unit: str, relative: bool = False) -> NDArray[np.int64]:
+    def times_ns(self, name: str, unit: str, relative: bool = False) -> Ints:
         """A column of times as nanoseconds, exactly: digits that a double would round are kept.
 
         Parameters
@@ -202,7 +200,7 @@ class Table:
             np.int64
         )
 
-    def _refuse_large(self, nanoseconds: NDArray[np.float64], name: str, unit: str) -> None:
+    def _refuse_large(self, nanoseconds: Floats, name: str, unit: str) -> None:
         """Times that do not fit 64 bits would wrap around to other times."""
         if len(nanoseconds) and nanoseconds.max() > MOST_NS:
             row = int(nanoseconds.argmax())

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen, Sphere, eye_in_head
@@ -163,7 +163,7 @@ def load(
     )
 
 
-def _words(arff: Arff, name: str) -> NDArray[np.str_]:
+def _words(arff: Arff, name: str) -> Texts:
     """A label column in our words: nominal text, or integer codes."""
     if name.lower() in arff.nominal:
         column = (

@@ -14,8 +14,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Sphere
@@ -36,9 +36,7 @@ def sniff(head: Head) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _open(
-    path: Path, _stamp: tuple[int, int]
-) -> tuple[Sheet, dict[tuple[str, ...], NDArray[np.int64]]]:
+def _open(path: Path, _stamp: tuple[int, int]) -> tuple[Sheet, dict[tuple[str, ...], Ints]]:
     """The file and its rows by user and video; kept until the next file, so that its recordings do
     not parse it again.
     """

@@ -26,13 +26,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import WORD
-from gazeveil.gaze.geometry import Floats, Screen
+from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import Sheet, find_separator, key, stamp
@@ -56,7 +56,7 @@ class SmiExport:
     header: dict[str, str]
     sheet: Sheet
     messages: tuple[tuple[str, Message], ...]
-    parts: dict[tuple[str, ...], NDArray[np.int64]]
+    parts: dict[tuple[str, ...], Ints]
 
 
 def sniff(head: Head) -> bool:
@@ -168,7 +168,7 @@ def _frame(names: list[str], samples: pl.Series, separator: str) -> pl.DataFrame
 class _Rows(Table):
     """A table that knows the line of each row, because rows of messages lay between them."""
 
-    at: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    at: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def line_of(self, row: int) -> int:
         """One-based line of the file that holds a row."""
@@ -201,7 +201,7 @@ def _numbers(text: str) -> list[float]:
     return [float(n.replace(",", ".")) for n in re.findall(r"\d+(?:[.,]\d+)?", text)]
 
 
-def _words(sheet: Sheet, column: str, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+def _words(sheet: Sheet, column: str, rows: Ints) -> Texts:
     said = sheet.table.words(column)
     return np.array([_EVENTS.get(said[i].lower(), "undefined") for i in rows], dtype=WORD)
 
@@ -213,7 +213,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
     made, assumed = _screen(export.header)
     space = screen or made
     eyes: dict[str, Floats] = {}
-    labels: dict[str, NDArray[np.str_]] = {}
+    labels: dict[str, Texts] = {}
     for letter, side in (("L", "left"), ("R", "right")):
         columns = [sheet.name(f"{letter} POR {axis} [px]") for axis in "XY"]
         if None in columns:

@@ -28,10 +28,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.geometry import Floats, Sphere
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
@@ -102,7 +102,7 @@ def load(path: Path, names: Names) -> Recording:
 
 def _eye(sheet: Sheet, patterns: tuple[str, ...], *flags: str) -> Floats:
     pattern = next((p for p in patterns if sheet.has(p.format("x"))), patterns[0])
-    seen: NDArray[np.bool_] | None = sheet.flags(*flags) if sheet.name(*flags) is not None else None
+    seen: Bools | None = sheet.flags(*flags) if sheet.name(*flags) is not None else None
     return headset.unit(sheet.vectors(pattern), seen)
 
 

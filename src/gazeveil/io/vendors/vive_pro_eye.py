@@ -24,8 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.geometry import Floats, Sphere
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble

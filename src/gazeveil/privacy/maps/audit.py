@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.audit.games import DELTA, Game, asked_unit
@@ -27,7 +27,7 @@ _PAIR = (
 
 def _play(
     mechanism: HeatmapLaplace | HeatmapGaussian, side: int, trials: int, seed: int | None
-) -> NDArray[np.float64]:
+) -> Floats:
     x = np.full(4, 90.0 + 180.0 * side)
     weights = viewer_weights(
         Recording(

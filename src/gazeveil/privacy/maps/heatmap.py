@@ -21,9 +21,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Space
@@ -74,8 +74,8 @@ class HeatMap:
 
     stimulus: str
     space: Space
-    cells: NDArray[np.float64] = field(repr=False)
-    noisy: NDArray[np.float64] = field(repr=False)
+    cells: Floats = field(repr=False)
+    noisy: Floats = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class _Heatmap(Mechanism[Cohort]):
         self.store("smooth_deg", checks.not_negative(self.name, "smooth_deg", self.smooth_deg))
 
     @abstractmethod
-    def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
+    def noise(self, stimuli: int, count: int, words: Words) -> Ints:
         """Noise of `count` cells of that many maps, in steps of 1/4096 viewer."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ class _Heatmap(Mechanism[Cohort]):
         guarantee = self._guarantee(len(sums), self.delta_num(count))
         return self.released(self._maps(sums, noise), guarantee, seed)
 
-    def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, NDArray[np.int64]]]:
+    def _sums(self, cohort: Cohort) -> dict[str, tuple[Space, Ints]]:
         """Sums over viewers per stimulus."""
         if not isinstance(cohort, Cohort):
             checks.refuse(self.name, "data", "a Cohort", type(cohort).__name__)
@@ -122,7 +122,7 @@ class _Heatmap(Mechanism[Cohort]):
             raise DataError(
                 f"{self.name} needs recordings and the cohort has none. Nothing was released."
             )
-        maps: dict[str, tuple[Space, NDArray[np.int64]]] = {}
+        maps: dict[str, tuple[Space, Ints]] = {}
         seen: set[tuple[str, str]] = set()
         for recording in cohort:
             who = (recording.person, recording.stimulus)
@@ -146,9 +146,7 @@ class _Heatmap(Mechanism[Cohort]):
             maps[recording.stimulus] = (space, total + weights)
         return maps
 
-    def _maps(
-        self, sums: Mapping[str, tuple[Space, NDArray[np.int64]]], noise: NDArray[np.int64]
-    ) -> dict[str, HeatMap]:
+    def _maps(self, sums: Mapping[str, tuple[Space, Ints]], noise: Ints) -> dict[str, HeatMap]:
         result = {}
         for (stimulus, (space, total)), drawn in zip(
             sums.items(), noise.reshape(len(sums), self.rows, self.columns), strict=True
@@ -230,7 +228,7 @@ class HeatmapLaplace(_Heatmap):
         # stimuli.
         return Fraction(2 * WEIGHT * stimuli) / self.epsilon
 
-    def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
+    def noise(self, stimuli: int, count: int, words: Words) -> Ints:
         """Noise of `count` cells of that many maps."""
         scale = self.scale_steps(stimuli)
         if scale > MOST_T:
@@ -300,7 +298,7 @@ class HeatmapGaussian(_Heatmap):
         sigma = math.isqrt(math.ceil(squared) - 1) + 1 if squared > 0 else 1
         return max(1, sigma)
 
-    def noise(self, stimuli: int, count: int, words: Words) -> NDArray[np.int64]:
+    def noise(self, stimuli: int, count: int, words: Words) -> Ints:
         """Noise of `count` cells of that many maps."""
         sigma = self.sigma_steps(stimuli)
         if sigma > MOST_SIGMA:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 
@@ -12,7 +12,7 @@ from gazeveil.gaze.recording import Recording
 WEIGHT = 1 << 12
 
 
-def viewer_weights(recording: Recording, rows: int, columns: int) -> NDArray[np.int64]:
+def viewer_weights(recording: Recording, rows: int, columns: int) -> Ints:
     """One viewer's map in steps of 1/4096, adding up to at most 4096; nothing valid gives zeros.
 
     Shares are rounded down, so no viewer ever weighs more than one whatever the recording holds.

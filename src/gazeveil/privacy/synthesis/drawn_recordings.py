@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.randomness.keys import MasterKey
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
-
-Floats = NDArray[np.float64]
 
 #: Random bits to samples in degrees.
 Draw = Callable[[Words], tuple[Floats, Floats]]

@@ -18,8 +18,8 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.events import detect
@@ -37,8 +37,6 @@ LEAST_SPREAD_DEG = 0.01
 FIXATION_COLUMNS = ("mu_x_deg", "mu_y_deg", "sigma_x_deg", "sigma_y_deg", "samples")
 SACCADE_COLUMNS = ("a_deg_s", "b", "c", "samples")
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
 
@@ -74,7 +72,7 @@ class Motion:
     samples: int
     fixations: Floats = field(repr=False)
     saccades: Floats = field(repr=False)
-    is_fixation: NDArray[np.bool_] = field(repr=False)
+    is_fixation: Bools = field(repr=False)
     onset: Ints = field(repr=False)
     profiles: Floats = field(default_factory=lambda: np.empty((0, 30)), repr=False)
 
@@ -183,7 +181,7 @@ def _measured(recording: Recording, onset: Ints, offset: Ints) -> Floats:
 
 @compiled
 def _on_screen(
-    x: Floats, y: Floats, valid: NDArray[np.bool_], onset: Ints, offset: Ints, least: float
+    x: Floats, y: Floats, valid: Bools, onset: Ints, offset: Ints, least: float
 ) -> Floats:
     out = np.full((len(onset), 4), np.nan)
     for e in range(len(onset)):
@@ -228,13 +226,7 @@ def to_degrees(vx: float, vy: float, vz: float) -> tuple[float, float]:
 
 @compiled
 def _on_sphere(
-    x: Floats,
-    y: Floats,
-    z: Floats,
-    valid: NDArray[np.bool_],
-    onset: Ints,
-    offset: Ints,
-    least: float,
+    x: Floats, y: Floats, z: Floats, valid: Bools, onset: Ints, offset: Ints, least: float
 ) -> Floats:
     out = np.full((len(onset), 4), np.nan)
     unit = 180.0 / math.pi

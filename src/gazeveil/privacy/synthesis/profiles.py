@@ -11,13 +11,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import distance_deg
 from gazeveil.gaze.recording import Recording
-
-Floats = NDArray[np.float64]
 
 #: Points of a profile.
 POINTS = 30
@@ -29,9 +27,7 @@ TIMES = np.linspace(0.0, 1.0, POINTS)
 B_BOUNDS, C_BOUNDS, A_BOUNDS = (0.0, 1.0), (0.02, 2.0), (0.0, 2000.0)
 
 
-def speed_profiles(
-    recording: Recording, onset: NDArray[np.int64], offset: NDArray[np.int64]
-) -> Floats:
+def speed_profiles(recording: Recording, onset: Ints, offset: Ints) -> Floats:
     """Speeds of events at 30 points of their own time.
 
     Parameters
@@ -67,7 +63,7 @@ def speed_profiles(
 
 
 @compiled
-def _resampled(speed: Floats, onset: NDArray[np.int64], offset: NDArray[np.int64]) -> Floats:
+def _resampled(speed: Floats, onset: Ints, offset: Ints) -> Floats:
     out = np.full((len(onset), 30), np.nan)
     for e in range(len(onset)):
         # speed[i] is that of the step from i - 1 to i, so the event's steps are onset + 1 to

@@ -12,8 +12,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Sphere
@@ -25,9 +25,6 @@ DRIFT_S = 0.02
 
 #: Angles of a screen stop short of 90 degrees.
 SCREEN_LAST_DEG = 89.999
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @compiled
@@ -274,7 +271,7 @@ def _render(
     sphere: bool,
     fixations: Floats,
     saccades: Floats,
-    is_fixation: NDArray[np.bool_],
+    is_fixation: Bools,
     onset: Ints,
     profiles: Floats,
     drawn: Floats,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.features.table import FeatureTable, Keys
 
 #: Rows of a recording.
@@ -14,7 +14,7 @@ ROWS = 100
 
 _CELLS_AT_ONCE = 4_000_000
 
-Reals: TypeAlias = NDArray[np.float64]
+Reals: TypeAlias = Floats
 
 
 def table_of(patterns: Reals, names: list[str]) -> FeatureTable:

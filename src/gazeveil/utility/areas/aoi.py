@@ -31,11 +31,11 @@ from typing import ClassVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.features.columns import column_means
 from gazeveil.features.recording_set import RecordingSet
-from gazeveil.gaze.arrays import Bools, Floats, Ints
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.area_file import UNITS
 from gazeveil.utility.areas.boxes import AreaLookup, Boxes
@@ -250,10 +250,10 @@ class AOI(Utility):
         note = self._note(test, missing, len(bare))
         results = []
         for (metric, better), own, guesses in zip(METRICS.items(), parts.T, chances.T, strict=True):
-            value, chance = float(column_means(own)), float(column_means(guesses))
+            value, by_chance = float(column_means(own)), float(column_means(guesses))
             lacking = _LACKING.get(metric, "nobody looked at any area")
             why = note if np.isfinite(own).any() else f"{note}; {lacking}"
-            even = 0.0 if metric == "order_tau" else chance
+            even = 0.0 if metric == "order_tau" else by_chance
             results.append(UtilityResult(metric, value, own, "person", names, even, better, why))
         return tuple(results)
 

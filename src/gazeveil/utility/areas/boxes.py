@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
-from gazeveil.gaze.arrays import Bools, Floats
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.utility.areas.area_file import EVERY, UNITS, Area, read_areas

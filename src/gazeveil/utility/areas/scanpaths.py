@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import CARRIED, FeaturePipeline, RecordingSet
-from gazeveil.gaze.arrays import Floats, Ints
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.gaze.recording import Recording
@@ -161,7 +161,9 @@ def _measured(clock: Recording, samples: Recording, events: Events, stride: int)
     assert x is not None
     assert y is not None
     onset_s, saccade_s = ((e.onset_ns - origin) / 1e9 for e in (fixations, saccades))
-    return Scanpath(x, y, onset_s, fixations.duration_s + step_s, *ways, saccade_s)
+    from_x, from_y, to_x, to_y = ways
+    duration_s = fixations.duration_s + step_s
+    return Scanpath(x, y, onset_s, duration_s, from_x, from_y, to_x, to_y, saccade_s)
 
 
 def _means(recording: Recording, first: Ints, last: Ints) -> tuple[Floats, Floats]:

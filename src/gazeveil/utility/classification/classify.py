@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
+from gazeveil.arrays import Ints, Texts
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import recording_table
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.arrays import Ints, Texts
 from gazeveil.gaze.cohort import Attributes
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import CLASSIFIERS, GAMMAS

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gazeveil.arrays import Bools, Floats, Ints, Texts
 from gazeveil.errors import DataError
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable
-from gazeveil.gaze.arrays import Bools, Floats, Ints, Texts
 from gazeveil.gaze.recording import RecordingKey
 
 #: Where the class of a recording is written.

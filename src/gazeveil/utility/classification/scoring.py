@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazeveil.gaze.arrays import Floats, Ints, Texts
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.models.classifiers import most_votes
 from gazeveil.utility.base import UtilityResult
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gazeveil.arrays import Texts
 from gazeveil.errors import DataError
-from gazeveil.gaze.arrays import Texts
 from gazeveil.models.classifiers import TREES, predict
 from gazeveil.utility.base import UtilityResult
 from gazeveil.utility.classification.rows import Rows, aligned
@@ -34,8 +34,9 @@ class Classifier:
     def name_them(self, known: Rows, asked: Rows) -> Texts:
         """The classes of the rows asked about."""
         train = known.values, known.labels
-        options = self.seed, self.gamma, self.trees
-        return predict(self.classifier, *train, asked.values, *options)
+        return predict(
+            self.classifier, *train, asked.values, self.seed, gamma=self.gamma, trees=self.trees
+        )
 
     def results(self, asked: Rows, predicted: Texts, note: str) -> tuple[UtilityResult, ...]:
         """Accuracy and macro F1 of rows, or of recordings by vote."""

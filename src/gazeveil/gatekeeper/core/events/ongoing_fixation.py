@@ -16,8 +16,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.trace import FIXATION
 from gazeveil.gaze.grid import Grid
@@ -79,12 +79,7 @@ class OngoingFixations:
         self._first[:] = 0.0
 
     def take(
-        self,
-        edges: NDArray[np.int64],
-        begin: int,
-        end: int,
-        sums: NDArray[np.float64],
-        times: NDArray[np.int64],
+        self, edges: Ints, begin: int, end: int, sums: Floats, times: Ints
     ) -> list[OngoingFixation]:
         """The ongoing fixations at the ends of ticks.
 
@@ -118,7 +113,7 @@ def cell_of(
     column_deg: float,
     row_deg: float,
     columns: int,
-    together: NDArray[np.int64],
+    together: Ints,
 ) -> tuple[int, int]:
     """The cell of a mean place: degrees on a screen, a direction of any length on a sphere; (-1,
     -1) outside the space.
@@ -135,7 +130,7 @@ def cell_of(
 
 
 @compiled
-def _near(sphere: bool, x: float, y: float, z: float, first: NDArray[np.float64]) -> bool:
+def _near(sphere: bool, x: float, y: float, z: float, first: Floats) -> bool:
     if sphere:
         length = math.sqrt(
             (x * x + y * y + z * z) * (first[0] ** 2 + first[1] ** 2 + first[2] ** 2)
@@ -148,23 +143,23 @@ def _near(sphere: bool, x: float, y: float, z: float, first: NDArray[np.float64]
 
 @compiled
 def _ongoing_rows(
-    edges: NDArray[np.int64],
+    edges: Ints,
     begin: int,
     end: int,
     sphere: bool,
-    sums: NDArray[np.float64],
-    times: NDArray[np.int64],
+    sums: Floats,
+    times: Ints,
     back: int,
     tick_ns: int,
-    state: NDArray[np.int64],
-    first: NDArray[np.float64],
-    rows: NDArray[np.int64],
+    state: Ints,
+    first: Floats,
+    rows: Ints,
     left_deg: float,
     top_deg: float,
     column_deg: float,
     row_deg: float,
     columns: int,
-    together: NDArray[np.int64],
+    together: Ints,
 ) -> int:
     """Rows of (row, column, start, end), one for each tick that is over and has an open fixation;
     row -1 outside the space.

@@ -18,8 +18,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.online.detector import OnlineDetector
 from gazeveil.events.trace import FIXATION, PURSUIT, SACCADE
@@ -131,13 +131,7 @@ class EventQuantiser:
         self._last_ns = t_ns
         return due
 
-    def block(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> list[QuantisedEvent]:
+    def block(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> list[QuantisedEvent]:
         """Take many samples and look at them."""
         events: list[QuantisedEvent] = []
         done = 0
@@ -186,13 +180,12 @@ class EventQuantiser:
         self.reset()
         return events
 
-    def _quantised(self, edges: NDArray[np.int64]) -> list[QuantisedEvent]:
+    def _quantised(self, edges: Ints) -> list[QuantisedEvent]:
         if not len(edges):
             return []
         rows = np.empty((len(edges), 6), dtype=np.int64)
-        past = self._sums, self._times, self._before, self._open
-        clock = self.tick_ns, self._least_ns
-        count = _events(edges, rows, self._sphere, *past, *clock, *self.grid.numbers)
+        past = edges, rows, self._sphere, self._sums, self._times, self._before, self._open
+        count = _events(*past, self.tick_ns, self._least_ns, *self.grid.numbers)
         return [
             QuantisedEvent(_WORDS[kind], None if row < 0 else (row, column), onset, offset, decided)
             for kind, row, column, onset, offset, decided in rows[:count].tolist()
@@ -201,13 +194,13 @@ class EventQuantiser:
 
 @compiled
 def _events(
-    edges: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    edges: Ints,
+    rows: Ints,
     sphere: bool,
-    sums: NDArray[np.float64],
-    times: NDArray[np.int64],
-    before: NDArray[np.float64],
-    begun: NDArray[np.int64],
+    sums: Floats,
+    times: Ints,
+    before: Floats,
+    begun: Ints,
     tick_ns: int,
     least_ns: int,
     left_deg: float,
@@ -215,7 +208,7 @@ def _events(
     column_deg: float,
     row_deg: float,
     columns: int,
-    together: NDArray[np.int64],
+    together: Ints,
 ) -> int:
     """Edges of the detector to events (place in `_WORDS`, row, column, first tick, last tick, tick
     of the decision); row -1 without a cell.
@@ -279,15 +272,15 @@ def _events(
 
 @compiled
 def _sum(
-    t: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    ok: NDArray[np.bool_],
+    t: Ints,
+    x: Floats,
+    y: Floats,
+    ok: Bools,
     sphere: bool,
     believe: int,
-    state: NDArray[np.int64],
-    sums: NDArray[np.float64],
-    times: NDArray[np.int64],
+    state: Ints,
+    sums: Floats,
+    times: Ints,
 ) -> None:
     """Decide which samples are good, count the session's time, and add up places: x, y, z (or x and
     y in degrees) and how many.

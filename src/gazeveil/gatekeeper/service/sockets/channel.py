@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gatekeeper.service.sockets import wire
 from gazeveil.gatekeeper.service.sockets.encoded_samples import EncodedSamples, SampleEncoder
 
@@ -86,13 +84,7 @@ class Channel:
     early: list[Outgoing] = field(default_factory=list)
     _gathered_count: int = 0
 
-    def samples(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> None:
+    def samples(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> None:
         """Take samples of the core; called on the tracker's thread."""
         if not len(t_ns):
             return

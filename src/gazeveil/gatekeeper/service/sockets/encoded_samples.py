@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gatekeeper.service.sockets import wire
 
 
@@ -13,13 +13,7 @@ class EncodedSamples:
 
     __slots__ = ("_binary", "_json", "count", "t_ns", "valid", "x_deg", "y_deg")
 
-    def __init__(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> None:
+    def __init__(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> None:
         self.t_ns, self.x_deg, self.y_deg, self.valid = t_ns, x_deg, y_deg, valid
         self.count = len(t_ns)
         self._json: bytes | None = None
@@ -47,13 +41,7 @@ class SampleEncoder:
         self._last: EncodedSamples | None = None
         self._joined: tuple[EncodedSamples, int, EncodedSamples] | None = None
 
-    def encoded(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> EncodedSamples:
+    def encoded(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> EncodedSamples:
         """The same samples once: channels of one stream get the same arrays one after the other."""
         last = self._last
         if last is not None and last.x_deg is x_deg and last.y_deg is y_deg and last.t_ns is t_ns:

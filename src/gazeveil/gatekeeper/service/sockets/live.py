@@ -12,10 +12,10 @@ import contextlib
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gatekeeper.errors import Refused
 from gazeveil.gatekeeper.service.credentials.callers import Caller
 from gazeveil.gatekeeper.service.http.cookies import owner_cookies
@@ -51,18 +51,10 @@ class Viewer:
         self.connection = connection
         self.channel = Channel(connection, 0, "raw", announced=True)
         connection.channels[0] = self.channel
-        self._blocks: list[
-            tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
-        ] = []
+        self._blocks: list[tuple[Ints, Floats, Floats, Bools]] = []
         self._sent = 0.0
 
-    def samples(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> None:
+    def samples(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> None:
         """Take raw samples of the core, on the tracker's thread."""
         self._blocks.append(
             (np.atleast_1d(t_ns), np.atleast_1d(x_deg), np.atleast_1d(y_deg), np.atleast_1d(valid))

@@ -19,8 +19,8 @@ from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gatekeeper.blocks import HEADER
 from gazeveil.gatekeeper.core.selection import DWELL_MS
@@ -115,12 +115,7 @@ def encode(message: Mapping[str, object]) -> bytes:
     return _ENCODER.encode(message)
 
 
-def raw_samples(
-    t_ns: NDArray[np.int64],
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-) -> bytes:
+def raw_samples(t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> bytes:
     """The binary batch without its header; shared by all subscribers of one stream."""
     return b"".join(
         (
@@ -137,12 +132,7 @@ def batch_header(subscription: int, count: int, sequence: int, dropped: int) -> 
     return HEADER.pack(VERSION, KIND_SAMPLES, subscription, count, sequence, dropped)
 
 
-def json_samples(
-    t_ns: NDArray[np.int64],
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-) -> bytes:
+def json_samples(t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> bytes:
     """The fields of a samples message that all subscribers of one stream share, without braces;
     times in milliseconds, lost places null.
     """

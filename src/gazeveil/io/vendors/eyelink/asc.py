@@ -38,12 +38,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.geometry import Floats, Screen
+from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import stamp
@@ -75,12 +75,12 @@ _HEADER = {
 class Parsed:
     """All samples of a file, in file order, and its trials."""
 
-    t_ns: NDArray[np.int64]
+    t_ns: Ints
     eyes: dict[str, Floats]
-    recorded: dict[str, NDArray[np.bool_]]
-    labels: dict[str, NDArray[np.str_]]
+    recorded: dict[str, Bools]
+    labels: dict[str, Texts]
     rate_hz: Floats
-    href: NDArray[np.bool_]
+    href: Bools
     trials: tuple[Trial, ...]
     texts: list[str]
     metadata: dict[str, object]
@@ -290,17 +290,13 @@ def _blocks(path: Path, other: list[tuple[int, str]]) -> list[_Block]:
 
 
 def _samples(
-    path: Path,
-    lines: pl.Series,
-    at: NDArray[np.int64],
-    blocks: list[_Block],
-    block_of: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], dict[str, Floats], dict[str, NDArray[np.bool_]]]:
+    path: Path, lines: pl.Series, at: Ints, blocks: list[_Block], block_of: Ints
+) -> tuple[Ints, dict[str, Floats], dict[str, Bools]]:
     """Times, (x, y, pupil) of each eye, and where each eye was recorded, of all sample lines."""
     n = len(at)
     t_ns = np.zeros(n, dtype=np.int64)
     eyes: dict[str, Floats] = {}
-    recorded: dict[str, NDArray[np.bool_]] = {}
+    recorded: dict[str, Bools] = {}
     layouts = {(b.left, b.right, b.known) for b in (blocks[i] for i in np.unique(block_of))}
     for layout in sorted(layouts):
         mine = np.flatnonzero(
@@ -337,7 +333,7 @@ def _samples(
     return t_ns, {e: eyes[e] for e in order}, recorded
 
 
-def _columns(path: Path, text: pl.Series, at: NDArray[np.int64], wanted: int) -> Floats:
+def _columns(path: Path, text: pl.Series, at: Ints, wanted: int) -> Floats:
     """The first columns of sample lines as numbers, shape (wanted, n)."""
     if "\t" not in str(text[0]):
         text = text.str.strip_chars().str.replace_all(r"\s+", "\t")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.events import WORD, Events
 from gazeveil.io.parsing.table import MOST_NS
@@ -82,12 +82,8 @@ def _number(word: str) -> float:
 
 
 def words_of(
-    events: Sequence[EventLine],
-    eyes: list[str],
-    t_ns: NDArray[np.int64],
-    block_of: NDArray[np.int64],
-    starts: NDArray[np.int64],
-) -> dict[str, NDArray[np.str_]]:
+    events: Sequence[EventLine], eyes: list[str], t_ns: Ints, block_of: Ints, starts: Ints
+) -> dict[str, Texts]:
     """One word per sample and eye; blinks last, because saccades enclose them.
 
     Parameters
@@ -111,7 +107,7 @@ def words_of(
         times = t_ns[low:high]
         if block not in in_order:
             in_order[block] = bool((np.diff(times) >= 0).all())
-        inside: slice | NDArray[np.bool_]
+        inside: slice | Bools
         if in_order[block]:
             inside = slice(*np.searchsorted(times, [event.onset_ns, event.offset_ns + 1]))
         else:

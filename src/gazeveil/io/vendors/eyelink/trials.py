@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.gaze.recording import Message
 
 #: Stimulus of the samples that no trial claims.
@@ -22,16 +22,13 @@ class Trial:
     """A stretch of samples and messages with one name."""
 
     name: str
-    rows: NDArray[np.int64]
+    rows: Ints
     messages: tuple[Message, ...]
     session: int = 1
 
 
 def cut_trials(
-    at: NDArray[np.int64],
-    messages: list[tuple[int, int, str]],
-    starts: NDArray[np.int64],
-    trials: str | None,
+    at: Ints, messages: list[tuple[int, int, str]], starts: Ints, trials: str | None
 ) -> tuple[tuple[Trial, ...], list[str]]:
     """Trials with samples, and the names of those without.
 
@@ -68,13 +65,13 @@ def cut_trials(
     mark_of = np.searchsorted(lines, at, side="right") - 1
     message_of = np.searchsorted(lines, [m[0] for m in messages], side="right") - 1
     sent = [Message(t, text) for _, t, text in messages]
-    rows_by_mark: dict[int, NDArray[np.int64]] = {}
+    rows_by_mark: dict[int, Ints] = {}
     if len(at):
         order = np.argsort(mark_of, kind="stable")
         values, first = np.unique(mark_of[order], return_index=True)
         rows_by_mark = {int(v): r for v, r in zip(values, np.split(order, first[1:]), strict=True)}
     result, empty, seen = [], [], dict[str, int]()
-    loose: list[NDArray[np.int64]] = [rows_by_mark[-1]] if -1 in rows_by_mark else []
+    loose: list[Ints] = [rows_by_mark[-1]] if -1 in rows_by_mark else []
     trial_messages: dict[int, list[Message]] = {}
     owner = (
         np.maximum.accumulate([i if m[1] is not None else -1 for i, m in enumerate(marks)])

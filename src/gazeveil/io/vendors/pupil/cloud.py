@@ -22,12 +22,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import WORD
-from gazeveil.gaze.geometry import Floats, Sphere
+from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
@@ -108,9 +108,7 @@ def _info(folder: Path) -> dict[str, object]:
 
 
 @lru_cache(maxsize=1)
-def _open(
-    path: Path, _stamp: tuple[int, int]
-) -> tuple[Sheet, dict[tuple[str, ...], NDArray[np.int64]]]:
+def _open(path: Path, _stamp: tuple[int, int]) -> tuple[Sheet, dict[tuple[str, ...], Ints]]:
     sheet = open_sheet(path)
     return sheet, dict(sheet.groups(sheet.name("recording id")))
 
@@ -168,9 +166,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
     )
 
 
-def _beside(
-    folder: Path, part: tuple[str, ...], *names: str
-) -> tuple[Sheet, NDArray[np.int64]] | None:
+def _beside(folder: Path, part: tuple[str, ...], *names: str) -> tuple[Sheet, Ints] | None:
     """Another table of the folder, and its rows of one recording."""
     place = find_file(folder, *names)
     if place is None:
@@ -184,16 +180,10 @@ def _beside(
     )
 
 
-def _labels(
-    sheet: Sheet,
-    rows: NDArray[np.int64],
-    folder: Path,
-    part: tuple[str, ...],
-    t_ns: NDArray[np.int64],
-) -> NDArray[np.str_]:
+def _labels(sheet: Sheet, rows: Ints, folder: Path, part: tuple[str, ...], t_ns: Ints) -> Texts:
     """One word per sample; a blink covers all else."""
     words = np.full(len(rows), "undefined", dtype=WORD)
-    found: dict[str, tuple[Sheet, NDArray[np.int64]] | None] = {
+    found: dict[str, tuple[Sheet, Ints] | None] = {
         "saccade": _beside(folder, part, "saccades.csv"),
         "fixation": None if sheet.has("fixation id") else _beside(folder, part, "fixations.csv"),
         "blink": _beside(folder, part, "blinks.csv"),
@@ -214,7 +204,7 @@ def _labels(
     return words
 
 
-def _pupil(folder: Path, part: tuple[str, ...], t_ns: NDArray[np.int64]) -> Floats | None:
+def _pupil(folder: Path, part: tuple[str, ...], t_ns: Ints) -> Floats | None:
     table = _beside(folder, part, "3d_eye_states.csv")
     if table is None:
         return None

@@ -22,13 +22,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import WORD
-from gazeveil.gaze.geometry import Floats, Screen, Sphere
+from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
@@ -60,7 +60,7 @@ def sniff_folder(folder: Path) -> bool:
     return place is not None and sniff(Head.of(place))
 
 
-def _times(sheet: Sheet, *names: str) -> NDArray[np.int64]:
+def _times(sheet: Sheet, *names: str) -> Ints:
     return sheet.table.times_ns(sheet.need(*names), "s")
 
 
@@ -140,7 +140,7 @@ def load_surface(path: Path, names: Names, min_confidence: float, screen: Screen
     )
 
 
-def _labels(folder: Path, t_ns: NDArray[np.int64]) -> NDArray[np.str_]:
+def _labels(folder: Path, t_ns: Ints) -> Texts:
     words = np.full(len(t_ns), "undefined", dtype=WORD)
     place = find_file(folder, "fixations.csv")
     if place is not None:
@@ -161,7 +161,7 @@ def _labels(folder: Path, t_ns: NDArray[np.int64]) -> NDArray[np.str_]:
     return words
 
 
-def _pupil(folder: Path, t_ns: NDArray[np.int64]) -> Floats | None:
+def _pupil(folder: Path, t_ns: Ints) -> Floats | None:
     place = find_file(folder, "pupil_positions.csv")
     if place is None:
         return None

@@ -30,13 +30,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Codes, Floats, Ints, Texts
 from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.events import WORD
-from gazeveil.gaze.geometry import Floats, Screen, Space, Sphere
+from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
@@ -73,7 +73,7 @@ class TobiiExport:
     """A parsed export with its columns by bare name."""
 
     sheet: Sheet
-    parts: dict[tuple[str, ...], NDArray[np.int64]]
+    parts: dict[tuple[str, ...], Ints]
 
     def column(self, *wanted: str, bracket: str = "") -> str | None:
         """The first of these columns that is there; `bracket` is a pattern
@@ -99,7 +99,7 @@ class TobiiExport:
         )
 
     @cached_property
-    def kind(self) -> NDArray[np.int8]:
+    def kind(self) -> Codes:
         """0 for a sample of the eye tracker, 1 for a row of another sensor, 2 for a row that only
         says an event.
         """
@@ -119,7 +119,7 @@ class TobiiExport:
         return np.where(written | events.eq("").to_numpy(), 0, 2).astype(np.int8)
 
     @cached_property
-    def types(self) -> NDArray[np.str_] | None:
+    def types(self) -> Texts | None:
         """The tracker's word for each row, in ours."""
         said = self.words("eyemovementtype", "gazeeventtype")
         return (
@@ -205,7 +205,7 @@ def load(
     )
 
 
-def _times(export: TobiiExport, time_unit: str | None) -> NDArray[np.int64]:
+def _times(export: TobiiExport, time_unit: str | None) -> Ints:
     name = export.column("recordingtimestamp") or export.sheet.need("Recording timestamp")
     said = " ".join(_BRACKETS.findall(name)).lower()
     unit = time_unit or next(
@@ -222,7 +222,7 @@ def _times(export: TobiiExport, time_unit: str | None) -> NDArray[np.int64]:
     return export.sheet.times_ns(name, unit=unit)
 
 
-def _valid(export: TobiiExport, side: str) -> NDArray[np.bool_] | None:
+def _valid(export: TobiiExport, side: str) -> Bools | None:
     words = export.words(f"validity{side}")
     return (
         None

@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.gaze.cohort import Handle
-from gazeveil.gaze.geometry import Floats, Screen
+from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import Sheet, header_keys, open_sheet

@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.randomness.rng import source
@@ -50,7 +50,7 @@ def clock_render(mechanism: ClockRender, unit: str | None) -> Game:
     samples = clock.count * clock.length
     differ = (np.arange(samples) >= clock.aim) & (np.arange(samples) < clock.aim + clock.window)
 
-    def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         scores, several = [], at_a_time(samples)
         for begin in range(0, trials, several):
             rows = min(several, trials - begin)

@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.cohort import Cohort, Handle
@@ -218,11 +218,11 @@ def _table(
     )
 
 
-def _nothing(slots: int) -> NDArray[np.float64]:
+def _nothing(slots: int) -> Floats:
     return np.zeros((slots, 3))
 
 
-def _filled(places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _filled(places: Floats) -> Floats:
     """Slots without a place get the last one before them, those before the first one that; a
     recording without any is in the middle.
     """

@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.synthesis.clock.places import (
     ENDS_X,
@@ -83,7 +84,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 def settings(
     sphere: bool, rate_hz: float, edges_deg: tuple[float, float], latest: int, longest: int
-) -> NDArray[np.float64]:
+) -> Floats:
     """The numbers that :func:`render_gaze` takes.
 
     Parameters
@@ -103,7 +104,7 @@ def settings(
 
 
 @lru_cache(maxsize=16)
-def unrest(rate_hz: float) -> NDArray[np.float64]:
+def unrest(rate_hz: float) -> Floats:
     """The public path of unrest in degrees along two axes, shape (2, PATH): an Ornstein-Uhlenbeck
     process on a circle of samples.
     """
@@ -147,7 +148,7 @@ def _apart_deg(x0: float, y0: float, x1: float, y1: float, sphere: bool) -> floa
 
 
 @compiled
-def _settle(x: float, y: float, state: NDArray[np.float64], settings: NDArray[np.float64]) -> None:
+def _settle(x: float, y: float, state: Floats, settings: Floats) -> None:
     """Gaze is at a place, and drifts to where the slot ends."""
     sphere, left = settings[SPHERE] == 1.0, min(state[LEFT], settings[LONGEST])
     state[X], state[Y], state[STEPS], state[DRIFTS] = x, y, 0.0, left
@@ -160,7 +161,7 @@ def _settle(x: float, y: float, state: NDArray[np.float64], settings: NDArray[np
 
 
 @compiled
-def _stop(state: NDArray[np.float64]) -> None:
+def _stop(state: Floats) -> None:
     """What is under way ends where it is."""
     if state[LASTS] == 0.0:
         done = min(state[STEPS], state[DRIFTS])
@@ -174,13 +175,7 @@ def _stop(state: NDArray[np.float64]) -> None:
 
 
 @compiled
-def _begin_slot(
-    place: NDArray[np.float64],
-    length: int,
-    onset: int,
-    state: NDArray[np.float64],
-    settings: NDArray[np.float64],
-) -> None:
+def _begin_slot(place: Floats, length: int, onset: int, state: Floats, settings: Floats) -> None:
     state[LEFT], state[END_X], state[END_Y] = float(length), place[ENDS_X], place[ENDS_Y]
     if place[SHOWN] == 0.0:
         state[HAS] = 0.0
@@ -196,7 +191,7 @@ def _begin_slot(
 
 
 @compiled
-def _begin_jump(state: NDArray[np.float64], settings: NDArray[np.float64]) -> None:
+def _begin_jump(state: Floats, settings: Floats) -> None:
     sphere = settings[SPHERE] == 1.0
     x, y, to_x, to_y = state[X], state[Y], state[TO_X], state[TO_Y]
     away = _apart_deg(x, y, to_x, to_y, sphere)
@@ -217,18 +212,18 @@ def _share(t: float) -> float:
 # Long: one loop over samples whose state stays in registers.
 @compiled
 def render_gaze(
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-    places: NDArray[np.float64],
+    x_deg: Floats,
+    y_deg: Floats,
+    valid: Bools,
+    places: Floats,
     left: int,
     length: int,
     early: int,
-    settings: NDArray[np.float64],
-    unrest: NDArray[np.float64],
-    states: NDArray[np.float64],
+    settings: Floats,
+    unrest: Floats,
+    states: Floats,
     keys: NDArray[np.uint64],
-    numbers: NDArray[np.int64],
+    numbers: Ints,
 ) -> None:
     """Samples, in place.
 

@@ -26,9 +26,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.cohort import Cohort, Handle
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.audit.games import Game
@@ -146,7 +146,7 @@ class ClockRenderKSame(Mechanism[Cohort]):
         return clock_render_k_same(self, unit)
 
 
-def crowd(places: NDArray[np.float64], k: int, on_sphere: bool) -> NDArray[np.float64]:
+def crowd(places: Floats, k: int, on_sphere: bool) -> Floats:
     """The place of a group in each slot: the mean of its members', weighted by the square of how
     many look there.
 
@@ -164,7 +164,7 @@ def crowd(places: NDArray[np.float64], k: int, on_sphere: bool) -> NDArray[np.fl
     array, shape (slots, 3)
         NaN where fewer than k were seen.
     """
-    there: NDArray[np.bool_] = np.isfinite(places[:, :, 0])
+    there: Bools = np.isfinite(places[:, :, 0])
     known = np.where(there[:, :, None], places, 0.0)
     near = np.radians(NEAR_DEG) if on_sphere else NEAR_DEG
     total, weights = np.zeros(places.shape[1:]), np.zeros(places.shape[1])

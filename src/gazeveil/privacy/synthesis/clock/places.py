@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.compiled import compiled
 
 #: Jumps per second, their standard deviation along an axis in degrees, and the drift of a fixation
@@ -42,9 +42,7 @@ PLACE = 6
 _LAST_Y = math.nextafter(180.0, 0.0)
 
 
-def model(
-    sphere: bool, noise_deg: float, slot_s: float, drift: bool, filled: int
-) -> NDArray[np.float64]:
+def model(sphere: bool, noise_deg: float, slot_s: float, drift: bool, filled: int) -> Floats:
     """The numbers that :func:`follow` and :func:`look_back` take.
 
     Parameters
@@ -98,7 +96,7 @@ def degrees(a: float, b: float, c: float, sphere: bool) -> tuple[float, float]:
 
 
 @compiled
-def _unit(v: NDArray[np.float64]) -> None:
+def _unit(v: Floats) -> None:
     size = math.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
     if size > 1e-9:
         v[0], v[1], v[2] = v[0] / size, v[1] / size, v[2] / size
@@ -107,9 +105,7 @@ def _unit(v: NDArray[np.float64]) -> None:
 
 
 @compiled
-def _step(
-    x: float, y: float, ok: bool, model: NDArray[np.float64], state: NDArray[np.float64]
-) -> bool:
+def _step(x: float, y: float, ok: bool, model: Floats, state: Floats) -> bool:
     """One slot; whether gaze jumps."""
     if not ok:
         state[EMPTY] += 1.0
@@ -149,14 +145,7 @@ def _step(
 
 
 @compiled
-def follow(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    ok: NDArray[np.bool_],
-    model: NDArray[np.float64],
-    states: NDArray[np.float64],
-    places: NDArray[np.float64],
-) -> None:
+def follow(x: Floats, y: Floats, ok: Bools, model: Floats, states: Floats, places: Floats) -> None:
     """Places from readings of the past.
 
     Parameters
@@ -183,13 +172,7 @@ def follow(
 
 
 @compiled
-def look_back(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    ok: NDArray[np.bool_],
-    model: NDArray[np.float64],
-    places: NDArray[np.float64],
-) -> None:
+def look_back(x: Floats, y: Floats, ok: Bools, model: Floats, places: Floats) -> None:
     """Places from all readings; as :func:`follow`."""
     sphere, drift = model[SPHERE] == 1.0, model[DRIFT]
     n = x.shape[1]

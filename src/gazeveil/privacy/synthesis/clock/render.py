@@ -27,10 +27,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
@@ -227,7 +225,7 @@ class ClockRender(StreamMechanism):
         """Scale b of the noise of a reading, in degrees."""
         return self.noise(rate_hz, space).scale_deg
 
-    def model(self, rate_hz: float, space: Space) -> NDArray[np.float64]:
+    def model(self, rate_hz: float, space: Space) -> Floats:
         """What the public model knows about readings."""
         clock = self.clock(rate_hz)
         slot_s = clock.length / rate_hz
@@ -241,7 +239,7 @@ class ClockRender(StreamMechanism):
             math.ceil(Fraction(self.fill_s) / Fraction(repr(slot_s))),
         )
 
-    def settings(self, rate_hz: float, space: Space) -> NDArray[np.float64]:
+    def settings(self, rate_hz: float, space: Space) -> Floats:
         """What the public eye knows."""
         edges = (
             (math.inf, math.inf)

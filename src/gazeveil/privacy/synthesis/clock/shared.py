@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort, Handle
@@ -22,8 +22,6 @@ from gazeveil.privacy.synthesis.clock import places as clock_places
 from gazeveil.privacy.synthesis.clock.stage import show
 from gazeveil.privacy.synthesis.ksame.groups import Key, one_kind_of_space
 from gazeveil.privacy.synthesis.ksame.pairs import degrees, places
-
-Floats = NDArray[np.float64]
 
 #: Standard deviation along an axis, in degrees, up to which means of people are taken for one
 #: place, and seconds without one that are filled.
@@ -100,7 +98,7 @@ def seen(recording: Recording, slot_s: Fraction) -> Seen:
 
 
 @compiled
-def _middles(place: Floats, good: NDArray[np.bool_], length: int, slots: int) -> Floats:
+def _middles(place: Floats, good: Bools, length: int, slots: int) -> Floats:
     out = np.full((slots, 3), np.nan)
     for j in range(slots):
         begin, end = j * length, min((j + 1) * length, len(good))
@@ -177,7 +175,7 @@ class Rendering:
         law = self.law
         sphere = isinstance(law.space, Sphere)
         n, slot_s = law.samples, law.length / law.rate_hz
-        ok: NDArray[np.bool_] = np.isfinite(law.places[:, 0])
+        ok: Bools = np.isfinite(law.places[:, 0])
         slot_x, slot_y = degrees(law.space, np.where(ok[:, None], law.places, 0.0))
         edges = (
             (math.inf, math.inf)
@@ -202,7 +200,7 @@ class Rendering:
             y,
             valid,
         )
-        t: NDArray[np.int64] = np.rint(np.arange(n) * (1e9 / law.rate_hz)).astype(np.int64)
+        t: Ints = np.rint(np.arange(n) * (1e9 / law.rate_hz)).astype(np.int64)
         person, stimulus, session, task = self.key
         return Recording(
             person,

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 
 # State of a stream, by place: samples so far, samples of the slot so far, the sample read in this
@@ -66,7 +66,7 @@ class Clock:
         """How many samples of a window are read at most."""
         return -(-self.window // self.length)
 
-    def state(self, streams: int) -> NDArray[np.int64]:
+    def state(self, streams: int) -> Ints:
         """Streams that have not begun."""
         state = np.zeros((streams, RING + self.count), dtype=np.int64)
         state[:, CHOSEN] = -1
@@ -76,18 +76,18 @@ class Clock:
 
 @compiled
 def read_slots(
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    x_deg: Floats,
+    y_deg: Floats,
+    valid: Bools,
     length: int,
     window: int,
     aim: int,
     flush: bool,
-    states: NDArray[np.int64],
-    chosen: NDArray[np.float64],
-    slot_x: NDArray[np.float64],
-    slot_y: NDArray[np.float64],
-    slot_ok: NDArray[np.bool_],
+    states: Ints,
+    chosen: Floats,
+    slot_x: Floats,
+    slot_y: Floats,
+    slot_ok: Bools,
 ) -> None:
     """What is read in the slots that end within a block of samples.
 

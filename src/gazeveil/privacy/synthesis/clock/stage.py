@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.stream.stage import Samples, Stage
@@ -48,12 +49,8 @@ class NoisySlots:
         self.states[:, TICK], self.states[:, CHOSEN] = 0, -1
 
     def take(
-        self,
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-        flush: bool = False,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        self, x_deg: Floats, y_deg: Floats, valid: Bools, flush: bool = False
+    ) -> tuple[Floats, Floats, Bools]:
         """Noisy readings of the slots that end in a block, shape (streams, slots); NaN and False
         where nothing was read.
         """
@@ -102,8 +99,8 @@ class ClockStage(Stage):
     def __init__(
         self,
         slots: NoisySlots,
-        model: NDArray[np.float64],
-        settings: NDArray[np.float64],
+        model: Floats,
+        settings: Floats,
         streams: int,
         sources: Sequence[Source],
     ) -> None:
@@ -117,13 +114,7 @@ class ClockStage(Stage):
         self.slots.reset()
         self.eyes[...], self.gaze[...] = 0.0, 0.0
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """What is shown while these samples come."""
         length = self.slots.clock.length
         left = length - self.slots.tick
@@ -156,21 +147,15 @@ class WholeStage(Stage):
     def __init__(
         self,
         slots: NoisySlots,
-        model: NDArray[np.float64],
-        settings: NDArray[np.float64],
+        model: Floats,
+        settings: Floats,
         streams: int,
         sources: Sequence[Source],
     ) -> None:
         self.slots, self.model, self.settings = slots, model, settings
         self.keys = keys(streams, sources)
 
-    def run(
-        self,
-        t_ns: NDArray[np.int64],
-        x_deg: NDArray[np.float64],
-        y_deg: NDArray[np.float64],
-        valid: NDArray[np.bool_],
-    ) -> Samples:
+    def run(self, t_ns: Ints, x_deg: Floats, y_deg: Floats, valid: Bools) -> Samples:
         """What is shown instead of these samples."""
         self.slots.reset()
         show(
@@ -192,16 +177,16 @@ def keys(streams: int, sources: Sequence[Source]) -> NDArray[np.uint64]:
 
 
 def show(
-    slot_x: NDArray[np.float64],
-    slot_y: NDArray[np.float64],
-    slot_ok: NDArray[np.bool_],
+    slot_x: Floats,
+    slot_y: Floats,
+    slot_ok: Bools,
     length: int,
-    model: NDArray[np.float64],
-    settings: NDArray[np.float64],
+    model: Floats,
+    settings: Floats,
     keys: NDArray[np.uint64],
-    x_deg: NDArray[np.float64],
-    y_deg: NDArray[np.float64],
-    valid: NDArray[np.bool_],
+    x_deg: Floats,
+    y_deg: Floats,
+    valid: Bools,
 ) -> None:
     """Whole recordings, shape (streams, n), from what is said of all their slots; into the last
     three arrays.

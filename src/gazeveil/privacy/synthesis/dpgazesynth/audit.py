@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.noise.exact import laplace_scale
@@ -75,9 +76,7 @@ def _many(windows: Windows, times: int) -> Windows:
     )
 
 
-def _supports(
-    oracle: FrequencyOracle, rows: NDArray[Any], category: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def _supports(oracle: FrequencyOracle, rows: NDArray[Any], category: Ints) -> Bools:
     """Whether each report supports a category."""
     if isinstance(oracle, GRR):
         return np.asarray(rows[:, 0] == category)
@@ -114,7 +113,7 @@ def _ratios(
     side: int,
     rows: int,
     streams: Streams,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Log likelihood ratios of the messages of one side."""
     head = ReportHeader("p", "s", "1", "", RATE_HZ, rows * plan.samples, 0, plan.grid.space)
     report, truth = scheme.ask(plan, head, _many(pair[side], rows), streams)
@@ -163,7 +162,7 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
     plan = scheme.plan(_SCREEN, RATE_HZ)
     pair = _pair(plan)
 
-    def play(side: int, trials: int, seed: int | None) -> NDArray[np.float64]:
+    def play(side: int, trials: int, seed: int | None) -> Floats:
         streams = Streams(seed, "audit", str(side))
         parts = [
             _ratios(scheme, plan, pair, side, min(_ROWS, trials - begin), streams.of(str(begin)))

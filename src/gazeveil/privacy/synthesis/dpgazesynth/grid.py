@@ -18,16 +18,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.gaze.events import read_only
 from gazeveil.gaze.geometry import Space, Sphere
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-
 #: (columns, rows) of the eight steps.
-STEPS: Whole = read_only(
+STEPS: Ints = read_only(
     np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int64)
 )
 
@@ -52,7 +49,7 @@ def radius_deg(space: Space, cells: int, relation: str) -> Fraction:
 
 
 @lru_cache(maxsize=16)
-def _steps(cells: int, wraps: bool) -> tuple[Whole, Whole]:
+def _steps(cells: int, wraps: bool) -> tuple[Ints, Ints]:
     """Where each step leads and its number among all steps, both of shape (G**2, 8); -1 where there
     is no such step.
     """
@@ -91,12 +88,12 @@ class CellGrid:
     wraps: bool
 
     @property
-    def target(self) -> Whole:
+    def target(self) -> Ints:
         """The cell each step leads to, shape (G**2, 8); -1 where it would leave the grid."""
         return _steps(self.G, self.wraps)[0]
 
     @property
-    def number(self) -> Whole:
+    def number(self) -> Ints:
         """The number of each step, shape (G**2, 8), from 0 to :attr:`transitions` - 1; -1 where
         there is none.
         """
@@ -133,7 +130,7 @@ class CellGrid:
             self.G / self.space.height_deg
         )
 
-    def cells(self, x_deg: Floats, y_deg: Floats) -> Whole:
+    def cells(self, x_deg: Floats, y_deg: Floats) -> Ints:
         """The cell of each place, the nearest one for places outside; -1 for NaN."""
         column, row = self.scaled(
             np.asarray(x_deg, dtype=np.float64), np.asarray(y_deg, dtype=np.float64)
@@ -146,7 +143,7 @@ class CellGrid:
         across = across % self.G if self.wraps else np.clip(across, 0, self.G - 1)
         return np.where(lost, -1, np.clip(down, 0, self.G - 1) * self.G + across)
 
-    def points(self, cells: Whole, across: Floats, down: Floats) -> tuple[Floats, Floats]:
+    def points(self, cells: Ints, across: Floats, down: Floats) -> tuple[Floats, Floats]:
         """The place in each cell at shares of its width and height in [0, 1)."""
         left, top = self.origin_deg
         row, column = np.divmod(cells, self.G)
@@ -156,7 +153,7 @@ class CellGrid:
         y = np.minimum(top + (row + down) * (high / self.G), np.nextafter(top + high, top))
         return x, y
 
-    def directions(self, before: Whole, after: Whole) -> Whole:
+    def directions(self, before: Ints, after: Ints) -> Ints:
         """The step that a move from one cell to another counts as: the neighbour it leads to, or
         the sector it goes into.
         """

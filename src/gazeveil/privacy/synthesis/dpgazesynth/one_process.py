@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from gazeveil.arrays import Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Space
@@ -16,7 +17,6 @@ from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.synthesis.dpgazesynth.curation.curator import Curator
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import samples_of
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Whole
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.device import head_of
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Report, ReportHeader
@@ -58,7 +58,7 @@ def collect(
     :mod:`gazeveil.privacy.synthesis.dpgazesynth.reports.sums`.
     """
     curator = Curator(scheme, parameters)
-    counted: dict[str, tuple[OUE, Whole]] = {}
+    counted: dict[str, tuple[OUE, Ints]] = {}
     for plan, head, windows in private:
         own = streams.of(*head.key)
         report, truth = scheme.ask(plan, head, windows, own)

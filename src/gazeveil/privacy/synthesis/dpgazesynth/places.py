@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.gaze.geometry import Screen
 from gazeveil.privacy.noise.lattice import LatticeLaw
 from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.randomness.rng import Source, Words
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Floats, Whole
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 
 #: Noisy places beyond this many steps are brought back to it: they fit in 32 bits.
 MOST_STEPS = (1 << 31) - 1
 
 
-def noisy_starts(plan: WindowLayout, x_deg: Floats, y_deg: Floats, source: Source) -> Whole:
+def noisy_starts(plan: WindowLayout, x_deg: Floats, y_deg: Floats, source: Source) -> Ints:
     """Noisy places in steps of the lattice, shape (windows, 2)."""
     if len(x_deg) == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -45,7 +45,7 @@ def noisy_starts(plan: WindowLayout, x_deg: Floats, y_deg: Floats, source: Sourc
     )
 
 
-def degrees(plan: WindowLayout, steps: Whole) -> tuple[Floats, Floats]:
+def degrees(plan: WindowLayout, steps: Ints) -> tuple[Floats, Floats]:
     """Noisy places in degrees."""
     places = steps.astype(np.float64) * 2.0**-plan.step_bits
     return places[:, 0], places[:, 1]

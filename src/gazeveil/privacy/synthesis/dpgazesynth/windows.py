@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.recording import Recording
-from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid, Floats, Whole
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 
 #: Longest window.
 MOST_SAMPLES = 1 << 15
@@ -43,29 +43,29 @@ class Windows:
     samples: int
     x_deg: Floats
     y_deg: Floats
-    first: Whole
-    cell: Whole
-    length: Whole
+    first: Ints
+    cell: Ints
+    length: Ints
 
     def __len__(self) -> int:
         return len(self.first) - 1
 
     @property
-    def counts(self) -> Whole:
+    def counts(self) -> Ints:
         """Runs of each window."""
         return np.diff(self.first)
 
     @property
-    def window(self) -> Whole:
+    def window(self) -> Ints:
         """The window of each run."""
         return np.repeat(np.arange(len(self)), self.counts)
 
     @property
-    def place(self) -> Whole:
+    def place(self) -> Ints:
         """How many runs of its window come before each run."""
         return np.arange(len(self.cell)) - np.repeat(self.first[:-1], self.counts)
 
-    def capped(self, cap: int) -> Whole:
+    def capped(self, cap: int) -> Ints:
         """Lengths as vectors of exactly `cap` entries, shape (windows, cap): runs beyond go into
         the last, missing ones are 0.
         """
@@ -76,7 +76,7 @@ class Windows:
             .reshape(len(self), cap)
         )
 
-    def moves(self, grid: CellGrid) -> tuple[Whole, Whole, Whole, Whole]:
+    def moves(self, grid: CellGrid) -> tuple[Ints, Ints, Ints, Ints]:
         """All transitions: window, how many of its transitions come before, cell they leave,
         direction.
         """
@@ -88,7 +88,7 @@ class Windows:
             grid.directions(self.cell[later - 1], self.cell[later]),
         )
 
-    def slots(self, grid: CellGrid, cap: int) -> tuple[Whole, Whole]:
+    def slots(self, grid: CellGrid, cap: int) -> tuple[Ints, Ints]:
         """The first cap - 1 transitions of each window: cell they leave and direction, shape
         (windows, cap - 1); -1 where there is none.
         """
@@ -149,9 +149,7 @@ def windows_of(recording: Recording, grid: CellGrid, samples: int) -> Windows:
 
 
 @compiled
-def _runs(
-    cells: NDArray[np.int64], samples: int, middle: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _runs(cells: Ints, samples: int, middle: int) -> tuple[Ints, Ints, Ints, Ints]:
     """First run and first valid sample of each window, cell and length of each run."""
     n = len(cells)
     windows = (n + samples - 1) // samples

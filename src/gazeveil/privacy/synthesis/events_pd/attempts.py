@@ -8,15 +8,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.privacy.randomness.rng import Source, WordArray
 
 # Random words taken at a time.
 _WORDS = 1 << 15
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class PublishedTest(NamedTuple):
@@ -33,14 +30,14 @@ class Attempts(NamedTuple):
     """
 
     values: Floats
-    passed: NDArray[np.bool_]
+    passed: Bools
     progress: Ints
     counted: Ints
 
 
 def all_events(
     values: Floats, people: int, draw: Callable[[WordArray, Attempts], bool], source: Source
-) -> tuple[Floats, NDArray[np.bool_], int]:
+) -> tuple[Floats, Bools, int]:
     """Values, passes and attempts of a kernel that is called again with more words until it has
     done all events.
     """

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
@@ -37,8 +37,6 @@ PLACES = np.array([[x, y] for x in (-12.0, 0.0, 12.0) for y in (-6.0, 6.0)])
 OFFSET_DEG, LOOK_DEG, SAMPLE_DEG, STEADY, LOOK_STEADY = 0.1, 0.1, 0.15, 0.15, 0.2
 
 _SAMPLES, _MOVING, _NEAR_DEG = 8, 3, 0.7
-
-Floats = NDArray[np.float64]
 
 
 def sessions(

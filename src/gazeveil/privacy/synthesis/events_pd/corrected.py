@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.synthesis.events_pd.deniable_seeds import Drawn, draw, most_events
 from gazeveil.privacy.synthesis.events_pd.plans import PLACE_SHARE, Coding, SyntheticRecording
@@ -67,7 +67,7 @@ class CorrectedPlans:
     plans: dict[Key, SyntheticRecording]
     drawn: list[Drawn]
     frames: dict[Cell, Frame]
-    joint: NDArray[np.float64] = field(repr=False)
+    joint: Floats = field(repr=False)
     allowed: int
 
     def notes(self, motions: Mapping[Key, Motion]) -> dict[str, int]:

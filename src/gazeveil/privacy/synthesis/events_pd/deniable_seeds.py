@@ -28,8 +28,8 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.privacy.randomness.rng import Source
 from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords
 from gazeveil.privacy.synthesis.events_pd.seeded_events import (
@@ -42,8 +42,6 @@ from gazeveil.privacy.synthesis.events_pd.seeded_events import (
 
 # Random words that a fixation and a saccade take together, and some more.
 _WORDS = 80
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,9 +33,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
 from gazeveil.events import METHODS
 from gazeveil.gaze.cohort import Cohort, Handle
@@ -332,7 +332,7 @@ class EventSynthPD(Mechanism[Cohort]):
         }
         return plans, notes, own_guarantee(self, len(kept), len(people))
 
-    def _joint_pass(self, joint: NDArray[np.float64], seed: int | None) -> NDArray[np.bool_]:
+    def _joint_pass(self, joint: Floats, seed: int | None) -> Bools:
         """Which names may be released: enough people in the cell of the one behind it, with the
         random threshold of single events.
         """

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere, angle_deg
 from gazeveil.privacy.randomness.rng import Words
@@ -57,8 +57,6 @@ DRIFT_S = 0.1
 REACH = 50
 
 _MOST_SPREAD_DEG, _MOST_FIXATION_S, _MOST_SACCADE_S = 10.0, 10.0, 1.0
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +95,7 @@ class SyntheticRecording:
 
 
 @compiled
-def _standardised(drawn: Floats, counts: NDArray[np.int64]) -> None:
+def _standardised(drawn: Floats, counts: Ints) -> None:
     """Normals of each fixation and axis, shifted and scaled to mean 0 and mean square 1; a single
     sample lies in the middle.
     """
@@ -116,7 +114,7 @@ def _standardised(drawn: Floats, counts: NDArray[np.int64]) -> None:
 
 
 @compiled
-def _drifting(drawn: Floats, counts: NDArray[np.int64], memory: float) -> None:
+def _drifting(drawn: Floats, counts: Ints, memory: float) -> None:
     """Normals of each fixation and axis made an autoregressive sequence of the same variance."""
     at, fresh = 0, math.sqrt(1.0 - memory * memory)
     for n in counts:
@@ -297,7 +295,7 @@ def saccade_numbers(motion: Motion) -> Floats:
 
 
 @compiled
-def _ordered(places: Floats, sphere: bool, far_deg: Floats, reach: int) -> NDArray[np.int64]:
+def _ordered(places: Floats, sphere: bool, far_deg: Floats, reach: int) -> Ints:
     """An order of events in which each lies about as far from the one before as that one's saccade
     goes.
 

@@ -22,8 +22,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats
 from gazeveil.gaze.geometry import Sphere, wrap_x
 from gazeveil.privacy.plausible_deniability import plausible_counts
 from gazeveil.privacy.randomness.rng import Source, Words
@@ -40,8 +40,7 @@ from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
 from gazeveil.privacy.synthesis.rendering import normals
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+Flags = Bools
 
 _Y_LAST_DEG = float(np.nextafter(180.0, 0.0))
 

@@ -20,8 +20,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.plausible_deniability import cell
@@ -33,9 +33,6 @@ from gazeveil.privacy.synthesis.motion import Motion
 #: Records are looked up in this many classes of spread: the narrower a record, the nearer it must
 #: lie.
 CLASSES = 8
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Pool(NamedTuple):
@@ -89,7 +86,7 @@ def fixation_means(
     width: float,
     attempts: int,
     source: Source,
-) -> tuple[Floats, NDArray[np.bool_], int]:
+) -> tuple[Floats, Bools, int]:
     """Means and spreads of synthetic fixations, whether each passed, and how many attempts were
     made.
 

@@ -8,16 +8,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.plausible_deniability import cell
 from gazeveil.privacy.randomness.rng import Source, WordArray
 from gazeveil.privacy.synthesis.events_pd.attempts import Attempts, PublishedTest, all_events
 from gazeveil.privacy.synthesis.events_pd.seeded_events import unit_uniform
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Latents(NamedTuple):
@@ -55,7 +52,7 @@ def latent_draws(
     width: float,
     attempts: int,
     source: Source,
-) -> tuple[Floats, NDArray[np.bool_], int]:
+) -> tuple[Floats, Bools, int]:
     """Latent numbers of synthetic saccades under the test by latent normals, whether each passed,
     and how many attempts were made.
 

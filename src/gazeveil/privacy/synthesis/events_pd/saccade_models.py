@@ -25,9 +25,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.privacy.synthesis.profiles import POINTS, TIMES
 
 if TYPE_CHECKING:
@@ -53,8 +53,6 @@ COSINES = 8
 
 _FEATURES = 3
 _GRID_BITS = 12
-
-Floats = NDArray[np.float64]
 
 
 class Generator(Protocol):
@@ -166,7 +164,7 @@ def moments(
     profiles: Floats,
     amplitude_deg: Floats,
     duration_s: Floats,
-    starts: NDArray[np.int64],
+    starts: Ints,
     clip: float = math.inf,
 ) -> Floats:
     """Second moments of (shape / sqrt(30), features), averaged over each person's saccades and
@@ -285,7 +283,7 @@ def fitted(second: Floats, latent: int = LATENT) -> PPCA:
     return PPCA(np.asarray(mean, dtype=np.float64), loading, noise)
 
 
-def speed_histograms(profiles: Floats, starts: NDArray[np.int64]) -> Floats:
+def speed_histograms(profiles: Floats, starts: Ints) -> Floats:
     """Share of each person's saccades in each of 50 bins of speed at each of 30 steps, shape
     (people, 30, 50); David-John et al. 2023.
 
@@ -301,7 +299,7 @@ def speed_histograms(profiles: Floats, starts: NDArray[np.int64]) -> Floats:
     return out
 
 
-def bin_codes(profiles: Floats) -> NDArray[np.int64]:
+def bin_codes(profiles: Floats) -> Ints:
     """Bin of each speed, shape as given."""
     return np.clip(np.floor(profiles * (BINS / MOST_DEG_S)), 0, BINS - 1).astype(np.int64)
 

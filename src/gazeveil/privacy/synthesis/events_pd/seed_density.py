@@ -14,8 +14,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled, fused
 from gazeveil.privacy.plausible_deniability import cell
 
@@ -33,9 +33,6 @@ _SHARPEST = 1e8
 # Where the mean of the terms is smaller, some that count as 0 may be a part of it that matters: it
 # is computed exactly.
 _FAINT = math.exp(-40.0)
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class SeedRecords(NamedTuple):

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.exact import draw_laplace, laplace_scale
 from gazeveil.privacy.randomness.rng import WordArray
@@ -22,9 +22,6 @@ from gazeveil.privacy.synthesis.events_pd.seed_density import SeedRecords, densi
 
 #: No synthetic fixation is shorter.
 LEAST_FIXATION_S = 0.02
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Rule(NamedTuple):

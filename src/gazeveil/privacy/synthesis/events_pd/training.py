@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.privacy.randomness.rng import Source, Words
 from gazeveil.privacy.synthesis.events_pd.plans import Coding, fixation_numbers, saccade_numbers
 from gazeveil.privacy.synthesis.events_pd.saccade_models import (
@@ -24,8 +24,6 @@ from gazeveil.privacy.synthesis.events_pd.saccade_models import (
 )
 from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.motion import Motion
-
-Floats = NDArray[np.float64]
 
 
 def by_content(motions: Mapping[Key, Motion]) -> list[str]:
@@ -52,7 +50,7 @@ def _content(motions: Mapping[Key, Motion], person: str) -> bytes:
 
 def saccades(
     motions: Mapping[Key, Motion], people: Sequence[str]
-) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+) -> tuple[Floats, Floats, Floats, Ints]:
     """Profiles, amplitudes and durations of all saccades, one person's after another's, and where
     each person's begin.
 

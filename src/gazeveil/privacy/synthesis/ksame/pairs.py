@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Space, Sphere, angle_deg
 from gazeveil.privacy.synthesis.motion import Motion
@@ -48,8 +48,6 @@ SACCADE_S = 9
 LOST_S = 10
 
 _COLUMNS = 11
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +159,7 @@ def average_in_time(members: Sequence[Pairs], k: int, on_sphere: bool) -> Floats
 def _in_time(
     values: Floats,
     onset: Floats,
-    starts: NDArray[np.int64],
+    starts: Ints,
     last_s: Floats,
     end_s: float,
     near: float,

@@ -7,16 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.synthesis.ksame.groups import Key
 from gazeveil.privacy.synthesis.ksame.pairs import degrees, places
 from gazeveil.privacy.synthesis.motion import Motion
 from gazeveil.privacy.tables.groups.partition import blocks
 from gazeveil.privacy.tables.sequences.recordings import task_of
-
-Floats = NDArray[np.float64]
 
 
 def published_motions(motions: Mapping[Key, Motion], k: int, words: Words) -> dict[Key, Motion]:

@@ -26,9 +26,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.audit.games import Game
@@ -210,7 +210,7 @@ class ExponentialDP(Mechanism[FeatureTable]):
         return exponential(self, unit)
 
 
-def complete_values(mechanism: Mechanism[FeatureTable], seqs: Sequences) -> NDArray[np.float64]:
+def complete_values(mechanism: Mechanism[FeatureTable], seqs: Sequences) -> Floats:
     """The table's values for a reading that knows no missing ones.
 
     Raises

@@ -6,43 +6,33 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.privacy.rational import Number, exact
 
 
 def published_noise(
-    epsilon: float,
-    delta: NDArray[np.float64],
-    t_max: int,
-    shape: tuple[int, ...],
-    draw: np.random.Generator,
-) -> NDArray[np.float64]:
+    epsilon: float, delta: Floats, t_max: int, shape: tuple[int, ...], draw: np.random.Generator
+) -> Floats:
     """+-ln(y) / (lambda t_max) with y exponential of mean 1/lambda: the recipe as printed."""
     rate = epsilon / (2 * t_max * delta)
     standard = draw.standard_exponential(shape)
     while (zero := standard == 0).any():  # the logarithm has no value there
         standard[zero] = draw.standard_exponential(int(zero.sum()))
     sign = np.where(draw.integers(0, 2, shape) == 1, 1.0, -1.0)
-    noise: NDArray[np.float64] = sign * np.log(standard / rate) / (rate * t_max)
+    noise: Floats = sign * np.log(standard / rate) / (rate * t_max)
     return noise
 
 
 def intended_noise(
-    epsilon: float,
-    delta: NDArray[np.float64],
-    t_max: int,
-    shape: tuple[int, ...],
-    draw: np.random.Generator,
-) -> NDArray[np.float64]:
+    epsilon: float, delta: Floats, t_max: int, shape: tuple[int, ...], draw: np.random.Generator
+) -> Floats:
     """Laplace noise with scale 2 t_max delta / epsilon."""
     return draw.laplace(0.0, np.broadcast_to(2 * t_max * delta / epsilon, shape))
 
 
-def published_log_density(
-    x: NDArray[np.float64], epsilon: Number, delta: float, t_max: int
-) -> NDArray[np.float64]:
+def published_log_density(x: Floats, epsilon: Number, delta: float, t_max: int) -> Floats:
     """Logarithm of the density of the published noise, up to a constant."""
     b, c = _law(epsilon, delta, t_max)
     return _log_density(np.asarray(x, dtype=np.float64) / b, c)
@@ -108,18 +98,16 @@ def _law(epsilon: Number, delta: float, t_max: int) -> tuple[float, float]:
     return 2 * delta / e, math.log(2 * t_max * delta / e)
 
 
-def _log_density(u: NDArray[np.float64], c: float) -> NDArray[np.float64]:
+def _log_density(u: Floats, c: float) -> Floats:
     """Logarithm of the published density in units of b: half of f(u - c) + f(-u - c) with f(z) =
     exp(z - exp(z)).
     """
     with np.errstate(over="ignore"):
-        density: NDArray[np.float64] = np.logaddexp(
-            u - c - np.exp(u - c), -u - c - np.exp(-u - c)
-        ) - math.log(2)
+        density: Floats = np.logaddexp(u - c - np.exp(u - c), -u - c - np.exp(-u - c)) - math.log(2)
     return density
 
 
-def _highest(function: Callable[[float], float], u: NDArray[np.float64], place: int) -> float:
+def _highest(function: Callable[[float], float], u: Floats, place: int) -> float:
     """The highest value of a function near a place of a grid."""
     from scipy.optimize import minimize_scalar
 

@@ -31,9 +31,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee
@@ -268,9 +268,7 @@ class DPKSame(Mechanism[FeatureTable]):
             places[person[key[0]], cell[key[1:]]] = recording
         return TableWork(seqs, grid, people, cells, places)
 
-    def _sums(
-        self, work: TableWork, groups: list[NDArray[np.int64]], chosen: GroupNoise
-    ) -> NDArray[np.int64]:
+    def _sums(self, work: TableWork, groups: list[Ints], chosen: GroupNoise) -> Ints:
         """Sums over members of the coefficients about the midpoint, shape (groups, cells, features,
         D), in whole numbers.
 
@@ -291,7 +289,7 @@ class DPKSame(Mechanism[FeatureTable]):
         return sums
 
     def _noisy(
-        self, work: TableWork, groups: list[NDArray[np.int64]], words: Words
+        self, work: TableWork, groups: list[Ints], words: Words
     ) -> tuple[Reals, Fraction, tuple[str, ...]]:
         """Averages in grid steps, shape (groups, cells, features, length), what finite arithmetic
         costs, and what the sampler assumes.
@@ -312,7 +310,7 @@ class DPKSame(Mechanism[FeatureTable]):
 
     def _draw(
         self, chosen: GroupNoise, sizes: Sizes, groups: int, words: Words
-    ) -> tuple[CoefficientGrid, NDArray[np.int64], Fraction, tuple[str, ...], float]:
+    ) -> tuple[CoefficientGrid, Ints, Fraction, tuple[str, ...], float]:
         """The grid of the coefficients, whole-number noise for all groups, its numerical error,
         assumptions, and variance in grid steps.
         """
@@ -388,7 +386,7 @@ class TableWork:
     grid: TableLattice
     people: list[str]
     cells: list[tuple[str, str, str]]
-    places: NDArray[np.int64]
+    places: Ints
 
     @property
     def sizes(self) -> Sizes:
@@ -401,7 +399,7 @@ class TableWork:
         )
 
 
-def _table(work: TableWork, groups: list[NDArray[np.int64]], values: Reals) -> FeatureTable:
+def _table(work: TableWork, groups: list[Ints], values: Reals) -> FeatureTable:
     """Every member's copy of their group's values, shape (groups, cells, length, features)."""
     of = np.empty(len(work.people), dtype=np.int64)
     for g, group in enumerate(groups):

@@ -27,9 +27,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.audit.games import Game
@@ -149,7 +149,7 @@ class KSameSelect(Mechanism[FeatureTable]):
             for group in self._groups(seqs, people, Words(source(seed, self.name, "corrected")))
         ]
 
-    def _groups(self, seqs: Sequences, people: list[str], words: Words) -> list[NDArray[np.int64]]:
+    def _groups(self, seqs: Sequences, people: list[str], words: Words) -> list[Ints]:
         if self.groups == "mdav":
             return mdav(summaries(seqs, people), self.k)
         return random_groups(len(people), self.k, words)
@@ -182,7 +182,7 @@ class KSameSelect(Mechanism[FeatureTable]):
         values, notes = _within_bounds(seqs)
         where = {key: i for i, key in enumerate(seqs.keys)}
         cells = sorted({key[1:] for key in seqs.keys})
-        averages: dict[str, list[tuple[Cell, NDArray[np.float64]]]] = {}
+        averages: dict[str, list[tuple[Cell, Floats]]] = {}
         suppressed = 0
         for group in self._groups(seqs, people, words):
             members = [people[i] for i in group]
@@ -217,9 +217,7 @@ class KSameSelect(Mechanism[FeatureTable]):
             {**notes, "suppressed": suppressed},
         )
 
-    def _average(
-        self, seqs: Sequences, values: NDArray[np.float64], members_with_data: list[int]
-    ) -> NDArray[np.float64]:
+    def _average(self, seqs: Sequences, values: Floats, members_with_data: list[int]) -> Floats:
         """The group's array for one cell: means over members who have the vector, at least k of
         them.
         """
@@ -246,7 +244,7 @@ class KSameSelect(Mechanism[FeatureTable]):
     def _published(self, seqs: Sequences, words: Words, seed: int | None) -> Release[FeatureTable]:
         values = complete_values(self, seqs)
         where = {key: i for i, key in enumerate(seqs.keys)}
-        parts: list[NDArray[np.float64]] = [np.empty((0, 0))] * len(seqs.keys)
+        parts: list[Floats] = [np.empty((0, 0))] * len(seqs.keys)
         for task in sorted({task_of(key) for key in seqs.keys}):
             mine = [key for key in seqs.keys if task_of(key) == task]
             people = sorted({key[0] for key in mine})
@@ -272,7 +270,7 @@ class KSameSelect(Mechanism[FeatureTable]):
         return k_same(self, unit)
 
 
-def _within_bounds(seqs: Sequences) -> tuple[NDArray[np.float64], dict[str, int]]:
+def _within_bounds(seqs: Sequences) -> tuple[Floats, dict[str, int]]:
     """Values clamped to the public bounds where the table has them, and counts for the curator."""
     values, bounds = seqs.table.values, seqs.table.bounds
     notes = {"clamped": 0, "missing": int(np.count_nonzero(np.isnan(values)))}

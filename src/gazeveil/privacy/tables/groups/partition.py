@@ -10,8 +10,8 @@ and let the rest be the last one; with fewer, the rest is the last one.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.randomness.uniform import shuffled
@@ -27,7 +27,7 @@ def need(owner: str, people: int, k: int) -> None:
         )
 
 
-def random_groups(people: int, k: int, words: Words) -> list[NDArray[np.int64]]:
+def random_groups(people: int, k: int, words: Words) -> list[Ints]:
     """A random partition of 0, ..., people - 1 into floor(people / k) groups of k to 2k - 1.
 
     The shuffled list is dealt out in turn, so sizes differ by at most one; they depend on the two
@@ -38,13 +38,13 @@ def random_groups(people: int, k: int, words: Words) -> list[NDArray[np.int64]]:
     return [np.sort(order[g::groups]) for g in range(groups)]
 
 
-def blocks(people: int, k: int, words: Words) -> list[NDArray[np.int64]]:
+def blocks(people: int, k: int, words: Words) -> list[Ints]:
     """The shuffled list cut into blocks of k; the last block has what is left, be it one person."""
     order = shuffled(people, words)
     return [np.sort(order[start : start + k]) for start in range(0, people, k)]
 
 
-def mdav(points: NDArray[np.float64], k: int) -> list[NDArray[np.int64]]:
+def mdav(points: Floats, k: int) -> list[Ints]:
     """Groups of k to 2k - 1 points that are near one another.
 
     Parameters
@@ -55,10 +55,10 @@ def mdav(points: NDArray[np.float64], k: int) -> list[NDArray[np.int64]]:
         Smallest group.
     """
     left = np.arange(len(points))
-    groups: list[NDArray[np.int64]] = []
+    groups: list[Ints] = []
 
-    def distance(place: NDArray[np.float64]) -> NDArray[np.float64]:
-        squares: NDArray[np.float64] = ((points[left] - place) ** 2).sum(axis=1)
+    def distance(place: Floats) -> Floats:
+        squares: Floats = ((points[left] - place) ** 2).sum(axis=1)
         return squares
 
     def take(centre: int) -> None:
@@ -80,7 +80,7 @@ def mdav(points: NDArray[np.float64], k: int) -> list[NDArray[np.int64]]:
     return groups
 
 
-def summaries(seqs: Sequences, people: list[str]) -> NDArray[np.float64]:
+def summaries(seqs: Sequences, people: list[str]) -> Floats:
     """One point per person for :func:`mdav`: how their features differ from everybody's on the same
     material.
 
@@ -115,9 +115,7 @@ def summaries(seqs: Sequences, people: list[str]) -> NDArray[np.float64]:
     return np.divide(points, deviation, out=np.zeros_like(points), where=deviation > 0)
 
 
-def _mean_by(
-    values: NDArray[np.float64], labels: NDArray[np.int64], count: int
-) -> NDArray[np.float64]:
+def _mean_by(values: Floats, labels: Ints, count: int) -> Floats:
     """Means over rows with the same label, NaN left out; NaN where nothing is left."""
     sums, counts = np.zeros((count, values.shape[1])), np.zeros((count, values.shape[1]))
     seen = np.isfinite(values)

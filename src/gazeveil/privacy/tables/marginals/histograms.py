@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.privacy.tables.sequences.recordings import Sequences, task_of
 
 #: Parts of the weight 1 that each person has in a histogram.
@@ -27,23 +27,21 @@ class BinnedRows:
         How many there are.
     """
 
-    person: NDArray[np.int64]
-    task: NDArray[np.int64]
-    codes: NDArray[np.int64]
+    person: Ints
+    task: Ints
+    codes: Ints
     people: int
     tasks: int
 
     @classmethod
-    def of(
-        cls, seqs: Sequences, codes: NDArray[np.int64], people: list[str], tasks: list[str]
-    ) -> BinnedRows:
+    def of(cls, seqs: Sequences, codes: Ints, people: list[str], tasks: list[str]) -> BinnedRows:
         """The rows of a table, recording by recording."""
         person, task = ({name: i for i, name in enumerate(names)} for names in (people, tasks))
         whose = np.repeat([person[key[0]] for key in seqs.keys], seqs.lengths)
         which = np.repeat([task[task_of(key)] for key in seqs.keys], seqs.lengths)
         return cls(whose, which, codes[seqs.order], len(people), len(tasks))
 
-    def weights(self, bins: int) -> NDArray[np.int64]:
+    def weights(self, bins: int) -> Ints:
         """Histograms in which each person weighs at most :data:`PARTS`, shape (tasks, features,
         bins): whole numbers, rounded down.
         """
@@ -59,9 +57,7 @@ class BinnedRows:
         return total
 
 
-def bin_codes(
-    values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], bins: int
-) -> NDArray[np.int64]:
+def bin_codes(values: Floats, low: Floats, high: Floats, bins: int) -> Ints:
     """Bin of each value, min(B - 1, floor(B (x - low) / (high - low))), clamped; bin 0 where low
     equals high; -1 for NaN.
     """
@@ -77,7 +73,7 @@ def bin_codes(
     return np.where(np.isnan(values), -1, floored).astype(np.int64)
 
 
-def histograms(codes: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
+def histograms(codes: Ints, bins: int) -> Floats:
     """Counts per feature and bin, shape (features, bins)."""
     features = codes.shape[1]
     return (
@@ -87,7 +83,7 @@ def histograms(codes: NDArray[np.int64], bins: int) -> NDArray[np.float64]:
     )
 
 
-def on_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def on_simplex(values: Floats) -> Floats:
     """The nearest probabilities, along the last axis (Held, Wolfe and Crowder 1974)."""
     falling = -np.sort(-values, axis=-1)
     over = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, values.shape[-1] + 1)
@@ -96,9 +92,7 @@ def on_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return kept / kept.sum(axis=-1, keepdims=True)
 
 
-def sample_bins(
-    pmf: NDArray[np.float64], rows: int, draw: np.random.Generator
-) -> NDArray[np.int64]:
+def sample_bins(pmf: Floats, rows: int, draw: np.random.Generator) -> Ints:
     """Independent bins for each feature, shape (rows, features)."""
     features, bins = pmf.shape
     out = np.empty((rows, features), dtype=np.int64)
@@ -110,14 +104,8 @@ def sample_bins(
     return np.minimum(out, bins - 1)
 
 
-def inside(
-    codes: NDArray[np.int64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    bins: int,
-    draw: np.random.Generator,
-) -> NDArray[np.float64]:
+def inside(codes: Ints, low: Floats, high: Floats, bins: int, draw: np.random.Generator) -> Floats:
     """A uniform value inside each bin."""
     width = (high - low) / bins
-    values: NDArray[np.float64] = low + (codes + draw.random(codes.shape)) * width
+    values: Floats = low + (codes + draw.random(codes.shape)) * width
     return np.clip(values, low + codes * width, np.minimum(low + (codes + 1) * width, high))

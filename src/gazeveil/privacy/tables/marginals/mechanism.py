@@ -29,9 +29,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.audit.games import Game
@@ -214,7 +214,7 @@ class Marginals(Mechanism[FeatureTable]):
         low, high = values.min(axis=0), values.max(axis=0)
         codes = bin_codes(values, low, high, self.bins)
         draw = generator(source(seed, self.name, "published"))
-        parts: list[NDArray[np.float64]] = [np.empty((0, 0))] * len(seqs.keys)
+        parts: list[Floats] = [np.empty((0, 0))] * len(seqs.keys)
         for task in sorted({task_of(key) for key in seqs.keys}):
             mine = [i for i, key in enumerate(seqs.keys) if task_of(key) == task]
             rows = np.concatenate([seqs.rows(i) for i in mine])
@@ -269,7 +269,7 @@ class Marginals(Mechanism[FeatureTable]):
         rows = BinnedRows.of(seqs, codes, shape.people, shape.tasks)
         pmfs = self._noisy_pmfs(rows, epsilon, words)
         draw = generator(source(seed, self.name, "sampling"))
-        synthetic: dict[Cell, NDArray[np.float64]] = {}
+        synthetic: dict[Cell, Floats] = {}
         for task, name in enumerate(shape.tasks):
             mine = [cell for cell in shape.cells if (cell[2] or cell[0]) == name]
             size = (len(mine), len(shape.people), shape.length)
@@ -285,7 +285,7 @@ class Marginals(Mechanism[FeatureTable]):
         table = under_pseudonyms(seqs.table, shape, synthetic)
         return self.released(table, guarantee, seed, notes)
 
-    def _noisy_pmfs(self, rows: BinnedRows, epsilon: Fraction, words: Words) -> NDArray[np.float64]:
+    def _noisy_pmfs(self, rows: BinnedRows, epsilon: Fraction, words: Words) -> Floats:
         """Noisy probabilities, shape (tasks, features, bins)."""
         counts = rows.weights(self.bins)
         noise = discrete_laplace(self._scale(epsilon), counts.size, words).reshape(counts.shape)
@@ -361,14 +361,7 @@ class Marginals(Mechanism[FeatureTable]):
             **common,
         )
 
-    def _seeded(
-        self,
-        drawn: NDArray[np.int64],
-        rows: BinnedRows,
-        task: int,
-        pmf: NDArray[np.float64],
-        words: Words,
-    ) -> None:
+    def _seeded(self, drawn: Ints, rows: BinnedRows, task: int, pmf: Floats, words: Words) -> None:
         """Put the first features of seed records into the vectors that pass the randomised test, in
         place.
         """

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.privacy.tables.sequences.recordings import Sequences, task_of
 
@@ -61,7 +61,7 @@ class PublicShape:
 
 
 def under_pseudonyms(
-    table: FeatureTable, shape: PublicShape, synthetic: Mapping[Cell, NDArray[np.float64]]
+    table: FeatureTable, shape: PublicShape, synthetic: Mapping[Cell, Floats]
 ) -> FeatureTable:
     """Synthetic vectors of each cell, shape (people, length, features), under pseudonyms."""
     people = len(shape.people)

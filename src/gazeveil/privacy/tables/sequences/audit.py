@@ -17,8 +17,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.privacy.audit.games import Game, asked_unit
 from gazeveil.privacy.noise.exact import MOST_T, laplace_scale
 from gazeveil.privacy.noise.shells import Shells
@@ -59,7 +59,7 @@ CHUNKS = 20
 
 
 @cache
-def _worst(n: int, k: int, difference: bool) -> tuple[NDArray[np.int64], Reals]:
+def _worst(n: int, k: int, difference: bool) -> tuple[Ints, Reals]:
     """The corner (0 or 1 per row) that moves the coefficients most against its opposite, and the
     rows of the transform.
     """
@@ -71,7 +71,7 @@ def _worst(n: int, k: int, difference: bool) -> tuple[NDArray[np.int64], Reals]:
     return worst_corner(rows), rows
 
 
-def worst_corner(rows: Reals) -> NDArray[np.int64]:
+def worst_corner(rows: Reals) -> Ints:
     """The corner of the box whose opposite is farthest in L1 after a transform: exact for up to 12
     coefficients, else by ascent.
     """
@@ -135,7 +135,7 @@ class _Shape:
         )
 
 
-def _corners(shape: _Shape, corner: NDArray[np.int64], side: int, trials: int) -> NDArray[np.int64]:
+def _corners(shape: _Shape, corner: Ints, side: int, trials: int) -> Ints:
     """Blocks of grid values, shape (rows, trials * chunks); chunks that do not differ are at the
     midpoint.
     """
@@ -148,12 +148,12 @@ def _corners(shape: _Shape, corner: NDArray[np.int64], side: int, trials: int) -
 def _play_family(
     mechanism: NoisyTable,
     shape: _Shape,
-    corner: NDArray[np.int64],
+    corner: Ints,
     rows: Reals,
     side: int,
     trials: int,
     seed: int | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The log likelihood ratio of Laplace noise on the coefficients, up to a factor, summed over
     the chunks.
     """
@@ -170,7 +170,7 @@ def _play_family(
     return np.concatenate(scores)[:, None]
 
 
-def _exact_fourier(shape: _Shape, corner: NDArray[np.int64], k: int, difference: bool) -> float:
+def _exact_fourier(shape: _Shape, corner: Ints, k: int, difference: bool) -> float:
     """The true loss between the two corners, in the integers the mechanism adds its noise to."""
     n, d = shape.size, coordinates(shape.size, k)
     ends = np.stack((corner, 1 - corner), axis=1) * STEPS
@@ -375,7 +375,7 @@ def dct_knorm(mechanism: DCTKNorm, unit: str | None) -> Game:
     )
 
 
-def _exact_cosine(mechanism: DCTKNorm, shape: _Shape, corner: NDArray[np.int64]) -> float:
+def _exact_cosine(mechanism: DCTKNorm, shape: _Shape, corner: Ints) -> float:
     """The true loss between the two corners: by distance over the scale of the noise as it is
     drawn, or by the steps of the staircase.
     """

@@ -29,9 +29,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import tail_delta
@@ -164,7 +164,7 @@ class CFPA(_Chunked):
         ),
     )
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
+    def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:
         """FPA on each chunk."""
         return fourier_noise(self, blocks, self.bins(float(epsilon)), epsilon, words)
 
@@ -212,7 +212,7 @@ class DCFPA(_Chunked):
         (":chunk=32", ":chunk=32,shrink=wiener", "cfpa:chunk=32"),
     )
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
+    def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:
         """FPA on the differences of each chunk, then their running sum."""
         n = len(blocks)
         k = self.bins(float(epsilon))

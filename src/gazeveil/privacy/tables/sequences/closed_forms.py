@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.privacy.tables.sequences.half_spectrum import halves
 from gazeveil.privacy.tables.sequences.spectrum import Reals
 
@@ -66,7 +67,7 @@ def fpa_real_error(energy: Reals, n: int, delta_2: float | Reals, epsilon: float
     )
 
 
-def optimal_k(errors: Reals) -> NDArray[np.int64]:
+def optimal_k(errors: Reals) -> Ints:
     """The k with the least error, along the last axis."""
     return np.argmin(errors, axis=-1) + 1
 

@@ -36,9 +36,9 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.errors import ParameterError
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
@@ -210,7 +210,7 @@ class DCTKNorm(NoisyTable):
         grid = grid_l2(self.name, n, size, *apart, epsilon, MOST_T if size == 1 else _MOST_KNORM)
         return grid, Fraction(grid.sensitivity) / epsilon
 
-    def whole(self, blocks: NDArray[np.int64], plan: Design) -> NDArray[np.int64]:
+    def whole(self, blocks: Ints, plan: Design) -> Ints:
         """The integer coefficients of blocks about the public midpoint, before they are rounded to
         the grid.
         """
@@ -219,7 +219,7 @@ class DCTKNorm(NoisyTable):
             lambda first, last: table[first:last], len(plan.places), blocks - STEPS // 2
         )
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
+    def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:
         """Integer noise on the chosen coefficients about the public
         midpoint, shrinkage, then back.
         """

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Ints
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
@@ -126,7 +127,7 @@ class FPA(NoisyTable):
         if self.k is not None:
             self.store("k", checks.count(self.name, "k", self.k))
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
+    def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:
         """Noise on the half spectrum of whole recordings."""
         return fourier_noise(self, blocks, self.bins(len(blocks), float(epsilon)), epsilon, words)
 
@@ -187,7 +188,7 @@ def bins(owner: str, k: int, n: int) -> int:
 
 def noisy_spectrum(
     owner: str,
-    blocks: NDArray[np.int64],
+    blocks: Ints,
     k: int,
     delta_2_squared: int,
     delta_1: int,
@@ -227,7 +228,7 @@ def noisy_spectrum(
 
 
 def fourier_noise(
-    mechanism: NoisyTable, blocks: NDArray[np.int64], k: int, epsilon: Fraction, words: Words
+    mechanism: NoisyTable, blocks: Ints, k: int, epsilon: Fraction, words: Words
 ) -> Noisy:
     """Integer noise on the half spectrum of every block about the public midpoint, shrunk where the
     mechanism does, then back.

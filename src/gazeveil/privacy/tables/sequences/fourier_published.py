@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.privacy.tables.sequences.closed_forms import dcfpa_error, fpa_error, fpa_real_error
 from gazeveil.privacy.tables.sequences.half_spectrum import coordinates, synthesis
 from gazeveil.privacy.tables.sequences.published import (
@@ -55,13 +56,13 @@ class BlockBatch:
     """
 
     n: int
-    recording: NDArray[np.int64]
-    start: NDArray[np.int64]
+    recording: Ints
+    start: Ints
     kept: Reals
-    places: NDArray[np.int64]
+    places: Ints
     scale: Reals
     delta_2: Reals
-    k: NDArray[np.int64]
+    k: Ints
     difference: bool
 
     def draw(self, rng: np.random.Generator) -> Reals:
@@ -86,7 +87,7 @@ class TableBlocks:
     """All blocks of a table."""
 
     batches: tuple[BlockBatch, ...]
-    lengths: NDArray[np.int64]
+    lengths: Ints
     features: int
 
     def draw(self, rng: np.random.Generator) -> list[Reals]:

@@ -26,14 +26,14 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.privacy.noise.exact import MOST_T
 from gazeveil.privacy.tables.sequences.recordings import STEPS
 
 #: `rows(first, last)` gives these rows of an ideal transform, entries within [-1, 1].
-Rows: TypeAlias = Callable[[int, int], NDArray[np.float64]]
+Rows: TypeAlias = Callable[[int, int], Floats]
 
 #: Values of a block and differences of two of them are at most this large.
 _MOST_BITS = 17
@@ -45,7 +45,7 @@ def bits_for(n: int) -> int:
     return min(30, 53 - _MOST_BITS - max(1, math.ceil(math.log2(n))) if n > 1 else 30)
 
 
-def coefficients(rows: Rows, dimension: int, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+def coefficients(rows: Rows, dimension: int, blocks: Ints) -> Ints:
     """The integer transform of every block, exactly.
 
     Parameters
@@ -90,7 +90,7 @@ class CoefficientGrid:
         """One grid step in units of the ideal transform."""
         return math.ldexp(1.0, self.shift - self.bits)
 
-    def rounded(self, whole: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rounded(self, whole: Ints) -> Ints:
         """The integer transform on the grid: division by 2**shift, rounded, in integers."""
         return (whole + (1 << self.shift >> 1)) >> self.shift
 

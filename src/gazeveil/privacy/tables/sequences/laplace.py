@@ -23,8 +23,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim
 from gazeveil.privacy.noise.exact import discrete_laplace, tail_delta
@@ -105,7 +105,7 @@ class LPA(NoisyTable):
     shrink: str | None = None
     spectrum: PublicSpectrum | str | None = None
 
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
+    def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:
         """Discrete Laplace noise on every value; with Wiener shrinkage in the cosine transform,
         where white noise stays white.
         """
@@ -136,14 +136,14 @@ class LPA(NoisyTable):
         )
         return Estimator.of(back, np.eye(n), variance)
 
-    def published(self, seqs: Sequences, seed: int | None) -> list[NDArray[np.float64]]:
+    def published(self, seqs: Sequences, seed: int | None) -> list[Floats]:
         """Laplace noise in floating point, scaled by the largest
         distance between two participants.
         """
         docs = documents(self.name, seqs)
         rng = generator(seed, self.name, "published")
         epsilon = float(Share.of(self.budget, self.per, seqs).block)
-        parts: list[NDArray[np.float64]] = [np.empty((0, 0))] * len(seqs.keys)
+        parts: list[Floats] = [np.empty((0, 0))] * len(seqs.keys)
         for doc in docs:
             scale = (
                 largest_distance(

@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.privacy.randomness.rng import Words, source
@@ -60,7 +60,7 @@ class Noisy:
         What the sampler assumes.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     delta_num: Fraction
     assumptions: tuple[str, ...] = ()
 
@@ -77,11 +77,11 @@ class Estimator:
         Variance of each released value.
     """
 
-    mean: NDArray[np.float64]
-    noise: NDArray[np.float64]
+    mean: Floats
+    noise: Floats
 
     @classmethod
-    def of(cls, back: NDArray[np.float64], rows: NDArray[np.float64], variance: float) -> Estimator:
+    def of(cls, back: Floats, rows: Floats, variance: float) -> Estimator:
         """From coefficients `rows @ block` with noise of one variance, turned back by `back`."""
         return cls(back @ rows, variance * np.sum(back**2, axis=1))
 
@@ -144,14 +144,14 @@ class NoisyTable(Mechanism[FeatureTable]):
         )
         return self.released(rebuild(seqs, values), guarantee, seed, grid.notes())
 
-    def unclamped(self, data: FeatureTable, seed: int | None = None) -> NDArray[np.float64]:
+    def unclamped(self, data: FeatureTable, seed: int | None = None) -> Floats:
         """What a corrected release is before it is clamped to the bounds, shape (recordings,
         length, features); for audits and error figures.
         """
         _, grid, steps, _ = self._noisy(sequences(self.name, data), seed)
         return grid.real(steps)
 
-    def expected_error(self, data: FeatureTable) -> NDArray[np.float64]:
+    def expected_error(self, data: FeatureTable) -> Floats:
         """Expected mean squared error of a corrected release per feature, in units of the squared
         range, before clamping (which only lowers it).
 
@@ -176,7 +176,7 @@ class NoisyTable(Mechanism[FeatureTable]):
 
     def _noisy(
         self, seqs: Sequences, seed: int | None
-    ) -> tuple[Share, TableLattice, NDArray[np.float64], Noisy]:
+    ) -> tuple[Share, TableLattice, Floats, Noisy]:
         grid = lattice(self.name, seqs, self._parameter("length"))
         recordings, length, features = grid.values.shape
         size = self.block(length)
@@ -222,7 +222,7 @@ class NoisyTable(Mechanism[FeatureTable]):
         return length
 
     @abstractmethod
-    def perturb(self, blocks: NDArray[np.int64], epsilon: Fraction, words: Words) -> Noisy:
+    def perturb(self, blocks: Ints, epsilon: Fraction, words: Words) -> Noisy:
         """Noise on every block.
 
         Parameters
@@ -241,7 +241,7 @@ class NoisyTable(Mechanism[FeatureTable]):
         it gets, before clamping.
         """
 
-    def published(self, seqs: Sequences, seed: int | None) -> list[NDArray[np.float64]]:
+    def published(self, seqs: Sequences, seed: int | None) -> list[Floats]:
         """The published reading, where there is one: one array (rows, features) per recording."""
         checks.refuse(self.name, "reading", "one that its class defines", self.reading)
 

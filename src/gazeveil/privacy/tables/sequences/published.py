@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.privacy.randomness.rng import source
 from gazeveil.privacy.tables.sequences.recordings import Sequences
@@ -46,9 +46,9 @@ class PublishedDocument:
         Different people among them.
     """
 
-    recordings: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    values: NDArray[np.float64]
+    recordings: Ints
+    lengths: Ints
+    values: Floats
     people: int
 
 
@@ -75,9 +75,7 @@ def documents(owner: str, seqs: Sequences) -> list[PublishedDocument]:
     ]
 
 
-def _document(
-    seqs: Sequences, table: NDArray[np.float64], members: NDArray[np.int64]
-) -> PublishedDocument:
+def _document(seqs: Sequences, table: Floats, members: Ints) -> PublishedDocument:
     lengths = seqs.lengths[members]
     values = np.zeros((len(members), table.shape[1], int(lengths.max())))
     for place, (recording, length) in enumerate(
@@ -100,9 +98,7 @@ def everything(seqs: Sequences, docs: list[PublishedDocument]) -> PublishedDocum
     return PublishedDocument(np.arange(len(seqs.keys)), lengths, values, len(seqs.people))
 
 
-def largest_distance(
-    values: NDArray[np.float64], order: int, chunk: int | None = None
-) -> NDArray[np.float64]:
+def largest_distance(values: Floats, order: int, chunk: int | None = None) -> Floats:
     """The largest distance between two participants, per feature and chunk (equation 7).
 
     Parameters

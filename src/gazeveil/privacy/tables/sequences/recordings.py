@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable, Keys
 
@@ -56,12 +57,12 @@ class Sequences:
     """
 
     keys: tuple[RecordingKey, ...]
-    starts: NDArray[np.int64]
-    order: NDArray[np.int64]
+    starts: Ints
+    order: Ints
     table: FeatureTable
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Ints:
         """Rows of each recording."""
         return np.diff(self.starts)
 
@@ -77,7 +78,7 @@ class Sequences:
             counts[k[0]] = counts.get(k[0], 0) + 1
         return max(counts.values(), default=0)
 
-    def rows(self, recording: int) -> NDArray[np.int64]:
+    def rows(self, recording: int) -> Ints:
         """Row numbers of one recording, in order of index."""
         return self.order[self.starts[recording] : self.starts[recording + 1]]
 
@@ -122,7 +123,7 @@ def sequences(owner: str, table: FeatureTable) -> Sequences:
     return Sequences(tuple(places), starts, order.astype(np.int64), table)
 
 
-def public_bounds(owner: str, table: FeatureTable) -> NDArray[np.float64]:
+def public_bounds(owner: str, table: FeatureTable) -> Floats:
     """The table's public bounds, shape (features, 2).
 
     Raises
@@ -165,9 +166,9 @@ class TableLattice:
         alone.
     """
 
-    values: NDArray[np.int64]
-    low: NDArray[np.float64]
-    step: NDArray[np.float64]
+    values: Ints
+    low: Floats
+    step: Floats
     clamped: int
     missing: int
     padded: int
@@ -187,7 +188,7 @@ class TableLattice:
             "trimmed": self.trimmed,
         }
 
-    def real(self, numbers: NDArray[np.generic]) -> NDArray[np.float64]:
+    def real(self, numbers: NDArray[np.generic]) -> Floats:
         """Grid numbers as feature values."""
         return self.low + np.asarray(numbers, dtype=np.float64) * self.step
 
@@ -232,7 +233,7 @@ def lattice(owner: str, seqs: Sequences, length: int | None) -> TableLattice:
     )
 
 
-def rebuild(seqs: Sequences, values: NDArray[np.float64]) -> FeatureTable:
+def rebuild(seqs: Sequences, values: Floats) -> FeatureTable:
     """A table of the same recordings at one length.
 
     Parameters
@@ -247,7 +248,7 @@ def rebuild(seqs: Sequences, values: NDArray[np.float64]) -> FeatureTable:
     return FeatureTable(values.reshape(-1, features), seqs.table.columns, keys, seqs.table.bounds)
 
 
-def rebuild_rows(seqs: Sequences, parts: list[NDArray[np.float64]]) -> FeatureTable:
+def rebuild_rows(seqs: Sequences, parts: list[Floats]) -> FeatureTable:
     """A table of the same recordings, each with rows of its own number, as `published` readings
     release them.
     """

@@ -22,11 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats, Ints
 
-Reals = NDArray[np.float64]
+Reals = Floats
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def idct(coefficients: Reals, axis: int = -1) -> Reals:
     return out
 
 
-def cosine_rows(n: int, places: NDArray[np.int64]) -> Reals:
+def cosine_rows(n: int, places: Ints) -> Reals:
     """Rows of the orthonormal DCT-II."""
     # the angle is a whole number of quarter turns over n: reduced exactly before it becomes a float
     turns = np.outer(places, 2 * np.arange(n) + 1) % (4 * n) * (np.pi / (2 * n))

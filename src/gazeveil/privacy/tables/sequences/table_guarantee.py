@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats
 from gazeveil.privacy.guarantee import Guarantee
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.loss import Loss
@@ -155,7 +155,7 @@ def refuted(
     )
 
 
-def midpoints(seqs: Sequences) -> NDArray[np.float64]:
+def midpoints(seqs: Sequences) -> Floats:
     """What stands for a missing value in a published reading: the middle of the bounds, or 0 where
     the table has none; shape (features,).
     """

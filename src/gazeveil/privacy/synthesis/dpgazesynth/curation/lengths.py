@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Floats, Whole
+from gazeveil.arrays import Floats, Ints
 
 
-def rounded(values: Floats, totals: Whole) -> Whole:
+def rounded(values: Floats, totals: Ints) -> Ints:
     """Whole numbers near the values of each row that add up to the row's total: all rounded down,
     then one more for the largest remainders.
 
@@ -30,7 +30,7 @@ def rounded(values: Floats, totals: Whole) -> Whole:
     return down.astype(np.int64) + (rank < missing[:, None])
 
 
-def stretched(noisy: Floats, samples: int) -> Whole:
+def stretched(noisy: Floats, samples: int) -> Ints:
     """Run lengths from vectors of c noisy ones (`corrected`): at least 1 in the first m places, 0
     in the others, adding up to W.
 
@@ -60,7 +60,7 @@ def stretched(noisy: Floats, samples: int) -> Whole:
     return np.take_along_axis(whole, order, axis=1)
 
 
-def rescaled(noisy: Floats, counts: Whole, samples: int) -> Whole:
+def rescaled(noisy: Floats, counts: Ints, samples: int) -> Ints:
     """Run lengths from noisy ones as Ren et al. 2024 has it (`published`): negative ones become 0,
     the rest is stretched to W and rounded; runs of 0 stay.
 

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.gaze.events import read_only
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import Transitions
-from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid, Floats, Whole
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 
 #: Directions nobody has to report: gaze that wanders leaves a cell through an edge (a corner is a
 #: point), and a jump goes into any of eight equal sectors; half of each.
@@ -99,7 +100,7 @@ class Learned:
     turns: float
 
 
-def zone_of(grid: CellGrid, zones: int) -> Whole:
+def zone_of(grid: CellGrid, zones: int) -> Ints:
     """The zone of each cell: zones x zones rectangles of the grid, numbered row by row."""
     row, column = np.divmod(np.arange(grid.G**2), grid.G)
     return row * zones // grid.G * zones + column * zones // grid.G

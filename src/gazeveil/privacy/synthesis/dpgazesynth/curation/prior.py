@@ -19,11 +19,11 @@ from abc import ABC, abstractmethod
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Sphere
-from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid, Floats, Whole
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 
 ROUNDS = 30
 
@@ -61,11 +61,11 @@ class Blur(ABC):
     #: Likelihoods: for a true cell (r, c) and a noisy cell (i, j) it is `table[line[r, i], j - c +
     #: shift]`, the last number modulo G on a sphere.
     table: Floats
-    line: Whole
+    line: Ints
     shift: int
 
     @abstractmethod
-    def bins(self, x_deg: Floats, y_deg: Floats) -> tuple[Whole, Whole]:
+    def bins(self, x_deg: Floats, y_deg: Floats) -> tuple[Ints, Ints]:
         """Row and column of the noisy cell of each noisy start; those farther out go to the
         outermost one.
         """
@@ -78,7 +78,7 @@ class Blur(ABC):
     def backward(self, noisy: Floats) -> Floats:
         """The transpose of :meth:`forward`."""
 
-    def counted(self, row: Whole, column: Whole) -> Floats:
+    def counted(self, row: Ints, column: Ints) -> Floats:
         """Noisy starts per noisy cell."""
         rows = self.line.shape[1]
         columns = self.grid.G + 2 * self.margin
@@ -123,7 +123,7 @@ class Blur(ABC):
         wide = np.pad(density, ((0, 0), (1, 1)), mode="wrap" if self.grid.wraps else "edge")
         return across * (wide[:, :-2] + wide[:, 2:]) + (1.0 - 2.0 * across) * density
 
-    def drawn(self, row: Whole, column: Whole, density: Floats, rng: np.random.Generator) -> Whole:
+    def drawn(self, row: Ints, column: Ints, density: Floats, rng: np.random.Generator) -> Ints:
         """A true cell for each noisy one, in proportion to its density times the likelihood."""
         return _drawn(
             self.table,
@@ -139,15 +139,15 @@ class Blur(ABC):
 
 @compiled
 def _drawn(
-    table: NDArray[np.float64],
-    line: NDArray[np.int64],
+    table: Floats,
+    line: Ints,
     shift: int,
     wraps: bool,
-    density: NDArray[np.float64],
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-    uniform: NDArray[np.float64],
-) -> NDArray[np.int64]:
+    density: Floats,
+    row: Ints,
+    column: Ints,
+    uniform: Floats,
+) -> Ints:
     size = len(density)
     out = np.empty(len(row), dtype=np.int64)
     reached = np.empty(size * size)
@@ -215,7 +215,7 @@ class ScreenBlur(Blur):
         begin = self.grid.G + self.margin
         return np.maximum(out[begin : begin + self._outer, begin : begin + self._outer], 0.0)
 
-    def bins(self, x_deg: Floats, y_deg: Floats) -> tuple[Whole, Whole]:
+    def bins(self, x_deg: Floats, y_deg: Floats) -> tuple[Ints, Ints]:
         """Row and column counted from the outermost noisy cell on."""
         column, row = (
             np.clip(np.floor(v) + self.margin, 0, self._outer - 1).astype(np.int64)
@@ -262,7 +262,7 @@ class SphereBlur(Blur):
         self.line = np.arange(size)[:, None] * size + np.arange(size)
         self._spectrum = np.fft.rfft(likely, axis=2)
 
-    def bins(self, x_deg: Floats, y_deg: Floats) -> tuple[Whole, Whole]:
+    def bins(self, x_deg: Floats, y_deg: Floats) -> tuple[Ints, Ints]:
         """Row and column of the cell."""
         row, column = np.divmod(self.grid.cells(x_deg, y_deg), self.grid.G)
         return row, column

@@ -14,14 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Bools, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.simulate.directions import Triple, angle, arc, step, to_degrees
 from gazeveil.gaze.simulate.process import ornstein_uhlenbeck
 from gazeveil.gaze.simulate.saccade import duration, share
-from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid, Floats, Whole
+from gazeveil.privacy.synthesis.dpgazesynth.grid import CellGrid
 
 #: The public eye: main sequence 500 (1 - exp(-A / 9)) deg/s, a little skew, drift of 0.08 degrees
 #: that changes within a fifth of a second.
@@ -46,10 +46,10 @@ class Transitions:
     """
 
     rows: Floats
-    uniform: NDArray[np.bool_]
+    uniform: Bools
     turns: Floats | None = None
 
-    def probabilities(self, cells: Whole, before: Whole) -> Floats:
+    def probabilities(self, cells: Ints, before: Ints) -> Floats:
         """Probabilities of the eight steps, shape (n, 8), from cells that were reached by the steps
         `before`.
         """
@@ -64,11 +64,11 @@ class Transitions:
 def walks(
     grid: CellGrid,
     transitions: Transitions,
-    starts: Whole,
-    counts: Whole,
+    starts: Ints,
+    counts: Ints,
     width: int,
     rng: np.random.Generator,
-) -> Whole:
+) -> Ints:
     """Cells of the runs of each window, shape (windows, width): from its start cell, one step per
     further run.
 
@@ -99,8 +99,8 @@ def walks(
 
 def samples_of(
     grid: CellGrid,
-    cells: Whole,
-    lengths: Whole,
+    cells: Ints,
+    lengths: Ints,
     samples: int,
     rate_hz: float,
     motion: str,
@@ -122,13 +122,8 @@ def samples_of(
 
 @compiled
 def _moved(
-    place: NDArray[np.float64],
-    count: NDArray[np.int64],
-    samples: int,
-    rate_hz: float,
-    sphere: bool,
-    drawn: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    place: Floats, count: Ints, samples: int, rate_hz: float, sphere: bool, drawn: Floats
+) -> tuple[Floats, Floats]:
     """Degrees of samples that go from place to place (unit vectors) and drift around each."""
     x, y = np.empty(samples), np.empty(samples)
     fade, fresh = ornstein_uhlenbeck(1.0 / rate_hz, DRIFT_S, DRIFT_DEG)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gazeveil.arrays import Ints
 from gazeveil.gaze.geometry import Space
 from gazeveil.gaze.recording import Recording
 from gazeveil.privacy.noise.exact import discrete_laplace
@@ -28,7 +29,6 @@ from gazeveil.privacy.randomness.rng import Words
 from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import stretched
 from gazeveil.privacy.synthesis.dpgazesynth.curation.model import from_steps
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import walks
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Whole
 from gazeveil.privacy.synthesis.dpgazesynth.places import MOST_STEPS, degrees, noisy_starts
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Report, ReportHeader, seal
@@ -60,7 +60,7 @@ class Corrected(Scheme):
 
     def ask(
         self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
-    ) -> tuple[Report, dict[str, Whole]]:
+    ) -> tuple[Report, dict[str, Ints]]:
         """Noise on starts and times; steps of every slot."""
         x, y = degrees(
             plan, noisy_starts(plan, windows.x_deg, windows.y_deg, streams.source("starts"))
@@ -92,7 +92,7 @@ class Corrected(Scheme):
 
     def walk(
         self, plan: WindowLayout, model: Model, report: Report, rng: np.random.Generator
-    ) -> tuple[Whole, Whole]:
+    ) -> tuple[Ints, Ints]:
         """From the noisy cell, as long as the noisy times say."""
         lengths = stretched(report.lengths, plan.samples)
         starts = plan.grid.cells(report.x_deg, report.y_deg)

@@ -39,9 +39,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError, GazeveilError
 from gazeveil.gaze.geometry import Screen, Space, Sphere
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Floats, Whole
 from gazeveil.privacy.synthesis.dpgazesynth.reports.packing import Bytes
 
 #: What messages are read from: bytes, or a file mapped into memory.
@@ -164,7 +164,7 @@ class Report:
     head: ReportHeader
     x_deg: Floats = field(repr=False)
     y_deg: Floats = field(repr=False)
-    counts: Whole = field(repr=False)
+    counts: Ints = field(repr=False)
     lengths: Floats = field(repr=False)
     answers: Mapping[str, Bytes] = field(default_factory=dict, repr=False)
 

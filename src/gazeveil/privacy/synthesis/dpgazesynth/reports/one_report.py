@@ -28,6 +28,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
 from gazeveil.privacy.noise.local import GRR, best_oracle
@@ -42,7 +43,6 @@ from gazeveil.privacy.synthesis.dpgazesynth.curation.prior import (
     worth_undoing,
 )
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import walks
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Floats, Whole
 from gazeveil.privacy.synthesis.dpgazesynth.places import degrees, noisy_starts
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Report, ReportHeader
@@ -119,7 +119,7 @@ class OneReport(Scheme):
 
     def ask(
         self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
-    ) -> tuple[Report, dict[str, Whole]]:
+    ) -> tuple[Report, dict[str, Ints]]:
         """Noise on starts; one slot of each window, and its number of runs or the length of one."""
         x, y = degrees(
             plan, noisy_starts(plan, windows.x_deg, windows.y_deg, streams.source("starts"))
@@ -176,7 +176,7 @@ class OneReport(Scheme):
 
     def walk(
         self, plan: WindowLayout, model: Model, report: Report, rng: np.random.Generator
-    ) -> tuple[Whole, Whole]:
+    ) -> tuple[Ints, Ints]:
         """From a cell that the noisy start and the density of starts agree on, with runs of the
         population.
         """
@@ -227,8 +227,8 @@ def _densities(
 
 
 def _lengths(
-    counts: Whole, shares: Floats, most: int, samples: int, rng: np.random.Generator
-) -> Whole:
+    counts: Ints, shares: Floats, most: int, samples: int, rng: np.random.Generator
+) -> Ints:
     """Run lengths of windows with so many runs: parts of a window drawn from the population's,
     stretched to W; at least 1 each.
     """

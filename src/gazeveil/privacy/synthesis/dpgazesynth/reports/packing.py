@@ -21,11 +21,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
 from gazeveil.privacy.noise.local import GRR, OLH, Subset
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Whole
 
 Bytes = NDArray[np.uint8]
 
@@ -73,9 +73,7 @@ def pack(oracle: FrequencyOracle, rows: NDArray[np.generic]) -> Bytes:
 
 
 @compiled
-def _values(
-    packed: NDArray[np.uint8], ones: NDArray[np.int64], often: NDArray[np.int64]
-) -> tuple[int, int]:
+def _values(packed: NDArray[np.uint8], ones: Ints, often: Ints) -> tuple[int, int]:
     """How often each byte has each value, and the least and the largest number of ones of an
     answer.
     """
@@ -104,7 +102,7 @@ def tally(oracle: FrequencyOracle, packed: Bytes) -> Tally:
     if len(packed) == 0:
         return Tally(np.zeros(oracle.categories, dtype=np.int64), 0)
     if isinstance(oracle, GRR | OLH):
-        rows: Whole = (
+        rows: Ints = (
             np.ascontiguousarray(packed)
             .view(_number(oracle))
             .reshape(len(packed), -1)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gazeveil.arrays import Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space
 from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
@@ -21,7 +22,6 @@ from gazeveil.privacy.randomness.uniform import generator
 from gazeveil.privacy.synthesis.dpgazesynth.curation.lengths import rescaled
 from gazeveil.privacy.synthesis.dpgazesynth.curation.model import from_steps
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import walks
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Whole
 from gazeveil.privacy.synthesis.dpgazesynth.plan import WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Reader, Report, ReportHeader
 from gazeveil.privacy.synthesis.dpgazesynth.reports.scheme import Model, Scheme, Streams
@@ -48,7 +48,7 @@ class PublishedScheme(Scheme):
 
     def ask(
         self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
-    ) -> tuple[Report, dict[str, Whole]]:
+    ) -> tuple[Report, dict[str, Ints]]:
         """Noise on starts and times; every transition."""
         rng = generator(streams.source("floats"))
         turn = rng.uniform(0.0, 2.0 * np.pi, len(windows))
@@ -87,7 +87,7 @@ class PublishedScheme(Scheme):
 
     def walk(
         self, plan: WindowLayout, model: Model, report: Report, rng: np.random.Generator
-    ) -> tuple[Whole, Whole]:
+    ) -> tuple[Ints, Ints]:
         """From the noisy cell, with as many runs as there were."""
         lengths = rescaled(report.lengths, report.counts, plan.samples)
         starts = plan.grid.cells(report.x_deg, report.y_deg)

@@ -15,18 +15,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from gazeveil.arrays import Floats, Ints
 from gazeveil.errors import DataError
 from gazeveil.gaze.geometry import Space, Sphere
 from gazeveil.privacy.noise.frequency_oracle import FrequencyOracle, Tally
 from gazeveil.privacy.randomness.rng import Source, SystemSource, TestStream
 from gazeveil.privacy.synthesis.dpgazesynth.curation.synthesis import Transitions
-from gazeveil.privacy.synthesis.dpgazesynth.grid import (
-    RELATIONS,
-    CellGrid,
-    Floats,
-    Whole,
-    radius_deg,
-)
+from gazeveil.privacy.synthesis.dpgazesynth.grid import RELATIONS, CellGrid, radius_deg
 from gazeveil.privacy.synthesis.dpgazesynth.places import MOST_STEPS
 from gazeveil.privacy.synthesis.dpgazesynth.plan import BudgetSplit, WindowLayout
 from gazeveil.privacy.synthesis.dpgazesynth.reports.messages import Reader, Report, ReportHeader
@@ -149,7 +144,7 @@ class Scheme(ABC):
     @abstractmethod
     def ask(
         self, plan: WindowLayout, head: ReportHeader, windows: Windows, streams: Streams
-    ) -> tuple[Report, dict[str, Whole]]:
+    ) -> tuple[Report, dict[str, Ints]]:
         """Noisy starts and times, and for each question the true categories, which only an oracle
         may see.
         """
@@ -170,7 +165,7 @@ class Scheme(ABC):
     @abstractmethod
     def walk(
         self, plan: WindowLayout, model: Model, report: Report, rng: np.random.Generator
-    ) -> tuple[Whole, Whole]:
+    ) -> tuple[Ints, Ints]:
         """Cells and lengths of the runs of each window, both of shape (windows, most runs)."""
 
     # --- bytes

@@ -19,14 +19,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazeveil.arrays import Ints
 from gazeveil.compiled import compiled
 from gazeveil.privacy.noise.frequency_oracle import Tally
 from gazeveil.privacy.noise.local import OUE
 from gazeveil.privacy.noise.table import AliasTable, alias_table, look_up
 from gazeveil.privacy.randomness.rng import WordArray, Words
-from gazeveil.privacy.synthesis.dpgazesynth.grid import Whole
 
 _BITS = 12  # the largest table has 2**12 trials
 
@@ -54,13 +53,13 @@ def _table(trials: int, chance: Fraction) -> AliasTable:
 
 @compiled
 def _add(
-    times: NDArray[np.int64],
-    shift: NDArray[np.int64],
-    begin: NDArray[np.int64],
-    escape: NDArray[np.int64],
+    times: Ints,
+    shift: Ints,
+    begin: Ints,
+    escape: Ints,
     keep: WordArray,
-    alias: NDArray[np.int64],
-    out: NDArray[np.int64],
+    alias: Ints,
+    out: Ints,
     done: int,
     words: WordArray,
     position: int,
@@ -91,7 +90,7 @@ def _add(
 class _Binomials:
     """The kernel of :func:`binomials`."""
 
-    def __init__(self, times: Whole, tables: Sequence[AliasTable]) -> None:
+    def __init__(self, times: Ints, tables: Sequence[AliasTable]) -> None:
         self.times, self.tables = times, tables
         self.arrays = (
             np.array([63 - t.bits for t in tables], dtype=np.int64),
@@ -101,9 +100,7 @@ class _Binomials:
             np.concatenate([t.alias for t in tables]),
         )
 
-    def __call__(
-        self, out: NDArray[np.int64], done: int, words: WordArray, position: int
-    ) -> tuple[int, int]:
+    def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         while True:
             done, position, escaped = _add(self.times, *self.arrays, out, done, words, position)
             if not escaped:
@@ -119,7 +116,7 @@ class _Binomials:
             done, position = done + 1, after
 
 
-def binomials(trials: Whole, chance: Fraction, words: Words) -> Whole:
+def binomials(trials: Ints, chance: Fraction, words: Words) -> Ints:
     """For each number of trials how many succeed, if each does with probability `chance` (between 0
     and 1, both excluded).
     """
@@ -136,7 +133,7 @@ def binomials(trials: Whole, chance: Fraction, words: Words) -> Whole:
     )
 
 
-def added_up(oracle: OUE, counts: Whole, words: Words) -> Tally:
+def added_up(oracle: OUE, counts: Ints, words: Words) -> Tally:
     """The tally of OUE reports of which `counts` are about each category."""
     reports = int(counts.sum())
     ones = binomials(counts, oracle.p, words) + binomials(reports - counts, oracle.q, words)
