@@ -1,17 +1,5 @@
 """Event detection on screen and sphere, and how well detectors agree with human labels.
 
-method what it is
-====== ===================================================================================
-auto   our best detector for the recording's space and rate: fixation, saccade, pursuit,
-       pso, blink, noise
-ivt    velocity threshold in two published settings (`setting="george"` or `"ren2024"`)
-idt    dispersion threshold (`dispersion="range"` or `"pairwise"`)
-dorr   two speed thresholds for saccades, then Dorr's fixation stage (`signal="E+H"` or
-       `"FOV"`)
-is5t   five speed thresholds on gaze, head and eye, with primary and secondary labels
-online the causal detector for streams, run over a whole recording
-====== ===================================================================================
-=======
 Methods of :func:`detect`:
 
 * `auto`: our best detector for the recording's space and rate; fixation, saccade, pursuit, pso,
