@@ -24,10 +24,10 @@ from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
+    Estimate,
     Formula,
-    Found,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     Row,
@@ -156,7 +156,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
         and figure.metric.startswith("privacy")
         and not lookup.real("MPIIPrivacEye")
     ):
-        return Impossible(_NO_ANNOTATION)
+        return NotComparable(_NO_ANNOTATION)
     if figure.location == "Classification results":
         return accuracy(
             figure.dataset,
@@ -312,10 +312,10 @@ def _utilities(
     return [drawing.save(drawn, folder, f"bozkir2021-fig{number}")]
 
 
-def _inverse(found: Found | None) -> Found | None:
+def _inverse(found: Estimate | None) -> Estimate | None:
     if found is None or not found.value > 0:
         return None
-    return Found(
+    return Estimate(
         1 / found.value,
         1 / found.high if found.high > 0 else math.nan,
         1 / found.low if found.low > 0 else math.nan,
@@ -337,7 +337,7 @@ def _table(
     for method in METHODS:
         line = [method]
         for total in BUDGETS:
-            found: list[Found | None] = [
+            found: list[Estimate | None] = [
                 lookup.find(accuracy(dataset, task, vote, MODELS[m], method, total)) for m in MODELS
             ]
             some |= any(f is not None for f in found)

@@ -21,10 +21,10 @@ from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
+    Estimate,
     Formula,
-    Found,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     Row,
@@ -98,7 +98,7 @@ def prediction(name: str = "none", value: str = "", scenario: str = "raw/raw") -
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "Table 1" or figure.dataset == "MIT300":
-        return Impossible("cited from other work on other recordings")
+        return NotComparable("cited from other work on other recordings")
     if figure.metric in ("participants", "stimuli"):
         return shape(figure, cohort(figure.dataset), lookup)
     if figure.model == "chance":
@@ -122,7 +122,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
         # Under 10 degrees of noise no fixation is found again: as for dwell times, the labels must
         # have come along.
         return _carried(figure, "kl", "saliency", "kl")
-    return Impossible("no such measure here")
+    return NotComparable("no such measure here")
 
 
 def _carried(figure: PublishedFigure, metric: str, utility: str, tolerance: str) -> CellQuery:
@@ -141,7 +141,7 @@ def _carried(figure: PublishedFigure, metric: str, utility: str, tolerance: str)
 
 def _prediction(figure: PublishedFigure) -> Asked:
     if figure.mechanism == "all three":
-        return Impossible("a bound on several figures, which stand in their own rows")
+        return NotComparable("a bound on several figures, which stand in their own rows")
     if figure.mechanism == "none":
         return prediction()
     trained = (
@@ -315,7 +315,7 @@ def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
         for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
             series = []
             for d in DATASETS:
-                found: dict[str, Found | None] = {"raw": lookup.find(rate(d, attack=attack))}
+                found: dict[str, Estimate | None] = {"raw": lookup.find(rate(d, attack=attack))}
                 found |= {v: lookup.find(rate(d, ours, v, attack)) for v in grid}
                 theirs = _table_rates(d, name) if attack == ATTACK else {}
                 series.append(drawing.Curve(d, found, theirs))

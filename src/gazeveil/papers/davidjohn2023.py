@@ -23,8 +23,8 @@ from gazeveil.papers.figure import (
     Asked,
     CellQuery,
     Formula,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     published_figures,
@@ -189,9 +189,9 @@ def success(k: int, private: bool, base: str = "rbfn") -> CellQuery:
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.metric == "runtime":
-        return Impossible("time on the authors' machine")
+        return NotComparable("time on the authors' machine")
     if figure.metric == "validation loss":
-        return Impossible("the loss of the authors' network on their recordings")
+        return NotComparable("the loss of the authors' network on their recordings")
     if figure.metric == "individuals":
         return Formula(len(table_1()), 0, "the text says 24, Table 1 lists 31")
     if figure.metric == "groups":
@@ -201,7 +201,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     if figure.metric == "attack success":
         return success(int(figure.parameters["k"]), "k-same" in figure.mechanism)
     if not figure.parameters and figure.mechanism != "none":
-        return Impossible("a bound on several figures, which stand in their own rows")
+        return NotComparable("a bound on several figures, which stand in their own rows")
     name, parameters = ours(figure)
     return (
         rate(figure.dataset, name, parameters)

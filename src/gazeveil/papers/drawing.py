@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gazeveil.evaluation.report.theme import SERIES, light
-from gazeveil.papers.figure import Found
+from gazeveil.papers.figure import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -37,14 +37,14 @@ class Curve:
     ----------
     label : str
         For the legend.
-    ours : mapping of x label to Found or None
+    ours : mapping of x label to Estimate or None
         Ours, None where not measured.
     published : mapping of x label to float
         Theirs.
     """
 
     label: str
-    ours: Mapping[str, Found | None]
+    ours: Mapping[str, Estimate | None]
     published: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -144,7 +144,7 @@ def curves(
     panel: Axes,
     series: Sequence[Curve],
     ylabel: str = "",
-    raw: Found | None = None,
+    raw: Estimate | None = None,
     raw_published: float = math.nan,
     chance: float = math.nan,
     spread: str = "interval",
@@ -160,7 +160,7 @@ def curves(
         The lines.
     ylabel : str
         Unit and meaning.
-    raw : Found, optional
+    raw : Estimate, optional
         The baseline, and as published.
     raw_published, chance : float
         NaN for none.
@@ -215,7 +215,7 @@ def curves(
 def sideways(
     panel: Axes,
     names: Sequence[str],
-    ours: Sequence[Found | None],
+    ours: Sequence[Estimate | None],
     published: Sequence[float | None],
     xlabel: str,
 ) -> None:
@@ -355,7 +355,7 @@ def _diamond(panel: Axes, x: float, y: float) -> None:
     panel.plot([x], [y], marker="D", mfc="none", mec=light("ink"), ms=6, ls="none", zorder=5)
 
 
-def _whisker(panel: Axes, x: float, found: Found, spread: str, colour: str = "") -> None:
+def _whisker(panel: Axes, x: float, found: Estimate, spread: str, colour: str = "") -> None:
     low, high = (
         (found.value - found.sd, found.value + found.sd)
         if spread == "sd"

@@ -28,10 +28,10 @@ from gazeveil.papers.figure import (
     RESERVED,
     Asked,
     CellQuery,
+    Estimate,
     Formula,
-    Found,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     Row,
@@ -225,7 +225,7 @@ def summary(rows: Sequence[Row]) -> str:
 def _row(figure: PublishedFigure, asked: Asked, lookup: Lookup) -> Row:
     published: object = figure.value if math.isnan(figure.number) else figure.number
     row = row_of(figure.id, figure.about, published, "impossible", "")
-    if isinstance(asked, Impossible):
+    if isinstance(asked, NotComparable):
         return row | {"verdict": asked.reason}
     if isinstance(asked, Formula):
         verdict = _equal(asked, figure) + (f": {asked.note}" if asked.note else "")
@@ -261,7 +261,7 @@ def _equal(asked: Formula, figure: PublishedFigure) -> str:
     )
 
 
-def _direction(figure: PublishedFigure, cell: CellQuery, found: Found, lookup: Lookup) -> str:
+def _direction(figure: PublishedFigure, cell: CellQuery, found: Estimate, lookup: Lookup) -> str:
     """Whether ours and theirs stand on the same side of the baseline, or of chance."""
     if math.isnan(figure.number):
         return "shown beside"

@@ -21,8 +21,8 @@ from gazeveil.papers.figure import (
     BESIDE,
     Asked,
     CellQuery,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     published_figures,
@@ -130,7 +130,7 @@ def distance(
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "5.3":
-        return Impossible("the text contradicts Table 2, which stands in its own rows")
+        return NotComparable("the text contradicts Table 2, which stands in its own rows")
     if figure.metric == "re-identification F1":
         # "Almost on par with a random baseline", for every setting.
         return f1() if figure.mechanism == "none" else f1("dpgazesynth", "1", "5%")

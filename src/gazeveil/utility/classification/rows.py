@@ -128,7 +128,7 @@ def rows_of(
     )
 
 
-class Halves:
+class HalfSplit:
     """Where the first half of every recording ends, by the number of its windows as recorded: a
     release may have more or fewer.
 
