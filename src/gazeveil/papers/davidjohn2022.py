@@ -272,13 +272,13 @@ def _fig2(lookup: Lookup, folder: str | Path) -> Path:
     raw = lookup.find(document())
     for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
         theirs, raw_theirs = _published("Fig 2", "MPIIDPEye", name)
-        found: dict[str, dict[str, Estimate | None]] = {
+        by_reading: dict[str, dict[str, Estimate | None]] = {
             r: {v: lookup.find(document(ours, v, r)) for v in grid}
             for r in ("published", "corrected")
         }
         series = [
-            drawing.Curve("published reading", found["published"], theirs),
-            drawing.Curve("corrected reading", found["corrected"]),
+            drawing.Curve("published reading", by_reading["published"], theirs),
+            drawing.Curve("corrected reading", by_reading["corrected"]),
         ]
         unit = "accuracy, %" if ours == "k-same-select" else ""
         drawing.curves(panel, series, unit, raw, raw_theirs, 100 / 3)

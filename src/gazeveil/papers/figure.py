@@ -298,24 +298,24 @@ class Lookup:
         value, low, high, chance, sd = (
             _number(row.get(n)) for n in ("value", "low", "high", "chance", "sd")
         )
-        found = Estimate(value, low, high, int(_number(row["n"], 0)), chance, sd)
+        estimate = Estimate(value, low, high, int(_number(row["n"], 0)), chance, sd)
         minus = 0.0
         if cell.above_raw:
             raw = self.find(cell.baseline)
             if raw is None:
                 return None
             minus = raw.value / cell.scale
-        return found.scaled(cell.scale, minus)
+        return estimate.scaled(cell.scale, minus)
 
 
 def parts(results: Results) -> dict[str, dict[str, object]]:
     """What each cohort of the results is: `dataset`, `real`, `people`, `stimuli`; empty where the
     study does not say.
     """
-    said = results.study.get("parts", [])
+    listed = results.study.get("parts", [])
     known = (
-        {str(p["cohort"]): dict(p) for p in said if isinstance(p, Mapping) and "cohort" in p}
-        if isinstance(said, list | tuple)
+        {str(p["cohort"]): dict(p) for p in listed if isinstance(p, Mapping) and "cohort" in p}
+        if isinstance(listed, list | tuple)
         else {}
     )
     return {**{str(c): {} for c in results.frame["cohort"].unique().to_list()}, **known}
@@ -354,8 +354,8 @@ def written(text: str, what: str) -> dict[str, str]:
 
 def people_in(paper: str, dataset: str) -> int:
     """How many people a paper says that a dataset has."""
-    found = (f for f in published_figures(paper) if f.dataset == dataset)
-    return int(next(f.number for f in found if f.metric == "participants"))
+    of_dataset = (f for f in published_figures(paper) if f.dataset == dataset)
+    return int(next(f.number for f in of_dataset if f.metric == "participants"))
 
 
 def shape(figure: PublishedFigure, label: str, lookup: Lookup) -> Formula | NotComparable:
