@@ -238,8 +238,8 @@ class AOI(Utility):
             if boxes is None:
                 bare.add(recorded.stimulus)
                 continue
-            figures, chance = _one(boxes, raw, recorded, test, release)
-            people.setdefault(recorded.person, []).append(figures)
+            metrics, chance = _compare_recording(boxes, raw, recorded, test, release)
+            people.setdefault(recorded.person, []).append(metrics)
             guess.setdefault(recorded.person, []).append(chance)
         if not people:
             raise DataError(self._nothing(bare, lookup))
@@ -285,7 +285,7 @@ class AOI(Utility):
         return "; ".join(parts)
 
 
-def _one(
+def _compare_recording(
     boxes: Boxes, raw: RecordingSet, recorded: Recording, test: RecordingSet, release: Recording
 ) -> tuple[Floats, Floats]:
     """The figures of one recording, and those of a release without fixations."""

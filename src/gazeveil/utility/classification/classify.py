@@ -211,9 +211,9 @@ class PrivacySensitivity(Utility):
                 " gazeveil.utility.classification.classify.with_privacy_labels(table, labels)."
             )
         truth = table.column(PRIVACY_COLUMN)
-        words = np.where(truth == 1, "private", np.where(truth == 0, "not private", ""))
+        labels = np.where(truth == 1, "private", np.where(truth == 0, "not private", ""))
         annotated = {
-            key: dict(zip(table.keys.index[rows].tolist(), words[rows].tolist(), strict=True))
+            key: dict(zip(table.keys.index[rows].tolist(), labels[rows].tolist(), strict=True))
             for key, rows in table.recordings().items()
         }
 
