@@ -38,7 +38,7 @@ from gazeveil.gatekeeper.errors import Denied
 try:
     import httpx
 
-    from gazeveil.gatekeeper.client.stream import Batch, Message, Talk, listen, listen_async
+    from gazeveil.gatekeeper.client.stream import Batch, Message, WireProtocol, listen, listen_async
 except ImportError as error:  # the core needs none of this
     raise MissingExtraError(error.name or "httpx", "service") from error
 
@@ -343,10 +343,10 @@ class Gaze:
     # Carrying.
 
     def _listen(self, patience: int | None, **wish: object) -> Iterator[Batch | Message]:
-        return listen(self.url, Talk(self._token, wish, patience), self.timeout_s)
+        return listen(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
 
     def _listen_async(self, patience: int | None, **wish: object) -> AsyncIterator[Batch | Message]:
-        return listen_async(self.url, Talk(self._token, wish, patience), self.timeout_s)
+        return listen_async(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
 
     def _path(self, area: RegisteredArea | Rect, what: str) -> str:
         if isinstance(area, Rect):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, Watched
+from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, MeasuredArea
 from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
 from gazeveil.gatekeeper.core.counters import CounterAnswer
 from gazeveil.gatekeeper.core.device_state import DeviceState
@@ -94,7 +94,7 @@ class App:
                 )
             app_state.area_count += 1
             area = area_of(state.grid, rectangle, app_state.area_count, name, state.t_ms)
-            app_state.areas[area.id] = Watched(area, rectangle)
+            app_state.areas[area.id] = MeasuredArea(area, rectangle)
             return area
 
     def areas(self) -> tuple[RegisteredArea, ...]:
@@ -109,7 +109,7 @@ class App:
             self._area(area_id)
             del self._state.app_state(self.name).areas[area_id]
 
-    def _area(self, area_id: int) -> Watched:
+    def _area(self, area_id: int) -> MeasuredArea:
         areas = self._state.app_state(self.name).areas
         if type(area_id) is not int or area_id not in areas:
             raise Denied("unknown", "This app has no such area. Register it first.")

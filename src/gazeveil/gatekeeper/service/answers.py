@@ -25,7 +25,7 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.guarantee import Guarantee
 
 
-class Figures:
+class ServiceQueries:
     """The part of :class:`gazeveil.gatekeeper.service.service.Service` that only reads."""
 
     settings: Settings

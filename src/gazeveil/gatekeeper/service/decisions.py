@@ -25,7 +25,7 @@ from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
-from gazeveil.gatekeeper.service.answers import Figures
+from gazeveil.gatekeeper.service.answers import ServiceQueries
 from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
 
@@ -51,7 +51,7 @@ def _dismissals_not_written() -> Iterator[None]:
         LOG.error("the count of dismissed asks cannot be written", exc_info=error)
 
 
-class Decisions(Figures):
+class Decisions(ServiceQueries):
     """The part of :class:`gazeveil.gatekeeper.service.service.Service` that changes what is
     allowed.
     """

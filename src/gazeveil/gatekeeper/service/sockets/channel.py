@@ -30,7 +30,7 @@ class Audience(Protocol):
         """Show the owner what an app was sent."""
 
 
-class Carrier(Protocol):
+class ChannelConnection(Protocol):
     """What a channel needs of its connection."""
 
     app: str
@@ -50,7 +50,7 @@ class Channel:
 
     Parameters
     ----------
-    connection : Carrier
+    connection : ChannelConnection
         The WebSocket.
     id : int
         The app's number for it.
@@ -65,7 +65,7 @@ class Channel:
         Samples that are gathered for one message; what comes in larger blocks goes as it comes.
     """
 
-    connection: Carrier
+    connection: ChannelConnection
     id: int
     what: str
     mechanism: str | None = None
