@@ -36,7 +36,7 @@ class Denoised(RecordingSet):
     def __init__(
         self, cohort: Cohort, before: RecordingSet, tables: Mapping[str, FeatureTable] | None = None
     ) -> None:
-        super().__init__(cohort, tables, before.preparation, before.people)
+        super().__init__(cohort, tables, before.pipeline, before.people)
         self.before = before
 
     def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:

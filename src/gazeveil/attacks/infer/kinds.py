@@ -280,7 +280,7 @@ def _fixations(material: RecordingSet) -> dict[RecordingKey, Floats]:
         raise DataError("Reconstruction needs recordings of samples, not tables of features.")
     positions = {}
     for recording in material.cohort:
-        events = material.preparation.events_of(recording)
+        events = material.pipeline.events_of(recording)
         chosen = np.flatnonzero(events.kind == "fixation")
         means = [_mean(recording, int(events.onset[i]), int(events.offset[i])) for i in chosen]
         usable = np.array([m for m in means if np.isfinite(m).all()], dtype=np.float64)

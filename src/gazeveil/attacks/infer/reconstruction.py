@@ -63,7 +63,7 @@ class Rebuilt:
 
 
 @dataclass(frozen=True)
-class Achieved:
+class ReconstructionAccuracy:
     """Rebuilt positions against the true ones, matched one to one at the least total distance.
 
     Parameters
@@ -402,7 +402,7 @@ def rebuild_dwells(
     )
 
 
-def achieved(rebuilt_deg: ArrayLike, true_deg: ArrayLike) -> Achieved:
+def achieved(rebuilt_deg: ArrayLike, true_deg: ArrayLike) -> ReconstructionAccuracy:
     """How near the rebuilt positions, shape (n, 2), come to the true ones, shape (m, 2)."""
     from scipy.optimize import linear_sum_assignment
 
@@ -411,7 +411,7 @@ def achieved(rebuilt_deg: ArrayLike, true_deg: ArrayLike) -> Achieved:
     rows, columns = linear_sum_assignment(apart)
     errors = apart[rows, columns]
     nothing = len(errors) == 0
-    return Achieved(
+    return ReconstructionAccuracy(
         len(errors),
         len(truth) - len(errors),
         len(ours) - len(errors),
