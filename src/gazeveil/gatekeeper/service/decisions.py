@@ -65,8 +65,8 @@ class Decisions(ServiceQueries):
 
     def changed(self, *what: str) -> None:
         """Tell the owner's page to look again."""
-        for one in what:
-            self.broadcaster.tell({"type": "changed", "what": one})
+        for topic in what:
+            self.broadcaster.tell({"type": "changed", "what": topic})
 
     # --- giving
     # ----------------------------------------------------------------------------------------------
@@ -290,11 +290,11 @@ class Decisions(ServiceQueries):
 
     def dismiss(self, number: int) -> bool:
         """Dismiss an ask; False where none of that number waits."""
-        found = True
+        was_waiting = True
         with _dismissals_not_written():
-            found = self.access_requests.dismiss(number) is not None
+            was_waiting = self.access_requests.dismiss(number) is not None
         self.changed("asks", "apps")
-        return found
+        return was_waiting
 
     def unblock(self, app: str) -> None:
         """Let an app ask again that was dismissed too often."""

@@ -116,8 +116,8 @@ class Channel:
         self.connection.offer(Outgoing(text, self))
         if self.connection.broadcaster.viewers:
             kind = fields.get("type", "event")
-            what = self.what if kind == "event" else kind
-            self.connection.broadcaster.show(self.connection.app, {**fields, "what": what})
+            shown_kind = self.what if kind == "event" else kind
+            self.connection.broadcaster.show(self.connection.app, {**fields, "what": shown_kind})
 
     def chosen(self, target: str) -> None:
         """Take the one choice of a selection; it is sent with the channel's last message, and never
