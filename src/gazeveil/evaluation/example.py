@@ -61,7 +61,7 @@ def example(cache: ReleaseCache) -> Content:
         seed = seed_of(cache.study.seed, "release", cache.mechanism, 0, "first")
         try:
             made = protect(
-                RecordingSet(seen, None, cache.raw.preparation), cache.mechanism, seed
+                RecordingSet(seen, None, cache.raw.pipeline), cache.mechanism, seed
             ).cohort
         except GazeveilError:
             return content  # some mechanisms need more people or stimuli than an example has

@@ -72,7 +72,7 @@ def protect(
             )
             for n in names
         }
-        return RecordingSet(None, made, recording_set.preparation, recording_set.people)
+        return RecordingSet(None, made, recording_set.pipeline, recording_set.people)
     if recording_set.cohort is None:
         raise DataError(
             f"{mechanism.name} protects samples, and this recording set holds tables only."
@@ -82,10 +82,10 @@ def protect(
             f"{mechanism.name} releases no recordings, so there is nothing to attack or to measure"
             " here."
         )
-    keep = {"keep": ("labels",)} if recording_set.preparation.events == "carried" else {}
+    keep = {"keep": ("labels",)} if recording_set.pipeline.events == "carried" else {}
     release = mechanism.release(recording_set.cohort, seed=seed, **keep)
     # Loaded, because a lazy release would be made anew each time somebody looks at it.
-    return RecordingSet(release.data.load(), None, recording_set.preparation, recording_set.people)
+    return RecordingSet(release.data.load(), None, recording_set.pipeline, recording_set.people)
 
 
 @dataclass(frozen=True, eq=False)

@@ -182,13 +182,13 @@ def loaded(recording_set: RecordingSet) -> RecordingSet:
         p: dict(a) for p, a in recording_set.people.items()
     }  # read-only mappings cannot be sent to another process
     if recording_set.cohort is None:
-        return RecordingSet(None, recording_set.tables, recording_set.preparation, people)
+        return RecordingSet(None, recording_set.tables, recording_set.pipeline, people)
     # What a simulator knows of its recordings is no part of them, and weighs more than they do.
     recordings = [r if r.truth is None else r.with_(truth=None) for r in recording_set.cohort]
     return RecordingSet(
         Cohort(recordings, recording_set.cohort.people, name=recording_set.cohort.name),
         recording_set.tables,
-        recording_set.preparation,
+        recording_set.pipeline,
         people,
     )
 
@@ -197,7 +197,7 @@ def with_events(recording_set: RecordingSet, events: str) -> RecordingSet:
     """The material with its events found again, or carried along as labels."""
     if recording_set.cohort is None:
         return recording_set
-    p = recording_set.preparation
+    p = recording_set.pipeline
     preparation = FeaturePipeline(p.method, p.parameters, events, p.window_s, p.step_s)
     cohort = (
         carry(recording_set.cohort, preparation) if events == "carried" else recording_set.cohort

@@ -239,7 +239,7 @@ def _with_table_1(raw: RecordingSet, which: str) -> RecordingSet:
         people |= {
             p: {"age": age, "gender": gender} for p, (age, gender) in zip(own, rows, strict=True)
         }
-    return RecordingSet(raw.cohort, raw.tables, raw.preparation, people)
+    return RecordingSet(raw.cohort, raw.tables, raw.pipeline, people)
 
 
 def _window_material(
@@ -259,4 +259,4 @@ def _window_material(
         table = FeatureTable(table.values, table.columns, keys, table.bounds, table.counts)
     if isinstance(study.source, Files) and study.source.format == "mpiiprivaceye":
         table = with_privacy_labels(table, privacy_labels(study.source.path))
-    return RecordingSet(None, {"window": table}, raw.preparation, raw.people)
+    return RecordingSet(None, {"window": table}, raw.pipeline, raw.people)

@@ -214,7 +214,7 @@ class Saliency(Utility):
             bare += len(released) == 0
         table, guess = np.array(parts), np.array(chances).mean(axis=0)
         note = (
-            f"{self.rows} rows, {self.sigma_deg:g} deg, events {test.preparation.events}; chance:"
+            f"{self.rows} rows, {self.sigma_deg:g} deg, events {test.pipeline.events}; chance:"
             " an even map"
         )
         note += f"; {bare} stimuli without a released fixation count as even" if bare else ""

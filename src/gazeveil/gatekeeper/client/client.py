@@ -38,7 +38,7 @@ from gazeveil.gatekeeper.errors import Denied
 try:
     import httpx
 
-    from gazeveil.gatekeeper.client.stream import Batch, Message, Talk, listen, listen_async
+    from gazeveil.gatekeeper.client.stream import Batch, Message, WireProtocol, listen, listen_async
 except ImportError as error:  # the core needs none of this
     raise MissingExtraError(error.name or "httpx", "service") from error
 
@@ -343,25 +343,25 @@ class Gaze:
     # Carrying.
 
     def _listen(self, patience: int | None, **wish: object) -> Iterator[Batch | Message]:
-        return listen(self.url, Talk(self._token, wish, patience), self.timeout_s)
+        return listen(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
 
     def _listen_async(self, patience: int | None, **wish: object) -> AsyncIterator[Batch | Message]:
-        return listen_async(self.url, Talk(self._token, wish, patience), self.timeout_s)
+        return listen_async(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
 
-    def _path(self, area: RegisteredArea | Rect, what: str) -> str:
+    def _path(self, area: RegisteredArea | Rect, resource: str) -> str:
         if isinstance(area, Rect):
             if area not in self._rects:
                 name = f"{area.x_deg:g},{area.y_deg:g},{area.width_deg:g},{area.height_deg:g}"
                 self._rects[area] = self.register_area(name, *astuple(area))
             area = self._rects[area]
-        return f"/v1/areas/{quote(str(area.id), safe='')}/{what}"
+        return f"/v1/areas/{quote(str(area.id), safe='')}/{resource}"
 
     def _events(
-        self, area: RegisteredArea | Rect, what: str, **limits: int | None
+        self, area: RegisteredArea | Rect, resource: str, **limits: int | None
     ) -> tuple[PublicEvent, ...]:
-        given = {name: value for name, value in limits.items() if value is not None}
-        answer = self._call("GET", self._path(area, what), parameters=given)
-        return tuple(map(event_of, answer[what]))
+        parameters = {name: value for name, value in limits.items() if value is not None}
+        answer = self._call("GET", self._path(area, resource), parameters=parameters)
+        return tuple(map(event_of, answer[resource]))
 
     def _call(
         self,

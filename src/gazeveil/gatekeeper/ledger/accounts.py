@@ -189,11 +189,11 @@ def recomputed(entries: Iterable[LedgerEntry]) -> dict[tuple[str, str], Fraction
 def merged(charges: Sequence[Charge]) -> dict[tuple[str, str], Fraction]:
     """What each account pays; one that is named twice pays the sum."""
     sums: dict[tuple[str, str], Fraction] = {}
-    for one in charges:
-        if not isinstance(one, Charge):
-            checks.refuse("ledger", "charges", "a sequence of Charge", one)
-        key = one.account, one.currency
-        sums[key] = sums.get(key, Fraction(0)) + one.amount
+    for charge in charges:
+        if not isinstance(charge, Charge):
+            checks.refuse("ledger", "charges", "a sequence of Charge", charge)
+        key = charge.account, charge.currency
+        sums[key] = sums.get(key, Fraction(0)) + charge.amount
     if not sums:
         checks.refuse(
             "ledger",
@@ -234,9 +234,9 @@ def moment(now_ns: int, name: str = "now_ns") -> int:
     return now_ns
 
 
-def texts(owner: str, **given: object) -> None:
+def texts(owner: str, **named: object) -> None:
     """Refuse texts that are empty, too long, or that PostgreSQL cannot hold."""
-    for name, text in given.items():
+    for name, text in named.items():
         if (
             not isinstance(text, str)
             or len(text) > _LONGEST

@@ -277,10 +277,10 @@ def _by_promise(rule: MechanismRule, text: str) -> Verdict:
     if promised and claim.status == "proved":
         currency = OWN_CURRENCIES.get(family_of(made), CURRENCY_OF_DEFINITION[claim.definition])
     elif not rule.unproved:
-        what = f"has a promise that is {claim.status}" if promised else "makes no promise"
+        fault = f"has a promise that is {claim.status}" if promised else "makes no promise"
         return Verdict(
             "mechanism",
-            f"The mechanism {made.title} {what}, and this app is granted proved mechanisms only.",
+            f"The mechanism {made.title} {fault}, and this app is granted proved mechanisms only.",
         )
     reason = f"The mechanism {made.title} is granted."
     return Verdict("allowed", reason, currency, int(getattr(made, "stride", 1)))

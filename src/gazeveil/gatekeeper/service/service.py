@@ -229,7 +229,7 @@ class Service(Decisions):
         """Let the token of `owner_token_file` work, and no other that such a file held."""
         path = self.settings.owner_token_file
         if path is None:
-            if any(one.name == TOKEN_FILE for one in self.tokens.live.owner_tokens(time.time_ns())):
+            if any(t.name == TOKEN_FILE for t in self.tokens.live.owner_tokens(time.time_ns())):
                 self.tokens.revoke(TOKEN_FILE, "owner")
         elif not self.tokens.adopt(TOKEN_FILE, "owner", secret_text(path, "owner_token_file")):
             raise ParameterError(
@@ -263,8 +263,8 @@ class Service(Decisions):
         if path is None:
             return
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            found = self.tokens.check(path.read_text(encoding="utf-8").strip(), time.time_ns())
-            if not anew and found is not None and found.role == "tracker":
+            holder = self.tokens.check(path.read_text(encoding="utf-8").strip(), time.time_ns())
+            if not anew and holder is not None and holder.role == "tracker":
                 return
         self.new_tracker_token()
 
@@ -279,8 +279,8 @@ class Service(Decisions):
             try:
                 write_whole(path, token + "\n")
             except OSError as error:
-                what = "The tracker's token cannot be written to its file"
-                raise disk_refused(what, error) from None
+                sentence = "The tracker's token cannot be written to its file"
+                raise disk_refused(sentence, error) from None
         if (hang_up := self.tracker_input.hang_up) is not None:
             hang_up()
         return token

@@ -275,7 +275,7 @@ class AOI(Utility):
         )
         parts = [
             f"areas: {where}",
-            f"events {test.preparation.events}",
+            f"events {test.pipeline.events}",
             "RMSE over areas, mean over a person's recordings",
         ]
         if missing:

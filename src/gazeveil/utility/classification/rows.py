@@ -146,7 +146,7 @@ class HalfSplit:
         self.lengths = {
             key: int(table.keys.index[rows].max()) + 1 for key, rows in table.recordings().items()
         }
-        p = raw.preparation
+        p = raw.pipeline
         # Window i covers [i step, i step + window): the last one of the first half reaches into the
         # next ceil(window / step) - 1 starts.
         self.shared = math.ceil(p.window_s / p.step_s - 1e-9) - 1 if gap else 0
