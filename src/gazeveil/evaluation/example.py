@@ -60,12 +60,12 @@ def example(cache: ReleaseCache) -> Content:
     if cache.mechanism is not None:
         seed = seed_of(cache.study.seed, "release", cache.mechanism, 0, "first")
         try:
-            made = protect(
+            protected = protect(
                 RecordingSet(seen, None, cache.raw.pipeline), cache.mechanism, seed
             ).cohort
         except GazeveilError:
             return content  # some mechanisms need more people or stimuli than an example has
-        released = made if made is not None else seen
+        released = protected if protected is not None else seen
     twin = next((r for r in released if r.key == recording.key), None)
     if twin is not None:
         content["trace"] = _trace(twin, int(recording.t_ns[0]) if len(recording) else 0)

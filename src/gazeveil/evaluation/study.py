@@ -359,12 +359,12 @@ def simulated_source(said: Mapping[str, Any]) -> Simulated:
     missing = [n for n in ("people", "stimuli", "seconds", "rate_hz") if n not in said]
     if missing:
         raise ParameterError(f"The section [simulate] needs '{missing[0]}'.", name=missing[0])
-    made = Simulated(
+    source = Simulated(
         **{k: v for k, v in said.items() if k in own},
         options={k: v for k, v in said.items() if k in further},
     )
-    made.open()  # it is lazy: this checks the parameters and makes nothing
-    return made
+    source.open()  # it is lazy: this checks the parameters and makes nothing
+    return source
 
 
 def find_path(path: str, here: Path) -> Path:

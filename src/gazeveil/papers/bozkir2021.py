@@ -247,25 +247,25 @@ def _person_orders(dataset: str) -> Iterator[Order]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Figs 3 to 12 and Tables 1 to 9, as far as the study holds them."""
     lookup = Lookup(results)
-    made = _correlations(results, lookup, folder)
+    paths = _correlations(results, lookup, folder)
     for number, (dataset, methods) in UTILITY_FIGURES.items():
         if dataset in lookup.cohorts:
-            made += _utilities(lookup, folder, number, dataset, methods)
+            paths += _utilities(lookup, folder, number, dataset, methods)
     for number, (dataset, task, vote) in TABLES.items():
         if dataset in lookup.cohorts:
-            made += _table(lookup, folder, number, dataset, task, vote)
-    return made
+            paths += _table(lookup, folder, number, dataset, task, vote)
+    return paths
 
 
 def _correlations(results: Results, lookup: Lookup, folder: str | Path) -> list[Path]:
     """Figs 3 to 6 from the curves the study kept: raw and difference signals of one feature, one
     line per document or recording.
     """
-    made = []
+    paths = []
     curves = results.study.get("curves", {})
     for place, dataset in ((3, "MPIIDPEye"), (5, "MPIIPrivacEye")):
-        held = curves.get(dataset) if isinstance(curves, Mapping) else None
-        if not held:
+        of_dataset = curves.get(dataset) if isinstance(curves, Mapping) else None
+        if not of_dataset:
             continue
         drawn, panels = drawing.picture(
             2,
@@ -275,11 +275,11 @@ def _correlations(results: Results, lookup: Lookup, folder: str | Path) -> list[
             lookup.titled(
                 f"Bozkir et al. 2021 Figs {place} and {place + 1}: correlation with step 5 over"
                 " people,"
-                f" {held['feature']}, {dataset}"
+                f" {of_dataset['feature']}, {dataset}"
             ),
         )
         for panel, kind in zip(panels, ("raw", "difference"), strict=True):
-            for s, (label, values) in enumerate(held[kind].items()):
+            for s, (label, values) in enumerate(of_dataset[kind].items()):
                 series = np.array([math.nan if v is None else v for v in values])
                 panel.plot(
                     np.arange(1, len(series) + 1), series, color=drawing.ink(s), lw=1.2, label=label
@@ -289,8 +289,8 @@ def _correlations(results: Results, lookup: Lookup, folder: str | Path) -> list[
             panel.set_ylim(-1.05, 1.05)
             panel.set_xlabel("steps after the fifth", fontsize=9)
         drawing.key(drawn, panels, (), chance=False)
-        made.append(drawing.save(drawn, folder, f"bozkir2021-fig{place}-{place + 1}"))
-    return made
+        paths.append(drawing.save(drawn, folder, f"bozkir2021-fig{place}-{place + 1}"))
+    return paths
 
 
 def _utilities(

@@ -251,15 +251,15 @@ def _utility_orders() -> Iterator[Order]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 3, Fig. 4 and Tables 4 to 6, as far as the study holds them."""
     lookup = Lookup(results)
-    which = lookup.figure
-    made: list[Path] = []
-    if which in ("", "fig3"):
-        made += _fig3(lookup, folder)
-    if which in ("", "fig4"):
-        made += _fig4(lookup, folder)
-    if which in ("", "tables"):
-        made += _tables(lookup, folder)
-    return made
+    figure = lookup.figure
+    paths: list[Path] = []
+    if figure in ("", "fig3"):
+        paths += _fig3(lookup, folder)
+    if figure in ("", "fig4"):
+        paths += _fig4(lookup, folder)
+    if figure in ("", "tables"):
+        paths += _tables(lookup, folder)
+    return paths
 
 
 def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
@@ -305,7 +305,7 @@ def _raw_rates() -> list[PublishedFigure]:
 
 
 def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
-    made = []
+    paths = []
     for attack in (ATTACK, "linkage"):
         title = lookup.titled(
             "David-John et al. 2021 Fig. 4: people recognised under each mechanism, attacked by"
@@ -324,8 +324,8 @@ def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
             panel.set_title(f"{ours}, {parameter}", fontsize=9)
             panel.set_ylim(0, 105)
         drawing.key(drawn, panels, chance=False)
-        made.append(drawing.save(drawn, folder, f"davidjohn2021-fig4-{attack}"))
-    return made
+        paths.append(drawing.save(drawn, folder, f"davidjohn2021-fig4-{attack}"))
+    return paths
 
 
 def _table_rates(dataset: str, name: str) -> dict[str, float]:
@@ -340,7 +340,7 @@ def _table_rates(dataset: str, name: str) -> dict[str, float]:
 
 
 def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
-    made = []
+    paths = []
     header = (
         "dataset",
         "recognised raw -> private, %",
@@ -377,8 +377,8 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
                 (f.dataset, pairs[0], pairs[1], rates, f.metric, value, f"{f.value} {unit}".strip())
             )
         title = f"David-John et al. 2021 Table {number}: {own}, {parameter} = {grid[-1]}"
-        made.append(drawing.table(folder, f"davidjohn2021-table{number}", title, header, rows))
-    return made + _retraining(lookup, folder)
+        paths.append(drawing.table(folder, f"davidjohn2021-table{number}", title, header, rows))
+    return paths + _retraining(lookup, folder)
 
 
 def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:

@@ -199,13 +199,13 @@ def _published_documents(*wanted: tuple[str, str]) -> str:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 1 and Fig. 2, as far as the study holds them."""
     lookup = Lookup(results)
-    which = lookup.figure
-    made: list[Path] = []
-    if which in ("", "fig1"):
-        made.append(_fig1(lookup, folder))
-    if which in ("", "fig2"):
-        made.append(_fig2(lookup, folder))
-    return made
+    figure = lookup.figure
+    paths: list[Path] = []
+    if figure in ("", "fig1"):
+        paths.append(_fig1(lookup, folder))
+    if figure in ("", "fig2"):
+        paths.append(_fig2(lookup, folder))
+    return paths
 
 
 def _published(location: str, dataset: str, name: str) -> tuple[dict[str, float], float]:

@@ -291,15 +291,15 @@ def _kaleido_orders() -> Iterator[Order]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The papers' tables and bars, as far as the study holds them."""
     lookup = Lookup(results)
-    which = lookup.figure
-    made: list[Path] = []
-    if which in ("", "groups", "demographic"):
-        made.append(_groups(folder))
-    if which in ("", "demographic"):
-        made.append(_demographic(lookup, folder))
-    if which in ("", "bars"):
-        made += [_bars(lookup, folder, d) for d in ("EHTask", "DGaze") if d in lookup.cohorts]
-    return made
+    figure = lookup.figure
+    paths: list[Path] = []
+    if figure in ("", "groups", "demographic"):
+        paths.append(_groups(folder))
+    if figure in ("", "demographic"):
+        paths.append(_demographic(lookup, folder))
+    if figure in ("", "bars"):
+        paths += [_bars(lookup, folder, d) for d in ("EHTask", "DGaze") if d in lookup.cohorts]
+    return paths
 
 
 def _groups(folder: str | Path) -> Path:

@@ -321,7 +321,7 @@ def table(
     drawn, (panel,) = picture(1, 1, width_in, height_in, title)
     panel.axis("off")
     size = min(8.0, 8.0 * width_in / (0.072 * total))
-    made = panel.table(
+    grid = panel.table(
         [list(r) for r in rows],
         colLabels=list(header),
         colWidths=[w / total for w in widths],
@@ -329,9 +329,9 @@ def table(
         cellLoc="left",
         edges="horizontal",
     )
-    made.auto_set_font_size(False)
-    made.set_fontsize(size)
-    for (row, _), cell in made.get_celld().items():
+    grid.auto_set_font_size(False)
+    grid.set_fontsize(size)
+    for (row, _), cell in grid.get_celld().items():
         cell.set_edgecolor(light("rule"))
         cell.set_height(1 / (len(rows) + 1.5))
         cell.get_text().set_color(light("ink"))

@@ -346,10 +346,10 @@ def written(text: str, what: str) -> dict[str, str]:
     """
     build: Callable[[str], object] = attack if what == "attack" else utility
     try:
-        made = build(text)
+        built = build(text)
     except GazeveilError:
         return pairs(text)[1]
-    return {f.name: str(getattr(made, f.name)) for f in fields(made)}  # type: ignore[arg-type]
+    return {f.name: str(getattr(built, f.name)) for f in fields(built)}  # type: ignore[arg-type]
 
 
 def people_in(paper: str, dataset: str) -> int:

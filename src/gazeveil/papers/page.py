@@ -92,8 +92,8 @@ def _page(
 
 
 def _rows(results: Results) -> list[Row]:
-    held = results.study.get("published", [])
-    return [dict(r) for r in held if isinstance(r, Mapping)] if isinstance(held, list) else []
+    listed = results.study.get("published", [])
+    return [dict(r) for r in listed if isinstance(r, Mapping)] if isinstance(listed, list) else []
 
 
 def _picture(path: Path) -> str:

@@ -84,7 +84,7 @@ class PersonByWindow(Utility):
         truth, persons = asked.labels, asked.persons
         if self.vote:
             named, truth, persons = voted(named, truth, persons, asked.recordings, seed)
-        made = score(
+        results = score(
             truth,
             named,
             persons,
@@ -94,7 +94,7 @@ class PersonByWindow(Utility):
         chance = 1 / len(np.unique(known.labels))
         return tuple(
             UtilityResult(r.metric, r.value, r.parts, r.of, r.names, chance, "lower", r.note)
-            for r in made
+            for r in results
         )
 
 
@@ -136,8 +136,8 @@ class Demographic(Attack):
             .release({p: a for p, a in gallery.people.items() if p in known})
             .data
         )
-        who = attack_by_name(RBFN_ATTACK if self.base == "rbfn" else "linkage")
-        return demographic_attack(who, gallery, probe, released, seed, "group")[1]
+        base_attack = attack_by_name(RBFN_ATTACK if self.base == "rbfn" else "linkage")
+        return demographic_attack(base_attack, gallery, probe, released, seed, "group")[1]
 
 
 def attack(text: str) -> Attack:

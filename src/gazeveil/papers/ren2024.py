@@ -199,13 +199,13 @@ def _is(figure: PublishedFigure, epsilon: str, radius: str) -> bool:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 2 and Tables 2 to 4, as far as the study holds them."""
     lookup = Lookup(results)
-    which = lookup.figure
-    made: list[Path] = []
-    if which in ("", "fig2"):
-        made.append(_fig2(lookup, folder))
-    if which in ("", "tables"):
-        made += _tables(lookup, folder)
-    return made
+    figure = lookup.figure
+    paths: list[Path] = []
+    if figure in ("", "fig2"):
+        paths.append(_fig2(lookup, folder))
+    if figure in ("", "tables"):
+        paths += _tables(lookup, folder)
+    return paths
 
 
 def _fig2(lookup: Lookup, folder: str | Path) -> Path:
@@ -248,7 +248,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
         f" {drawing.number(None if raw is None else raw.value)} (98.5)"
     )
     header: tuple[str, ...] = ("mechanism", "epsilon", "r = 5 %", "r = 10 %")
-    made = [drawing.table(folder, "ren2024-table2", title, header, _task_rows(lookup), _NOTE)]
+    paths = [drawing.table(folder, "ren2024-table2", title, header, _task_rows(lookup), _NOTE)]
     header = ("r", "epsilon", *(f"{d}, {label}" for d in DATASETS for label in COMPARED))
     units = (
         "root of the summed squares, ours in degrees",
@@ -257,8 +257,8 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
     for number, metric, unit in zip((3, 4), METRICS, units, strict=True):
         title = f"Ren et al. 2024 Table {number}: {unit}, published in brackets"
         rows = _distance_rows(lookup, metric)
-        made.append(drawing.table(folder, f"ren2024-table{number}", title, header, rows, _NOTE))
-    return made
+        paths.append(drawing.table(folder, f"ren2024-table{number}", title, header, rows, _NOTE))
+    return paths
 
 
 def _task_rows(lookup: Lookup) -> list[list[str]]:

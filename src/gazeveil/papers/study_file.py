@@ -156,12 +156,12 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
                 text for pattern in part.get(kind, []) for text in expand(str(pattern), quick)
             )
         )
-    gone = [
+    unavailable = [
         t
         for t in part["mechanisms"]
         if t.partition(":")[0] in RESERVED and t.partition(":")[0] not in known_mechanisms()
     ]
-    part["mechanisms"] = [t for t in part["mechanisms"] if t not in gone]
+    part["mechanisms"] = [t for t in part["mechanisms"] if t not in unavailable]
     paths = [c for c in tables_in(part.get("cohort")) if "path" in c]
     simulated = tables_in(part.get("simulate"))
     real = bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
@@ -181,7 +181,7 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     # baseline is left.
     if not part["mechanisms"]:
         part["scenarios"] = ["raw/raw"]
-    return Part(str(part["label"]), part, real, tuple(gone), here, tuple(left))
+    return Part(str(part["label"]), part, real, tuple(unavailable), here, tuple(left))
 
 
 def expand(text: str, ends: bool = False) -> list[str]:

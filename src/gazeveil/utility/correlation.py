@@ -84,9 +84,9 @@ def correlation_curves(
     values = np.full((len(stimuli), len(table.columns), len(steps)), np.nan)
     people = np.zeros((len(stimuli), len(steps)), dtype=np.int64)
     for s, stimulus in enumerate(stimuli):
-        mine = [rows for key, rows in recordings.items() if key[1] == stimulus]
-        signals = np.full((len(mine), last, len(table.columns)), np.nan)
-        for i, rows in enumerate(mine):
+        viewings = [rows for key, rows in recordings.items() if key[1] == stimulus]
+        signals = np.full((len(viewings), last, len(table.columns)), np.nan)
+        for i, rows in enumerate(viewings):
             place = table.keys.index[rows]
             signals[i, place[place < last]] = table.values[rows[place < last]]
         if difference:

@@ -218,8 +218,8 @@ class PrivacySensitivity(Utility):
         }
 
         def label(key: RecordingKey, index: Ints) -> Texts:
-            mine = annotated.get(key, {})
-            return np.array([mine.get(i, "") for i in index.tolist()], dtype=np.str_)
+            by_window = annotated.get(key, {})
+            return np.array([by_window.get(i, "") for i in index.tolist()], dtype=np.str_)
 
         known, asked = (
             rows_of(w.drop(PRIVACY_COLUMN) if PRIVACY_COLUMN in w.columns else w, label, self.every)
