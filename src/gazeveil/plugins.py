@@ -84,15 +84,15 @@ def find(text: str, kind: str | None = None) -> tuple[str, str, Any]:
     wanted = "format" if kind == "dataset" else kind
     name = text.partition(":")[0].partition("?")[0]
     kinds = [wanted] if wanted else list(REGISTRIES)
-    found = [k for k in kinds if name in REGISTRIES[k].names()]
-    if len(found) > 1:
-        checks.refuse("check", "--kind", "given: " + " or ".join(found), None)
-    if found:
-        return found[0], name, REGISTRIES[found[0]].get(name)
+    matches = [k for k in kinds if name in REGISTRIES[k].names()]
+    if len(matches) > 1:
+        checks.refuse("check", "--kind", "given: " + " or ".join(matches), None)
+    if matches:
+        return matches[0], name, REGISTRIES[matches[0]].get(name)
     part = _imported(text)
     if part is None:
-        known = [n for k in kinds for n in REGISTRIES[k].names()]
-        checks.one_of("check", "name", name, known)
+        names = [n for k in kinds for n in REGISTRIES[k].names()]
+        checks.one_of("check", "name", name, names)
     own = _kind_of(part)
     if own is None or (wanted is not None and own != wanted):
         checks.refuse("check", "name", f"a {wanted or 'part of Gazeveil'}", text)

@@ -126,7 +126,7 @@ def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
     listed = tuple(keys)
     persons = sorted({k[0] for k in listed})
     if study.split == "halves":
-        found = Split(
+        split = Split(
             lambda _: True,
             lambda _: True,
             tuple(persons),
@@ -139,7 +139,7 @@ def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
         both = tuple(p for p in persons if len({k[2] for k in listed if k[0] == p}) > 1)
         mine = frozenset(both)
         protocol = "each person's last session against the earlier ones"
-        found = Split(
+        split = Split(
             lambda k: k[0] in mine and k[2] != last[k[0]],
             lambda k: k[0] in mine and k[2] == last[k[0]],
             both,
@@ -148,13 +148,13 @@ def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
             protocol,
         )
     else:
-        found = _by_stimulus(study, listed, persons, repetition)
-    if len(found.people) < 2:
+        split = _by_stimulus(study, listed, persons, repetition)
+    if len(split.people) < 2:
         raise DataError(
-            f"Only {len(found.people)} of {len(persons)} people have recordings on both sides of"
+            f"Only {len(split.people)} of {len(persons)} people have recordings on both sides of"
             " the split. Use split = 'halves', or another seed."
         )
-    return found
+    return split
 
 
 def _by_stimulus(study: Study, keys: tuple[Key, ...], persons: list[str], repetition: int) -> Split:

@@ -68,7 +68,7 @@ def run(
     store.tidy()
     keys = {cell: worker.key(cell) for cell in planned.cells}
     cells: dict[Cell, Content] = {
-        cell: found for cell, key in keys.items() if (found := store.get(key)) is not None
+        cell: content for cell, key in keys.items() if (content := store.get(key)) is not None
     }
     found_before = len(cells)
     if progress is not None:

@@ -24,10 +24,10 @@ from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
+    Estimate,
     Formula,
-    Found,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     Row,
@@ -156,7 +156,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
         and figure.metric.startswith("privacy")
         and not lookup.real("MPIIPrivacEye")
     ):
-        return Impossible(_NO_ANNOTATION)
+        return NotComparable(_NO_ANNOTATION)
     if figure.location == "Classification results":
         return accuracy(
             figure.dataset,
@@ -312,14 +312,14 @@ def _utilities(
     return [drawing.save(drawn, folder, f"bozkir2021-fig{number}")]
 
 
-def _inverse(found: Found | None) -> Found | None:
-    if found is None or not found.value > 0:
+def _inverse(estimate: Estimate | None) -> Estimate | None:
+    if estimate is None or not estimate.value > 0:
         return None
-    return Found(
-        1 / found.value,
-        1 / found.high if found.high > 0 else math.nan,
-        1 / found.low if found.low > 0 else math.nan,
-        found.n,
+    return Estimate(
+        1 / estimate.value,
+        1 / estimate.high if estimate.high > 0 else math.nan,
+        1 / estimate.low if estimate.low > 0 else math.nan,
+        estimate.n,
         math.nan,
         math.nan,
     )
@@ -337,23 +337,23 @@ def _table(
     for method in METHODS:
         line = [method]
         for total in BUDGETS:
-            found: list[Found | None] = [
+            estimates: list[Estimate | None] = [
                 lookup.find(accuracy(dataset, task, vote, MODELS[m], method, total)) for m in MODELS
             ]
-            some |= any(f is not None for f in found)
-            ours = "/".join("-" if f is None else f"{f.value:.2f}" for f in found)
+            some |= any(f is not None for f in estimates)
+            ours = "/".join("-" if f is None else f"{f.value:.2f}" for f in estimates)
             line.append(f"{ours} ({'/'.join(f'{theirs[method, total, m]:.2g}' for m in MODELS)})")
         rows.append(line)
     if not some:
         return []
-    what = {
+    task_label = {
         "document": "document type",
         "gender": "gender",
         "person": "person",
         "privacy": "privacy sensitivity",
     }[task]
     title = (
-        f"Bozkir et al. 2021 Table {number}: {what}, {dataset},"
+        f"Bozkir et al. 2021 Table {number}: {task_label}, {dataset},"
         f" {'majority vote' if vote else 'no vote'};"
         " k-NN/SVM/DT/RF, published in brackets"
     )

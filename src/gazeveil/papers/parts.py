@@ -104,16 +104,16 @@ class Part:
             made = self._reduced(made)
         return made
 
-    def _plain(self, said: Mapping[str, Any]) -> Study:
+    def _plain(self, toml: Mapping[str, Any]) -> Study:
         """The study of one cohort; `space = "sphere"` puts simulated readers into a headset."""
         sections = {
-            n: {k: v for k, v in said.get(n, {}).items() if k not in ("dataset", "space")}
+            n: {k: v for k, v in toml.get(n, {}).items() if k not in ("dataset", "space")}
             for n in ("cohort", "simulate")
         }
         made = from_toml(
-            {**said, **{n: s for n, s in sections.items() if s}}, self.here, self.label
+            {**toml, **{n: s for n, s in sections.items() if s}}, self.here, self.label
         )
-        space = said.get("simulate", {}).get("space")
+        space = toml.get("simulate", {}).get("space")
         if space is None or not isinstance(made.source, Simulated):
             return made
         checks.one_of("simulate", "space", space, ("sphere",))
@@ -129,8 +129,8 @@ class Part:
         for table in tables:
             name = str(table.get("dataset", ""))
             section = "cohort" if self.real else "simulate"
-            one = self._plain({**plain, "cohort": {}, "simulate": {}, section: table})
-            held = opened(one.source, one.people, one.stimuli, FeaturePipeline()).cohort
+            study = self._plain({**plain, "cohort": {}, "simulate": {}, section: table})
+            held = opened(study.source, study.people, study.stimuli, FeaturePipeline()).cohort
             if held is None:
                 raise ParameterError(
                     "Parts that join several cohorts need recordings, not tables.", name="cohort"
@@ -149,12 +149,12 @@ class Part:
         rng = np.random.default_rng(study.seed)
         drawn = self.said.get("draw", {})
         chosen = {}
-        for what, names in (("people", raw.persons), ("stimuli", raw.stimuli)):
-            if what in drawn and drawn[what] < len(names):
-                chosen[what] = tuple(
+        for kind, names in (("people", raw.persons), ("stimuli", raw.stimuli)):
+            if kind in drawn and drawn[kind] < len(names):
+                chosen[kind] = tuple(
                     sorted(
                         rng.permutation(sorted(names, key=natural))[
-                            : checks.count("draw", what, drawn[what])
+                            : checks.count("draw", kind, drawn[kind])
                         ].tolist(),
                         key=natural,
                     )

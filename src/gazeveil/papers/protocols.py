@@ -22,7 +22,7 @@ from gazeveil.models.classifiers import CLASSIFIERS, predict
 from gazeveil.privacy.people.demographics import Demographics
 from gazeveil.registry import build, parse
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.rows import Halves, aligned, rows_of
+from gazeveil.utility.classification.rows import HalfSplit, aligned, rows_of
 from gazeveil.utility.classification.scoring import score, voted
 from gazeveil.utility.registry import utility as utility_by_name
 
@@ -71,7 +71,7 @@ class PersonByWindow(Utility):
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
     ) -> tuple[UtilityResult, ...]:
         """Accuracy and macro F1; see :class:`Utility`."""
-        halves = Halves(raw, self.gap)
+        halves = HalfSplit(raw, self.gap)
 
         def person(key: tuple[str, str, str, str], index: Ints) -> str:
             return key[0]

@@ -21,8 +21,8 @@ from gazeveil.papers.figure import (
     BESIDE,
     Asked,
     CellQuery,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     published_figures,
@@ -130,17 +130,17 @@ def distance(
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "5.3":
-        return Impossible("the text contradicts Table 2, which stands in its own rows")
+        return NotComparable("the text contradicts Table 2, which stands in its own rows")
     if figure.metric == "re-identification F1":
         # "Almost on par with a random baseline", for every setting.
         return f1() if figure.mechanism == "none" else f1("dpgazesynth", "1", "5%")
     if figure.mechanism == "none":
         return task()
-    said = figure.parameters
+    epsilon = figure.parameters["epsilon"]
     radius = "5%" if "5%" in figure.parameter or "G=60" in figure.parameter else "10%"
     if figure.metric == "task recognition accuracy":
-        return task(figure.mechanism, said["epsilon"], radius)
-    return distance(figure.dataset, figure.metric, figure.mechanism, said["epsilon"], radius)
+        return task(figure.mechanism, epsilon, radius)
+    return distance(figure.dataset, figure.metric, figure.mechanism, epsilon, radius)
 
 
 def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
@@ -298,6 +298,6 @@ def _beside(
     lookup: Lookup, query: CellQuery, theirs: Sequence[PublishedFigure], digits: str
 ) -> str:
     """Our figure, and the published one in brackets where there is one."""
-    found = lookup.find(query)
-    ours = "missing" if found is None else f"{found.value:{digits}}"
+    estimate = lookup.find(query)
+    ours = "missing" if estimate is None else f"{estimate.value:{digits}}"
     return f"{ours} ({theirs[0].number:.4g})" if theirs else ours

@@ -112,7 +112,7 @@ def _correlation(x: Floats, y: Floats) -> Floats:
     sizes = [(np.where(both, np.broadcast_to(v, both.shape), 0.0) ** 2).sum(axis=0) for v in (x, y)]
     varies = (squares[0] > 1e-24 * sizes[0]) & (squares[1] > 1e-24 * sizes[1]) & (n >= 3)
     scale = np.sqrt(squares[0] * squares[1])
-    found: Floats = np.where(
+    correlation: Floats = np.where(
         varies, (centred[0] * centred[1]).sum(axis=0) / np.where(varies, scale, 1.0), np.nan
     )
-    return np.clip(found, -1.0, 1.0)
+    return np.clip(correlation, -1.0, 1.0)

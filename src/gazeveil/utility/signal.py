@@ -248,9 +248,9 @@ def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]
     compared = 0
     for i, key in enumerate(raw.cohort.keys):
         if key in at:
-            found, n = position_errors(raw.cohort[i], test.cohort[at[key]])
+            errors, n = position_errors(raw.cohort[i], test.cohort[at[key]])
             persons.append(key[0])
-            rows.append(found)
+            rows.append(errors)
             compared += n
     if not rows:
         raise DataError(
@@ -291,16 +291,16 @@ def position_errors(raw: Recording, released: Recording) -> tuple[Floats, int]:
             # Both ways, so that no released sample stands for two.
             near &= _nearest(clock, t)[there] == np.arange(len(t))
             mine, theirs = mine[near], theirs[there[near]]
-    found = np.full(4, np.nan)
+    errors = np.full(4, np.nan)
     if all_of_it:
-        found[3] = min(len(mine), len(theirs)) / all_of_it
-    if not found[3] > 0:
-        return found, 0
+        errors[3] = min(len(mine), len(theirs)) / all_of_it
+    if not errors[3] > 0:
+        return errors, 0
     away = distance_deg(
         raw.space, raw.x_deg[mine], raw.y_deg[mine], released.x_deg[theirs], released.y_deg[theirs]
     )
-    found[:3] = np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away)
-    return found, len(mine)
+    errors[:3] = np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away)
+    return errors, len(mine)
 
 
 def _nearest(t_ns: Ints, clock_ns: Ints) -> Ints:

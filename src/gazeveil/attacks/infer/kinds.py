@@ -251,11 +251,11 @@ class FixationReconstruction(InferenceAttack):
         n = len(shared)
         pairs = [self._rebuilt(answered[key], truth[key]) for key in shared]
         errors = [error for error, _, _ in pairs]
-        found = [share for _, share, _ in pairs]
+        shares = [share for _, share, _ in pairs]
         protocol = "counts of released fixations in rectangles, interval over recordings"
         results = tuple(
             AttackResult(metric, float(np.mean(v)), *bootstrap(v, seed), n, protocol=protocol)
-            for metric, v in (("median_error_deg", errors), ("fixations_found", found))
+            for metric, v in (("median_error_deg", errors), ("fixations_found", shares))
         )
         details = {"queries": sum(queries for _, _, queries in pairs), "recordings": n}
         return InferenceResult(self.kind, results, details)

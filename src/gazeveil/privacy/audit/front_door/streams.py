@@ -254,7 +254,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     every = tuple(kind for kind in kinds(int(window)) if _takes(mechanism, kind))
     mixed = mixed_guarantee(mechanism, every)
     seen: set[tuple[object, ...]] = set()
-    for what, change in changes(mixed):
+    for extent, change in changes(mixed):
         bound = claim_of(mixed, change, MOST_EPSILON)
         if bound is None or change.move_deg is None:
             continue
@@ -269,7 +269,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
             for kind, _ in group
         )
         about = (
-            f"A cohort of unequal rates and spaces: {what} of {names}, moved by"
+            f"A cohort of unequal rates and spaces: {extent} of {names}, moved by"
             f" {float(change.move_deg):g} degrees."
         )
         yield Game(
