@@ -36,6 +36,7 @@ MODULES: dict[str, str] = {
     "webqamgaze": "datasets.webqamgaze",
     "neuroliaa": "datasets.neuroliaa",
     "irf": "datasets.irf",
+    "lund2013": "datasets.lund2013",
     "hmr": "datasets.hmr",
     "cateyes": "datasets.cateyes",
     "eyelink-asc": "vendors.eyelink.asc",

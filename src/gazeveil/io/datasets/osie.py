@@ -12,12 +12,9 @@ The publisher gives 57 cm and pictures of about 38.8 x 29.1 degrees that fill th
 
 from __future__ import annotations
 
-import io
-import zlib
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,39 +23,19 @@ from gazeveil.errors import FormatError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
+from gazeveil.io.parsing.matlab import has_variable, read_variable
 from gazeveil.io.parsing.scanpath import cumulated_ns, scanpath
 from gazeveil.io.registry import Dataset, Format
-from gazeveil.io.source import Head, read_bytes
+from gazeveil.io.source import Head
 
 SCREEN = Screen(800, 600, 395.0, 296.0, 570.0)
-
-# What SciPy raises on a file that ends early or holds other bytes, apart from its own error.
-_CUT = (
-    ValueError,
-    TypeError,
-    IndexError,
-    EOFError,
-    OSError,
-    MemoryError,
-    NotImplementedError,
-    zlib.error,
-)
 
 _FIELDS = ("fix_x", "fix_y", "fix_duration")
 
 
 def sniff(head: Head) -> bool:
     """A MATLAB 5 file with the variable `fixations`."""
-    if not head.name.endswith(".mat") or not head.data.startswith(b"MATLAB 5.0"):
-        return False
-    from scipy.io import whosmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        file: Any = io.BytesIO(read_bytes(head.path))
-        return any(name == "fixations" for name, *_ in whosmat(file))
-    except (MatReadError, FormatError, *_CUT):
-        return False
+    return has_variable(head, "fixations")
 
 
 def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handle]:
@@ -113,24 +90,8 @@ def _images(path: Path) -> list[tuple[str, list[tuple[Floats, ...]]]]:
 
 @lru_cache(maxsize=2)
 def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ...]]]]:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
     place = Path(path)
-    try:
-        # squeeze_me takes away the cells of size one that MATLAB puts around everything.
-        file: Any = io.BytesIO(read_bytes(place))
-        found = loadmat(file, squeeze_me=True, struct_as_record=False)["fixations"]
-    except KeyError as error:
-        raise FormatError(
-            place,
-            "there is no variable 'fixations' in it",
-            "Check that this is OSIE's fixations.mat.",
-        ) from error
-    except (MatReadError, *_CUT) as error:
-        raise FormatError(
-            place, "it is not a whole MATLAB 5 file", "Copy it again; it was cut in transfer."
-        ) from error
+    found = read_variable(place, "fixations", "Check that this is OSIE's fixations.mat.")
     images = []
     for i, entry in enumerate(np.atleast_1d(found)):
         if not hasattr(entry, "img") or not hasattr(entry, "subjects"):
