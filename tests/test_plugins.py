@@ -20,7 +20,7 @@ import pytest
 import gazeveil
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.conformance import check_attack
-from gazeveil.conformance import Checked
+from gazeveil.conformance import CheckResult
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper.blocks import Block, block
 from gazeveil.gatekeeper.trackers import Tracker
@@ -96,7 +96,7 @@ def test_bad_input_of_check_is_one_sentence(tmp_path: Path) -> None:
         assert sentence in done.stderr
 
 
-def failed(results: list[Checked]) -> str:
+def failed(results: list[CheckResult]) -> str:
     return "\n".join(str(r) for r in results if not r.passed)
 
 

@@ -79,13 +79,13 @@ def count(owner: str, name: str, value: object, least: int = 1) -> int:
 
 def one_of(owner: str, name: str, value: object, allowed: Iterable[str]) -> str:
     """One of the allowed words; a near miss is named in the message."""
-    words = sorted(allowed)
-    if not isinstance(value, str) or value not in words:
-        near = get_close_matches(str(value), words, n=1)
+    choices = sorted(allowed)
+    if not isinstance(value, str) or value not in choices:
+        near = get_close_matches(str(value), choices, n=1)
         refuse(
             owner,
             name,
-            "one of " + ", ".join(words),
+            "one of " + ", ".join(choices),
             value,
             f"Did you mean '{near[0]}'?" if near else "",
         )
@@ -101,14 +101,14 @@ def renamed(owner: str, name: str, old: str, new: str) -> NoReturn:
 
 def known_options(owner: str, options: Mapping[str, object], allowed: Iterable[str]) -> None:
     """Refuse options nobody reads: a misspelt one must never be silently ignored."""
-    words = sorted(allowed)
+    choices = sorted(allowed)
     for name in options:
-        if name not in words:
-            near = get_close_matches(name, words, n=1)
+        if name not in choices:
+            near = get_close_matches(name, choices, n=1)
             hint = (
                 f"Did you mean '{near[0]}'?"
                 if near
-                else ("Allowed: " + ", ".join(words) + "." if words else "It takes no options.")
+                else ("Allowed: " + ", ".join(choices) + "." if choices else "It takes no options.")
             )
             raise ParameterError(
                 f"{owner} has no option '{name}'. {hint}", name=name, got=options[name]

@@ -15,7 +15,7 @@ Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """One check of a kit.
 
     Parameters
@@ -40,7 +40,7 @@ class Checked:
         return f"FAILED  {self.check}: {'; '.join(self.problems)}"
 
 
-def run_kit(kit: Sequence[Callable[[Part], Iterator[str]]], part: Part) -> list[Checked]:
+def run_kit(kit: Sequence[Callable[[Part], Iterator[str]]], part: Part) -> list[CheckResult]:
     """Run every check of a kit; an exception that a check does not expect is a problem too."""
     results = []
     for check in kit:
@@ -49,5 +49,5 @@ def run_kit(kit: Sequence[Callable[[Part], Iterator[str]]], part: Part) -> list[
             problems.extend(check(part))
         except Exception as error:
             problems.append(f"{type(error).__name__}: {error}")
-        results.append(Checked(check.__name__.strip("_").replace("_", " "), tuple(problems)))
+        results.append(CheckResult(check.__name__.strip("_").replace("_", " "), tuple(problems)))
     return results

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from gazeveil import checks
 from gazeveil.attacks.conformance import check_attack
 from gazeveil.attacks.registry import REGISTRY as ATTACKS
-from gazeveil.conformance import Checked, run_kit
+from gazeveil.conformance import CheckResult, run_kit
 from gazeveil.errors import ParameterError
 from gazeveil.gatekeeper import trackers
 from gazeveil.gatekeeper.trackers.conformance import check_tracker
@@ -84,22 +84,22 @@ def find(text: str, kind: str | None = None) -> tuple[str, str, Any]:
     wanted = "format" if kind == "dataset" else kind
     name = text.partition(":")[0].partition("?")[0]
     kinds = [wanted] if wanted else list(REGISTRIES)
-    found = [k for k in kinds if name in REGISTRIES[k].names()]
-    if len(found) > 1:
-        checks.refuse("check", "--kind", "given: " + " or ".join(found), None)
-    if found:
-        return found[0], name, REGISTRIES[found[0]].get(name)
+    matches = [k for k in kinds if name in REGISTRIES[k].names()]
+    if len(matches) > 1:
+        checks.refuse("check", "--kind", "given: " + " or ".join(matches), None)
+    if matches:
+        return matches[0], name, REGISTRIES[matches[0]].get(name)
     part = _imported(text)
     if part is None:
-        known = [n for k in kinds for n in REGISTRIES[k].names()]
-        checks.one_of("check", "name", name, known)
+        names = [n for k in kinds for n in REGISTRIES[k].names()]
+        checks.one_of("check", "name", name, names)
     own = _kind_of(part)
     if own is None or (wanted is not None and own != wanted):
         checks.refuse("check", "name", f"a {wanted or 'part of Gazeveil'}", text)
     return own, getattr(part, "name", name), part
 
 
-def check(text: str, kind: str | None = None, sample: Path | None = None) -> list[Checked]:
+def check(text: str, kind: str | None = None, sample: Path | None = None) -> list[CheckResult]:
     """Run the conformance kit of a part.
 
     Parameters
@@ -126,16 +126,18 @@ def check(text: str, kind: str | None = None, sample: Path | None = None) -> lis
     value = build(own_kind, part, _parameters(text, name, own_kind))
     if own_kind == "mechanism":
         return check_mechanism(value)
-    kit: Callable[[Any], list[Checked]] = check_attack if own_kind == "attack" else check_utility
+    kit: Callable[[Any], list[CheckResult]] = (
+        check_attack if own_kind == "attack" else check_utility
+    )
     return kit(value)
 
 
-def check_mechanism(mechanism: Mechanism[Any]) -> list[Checked]:
+def check_mechanism(mechanism: Mechanism[Any]) -> list[CheckResult]:
     """Run the conformance kit and the audit game of a mechanism.
 
     Returns
     -------
-    list of Checked
+    list of CheckResult
         One line for each check, with what is wrong.
     """
     results = run_kit(CHECKS, mechanism)
@@ -148,7 +150,7 @@ def check_mechanism(mechanism: Mechanism[Any]) -> list[Checked]:
     return results + run_kit((claim_stands_the_audit,), mechanism)
 
 
-def _check_form(form: Format, sample: Path | None, is_dataset: bool) -> list[Checked]:
+def _check_form(form: Format, sample: Path | None, is_dataset: bool) -> list[CheckResult]:
     if sample is None and form.sample is None:
         raise ParameterError(
             f"The format {form.name} brings no sample. Give one with --sample PATH.",
@@ -167,7 +169,7 @@ def _check_form(form: Format, sample: Path | None, is_dataset: bool) -> list[Che
         fields = {} if form.dataset is None else asdict(form.dataset)
         names = ("title", "publisher", "licence", "citation", "layout")
         missing = tuple(f"its {n} is missing" for n in names if not fields.get(n))
-        results.append(Checked("says where the dataset comes from", missing))
+        results.append(CheckResult("says where the dataset comes from", missing))
     return results
 
 

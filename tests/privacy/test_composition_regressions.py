@@ -16,7 +16,7 @@ from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Handle
 from gazeveil.privacy.accounting import Filter
 from gazeveil.privacy.audit.bounds import epsilon_lower
-from gazeveil.privacy.audit.front_door.streams import CohortGame, Kind, changed_samples
+from gazeveil.privacy.audit.front_door.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.composition import BudgetError, compose
 from gazeveil.privacy.promise.change import Change
 from gazeveil.privacy.promise.conversions import epsilon_of_gaussian, epsilon_of_rho
@@ -27,13 +27,13 @@ from tests.support.recordings import real
 SURE = 1 - 1e-6
 SCREEN = Screen(1920, 1080, 530.0, 300.0, 600.0)
 SLOW, FAST, FLAT = (
-    Kind("slow", 60.0, Sphere(), 500),
-    Kind("fast", 1000.0, Sphere(), 600),
-    Kind("flat", 120.0, SCREEN, 60),
+    RecordingKind("slow", 60.0, Sphere(), 500),
+    RecordingKind("fast", 1000.0, Sphere(), 600),
+    RecordingKind("flat", 120.0, SCREEN, 60),
 )
 
 
-def steady(person: str, kind: Kind) -> Recording:
+def steady(person: str, kind: RecordingKind) -> Recording:
     n = kind.samples
     return Recording(
         person,

@@ -419,7 +419,7 @@ def test_a_saccade_leads_from_the_sample_before_it_to_its_last_valid_one() -> No
     recording = stay([(100, 90)], 8).with_(
         x_deg=x, valid=np.array([True] * 5 + [False] + [True] * 2), labels={CARRIED: words}
     )
-    path = scanpath_as_recorded(RecordingSet(Cohort([recording]), preparation=CARRYING), recording)
+    path = scanpath_as_recorded(RecordingSet(Cohort([recording]), pipeline=CARRYING), recording)
     assert (path.from_x_deg.tolist(), path.to_x_deg.tolist(), path.saccade_s.tolist()) == (
         [101.0],
         [120.0],
@@ -543,10 +543,7 @@ def test_with_carried_labels_times_and_durations_are_the_raw_ones_and_only_place
 ) -> None:
     cohort = carry(COHORT, FeaturePipeline())
     release = gazeveil.mechanism(mechanism).release(cohort, seed=1, keep=("labels",)).data.load()
-    raw, test = (
-        RecordingSet(cohort, preparation=CARRYING),
-        RecordingSet(release, preparation=CARRYING),
-    )
+    raw, test = (RecordingSet(cohort, pipeline=CARRYING), RecordingSet(release, pipeline=CARRYING))
     moved = False
     for recorded, released in side_by_side(raw, test):
         assert recorded is not None
@@ -569,8 +566,8 @@ def test_a_release_whose_labels_are_its_own_speaks_for_itself() -> None:
     words = recorded.labels[CARRIED].copy()
     words[:200] = "noise"
     raw, test = (
-        RecordingSet(cohort, preparation=CARRYING),
-        RecordingSet(Cohort([recorded.with_(labels={CARRIED: words})]), preparation=CARRYING),
+        RecordingSet(cohort, pipeline=CARRYING),
+        RecordingSet(Cohort([recorded.with_(labels={CARRIED: words})]), pipeline=CARRYING),
     )
     after = scanpath_as_released(test, test.cohort[0], raw, recorded)  # type: ignore[index]
     assert after.onset_s.min() >= 2.0
@@ -578,14 +575,14 @@ def test_a_release_whose_labels_are_its_own_speaks_for_itself() -> None:
 
 
 def test_a_release_without_labels_cannot_carry_them() -> None:
-    recording_set = RecordingSet(COHORT, preparation=CARRYING)
+    recording_set = RecordingSet(COHORT, pipeline=CARRYING)
     with pytest.raises(DataError, match="carries no event labels"):
         AOI().measure(
             recording_set,
             recording_set,
             RecordingSet(
                 gazeveil.mechanism("gaussian:sigma_deg=1").release(COHORT, seed=1).data,
-                preparation=CARRYING,
+                pipeline=CARRYING,
             ),
             0,
         )
@@ -665,8 +662,8 @@ def test_a_recording_of_fixations_without_samples_has_a_scanpath() -> None:
     recording = Recording(
         "a", "s", np.empty(0, dtype=np.int64), empty, empty, space=SCREEN, events=events
     )
-    for preparation in (FeaturePipeline(), CARRYING):
-        recording_set = RecordingSet(Cohort([recording]), preparation=preparation)
+    for pipeline in (FeaturePipeline(), CARRYING):
+        recording_set = RecordingSet(Cohort([recording]), pipeline=pipeline)
         got = figures(AOI().measure(recording_set, recording_set, recording_set, 0))
         assert got["dwell_rmse_s"] == 0
         path = scanpath_as_recorded(recording_set, recording)
@@ -680,11 +677,11 @@ def test_on_real_clips_temporal_loses_least_and_spatial_most_as_davidjohn2021_fo
         cohort.select(people=list(cohort.people)[:8], stimuli=cohort.stimuli[:4]).load(),
         FeaturePipeline(),
     )
-    raw = RecordingSet(cohort, preparation=CARRYING)
+    raw = RecordingSet(cohort, pipeline=CARRYING)
     lost = []
     for name in ("temporal:K=3", "gaussian:sigma_deg=10", "spatial:L=64"):
         release = gazeveil.mechanism(name).release(cohort, seed=1, keep=("labels",)).data
-        result = AOI().measure(raw, raw, RecordingSet(release, preparation=CARRYING), 0)[0]
+        result = AOI().measure(raw, raw, RecordingSet(release, pipeline=CARRYING), 0)[0]
         lost.append(result.value)
         assert result.value < 0.5 * result.chance
     assert lost[0] < 0.2 * lost[1]
@@ -700,11 +697,10 @@ def test_any_recording_can_be_measured_both_ways_without_a_warning(
     recording: Recording, mechanism: str
 ) -> None:
     cohort = carry(Cohort([recording]), FeaturePipeline())
-    for preparation, keep in ((FeaturePipeline(), ()), (CARRYING, ("labels",))):
-        raw = RecordingSet(cohort, preparation=preparation)
+    for pipeline, keep in ((FeaturePipeline(), ()), (CARRYING, ("labels",))):
+        raw = RecordingSet(cohort, pipeline=pipeline)
         release = RecordingSet(
-            gazeveil.mechanism(mechanism).release(cohort, seed=1, keep=keep).data,
-            preparation=preparation,
+            gazeveil.mechanism(mechanism).release(cohort, seed=1, keep=keep).data, pipeline=pipeline
         )
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -552,9 +552,7 @@ def test_recording_vectors_are_means_deviations_and_rates_of_events(tasks: Cohor
 
 
 def test_activities_are_recognised_from_windows_and_by_vote(tasks: Cohort) -> None:
-    raw = RecordingSet(tasks, preparation=FeaturePipeline(window_s=5, step_s=1)).prepared(
-        ("window",)
-    )
+    raw = RecordingSet(tasks, pipeline=FeaturePipeline(window_s=5, step_s=1)).prepared(("window",))
     one, vote = (
         utility(text).measure(raw, raw, raw, 0)[0]
         for text in ("activity:test_share=0.5", "activity:test_share=0.5,vote=true")
@@ -577,7 +575,7 @@ def test_on_simulated_readers_k_same_keeps_document_type_above_marginals_above_e
     """
     whole = RecordingSet(
         gazeveil.simulate(12, 3, seconds=150, rate_hz=60, task="reading", seed=1),
-        preparation=FeaturePipeline(step_s=1.0),
+        pipeline=FeaturePipeline(step_s=1.0),
     ).windows
     k = whole.keys
     # A "task" of David-John et al. 2022 is one document.
@@ -593,9 +591,7 @@ def test_on_simulated_readers_k_same_keeps_document_type_above_marginals_above_e
     for text in ("k-same-select:k=4", "marginals:k=4,epsilon=1", "exponential-dp:epsilon=1"):
         draws = [
             RecordingSet(
-                None,
-                {"window": gazeveil.mechanism(text).release(table, seed=s).data},
-                raw.preparation,
+                None, {"window": gazeveil.mechanism(text).release(table, seed=s).data}, raw.pipeline
             )
             for s in range(3)
         ]

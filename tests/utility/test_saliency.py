@@ -214,12 +214,12 @@ def test_on_real_scenes_more_noise_leaves_less_of_the_map() -> None:
         FeaturePipeline(),
     )
     carrying = FeaturePipeline(events="carried")
-    raw = RecordingSet(scenes, preparation=carrying)
+    raw = RecordingSet(scenes, pipeline=carrying)
     lost = []
     for name in ("temporal:K=3", "gaussian:sigma_deg=2", "gaussian:sigma_deg=10"):
         release = RecordingSet(
             gazeveil.mechanism(name).release(scenes, seed=1, keep=("labels",)).data,
-            preparation=carrying,
+            pipeline=carrying,
         )
         kl, cc, sim, nss = Saliency().measure(raw, raw, release, 0)
         lost.append(kl.value)

@@ -420,7 +420,7 @@ def reconstruction() -> str:
 def _centroids(recording_set: RecordingSet) -> tuple[np.ndarray, np.ndarray]:
     assert recording_set.cohort is not None
     recording = recording_set.cohort[0]
-    events = recording_set.preparation.events_of(recording)
+    events = recording_set.pipeline.events_of(recording)
     spans = [
         (a, b + 1)
         for kind, a, b in zip(events.kind, events.onset, events.offset, strict=True)

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from gazeveil.attacks.base import Attack, Scores
-from gazeveil.conformance import Checked, run_kit
+from gazeveil.conformance import CheckResult, run_kit
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
@@ -17,7 +17,7 @@ _PEOPLE, _STIMULI = 8, 4
 _RATE_HZ = 120.0
 
 
-def check_attack(attack: Attack) -> list[Checked]:
+def check_attack(attack: Attack) -> list[CheckResult]:
     """Run the kit on an attack."""
     return run_kit(_KIT, attack)
 

@@ -36,7 +36,7 @@ class Denoised(RecordingSet):
     def __init__(
         self, cohort: Cohort, before: RecordingSet, tables: Mapping[str, FeatureTable] | None = None
     ) -> None:
-        super().__init__(cohort, tables, before.preparation, before.people)
+        super().__init__(cohort, tables, before.pipeline, before.people)
         self.before = before
 
     def where(self, wanted: Callable[[RecordingKey], bool]) -> RecordingSet:
@@ -118,12 +118,12 @@ def standardised_scores(values: Floats) -> Floats:
     """Scores less their mean, over their deviation; rows of equal values become zeros (nothing to
     go by), NaN becomes the least score.
     """
-    known = np.isfinite(values)
-    if not known.any():
+    finite = np.isfinite(values)
+    if not finite.any():
         return np.zeros_like(values)
-    filled = np.where(known, values, values[known].min())
-    told = np.ptp(filled, axis=1) > 0
-    spread = float(filled[told].std()) if told.any() else 0.0
+    filled = np.where(finite, values, values[finite].min())
+    varied = np.ptp(filled, axis=1) > 0
+    spread = float(filled[varied].std()) if varied.any() else 0.0
     if spread < 1e-12:
         return np.zeros_like(values)
-    return np.where(told[:, None], (filled - filled[told].mean()) / spread, 0.0)
+    return np.where(varied[:, None], (filled - filled[varied].mean()) / spread, 0.0)

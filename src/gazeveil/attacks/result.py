@@ -175,15 +175,15 @@ def over_repetitions(
     """The mean of a figure over repetitions with its bootstrap interval; NaN repetitions are left
     out and counted in the protocol.
     """
-    found = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
-    protocol = f"mean of {len(found)} repetitions, bootstrap over them"
-    if len(found) < len(values):
-        protocol += f", {len(values) - len(found)} could not be measured"
-    if len(found) == 0:
+    measured = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
+    protocol = f"mean of {len(measured)} repetitions, bootstrap over them"
+    if len(measured) < len(values):
+        protocol += f", {len(values) - len(measured)} could not be measured"
+    if len(measured) == 0:
         return AttackResult(metric, math.nan, math.nan, math.nan, 0, chance, math.nan, protocol)
-    low, high = bootstrap(found, seed)
+    low, high = bootstrap(measured, seed)
     return AttackResult(
-        metric, float(found.mean()), low, high, len(found), chance, math.nan, protocol
+        metric, float(measured.mean()), low, high, len(measured), chance, math.nan, protocol
     )
 
 

@@ -102,9 +102,11 @@ def tpr_at_fpr(
         checks.refuse("tpr_at_fpr", "fpr", "a share from 0 to below 1", share)
     allowed = math.floor(share * len(n) + 1e-9)
     threshold = np.sort(n)[len(n) - 1 - allowed]
-    words = f"{allowed} of {len(n)} negatives may pass" + (f"; {protocol}" if protocol else "")
+    full_protocol = f"{allowed} of {len(n)} negatives may pass" + (
+        f"; {protocol}" if protocol else ""
+    )
     tpr = float(np.mean(p > threshold))
-    result = rate_result(f"tpr_at_fpr_{share:g}", tpr, len(p), math.nan, words)
+    result = rate_result(f"tpr_at_fpr_{share:g}", tpr, len(p), math.nan, full_protocol)
     return replace(result, chance=(allowed + 1) / (len(n) + 1))
 
 

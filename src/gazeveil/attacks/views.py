@@ -40,7 +40,7 @@ def average_views(recording_sets: Sequence[RecordingSet]) -> RecordingSet:
     if all(v.cohort is None for v in views):
         names = [name for name in TABLES if all(v.has(name) for v in views)]
         tables = {n: _mean_table([v.table(n) for v in views]) for n in names}
-        return RecordingSet(None, tables, first.preparation, first.people)
+        return RecordingSet(None, tables, first.pipeline, first.people)
     groups: dict[RecordingKey, list[Recording]] = {}
     for view in views:
         if view.cohort is None:
@@ -54,7 +54,7 @@ def average_views(recording_sets: Sequence[RecordingSet]) -> RecordingSet:
     return RecordingSet(
         Cohort([_mean_recording(g) for g in groups.values()], first.people, name=name),
         None,
-        first.preparation,
+        first.pipeline,
         first.people,
     )
 

@@ -74,11 +74,11 @@ class FeaturePipeline:
         return Events.from_words(recording.labels[CARRIED], recording.t_ns)
 
 
-def carry(cohort: Cohort, preparation: FeaturePipeline) -> Cohort:
+def carry(cohort: Cohort, pipeline: FeaturePipeline) -> Cohort:
     """The cohort with its raw events written into the labels, so that a mechanism told to keep
     labels passes them on.
     """
-    plain = FeaturePipeline(preparation.method, preparation.parameters)
+    plain = FeaturePipeline(pipeline.method, pipeline.parameters)
     return Cohort(
         [r.with_(labels={**r.labels, CARRIED: plain.events_of(r).words(len(r))}) for r in cohort],
         cohort.people,
@@ -95,7 +95,7 @@ class RecordingSet:
         The samples; None for a release of tables.
     tables : mapping of "fixation", "saccade", "window" to FeatureTable
         Tables as released; where there are samples, missing ones are computed on first use.
-    preparation : FeaturePipeline
+    pipeline : FeaturePipeline
         How tables are computed.
     people : mapping, optional
         Attributes of the people; default the cohort's.
@@ -105,11 +105,11 @@ class RecordingSet:
         self,
         cohort: Cohort | None = None,
         tables: Mapping[str, FeatureTable] | None = None,
-        preparation: FeaturePipeline | None = None,
+        pipeline: FeaturePipeline | None = None,
         people: Mapping[str, Attributes] | None = None,
     ) -> None:
         self.cohort = cohort
-        self.preparation = preparation or FeaturePipeline()
+        self.pipeline = pipeline or FeaturePipeline()
         self._tables: dict[str, FeatureTable] = dict(tables or {})
         for name in self._tables:
             checks.one_of("RecordingSet", "tables", name, TABLES)
@@ -184,9 +184,9 @@ class RecordingSet:
                     f"This release holds no {name} table and no samples to compute one from. It"
                     f" holds: {', '.join(sorted(self._tables))}."
                 )
-            source = self.preparation.events_of
+            source = self.pipeline.events_of
             if name == "window":
-                p = self.preparation
+                p = self.pipeline
                 self._tables[name] = window_features(
                     self.cohort, window_s=p.window_s, step_s=p.step_s, events=source
                 )
@@ -236,7 +236,7 @@ class RecordingSet:
             for key, places in table.recordings().items():
                 rows[places] = wanted(key)
             tables[name] = table if rows.all() else table.where(rows)
-        return RecordingSet(cohort, tables, self.preparation, self.people)
+        return RecordingSet(cohort, tables, self.pipeline, self.people)
 
     def halves(self) -> tuple[RecordingSet, RecordingSet]:
         """The first and the second half of every recording.
@@ -249,8 +249,8 @@ class RecordingSet:
             first = {name: _rows_of_half(table) for name, table in self._tables.items()}
             early = {name: self._tables[name].where(rows) for name, rows in first.items()}
             late = {name: self._tables[name].where(~rows) for name, rows in first.items()}
-            return RecordingSet(None, early, self.preparation, self.people), RecordingSet(
-                None, late, self.preparation, self.people
+            return RecordingSet(None, early, self.pipeline, self.people), RecordingSet(
+                None, late, self.pipeline, self.people
             )
         loaded = list(self.cohort)
         sides = []
@@ -262,7 +262,7 @@ class RecordingSet:
                 RecordingSet(
                     Cohort(cut, self.cohort.people, name=self.cohort.name),
                     None,
-                    self.preparation,
+                    self.pipeline,
                     self.people,
                 )
             )
@@ -294,7 +294,7 @@ class RecordingSet:
             n: FeatureTable.concat([_renamed(p._tables[n], i) for i, p in enumerate(parts)])
             for n in names
         }
-        return cls(cohort, tables, parts[0].preparation, parts[0].people)
+        return cls(cohort, tables, parts[0].pipeline, parts[0].people)
 
 
 def _middle(recording: Recording) -> int:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from gazeveil.conformance import Checked, run_kit
+from gazeveil.conformance import CheckResult, run_kit
 from gazeveil.errors import GazeveilError
 from gazeveil.io.reading import read
 from gazeveil.io.registry import Format, in_sniffing_order
@@ -18,7 +18,7 @@ from gazeveil.io.source import Head
 _HOSTILE = (b"", b"\x00" * 64, b"\xff\xfe\xfd" * 40, b"a,b\n" * 3, b"{" * 2000, b"PK\x03\x04")
 
 
-def check_format(form: Format, sample: Path) -> list[Checked]:
+def check_format(form: Format, sample: Path) -> list[CheckResult]:
     """Run the kit on a format.
 
     Parameters

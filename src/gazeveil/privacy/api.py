@@ -64,12 +64,12 @@ def protect(
     chosen = registry.mechanism(mechanism) if isinstance(mechanism, str) else mechanism
     if not isinstance(chosen, Mechanism):
         checks.refuse("protect", "mechanism", "a mechanism or its text", mechanism)
-    types, words = _TAKES[chosen.kind]
+    types, accepted = _TAKES[chosen.kind]
     if not isinstance(data, types):
         checks.refuse(
             "protect",
             "data",
-            f"{words}, for {chosen.name} of the kind '{chosen.kind}'",
+            f"{accepted}, for {chosen.name} of the kind '{chosen.kind}'",
             type(data).__name__,
             "`gazeveil.mechanisms()` lists the others.",
         )

@@ -81,8 +81,8 @@ def fingerprint(data: Any) -> str:
         shape = (data.columns, data.values.shape, str(data.values.dtype))
         return repr((*shape, _key_rows(data), dict(data.counts), bounds))
     if isinstance(data, Recording):
-        said = (data.key, len(data), data.space, data.rate_hz, dict(data.metadata))
-        return repr((*said, sorted(data.labels), data.t_ns.tobytes(), data.valid.tobytes()))
+        header = (data.key, len(data), data.space, data.rate_hz, dict(data.metadata))
+        return repr((*header, sorted(data.labels), data.t_ns.tobytes(), data.valid.tobytes()))
     if isinstance(data, Cohort):
         return repr([fingerprint(r) for r in data])
     if isinstance(data, Mapping):
@@ -238,16 +238,16 @@ def _refuses_in_words(m: Mechanism[Any]) -> Iterator[str]:
         bad.append(("an empty table", table.where(np.zeros(len(table), dtype=bool))))
         if m.reading == "corrected" and m.claim.definition not in {"k-anonymity", "none"}:
             bad.append(("a table without bounds", table.with_bounds(None)))
-    for what, data in bad:
+    for description, data in bad:
         try:
             m.release(data)
         except GazeveilError as error:
             if len(str(error)) < 20:
-                yield f"{what} is refused without saying why"
+                yield f"{description} is refused without saying why"
         except Exception as error:
-            yield f"{what} gives {type(error).__name__} instead of a sentence"
+            yield f"{description} gives {type(error).__name__} instead of a sentence"
         else:
-            yield f"{what} is not refused"
+            yield f"{description} is not refused"
 
 
 CHECKS: tuple[Callable[[Mechanism[Any]], Iterator[str]], ...] = (

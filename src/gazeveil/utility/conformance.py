@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from gazeveil.conformance import Checked, run_kit
+from gazeveil.conformance import CheckResult, run_kit
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.simulate import simulate
@@ -16,7 +16,7 @@ from gazeveil.utility.base import Utility, UtilityResult
 _NOISE_DEG = (0.0, 1.0, 8.0)
 
 
-def check_utility(utility: Utility) -> list[Checked]:
+def check_utility(utility: Utility) -> list[CheckResult]:
     """Run the kit on a utility."""
     return run_kit(_KIT, utility)
 

@@ -23,7 +23,7 @@ from websockets.frames import Close
 
 from gazeveil.errors import MissingExtraError
 from gazeveil.gatekeeper.client.client import Batch, Gaze, Rect, connect
-from gazeveil.gatekeeper.client.stream import LONGEST_WAIT_S, Talk, stream_address
+from gazeveil.gatekeeper.client.stream import LONGEST_WAIT_S, WireProtocol, stream_address
 from gazeveil.gatekeeper.errors import Denied
 from tests.support.gatekeeper_running import (
     ALL,
@@ -269,13 +269,13 @@ def test_the_lines_of_the_manual_run(here: Running) -> None:
 
 
 def test_waits_double_up_to_a_limit_and_what_is_final_is_not_tried_again() -> None:
-    talk = Talk("t", {"what": "tile"})
-    waits = [talk.lost(OSError()) for _ in range(12)]
+    protocol = WireProtocol("t", {"what": "tile"})
+    waits = [protocol.lost(OSError()) for _ in range(12)]
     assert 0.18 < waits[0] < 0.32
     assert waits[3] > 2 * waits[0]
     assert max(waits) <= 1.25 * LONGEST_WAIT_S
-    talk.heard('{"type": "subscribed", "id": 1}')
-    assert talk.lost(OSError()) < 0.32, "a connection that worked begins anew"
+    protocol.heard('{"type": "subscribed", "id": 1}')
+    assert protocol.lost(OSError()) < 0.32, "a connection that worked begins anew"
     for code, final in (
         (4001, True),
         (4003, True),
@@ -286,13 +286,11 @@ def test_waits_double_up_to_a_limit_and_what_is_final_is_not_tried_again() -> No
     ):
         lost = ConnectionClosedError(Close(code, ""), None)
         if final:
-            assert refused(lambda lost=lost: Talk("t", {}).lost(lost)) == "network"
+            assert refused(lambda lost=lost: WireProtocol("t", {}).lost(lost)) == "network"
         else:
-            assert Talk("t", {}).lost(lost) > 0
-    assert (
-        Talk("t", {}).heard('{"type": "ended", "id": 1, "code": "shutdown", "reason": "later"}')
-        is None
-    )
+            assert WireProtocol("t", {}).lost(lost) > 0
+    ended = '{"type": "ended", "id": 1, "code": "shutdown", "reason": "later"}'
+    assert WireProtocol("t", {}).heard(ended) is None
     assert stream_address("https://device.example") == "wss://device.example/v1/stream"
 
 

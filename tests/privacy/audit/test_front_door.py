@@ -14,7 +14,7 @@ from gazeveil import Change, Screen, Sphere
 from gazeveil.privacy.audit.bounds import epsilon_lower
 from gazeveil.privacy.audit.front_door import streams as front_streams
 from gazeveil.privacy.audit.front_door.games import front_games
-from gazeveil.privacy.audit.front_door.streams import CohortGame, Kind, changed_samples
+from gazeveil.privacy.audit.front_door.streams import CohortGame, RecordingKind, changed_samples
 from gazeveil.privacy.audit.run import judge
 from gazeveil.privacy.promise.algebra import RecordingsMap
 from gazeveil.privacy.stream.mechanism import StreamMechanism
@@ -43,7 +43,7 @@ MECHANISMS = (
 def random_case(mechanism: StreamMechanism, rng: np.random.Generator) -> tuple[CohortGame, Change]:
     """A cohort of a few unequal recordings and a change of one of them, or of all of a person's."""
     every = tuple(
-        Kind(
+        RecordingKind(
             f"s{i}",
             float(rng.choice([30.0, 59.94, 90.0, 120.0, 500.0, 1000.0])),
             SPACES[int(rng.integers(3))],
@@ -100,7 +100,10 @@ def test_the_evidence_tells_two_places_apart_where_there_is_no_noise_to_speak_of
         "clock-render:epsilon=200,r_deg=2,form=offline",
     ):
         mechanism: Any = gazeveil.mechanism(text)
-        for kind in (Kind("a", 60.0, SPACES[0], 60), Kind("b", 120.0, SPACES[1], 60)):
+        for kind in (
+            RecordingKind("a", 60.0, SPACES[0], 60),
+            RecordingKind("b", 120.0, SPACES[1], 60),
+        ):
             game = CohortGame(mechanism, (kind,), ((kind, slice(0, 60)),), 4.0)
             first, second = game.play(0, 100, None), game.play(1, 100, None)
             assert first[:, 0].max() < 0 < second[:, 0].min(), (text, kind)

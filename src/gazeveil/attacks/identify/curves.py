@@ -174,7 +174,7 @@ def template_age(
             " one. Got 1."
         )
     recording_set = prepared(attack, recording_set)
-    found: dict[float, list[Scores]] = {}
+    scores_by_age: dict[float, list[Scores]] = {}
     rng = np.random.default_rng(seed)
     for _ in range(checks.count("template_age", "repetitions", repetitions)):
         mixed = rng.permutation(np.array(recording_set.stimuli))
@@ -187,13 +187,13 @@ def template_age(
                 asked = {k for k in recording_set.keys if k[2] == late and k[1] not in half}
                 scores = _between(attack, recording_set, seed, known, asked)
                 if scores is not None:
-                    found.setdefault(until - since, []).append(scores)
-    if not found:
+                    scores_by_age.setdefault(until - since, []).append(scores)
+    if not scores_by_age:
         raise DataError(
             "No two sessions hold recordings of the same two people with different stimuli, so"
             " there is no template to age."
         )
-    return tuple(Point(age, identification(found[age])) for age in sorted(found))
+    return tuple(Point(age, identification(scores_by_age[age])) for age in sorted(scores_by_age))
 
 
 def last_session(

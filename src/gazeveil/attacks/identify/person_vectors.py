@@ -84,7 +84,7 @@ def _window_vectors(recording_set: RecordingSet) -> RecordingVectors:
     for places in parts.values():
         own = table.values[places]
         rows.append(np.concatenate((column_means(own), column_deviations(own))))
-    columns = tuple(f"window_{n}_{what}" for what in ("mean", "sd") for n in table.columns)
+    columns = tuple(f"window_{n}_{stat}" for stat in ("mean", "sd") for n in table.columns)
     return RecordingVectors(
         tuple(parts), np.array(rows, dtype=np.float64).reshape(len(parts), len(columns)), columns
     )

@@ -151,10 +151,10 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         sizes = np.bincount(codes, minlength=len(self.classes_))
         most = np.minimum(sizes, prototypes)
         draws = check_random_state(self.random_state).random_sample(int(most.sum()))
-        found = find_prototypes(np.ascontiguousarray(z[order]), sizes, most, draws, iterations)
-        self.centres_, self.centre_class_ = found.centres, found.of_class
-        self.n_iter_ = found.iterations
-        self.sigma_ = _floored(found.sigma, found.of_class, floor, z.shape[1])
+        clusters = find_prototypes(np.ascontiguousarray(z[order]), sizes, most, draws, iterations)
+        self.centres_, self.centre_class_ = clusters.centres, clusters.of_class
+        self.n_iter_ = clusters.iterations
+        self.sigma_ = _floored(clusters.sigma, clusters.of_class, floor, z.shape[1])
         self.beta_ = 1.0 / (2.0 * (self.sigma_ + SIGMA_PLUS) ** 2)
         self._solve(
             z,
@@ -181,8 +181,8 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:  # noqa: N803
         """The class with the largest score."""
         scores = self.scores(X)
-        found: NDArray[np.generic] = self.classes_[scores.argmax(axis=1)]
-        return found
+        winners: NDArray[np.generic] = self.classes_[scores.argmax(axis=1)]
+        return winners
 
     def activations(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Activations phi of each row, shape (rows, units)."""

@@ -84,9 +84,9 @@ class Trace(Attack):
                 apart = np.full(len(known), np.inf)
                 # Of several recordings of one person with one stimulus the nearest counts.
                 np.minimum.at(apart, owners, distances(trajectory, candidates, lags))
-                told = np.isfinite(apart)
-                total[rows[person], told] -= len(trajectory) * apart[told]
-                weight[rows[person], told] += len(trajectory)
+                comparable = np.isfinite(apart)
+                total[rows[person], comparable] -= len(trajectory) * apart[comparable]
+                weight[rows[person], comparable] += len(trajectory)
         mean = total / np.where(weight > 0, weight, np.nan)
         # Somebody without a stimulus in common is the least likely; a probe that shares none with
         # anybody gets zeros.

@@ -122,26 +122,26 @@ def infer(
     shared = tuple(c for c in learned.columns if c in set(seen.columns))
     learned, seen = learned.select(shared), seen.select(shared)
     both = [p for p in seen.people if p in set(learned.people)]
-    given = {p: _value(attribute, p, known.get(p, {}).get(attribute)) for p in both}
-    told = {p: v for p, v in given.items() if v is not None}
-    numeric = bool(told) and all(isinstance(v, float) for v in told.values())
+    entries = {p: _value(attribute, p, known.get(p, {}).get(attribute)) for p in both}
+    truth = {p: v for p, v in entries.items() if v is not None}
+    numeric = bool(truth) and all(isinstance(v, float) for v in truth.values())
     if not numeric:
-        sizes = {v: [str(o) for o in told.values()].count(str(v)) for v in map(str, told.values())}
-        told = {p: v for p, v in told.items() if sizes[str(v)] > 1}
-    names = tuple(sorted(told))
-    if len(names) < FEWEST or len({str(v) for v in told.values()}) < 2:
+        sizes = {v: [str(o) for o in truth.values()].count(v) for v in map(str, truth.values())}
+        truth = {p: v for p, v in truth.items() if sizes[str(v)] > 1}
+    names = tuple(sorted(truth))
+    if len(names) < FEWEST or len({str(v) for v in truth.values()}) < 2:
         raise DataError(
             f"Guessing '{attribute}' needs at least {FEWEST} people with recordings on both sides"
             f" who have it, and two different values. Got {len(names)} people with"
-            f" {len({str(v) for v in told.values()})}."
+            f" {len({str(v) for v in truth.values()})}."
         )
     folds = _Folds.of(learned, seen, names)
     draws = checks.count("infer", "draws", draws)
     left_out = len(both) - len(names)
     if numeric:
-        values = np.array([told[p] for p in names], dtype=np.float64)
+        values = np.array([truth[p] for p in names], dtype=np.float64)
         return _numbers(attribute, names, values, folds, seed, draws, left_out)
-    labels = np.array([str(told[p]) for p in names])
+    labels = np.array([str(truth[p]) for p in names])
     return _classes(attribute, names, labels, folds, seed, draws, left_out)
 
 
@@ -267,9 +267,9 @@ def _classes(
             order = rng.permutation(len(names))
             by_chance = folds.scores(onehot[order])[:, 1]
             null.append(roc_area(by_chance[positive[order]], by_chance[~positive[order]]))
-        words = f"{protocol}, '{kinds[1]}' against '{kinds[0]}', {draws} permutations"
+        tested = f"{protocol}, '{kinds[1]}' against '{kinds[0]}', {draws} permutations"
         results.append(
-            AttackResult("auc", value, low, high, len(names), 0.5, _p_value(value, null), words)
+            AttackResult("auc", value, low, high, len(names), 0.5, _p_value(value, null), tested)
         )
     return Inferred(attribute, tuple(results), names, kinds[np.argmax(weighed, axis=1)], left_out)
 
@@ -301,16 +301,16 @@ def _numbers(
     null_correlation, null_area = _permuted(folds, values, upper, rng, draws)
     r2, correlation = _bootstrapped(values, others, bold, scores, rng)
     protocol = f"{attribute} of {n} people, one person left out, {left_out} without it"
-    words, tested = f"{protocol}, bootstrap over people", f"{protocol}, {draws} permutations"
-    found = _correlation(scores, values)
-    p_value = _p_value(found, null_correlation)
+    resampled, tested = f"{protocol}, bootstrap over people", f"{protocol}, {draws} permutations"
+    r = _correlation(scores, values)
+    p_value = _p_value(r, null_correlation)
     explained, mean_error = _explained(values - others, bold), float(np.abs(values - others).mean())
     mae = (float(errors.mean()), *bootstrap(errors, seed))
     results = [
-        AttackResult("r2", explained, *r2, n, 0.0, math.nan, words),
-        AttackResult("mae", *mae, n, mean_error, math.nan, words),
+        AttackResult("r2", explained, *r2, n, 0.0, math.nan, resampled),
+        AttackResult("mae", *mae, n, mean_error, math.nan, resampled),
         AttackResult(
-            "correlation", found, *correlation, n, 0.0, p_value, f"{tested}, bootstrap over people"
+            "correlation", r, *correlation, n, 0.0, p_value, f"{tested}, bootstrap over people"
         ),
     ]
     if upper.any():  # the median may be the largest value

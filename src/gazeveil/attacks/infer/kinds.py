@@ -251,11 +251,11 @@ class FixationReconstruction(InferenceAttack):
         n = len(shared)
         pairs = [self._rebuilt(answered[key], truth[key]) for key in shared]
         errors = [error for error, _, _ in pairs]
-        found = [share for _, share, _ in pairs]
+        shares = [share for _, share, _ in pairs]
         protocol = "counts of released fixations in rectangles, interval over recordings"
         results = tuple(
             AttackResult(metric, float(np.mean(v)), *bootstrap(v, seed), n, protocol=protocol)
-            for metric, v in (("median_error_deg", errors), ("fixations_found", found))
+            for metric, v in (("median_error_deg", errors), ("fixations_found", shares))
         )
         details = {"queries": sum(queries for _, _, queries in pairs), "recordings": n}
         return InferenceResult(self.kind, results, details)
@@ -280,7 +280,7 @@ def _fixations(material: RecordingSet) -> dict[RecordingKey, Floats]:
         raise DataError("Reconstruction needs recordings of samples, not tables of features.")
     positions = {}
     for recording in material.cohort:
-        events = material.preparation.events_of(recording)
+        events = material.pipeline.events_of(recording)
         chosen = np.flatnonzero(events.kind == "fixation")
         means = [_mean(recording, int(events.onset[i]), int(events.offset[i])) for i in chosen]
         usable = np.array([m for m in means if np.isfinite(m).all()], dtype=np.float64)

@@ -227,18 +227,18 @@ def play(
     outside: list[float] = []
     total = dict.fromkeys(people, 0.0)
     rounds = checks.count("play", "rounds", rounds)
-    for one in range(rounds):
+    for round_index in range(rounds):
         members = rng.permutation(np.array(people))[: len(people) // 2].tolist()
         mixed = rng.permutation(np.array(stimuli)).tolist()
         shown = mixed if same else mixed[: len(mixed) // 2]
         held = mixed if same else mixed[len(mixed) // 2 :]
         release = publish(
             prepared.select(people=members, stimuli=shown),
-            int(np.random.SeedSequence([seed, one]).generate_state(1)[0]),
+            int(np.random.SeedSequence([seed, round_index]).generate_state(1)[0]),
         )
-        found = membership(release, prepared.select(stimuli=held), members, features)
-        areas.append(found.auc.value)
-        for p, score in found.scores.items():
+        outcome = membership(release, prepared.select(stimuli=held), members, features)
+        areas.append(outcome.auc.value)
+        for p, score in outcome.scores.items():
             total[p] += score / rounds
             (inside if p in members else outside).append(score)
     half = len(people) // 2

@@ -63,7 +63,7 @@ class Rebuilt:
 
 
 @dataclass(frozen=True)
-class Achieved:
+class ReconstructionAccuracy:
     """Rebuilt positions against the true ones, matched one to one at the least total distance.
 
     Parameters
@@ -81,39 +81,39 @@ class Achieved:
     largest_deg: float
 
 
-class _Asked:
+class _Oracle:
     """Asks, counts and remembers; repeated questions are asked again only
     where `repeats` says so.
     """
 
     def __init__(self, answer: Callable[..., Answer], most: int, repeats: int) -> None:
         self._answer, self._most, self._repeats = answer, most, repeats
-        self._known: dict[tuple[float, ...], float | frozenset[Hashable]] = {}
+        self._answers: dict[tuple[float, ...], float | frozenset[Hashable]] = {}
         self.queries = 0
 
     def affordable(self, questions: int) -> bool:
         return self.queries + questions * self._repeats <= self._most
 
     def __call__(self, *where: float) -> float | frozenset[Hashable]:
-        if where not in self._known:
+        if where not in self._answers:
             answers = [self._answer(*where) for _ in range(self._repeats)]
             self.queries += self._repeats
             numbers = [float(a) for a in answers if isinstance(a, int | float | np.number)]
             if len(numbers) == len(answers):
-                self._known[where] = median(numbers)
+                self._answers[where] = median(numbers)
             else:
-                self._known[where] = frozenset(
+                self._answers[where] = frozenset(
                     h for a in answers if not isinstance(a, int | float | np.number) for h in a
                 )
-        return self._known[where]
+        return self._answers[where]
 
     def number(self, *where: float) -> float:
-        found = self(*where)
-        return found if isinstance(found, float) else float(len(found))
+        answer = self(*where)
+        return answer if isinstance(answer, float) else float(len(answer))
 
     def handles(self, *where: float) -> frozenset[Hashable]:
-        found = self(*where)
-        return found if isinstance(found, frozenset) else frozenset()
+        answer = self(*where)
+        return answer if isinstance(answer, frozenset) else frozenset()
 
 
 def _middle(low: float, high: float, origin: float, grid: float | None) -> float:
@@ -202,38 +202,38 @@ def rebuild(
         checks.count("rebuild", "most_queries", most_queries),
         checks.count("rebuild", "repeats", repeats),
     )
-    asked = _Asked(lambda *where: answer((where[0], where[1], where[2], where[3])), most, times)
-    everything = asked(left, top, right, bottom)
+    oracle = _Oracle(lambda *where: answer((where[0], where[1], where[2], where[3])), most, times)
+    everything = oracle(left, top, right, bottom)
     columns: list[tuple[Interval, int]]
     cells: list[Rectangle] = []
     if isinstance(everything, frozenset):
         across, complete_x = _by_handle(
             everything,
             (left, right),
-            lambda x: _left_of(asked, x, left, top, right, bottom),
+            lambda x: _left_of(oracle, x, left, top, right, bottom),
             finest,
             grid,
-            asked,
+            oracle,
         )
         down, complete_y = _by_handle(
             everything,
             (top, bottom),
-            lambda y: _above(asked, y, left, top, right, bottom),
+            lambda y: _above(oracle, y, left, top, right, bottom),
             finest,
             grid,
-            asked,
+            oracle,
         )
         cells = sorted((across[h][0], down[h][0], across[h][1], down[h][1]) for h in everything)
         complete = complete_x and complete_y
     else:
-        corner = _Corner(asked, left, top, right, bottom, everything)
+        corner = _Corner(oracle, left, top, right, bottom, everything)
         columns, complete = _bisect(
             (left, right),
             everything,
             lambda x: corner(x, bottom),
             finest,
             grid,
-            lambda: asked.affordable(1),
+            lambda: oracle.affordable(1),
         )
         for (begin, end), inside in columns:
             rows, whole = _bisect(
@@ -242,35 +242,35 @@ def rebuild(
                 lambda y, a=begin, b=end: corner(b, y) - corner(a, y),  # type: ignore[misc]
                 finest,
                 grid,
-                lambda: asked.affordable(6),
+                lambda: oracle.affordable(6),
             )
             complete &= whole
             cells += [(begin, low, end, high) for (low, high), n in rows for _ in range(n)]
-    found = np.array(cells, dtype=np.float64).reshape(-1, 4)
-    positions = np.stack(((found[:, 0] + found[:, 2]) / 2, (found[:, 1] + found[:, 3]) / 2), axis=1)
-    sides = np.concatenate((found[:, 2] - found[:, 0], found[:, 3] - found[:, 1]))
+    boxes = np.array(cells, dtype=np.float64).reshape(-1, 4)
+    positions = np.stack(((boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2), axis=1)
+    sides = np.concatenate((boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]))
     return Rebuilt(
-        positions, found, float(sides.max()) if len(sides) else math.nan, asked.queries, complete
+        positions, boxes, float(sides.max()) if len(sides) else math.nan, oracle.queries, complete
     )
 
 
 def _left_of(
-    asked: _Asked, x: float, left: float, top: float, right: float, bottom: float
+    oracle: _Oracle, x: float, left: float, top: float, right: float, bottom: float
 ) -> frozenset[Hashable]:
     """Handles of fixations left of x, from a rectangle that is at least half as
     wide as the area.
     """
     if x >= (left + right) / 2:
-        return asked.handles(left, top, x, bottom)
-    return asked.handles(left, top, right, bottom) - asked.handles(x, top, right, bottom)
+        return oracle.handles(left, top, x, bottom)
+    return oracle.handles(left, top, right, bottom) - oracle.handles(x, top, right, bottom)
 
 
 def _above(
-    asked: _Asked, y: float, left: float, top: float, right: float, bottom: float
+    oracle: _Oracle, y: float, left: float, top: float, right: float, bottom: float
 ) -> frozenset[Hashable]:
     if y >= (top + bottom) / 2:
-        return asked.handles(left, top, right, y)
-    return asked.handles(left, top, right, bottom) - asked.handles(left, y, right, bottom)
+        return oracle.handles(left, top, right, y)
+    return oracle.handles(left, top, right, bottom) - oracle.handles(left, y, right, bottom)
 
 
 def _by_handle(
@@ -279,7 +279,7 @@ def _by_handle(
     upto: Callable[[float], frozenset[Hashable]],
     finest: float,
     grid: float | None,
-    asked: _Asked,
+    oracle: _Oracle,
 ) -> tuple[dict[Hashable, Interval], bool]:
     """The interval of every handle; one question halves the intervals of all handles that share
     one.
@@ -293,7 +293,7 @@ def _by_handle(
             continue
         middle = _middle(low, high, whole[0], grid)
         small = high - low <= finest or not low < middle < high
-        if small or not asked.affordable(1):
+        if small or not oracle.affordable(1):
             complete &= small
             result.update(dict.fromkeys(inside, (low, high)))
             continue
@@ -308,16 +308,16 @@ class _Corner:
     """
 
     def __init__(
-        self, asked: _Asked, left: float, top: float, right: float, bottom: float, total: float
+        self, oracle: _Oracle, left: float, top: float, right: float, bottom: float, total: float
     ) -> None:
-        self._asked, self._box, self._total = asked, (left, top, right, bottom), total
+        self._oracle, self._box, self._total = oracle, (left, top, right, bottom), total
         self._centre = (left + right) / 2, (top + bottom) / 2
 
     def __call__(self, x: float, y: float) -> float:
         left, top, right, bottom = self._box
         if x <= left or y <= top:
             return 0.0
-        ask = self._asked.number
+        ask = self._oracle.number
         narrow, flat = x < self._centre[0], y < self._centre[1]
         if not narrow and not flat:
             return ask(left, top, x, y)
@@ -355,22 +355,22 @@ def rebuild_times(
     if not begin < end:
         checks.refuse("rebuild_times", "end_s", "later than begin_s", end_s)
     finest = checks.positive("rebuild_times", "finest_s", finest_s)
-    asked = _Asked(
+    oracle = _Oracle(
         answer,
         checks.count("rebuild_times", "most_queries", most_queries),
         checks.count("rebuild_times", "repeats", repeats),
     )
-    total = asked.number(begin, end)
+    total = oracle.number(begin, end)
 
     def upto(t: float) -> float:
-        return asked.number(begin, t) if t >= (begin + end) / 2 else total - asked.number(t, end)
+        return oracle.number(begin, t) if t >= (begin + end) / 2 else total - oracle.number(t, end)
 
-    found, _ = _bisect((begin, end), total, upto, finest, None, lambda: asked.affordable(1))
+    intervals, _ = _bisect((begin, end), total, upto, finest, None, lambda: oracle.affordable(1))
     return (
         np.array(
-            [(low + high) / 2 for (low, high), n in found for _ in range(n)], dtype=np.float64
+            [(low + high) / 2 for (low, high), n in intervals for _ in range(n)], dtype=np.float64
         ),
-        asked.queries,
+        oracle.queries,
     )
 
 
@@ -390,8 +390,8 @@ def rebuild_dwells(
         Whose cells to look at; fixations that share a cell share its total evenly.
     """
     left, top, right, bottom = checked_area(area_deg)
-    asked = _Asked(lambda *where: total_s((where[0], where[1], where[2], where[3])), 1 << 62, 1)
-    corner = _Corner(asked, left, top, right, bottom, asked.number(left, top, right, bottom))
+    oracle = _Oracle(lambda *where: total_s((where[0], where[1], where[2], where[3])), 1 << 62, 1)
+    corner = _Corner(oracle, left, top, right, bottom, oracle.number(left, top, right, bottom))
     cells = [tuple(c) for c in rebuilt.cells_deg.tolist()]
     return np.array(
         [
@@ -402,7 +402,7 @@ def rebuild_dwells(
     )
 
 
-def achieved(rebuilt_deg: ArrayLike, true_deg: ArrayLike) -> Achieved:
+def achieved(rebuilt_deg: ArrayLike, true_deg: ArrayLike) -> ReconstructionAccuracy:
     """How near the rebuilt positions, shape (n, 2), come to the true ones, shape (m, 2)."""
     from scipy.optimize import linear_sum_assignment
 
@@ -411,7 +411,7 @@ def achieved(rebuilt_deg: ArrayLike, true_deg: ArrayLike) -> Achieved:
     rows, columns = linear_sum_assignment(apart)
     errors = apart[rows, columns]
     nothing = len(errors) == 0
-    return Achieved(
+    return ReconstructionAccuracy(
         len(errors),
         len(truth) - len(errors),
         len(ours) - len(errors),

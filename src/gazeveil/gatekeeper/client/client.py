@@ -38,7 +38,7 @@ from gazeveil.gatekeeper.errors import Denied
 try:
     import httpx
 
-    from gazeveil.gatekeeper.client.stream import Batch, Message, Talk, listen, listen_async
+    from gazeveil.gatekeeper.client.stream import Batch, Message, WireProtocol, listen, listen_async
 except ImportError as error:  # the core needs none of this
     raise MissingExtraError(error.name or "httpx", "service") from error
 
@@ -256,9 +256,9 @@ class Gaze:
         Denied
             Where it is refused, or ended before a choice was made.
         """
-        for got in self._listen(patience, **_selection(targets, by, dwell_ms)):
-            if not isinstance(got, Batch):
-                return str(got["target"])
+        for received in self._listen(patience, **_selection(targets, by, dwell_ms)):
+            if not isinstance(received, Batch):
+                return str(received["target"])
         raise Denied("network", "The connection ended before a choice was made.")
 
     async def select_async(
@@ -269,9 +269,9 @@ class Gaze:
         patience: int | None = None,
     ) -> str:
         """As :meth:`select`, in an event loop; cancel it to stop waiting."""
-        async for got in self._listen_async(patience, **_selection(targets, by, dwell_ms)):
-            if not isinstance(got, Batch):
-                return str(got["target"])
+        async for received in self._listen_async(patience, **_selection(targets, by, dwell_ms)):
+            if not isinstance(received, Batch):
+                return str(received["target"])
         raise Denied("network", "The connection ended before a choice was made.")
 
     # Streams.
@@ -291,17 +291,17 @@ class Gaze:
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for got in self._listen(patience, what=kind, mode=mode):
-            if not isinstance(got, Batch):
-                yield got
+        for received in self._listen(patience, what=kind, mode=mode):
+            if not isinstance(received, Batch):
+                yield received
 
     async def events_async(
         self, kind: str, mode: Mode = "end", patience: int | None = None
     ) -> AsyncIterator[Message]:
         """As :meth:`events`, in an event loop."""
-        async for got in self._listen_async(patience, what=kind, mode=mode):
-            if not isinstance(got, Batch):
-                yield got
+        async for received in self._listen_async(patience, what=kind, mode=mode):
+            if not isinstance(received, Batch):
+                yield received
 
     def samples(
         self,
@@ -324,9 +324,9 @@ class Gaze:
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for got in self._listen(patience, **_samples(mechanism, encoding, batch)):
-            if isinstance(got, Batch):
-                yield got
+        for received in self._listen(patience, **_samples(mechanism, encoding, batch)):
+            if isinstance(received, Batch):
+                yield received
 
     async def samples_async(
         self,
@@ -336,32 +336,32 @@ class Gaze:
         patience: int | None = None,
     ) -> AsyncIterator[Batch]:
         """As :meth:`samples`, in an event loop."""
-        async for got in self._listen_async(patience, **_samples(mechanism, encoding, batch)):
-            if isinstance(got, Batch):
-                yield got
+        async for received in self._listen_async(patience, **_samples(mechanism, encoding, batch)):
+            if isinstance(received, Batch):
+                yield received
 
     # Carrying.
 
     def _listen(self, patience: int | None, **wish: object) -> Iterator[Batch | Message]:
-        return listen(self.url, Talk(self._token, wish, patience), self.timeout_s)
+        return listen(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
 
     def _listen_async(self, patience: int | None, **wish: object) -> AsyncIterator[Batch | Message]:
-        return listen_async(self.url, Talk(self._token, wish, patience), self.timeout_s)
+        return listen_async(self.url, WireProtocol(self._token, wish, patience), self.timeout_s)
 
-    def _path(self, area: RegisteredArea | Rect, what: str) -> str:
+    def _path(self, area: RegisteredArea | Rect, resource: str) -> str:
         if isinstance(area, Rect):
             if area not in self._rects:
                 name = f"{area.x_deg:g},{area.y_deg:g},{area.width_deg:g},{area.height_deg:g}"
                 self._rects[area] = self.register_area(name, *astuple(area))
             area = self._rects[area]
-        return f"/v1/areas/{quote(str(area.id), safe='')}/{what}"
+        return f"/v1/areas/{quote(str(area.id), safe='')}/{resource}"
 
     def _events(
-        self, area: RegisteredArea | Rect, what: str, **limits: int | None
+        self, area: RegisteredArea | Rect, resource: str, **limits: int | None
     ) -> tuple[PublicEvent, ...]:
-        given = {name: value for name, value in limits.items() if value is not None}
-        answer = self._call("GET", self._path(area, what), parameters=given)
-        return tuple(map(event_of, answer[what]))
+        parameters = {name: value for name, value in limits.items() if value is not None}
+        answer = self._call("GET", self._path(area, resource), parameters=parameters)
+        return tuple(map(event_of, answer[resource]))
 
     def _call(
         self,

@@ -1,7 +1,7 @@
 """The WebSocket of the Python client: one subscription as an iterator, for programs with and
 without an event loop.
 
-What is said is the same in both; :class:`Talk` holds it and knows nothing of sockets. A connection
+Both say the same; :class:`WireProtocol` holds it and knows nothing of sockets. A connection
 that fails is tried again with a back-off that doubles from 0.25 s to 10 s, and the subscription is
 asked for anew, so the policy decides again. What the Gatekeeper refuses or ends is raised as
 :class:`gazeveil.gatekeeper.errors.Denied`; a token that is not accepted is never tried again.
@@ -83,7 +83,7 @@ def stream_address(url: str) -> str:
     return urlunsplit((scheme, parts.netloc, "/v1/stream", "", ""))
 
 
-class Talk:
+class WireProtocol:
     """What is said on one connection after the other: hello, subscribe, then listen.
 
     Parameters
@@ -121,10 +121,10 @@ class Talk:
             Where the subscription was refused or has ended.
         """
         if isinstance(data, bytes):
-            came = unpack(data)
-            block = came.block
+            batch = unpack(data)
+            block = batch.block
             return Batch(
-                came.sequence, came.dropped, block.t_ns, block.x_deg, block.y_deg, block.valid
+                batch.sequence, batch.dropped, block.t_ns, block.x_deg, block.y_deg, block.valid
             )
         message = json.loads(data)
         kind = message.get("type")
@@ -149,11 +149,8 @@ class Talk:
         Denied
             Where trying again is useless.
         """
-        code = (
-            error.rcvd.code
-            if isinstance(error, ConnectionClosed) and error.rcvd is not None
-            else None
-        )
+        close = error.rcvd if isinstance(error, ConnectionClosed) else None
+        code = None if close is None else close.code
         self.failures += 1
         if code in FINAL or (self.patience is not None and self.failures > self.patience):
             word, reason = self._said or (
@@ -175,7 +172,7 @@ def _batch(message: Mapping[str, list[object]]) -> Batch:
     return Batch(sequence, dropped, t_ns, x_deg, y_deg, np.array(message["valid"], dtype=np.bool_))
 
 
-def listen(url: str, talk: Talk, timeout_s: float) -> Iterator[Batch | Message]:
+def listen(url: str, talk: WireProtocol, timeout_s: float) -> Iterator[Batch | Message]:
     """What a subscription brings, in a program without an event loop; leaving the loop ends it."""
     while True:
         try:
@@ -188,14 +185,16 @@ def listen(url: str, talk: Talk, timeout_s: float) -> Iterator[Batch | Message]:
                 talk.heard(socket.recv())
                 socket.send(subscribe)
                 while True:
-                    got = talk.heard(socket.recv())
-                    if got is not None:
-                        yield got
+                    received = talk.heard(socket.recv())
+                    if received is not None:
+                        yield received
         except (OSError, WebSocketException) as error:
             time.sleep(talk.lost(error))
 
 
-async def listen_async(url: str, talk: Talk, timeout_s: float) -> AsyncIterator[Batch | Message]:
+async def listen_async(
+    url: str, talk: WireProtocol, timeout_s: float
+) -> AsyncIterator[Batch | Message]:
     """What a subscription brings, in an event loop; leaving the loop ends it."""
     while True:
         try:
@@ -207,8 +206,8 @@ async def listen_async(url: str, talk: Talk, timeout_s: float) -> AsyncIterator[
                 talk.heard(await socket.recv())
                 await socket.send(subscribe)
                 while True:
-                    got = talk.heard(await socket.recv())
-                    if got is not None:
-                        yield got
+                    received = talk.heard(await socket.recv())
+                    if received is not None:
+                        yield received
         except (OSError, WebSocketException) as error:
             await asyncio.sleep(talk.lost(error))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, Watched
+from gazeveil.gatekeeper.core.area_metrics import AreaMetrics, MeasuredArea
 from gazeveil.gatekeeper.core.areas import RegisteredArea, area_of, snap
 from gazeveil.gatekeeper.core.counters import CounterAnswer
 from gazeveil.gatekeeper.core.device_state import DeviceState
@@ -46,11 +46,11 @@ class App:
         self.name = name
         self._origin = origin
 
-    def _ask(self, action: str, what: str, areas: int | None = None) -> Billing:
+    def _ask(self, action: str, call: str, areas: int | None = None) -> Billing:
         state = self._state
         with state.lock:
             request = state.request(self.name, action, self._origin, areas=areas)
-        return state.ask(request, what)
+        return state.ask(request, call)
 
     # Areas.
 
@@ -94,14 +94,14 @@ class App:
                 )
             app_state.area_count += 1
             area = area_of(state.grid, rectangle, app_state.area_count, name, state.t_ms)
-            app_state.areas[area.id] = Watched(area, rectangle)
+            app_state.areas[area.id] = MeasuredArea(area, rectangle)
             return area
 
     def areas(self) -> tuple[RegisteredArea, ...]:
         """The app's own areas."""
         with self._state.answering(self._ask("areas", "areas")):
             areas = self._state.app_state(self.name).areas
-            return tuple(watched.area for watched in areas.values())
+            return tuple(measured.area for measured in areas.values())
 
     def remove_area(self, area_id: int) -> None:
         """Forget an area and its sums; its id is not used again."""
@@ -109,7 +109,7 @@ class App:
             self._area(area_id)
             del self._state.app_state(self.name).areas[area_id]
 
-    def _area(self, area_id: int) -> Watched:
+    def _area(self, area_id: int) -> MeasuredArea:
         areas = self._state.app_state(self.name).areas
         if type(area_id) is not int or area_id not in areas:
             raise Denied("unknown", "This app has no such area. Register it first.")
@@ -167,20 +167,20 @@ class App:
         limit: int,
     ) -> tuple[PublicEvent, ...]:
         limits = {"since_ms": since_ms, "until_ms": until_ms, "after": after, "limit": limit}
-        for what, value in limits.items():
+        for name, value in limits.items():
             if value is not None and type(value) is not int:
-                raise Denied("parameter", f"The parameter '{what}' must be a whole number.")
+                raise Denied("parameter", f"The parameter '{name}' must be a whole number.")
         most = min(max(limit, 0), MOST_EVENTS)
         state = self._state
         with state.answering(allowed):
-            watched, events = self._area(area_id), state.app_state(self.name).events
+            measured, events = self._area(area_id), state.app_state(self.name).events
             wanted = (
                 entry
                 for entry in state.event_log.after(events.device_number(after) or 0)
                 if entry.event.kind == kind
                 and (since_ms is None or entry.event.t_ms >= since_ms)
                 and (until_ms is None or entry.event.t_ms < until_ms)
-                and watched.has(entry)
+                and measured.has(entry)
             )
             oldest = state.event_log.oldest
             return tuple(events.told(entry, oldest) for entry in islice(wanted, most))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gazeveil.gatekeeper.core.area_metrics import Watched
+from gazeveil.gatekeeper.core.area_metrics import MeasuredArea
 from gazeveil.gatekeeper.core.areas import Rectangle
 from gazeveil.gatekeeper.core.events.numbers import EventNumbers
 
@@ -16,7 +16,7 @@ class AppState:
     """Areas, numbers of events, calls of the last minute and counters of one app."""
 
     events: EventNumbers
-    areas: dict[int, Watched] = field(default_factory=dict)
+    areas: dict[int, MeasuredArea] = field(default_factory=dict)
     area_count: int = 0
     visited: int = 0
     calls: list[int] = field(default_factory=lambda: [0] * 60)

@@ -40,7 +40,7 @@ class AreaMetrics:
     first_saccade_ms: int | None
 
 
-class Watched:
+class MeasuredArea:
     """An area and its sums.
 
     Parameters

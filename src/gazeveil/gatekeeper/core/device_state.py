@@ -361,8 +361,8 @@ class DeviceState:
             return
         if quantised.cell is None:
             for app_state in self.app_states.values():
-                for watched in app_state.areas.values():
-                    watched.left()
+                for measured in app_state.areas.values():
+                    measured.left()
             return
         entry = self._write(quantised)
         event = entry.event
@@ -370,8 +370,8 @@ class DeviceState:
             # In the tick that it is told in, however samples were cut into blocks.
             self.counters.add(entry.row, entry.column, quantised.decided_tick + 1)
         for app_state in self.app_states.values():
-            for watched in app_state.areas.values():
-                app_state.visited = watched.take(entry, app_state.visited)
+            for measured in app_state.areas.values():
+                app_state.visited = measured.take(entry, app_state.visited)
         for listener in tuple(self.listeners):
             if listener.kind == event.kind and listener.subscription.ended is None:
                 tell(

@@ -33,7 +33,7 @@ from typing import TypeAlias
 from gazeveil.gatekeeper.core.events.listeners import tell
 from gazeveil.gatekeeper.core.events.ongoing_fixation import OngoingFixation
 from gazeveil.gatekeeper.core.level import PrecisionLevel
-from gazeveil.gatekeeper.core.targets import Placed
+from gazeveil.gatekeeper.core.targets import PlacedTarget
 from gazeveil.gatekeeper.errors import Denied, LedgerError
 from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.gaze.grid import Grid
@@ -74,7 +74,7 @@ class Selection:
     ----------
     subscription : Subscription
         What the app holds.
-    targets : tuple of Placed
+    targets : tuple of PlacedTarget
         On the grid.
     by : str
         One of :data:`BY`.
@@ -89,7 +89,7 @@ class Selection:
     """
 
     subscription: Subscription
-    targets: tuple[Placed, ...]
+    targets: tuple[PlacedTarget, ...]
     by: str
     dwell_ns: int
     since_ns: int
@@ -116,7 +116,7 @@ class Selection:
             return None
         x, y = grid.centre(*cell)
 
-        def away(target: Placed) -> float:
+        def away(target: PlacedTarget) -> float:
             across = target.x_deg - x
             if grid.sphere:
                 across = (across + 180.0) % 360.0 - 180.0
@@ -199,7 +199,7 @@ class Selections:
     def enter(
         self,
         subscription: Subscription,
-        targets: tuple[Placed, ...],
+        targets: tuple[PlacedTarget, ...],
         by: str,
         dwell_ms: int,
         callback: Callable[[str], None],

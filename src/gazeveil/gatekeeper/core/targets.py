@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedTarget:
     """A target on the grid: its cells, and the middle it was asked for."""
 
     name: str
@@ -47,7 +47,7 @@ class Placed:
     y_deg: float
 
 
-def place(grid: Grid, targets: Sequence[Target]) -> tuple[Placed, ...]:
+def place(grid: Grid, targets: Sequence[Target]) -> tuple[PlacedTarget, ...]:
     """Targets on the public grid.
 
     Raises
@@ -76,7 +76,7 @@ def place(grid: Grid, targets: Sequence[Target]) -> tuple[Placed, ...]:
     return tuple(_placed(grid, target) for target in targets)
 
 
-def _placed(grid: Grid, target: Target) -> Placed:
+def _placed(grid: Grid, target: Target) -> PlacedTarget:
     asked = finite(target.x_deg, target.y_deg, target.width_deg, target.height_deg)
     if asked is None or min(asked[2:]) <= 0:
         raise Denied(
@@ -92,7 +92,7 @@ def _placed(grid: Grid, target: Target) -> Placed:
             " near a pole make it wider.",
         )
     x, y, width, height = asked
-    return Placed(target.name, cells, x + width / 2, y + height / 2)
+    return PlacedTarget(target.name, cells, x + width / 2, y + height / 2)
 
 
 def _holds_a_cell(grid: Grid, rectangle: Rectangle) -> bool:

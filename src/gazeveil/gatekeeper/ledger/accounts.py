@@ -23,7 +23,7 @@ DAY_NS = 86_400_000_000_000
 #: How long a budget lasts.
 PERIODS = ("day", "session", "ever")
 
-_WIDEST = 2**128
+_LARGEST_DENOMINATOR = 2**128
 GRID = 10**18
 _MOST_DIGITS_BITS = 512
 _LONGEST = 500
@@ -189,11 +189,11 @@ def recomputed(entries: Iterable[LedgerEntry]) -> dict[tuple[str, str], Fraction
 def merged(charges: Sequence[Charge]) -> dict[tuple[str, str], Fraction]:
     """What each account pays; one that is named twice pays the sum."""
     sums: dict[tuple[str, str], Fraction] = {}
-    for one in charges:
-        if not isinstance(one, Charge):
-            checks.refuse("ledger", "charges", "a sequence of Charge", one)
-        key = one.account, one.currency
-        sums[key] = sums.get(key, Fraction(0)) + one.amount
+    for charge in charges:
+        if not isinstance(charge, Charge):
+            checks.refuse("ledger", "charges", "a sequence of Charge", charge)
+        key = charge.account, charge.currency
+        sums[key] = sums.get(key, Fraction(0)) + charge.amount
     if not sums:
         checks.refuse(
             "ledger",
@@ -214,7 +214,7 @@ def taken_from(
         raise OverBudget(account, f"The account {account} has no budget in {currency}.")
     now = known.at(now_ns)
     total = now.total + amount
-    if total.denominator > _WIDEST:
+    if total.denominator > _LARGEST_DENOMINATOR:
         total = Fraction(math.ceil(total * GRID), GRID)
     if now.most is not None and total > now.most:
         left = max(Fraction(0), now.most - now.total)
@@ -234,9 +234,9 @@ def moment(now_ns: int, name: str = "now_ns") -> int:
     return now_ns
 
 
-def texts(owner: str, **given: object) -> None:
+def texts(owner: str, **named: object) -> None:
     """Refuse texts that are empty, too long, or that PostgreSQL cannot hold."""
-    for name, text in given.items():
+    for name, text in named.items():
         if (
             not isinstance(text, str)
             or len(text) > _LONGEST

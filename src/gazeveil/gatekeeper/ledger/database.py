@@ -262,11 +262,11 @@ class Ready:
         many = not isinstance(values, Mapping)
         rows = list(values) if many else [values]
         # A Sequence of Mappings after the test, which the type checker cannot see.
-        given: list[Any] = [
+        parameters: list[Any] = [
             tuple(row[n] for n in names) if names is not None else dict(row)
             for row in cast("list[Mapping[str, Any]]", rows)
         ]
-        return connection.exec_driver_sql(text, given if many else given[0])
+        return connection.exec_driver_sql(text, parameters if many else parameters[0])
 
     def _compile(self, connection: Connection) -> tuple[str, list[str] | None]:
         compiled = self._statement.compile(dialect=connection.dialect)
@@ -352,10 +352,10 @@ def words(error: BaseException) -> str:
 
 def trouble_of(error: BaseException) -> str:
     """What is wrong, for people who may not see paths, addresses or statements."""
-    said = words(error).lower()
-    if "full" in said or "no space" in said:
+    message = words(error).lower()
+    if "full" in message or "no space" in message:
         return "The disk that the ledger is on is full. Free some space."
-    if "locked" in said or "busy" in said or "lock timeout" in said:
+    if "locked" in message or "busy" in message or "lock timeout" in message:
         return "Another program has locked the ledger's database. Let it finish, or end it."
     return "The ledger's database does not answer. Start it again, or look into its log."
 
@@ -370,9 +370,9 @@ def migrate(database: Database) -> None:
             connection.execute(
                 sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK}
             )
-        found = _revision(connection)
-        if found != REVISION:
-            _upgrade(connection, found, database.shown)
+        current = _revision(connection)
+        if current != REVISION:
+            _upgrade(connection, current, database.shown)
 
     database.write(work)
 
@@ -384,17 +384,17 @@ def _revision(connection: Connection) -> str | None:
     return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _upgrade(connection: Connection, found: str | None, shown: str) -> None:
+def _upgrade(connection: Connection, current: str | None, shown: str) -> None:
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
     from alembic.script import ScriptDirectory
 
     script = ScriptDirectory(str(Path(__file__).parent / "migrations"))
     known = {step.revision for step in script.walk_revisions()}
-    if found is not None and found not in known:
+    if current is not None and current not in known:
         raise LedgerError(
             f"The ledger at {shown} was made by a newer version of Gazeveil (its tables have"
-            f" revision {found[:20]}). Update Gazeveil to use it."
+            f" revision {current[:20]}). Update Gazeveil to use it."
         )
     context = MigrationContext.configure(
         connection, opts={"fn": lambda revision, _: script._upgrade_revs("head", revision)}

@@ -85,10 +85,10 @@ class DatabaseFile:
         ):  # an open file cannot be removed or replaced there, and inodes are no identity
             return
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             raise LostFileError(self.path, "removed", _PUT_BACK) from None
-        identity = (found.st_dev, found.st_ino)
+        identity = (status.st_dev, status.st_ino)
         if self._identity is None:
             self._identity = identity
         elif identity != self._identity:
@@ -111,11 +111,11 @@ class DatabaseFile:
         if sys.platform == "win32":
             return
         try:
-            found = os.statvfs(self.path.parent)
+            disk = os.statvfs(self.path.parent)
         except OSError:
             return  # the next transaction says what is wrong
         # A file system that does not say how large it is (0 blocks) may be of any size.
-        if found.f_blocks and found.f_bavail * found.f_frsize < ROOM_BYTES:
+        if disk.f_blocks and disk.f_bavail * disk.f_frsize < ROOM_BYTES:
             raise FullDiskError(self.path)
 
 

@@ -170,12 +170,12 @@ class Ledger(LedgerReader):
 
         def work(connection: Connection) -> None:
             named = map(rows.account_of_row, rows.ACCOUNTS_NAMED(connection, {"a": account}).all())
-            accounts = [one.at(now_ns) for one in named if one.per == "session"]
+            accounts = [a.at(now_ns) for a in named if a.per == "session"]
             if not accounts or rows.opening(connection, request_id):
                 return
-            fresh = [one._replace(period=one.period + 1, total=Fraction(0)) for one in accounts]
+            fresh = [a._replace(period=a.period + 1, total=Fraction(0)) for a in accounts]
             rows.save(connection, fresh)
-            renewed = [(one, Fraction(0)) for one in fresh]
+            renewed = [(a, Fraction(0)) for a in fresh]
             rows.append(connection, request_id, 0, "session", renewed, name, now_ns)
 
         self.database.write(work)
@@ -229,12 +229,12 @@ class Ledger(LedgerReader):
             nonlocal first
             hopeful, first = first, False
             accounts = rows.accounts_of(connection, keys)
-            found: dict[tuple[str, str], tuple[Account, Fraction]] = {}
+            taken_by_key: dict[tuple[str, str], tuple[Account, Fraction]] = {}
             denied: Denied | None = None
             try:
                 # In the order of the charges: the first that does not suffice is the reason.
                 for key, amount in wanted.items():
-                    found[key] = taken_from(accounts.get(key), key, amount, now_ns)
+                    taken_by_key[key] = taken_from(accounts.get(key), key, amount, now_ns)
             except Denied as error:
                 denied = error
             # Most ids are new, and the index finds those that are not: then this runs once more,
@@ -244,7 +244,7 @@ class Ledger(LedgerReader):
                 return self._again(connection, request_id, opened, wanted, hold_ns is None, now_ns)
             if denied is not None:
                 raise denied
-            taken = [found[key] for key in keys]
+            taken = [taken_by_key[key] for key in keys]
             charged = tuple(
                 Charge(account.account, account.currency, amount) for account, amount in taken
             )
@@ -343,8 +343,8 @@ class Ledger(LedgerReader):
                 reason = f"The reservation '{request_id}' was cancelled, so it cannot be committed."
                 raise Denied("budget", reason)
             return rows.reservation_of(opened, state)
-        told = 0 if now_ns is None else moment(now_ns)
-        parts = [(accounts[e.account, e.currency].at(told), e) for e in opened]
+        at_ns = 0 if now_ns is None else moment(now_ns)
+        parts = [(accounts[e.account, e.currency].at(at_ns), e) for e in opened]
         if kind == "commit":
             if any(account.seen_ns >= (e.expires_ns or 0) for account, e in parts):
                 raise Denied(

@@ -29,12 +29,12 @@ _HELD = sa.select(
 )
 
 
-def _balance_at(found: Sequence[sa.Row[Any]], now_ns: int) -> Balance:
+def _balance_at(account_rows: Sequence[sa.Row[Any]], now_ns: int) -> Balance:
     """How an account stands at a time."""
-    account = rows.account_of_row(found[0]).at(now_ns)
+    account = rows.account_of_row(account_rows[0]).at(now_ns)
     mine = (
         r
-        for r in found
+        for r in account_rows
         if r.held is not None and r.held_period == account.period and r.held_until > account.seen_ns
     )
     held = sum((Fraction(r.held) for r in mine), start=Fraction(0))
@@ -57,9 +57,9 @@ class LedgerReader:
         """Limit, spent and reserved of one moment."""
         now = moment(now_ns)
         query = _HELD.where(HEADS.c.account == account, HEADS.c.currency == currency)
-        found = self.database.rows(query)
+        account_rows = self.database.rows(query)
         none = Balance(Fraction(0), "ever", Fraction(0), Fraction(0))
-        return _balance_at(found, now) if found else none
+        return _balance_at(account_rows, now) if account_rows else none
 
     def spent(self, account: str, currency: str, now_ns: int) -> Fraction:
         """What is gone in the current period: committed, or reserved and expired."""
@@ -93,12 +93,12 @@ class LedgerReader:
             Where it cannot be read, is locked, full, or not the file that was opened.
         """
         now = moment(now_ns)
-        found: dict[tuple[str, str], list[sa.Row[Any]]] = {}
+        rows_by_account: dict[tuple[str, str], list[sa.Row[Any]]] = {}
         for row in self.database.look(
             lambda connection: connection.execute(_HELD).all(), patience_s
         ):
-            found.setdefault((row.account, row.currency), []).append(row)
-        return {key: _balance_at(several, now) for key, several in found.items()}
+            rows_by_account.setdefault((row.account, row.currency), []).append(row)
+        return {key: _balance_at(group, now) for key, group in rows_by_account.items()}
 
     def entries(self, after: int = 0, limit: int = 1000) -> tuple[LedgerEntry, ...]:
         """Lines of the ledger after a number, oldest first."""
@@ -124,10 +124,10 @@ class LedgerReader:
         # PostgreSQL the snapshot does that.
         accounts, entries = self.database.write(work)
         totals = recomputed(entries)
-        found = ((h, totals.get((h.account, h.currency), Fraction(0))) for h in accounts)
+        pairs = ((h, totals.get((h.account, h.currency), Fraction(0))) for h in accounts)
         return tuple(
             f"The account {h.account} has {format_exact(h.total)} {h.currency} in its row and"
             f" {format_exact(total)} in its entries."
-            for h, total in found
+            for h, total in pairs
             if total != h.total
         )

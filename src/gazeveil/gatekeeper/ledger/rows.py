@@ -112,8 +112,8 @@ _CLOSING = Ready(
 def save(connection: Connection, accounts: Sequence[Account]) -> None:
     """Write the state of accounts."""
     rows = [
-        {**row_of_account(one), "key_account": one.account, "key_currency": one.currency}
-        for one in accounts
+        {**row_of_account(a), "key_account": a.account, "key_currency": a.currency}
+        for a in accounts
     ]
     _SAVE(connection, rows)
 

@@ -25,7 +25,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
-class Edit:
+class PolicyEdit:
     """What somebody has edited in the file.
 
     Parameters
@@ -85,7 +85,7 @@ class PolicyFile:
         self._text, self._policy = text, policy
         return policy
 
-    def edit(self) -> Edit:
+    def edit(self) -> PolicyEdit:
         """What was edited since the file was last read or written; it counts as read when
         :meth:`accept` says that it is in force.
 
@@ -99,7 +99,7 @@ class PolicyFile:
             self._read = self.load(), self._text
         finally:
             self._text, self._policy = text, known
-        return Edit(known, self._read[0])
+        return PolicyEdit(known, self._read[0])
 
     def accept(self) -> None:
         """What :meth:`edit` told is in force."""
@@ -111,7 +111,7 @@ class PolicyFile:
         """
         self._policy, self._text = in_force.worn_by(OWNER), ""
 
-    def write(self, policy: Policy) -> Edit | None:
+    def write(self, policy: Policy) -> PolicyEdit | None:
         """Write a policy, whole or not at all, with what others have edited since.
 
         Parameters
@@ -121,7 +121,7 @@ class PolicyFile:
 
         Returns
         -------
-        Edit or None
+        PolicyEdit or None
             What others had edited, which is in the file and must come in force too.
 
         Raises
@@ -135,7 +135,7 @@ class PolicyFile:
         if self.path.exists():
             text, there = load_text(self.path)
             if text != self._text:
-                edit = Edit(self._policy, there)
+                edit = PolicyEdit(self._policy, there)
                 wanted = edit.onto(wanted)
             if there == wanted:
                 self._text, self._policy = text, there

@@ -26,7 +26,7 @@ from gazeveil.gatekeeper.policy.rules import MechanismRule
 
 
 @dataclass(frozen=True)
-class Steady:
+class RestingGazeAccuracy:
     """How well an app finds where resting eyes are with all that a preset allows: the least median
     error, in degrees of visual angle.
 
@@ -55,10 +55,10 @@ class Steady:
 
         Examples
         --------
-        >>> Steady(8, 8, 8, 4).words()
+        >>> RestingGazeAccuracy(8, 8, 8, 4).words()
         'eyes at rest are found to about 8 degrees, however long the app watches on one day, and to
         4 at the worst place'
-        >>> Steady(0.2, 0.03, 0.01, 0.01).words()
+        >>> RestingGazeAccuracy(0.2, 0.03, 0.01, 0.01).words()
         'eyes at rest are found to about 0.2 degrees in 0.3 seconds, 0.03 in ten seconds and 0.01 in
         ten sessions of a day'
         """
@@ -87,14 +87,14 @@ class Preset(Grant):
         What an app gets, and what is removed.
     platform : str
         `coarse` or `fine`, the level of Android XR that apps of this kind ask for.
-    steady : Steady, optional
+    steady : RestingGazeAccuracy, optional
         What averaging gives; None where nothing of where eyes rest is told.
     """
 
     name: str = ""
     means: str = ""
     platform: str = "coarse"
-    steady: Steady | None = None
+    steady: RestingGazeAccuracy | None = None
 
     def grant(self, **changes: object) -> Grant:
         """The plain grant, with changes.
@@ -130,7 +130,7 @@ _SELECT = Preset(
     platform="fine",
 )
 
-_AVATAR_STEADY = Steady(6.0, 6.0, 6.0, 4.0)
+_AVATAR_RESTING = RestingGazeAccuracy(6.0, 6.0, 6.0, 4.0)
 _AVATAR = Preset(
     # No tile: its borders would tell, without noise, where the eyes cross them.
     scopes=frozenset({"samples"}),
@@ -143,14 +143,14 @@ _AVATAR = Preset(
     means=(
         "The app can turn an avatar's eyes about the right way: for every part of the view, 5"
         " degrees wide, it gets one noisy place, the same all day (of UTC), at most 60 times a"
-        f" second; {_AVATAR_STEADY.words()}; when the eyes go to another part, or back to one, is"
+        f" second; {_AVATAR_RESTING.words()}; when the eyes go to another part, or back to one, is"
         " told; all finer movement is removed."
     ),
     platform="coarse",
-    steady=_AVATAR_STEADY,
+    steady=_AVATAR_RESTING,
 )
 
-_FOVEATED_STEADY = Steady(1.7, 1.7, 1.7, 1.0)
+_FOVEATED_RESTING = RestingGazeAccuracy(1.7, 1.7, 1.7, 1.0)
 _FOVEATED = Preset(
     scopes=frozenset({"samples"}),
     mechanisms=(MechanismRule("gaussian-place", {"sigma_deg": (">=", 2)}),),
@@ -162,14 +162,14 @@ _FOVEATED = Preset(
     means=(
         "The app can keep a region of some degrees around the gaze sharp: for every part of the"
         " view, 5 degrees wide, it gets one place with 2 degrees of noise or more, the same all"
-        f" day (of UTC), at most 250 times a second; {_FOVEATED_STEADY.words()}; when the eyes go"
+        f" day (of UTC), at most 250 times a second; {_FOVEATED_RESTING.words()}; when the eyes go"
         " to another part, or back to one, is told; tremor and the shape of movements are removed."
     ),
     platform="fine",
-    steady=_FOVEATED_STEADY,
+    steady=_FOVEATED_RESTING,
 )
 
-_AOI_STEADY = Steady(1.4, 1.4, 1.4, 0.07)
+_AOI_RESTING = RestingGazeAccuracy(1.4, 1.4, 1.4, 0.07)
 _AOI = Preset(
     scopes=frozenset({"areas", "fixations", "saccades", "counter"}),
     areas=16,
@@ -180,13 +180,13 @@ _AOI = Preset(
     means=(
         "The app can count looks at up to 16 areas it names in advance, with dwell, visits and"
         " order; positions come as cells, times as ticks; at the coarse level"
-        f" {_AOI_STEADY.words()}; samples, paths between areas, velocities and pupils are removed."
+        f" {_AOI_RESTING.words()}; samples, paths between areas, velocities and pupils are removed."
     ),
     platform="coarse",
-    steady=_AOI_STEADY,
+    steady=_AOI_RESTING,
 )
 
-_RESEARCH_STEADY = Steady(0.2, 0.05, 0.02, 0.02)
+_RESEARCH_RESTING = RestingGazeAccuracy(0.2, 0.05, 0.02, 0.02)
 _RESEARCH = Preset(
     scopes=frozenset({"areas", "fixations", "saccades", "events", "tile", "counter", "samples"}),
     mechanisms=(
@@ -205,12 +205,12 @@ _RESEARCH = Preset(
     name="research",
     means=(
         "The app is part of a study that the wearer joined: it gets every kind of answer and"
-        f" streams with little noise, which averaging takes away: {_RESEARCH_STEADY.words()}; raw"
+        f" streams with little noise, which averaging takes away: {_RESEARCH_RESTING.words()}; raw"
         " samples, pupils, velocities and the tracker's own timing are still removed, and a person"
         " can be recognised from it."
     ),
     platform="fine",
-    steady=_RESEARCH_STEADY,
+    steady=_RESEARCH_RESTING,
 )
 
 #: Presets by name, the one that tells an app least first.

@@ -57,9 +57,9 @@ def open_sink(text: str) -> Sink:
     checks.known_options(
         f"The output {word}", options, [p for p in signature(cls).parameters if p != "place"]
     )
-    found = cls(place.removeprefix("//"), **options)
-    assert isinstance(found, Sink)
-    return found
+    sink = cls(place.removeprefix("//"), **options)
+    assert isinstance(sink, Sink)
+    return sink
 
 
 async def relay(tracker: Tracker, sink: Sink, protector: Protector, stop: asyncio.Event) -> None:

@@ -46,14 +46,14 @@ class _Client:
         self.some = asyncio.Event()
         self.dropped = 0
 
-    def put(self, what: tuple[Block, int] | None) -> int:
+    def put(self, batch: tuple[Block, int] | None) -> int:
         """Let something wait; returns how many samples were dropped for it."""
         lost = 0
         if len(self.waiting) >= _WAITING:
             oldest = self.waiting.popleft()
             lost = 0 if oldest is None else len(oldest[0])
             self.dropped += lost
-        self.waiting.append(what)
+        self.waiting.append(batch)
         self.some.set()
         return lost
 
@@ -162,11 +162,11 @@ class WebSocketSink(Sink):
         assert self._token is not None
         try:
             first = await asyncio.wait_for(connection.recv(), _HELLO_S)
-            said = parse_json(first).get("token")
+            token = parse_json(first).get("token")
         except (TimeoutError, ConnectionClosed, DataError):
             return False
-        return isinstance(said, str) and hmac.compare_digest(
-            said.encode("utf-8", "replace"), self._token.encode()
+        return isinstance(token, str) and hmac.compare_digest(
+            token.encode("utf-8", "replace"), self._token.encode()
         )
 
     def send(self, samples: Block) -> None:

@@ -129,7 +129,7 @@ class AccessRequests:
             Where the count cannot be written; it holds until the service stops.
         """
         with self._lock:
-            request = next((one for one in self._waiting.values() if one.id == number), None)
+            request = next((r for r in self._waiting.values() if r.id == number), None)
             if request is None:
                 return None
             del self._waiting[request.app]
@@ -169,9 +169,9 @@ class AccessRequests:
 
 def _read(path: Path) -> dict[str, int]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict) or not all(
-            isinstance(k, str) and type(v) is int and v >= 0 for k, v in found.items()
+        counts = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(counts, dict) or not all(
+            isinstance(k, str) and type(v) is int and v >= 0 for k, v in counts.items()
         ):
             raise ValueError
     except FileNotFoundError:
@@ -181,4 +181,4 @@ def _read(path: Path) -> dict[str, int]:
             f"The file {path}, which counts dismissed asks, cannot be read. Remove it to begin the"
             " counts anew."
         ) from None
-    return found
+    return counts

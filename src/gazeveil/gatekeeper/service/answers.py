@@ -25,7 +25,7 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.privacy.guarantee import Guarantee
 
 
-class Figures:
+class ServiceQueries:
     """The part of :class:`gazeveil.gatekeeper.service.service.Service` that only reads."""
 
     settings: Settings
@@ -44,10 +44,10 @@ class Figures:
 
     def guarantee(self, promise: Guarantee) -> dict[str, object]:
         """A guarantee as apps read it."""
-        figures = promise.to_dict()
+        fields = promise.to_dict()
         return {
             "text": str(promise),
-            **{name: figures[name] for name in ("definition", "unit", "status", "numbers")},
+            **{name: fields[name] for name in ("definition", "unit", "status", "numbers")},
         }
 
     def public(self) -> dict[str, object]:

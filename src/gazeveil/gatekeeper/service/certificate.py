@@ -96,19 +96,19 @@ def raw_statement(policy: Policy) -> dict[str, Any]:
         `unproved`: those whose noise proves nothing; `copies`: those that add none, of which there
         cannot be any; `native`: those that pass the tracker's own times on. Each as `[app, rule]`.
     """
-    found: dict[str, list[list[str]]] = {"unproved": [], "copies": [], "native": []}
+    by_kind: dict[str, list[list[str]]] = {"unproved": [], "copies": [], "native": []}
     for app, grant in policy.apps.items():
         for rule in grant.mechanisms:
             text = weakest(rule)
             mechanism: Any = registry.mechanism(text)
             named = [app, rule_text(rule)]
             if problem(mechanism) is not None:
-                found["copies"].append(named)
+                by_kind["copies"].append(named)
             if rule.unproved and judge(grant.mechanisms, text).currency == "samples":
-                found["unproved"].append(named)
+                by_kind["unproved"].append(named)
             if mechanism.keeps_tracker_times:
-                found["native"].append(named)
-    return {"never_given": not any(found.values()), **found}
+                by_kind["native"].append(named)
+    return {"never_given": not any(by_kind.values()), **by_kind}
 
 
 def _raw_lines(raw: dict[str, Any]) -> list[str]:
@@ -119,7 +119,7 @@ def _raw_lines(raw: dict[str, Any]) -> list[str]:
             " mechanism that is granted adds noise with a proved promise."
         ]
     lines = ["Pupils and velocities are never given."]
-    words = {
+    clauses = {
         "unproved": (
             "adds noise that proves nothing, so how much of raw gaze can be had from it is not"
             " known"
@@ -128,8 +128,8 @@ def _raw_lines(raw: dict[str, Any]) -> list[str]:
         "native": "passes the tracker's own times on",
     }
     return lines + [
-        f"App '{app}': its mechanism {rule} {words[kind]}."
-        for kind in words
+        f"App '{app}': its mechanism {rule} {clauses[kind]}."
+        for kind in clauses
         for app, rule in raw[kind]
     ]
 
@@ -208,10 +208,10 @@ def _with_hours(budgets: list[dict[str, Any]], prices: dict[str, Price]) -> list
 
 
 def _budget_lines(who: str, budgets: list[dict[str, Any]]) -> list[str]:
-    words = {"day": "a day", "session": "a session", "ever": "in all"}
+    periods = {"day": "a day", "session": "a session", "ever": "in all"}
     lines = []
     for b in budgets:
-        line = f"{who} has spent {b['spent']} of {b['limit']} {b['currency']} {words[b['per']]}"
+        line = f"{who} has spent {b['spent']} of {b['limit']} {b['currency']} {periods[b['per']]}"
         line += f", {b['reserved']} reserved" if b["reserved"] != "0" else ""
         hours = b["limit_hours"]
         line += "" if hours is None else f"; the limit is about {hours:g} hours of use"

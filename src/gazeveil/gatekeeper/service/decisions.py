@@ -25,7 +25,7 @@ from gazeveil.gatekeeper.policy.policy import Policy
 from gazeveil.gatekeeper.policy.presets import PRESETS
 from gazeveil.gatekeeper.policy.wearers import OWNER, Wearer
 from gazeveil.gatekeeper.service.access_requests import PURPOSES
-from gazeveil.gatekeeper.service.answers import Figures
+from gazeveil.gatekeeper.service.answers import ServiceQueries
 from gazeveil.gatekeeper.service.revocations import Revocation, Revocations
 from gazeveil.gatekeeper.service.sockets.connections import Broadcaster
 
@@ -51,7 +51,7 @@ def _dismissals_not_written() -> Iterator[None]:
         LOG.error("the count of dismissed asks cannot be written", exc_info=error)
 
 
-class Decisions(Figures):
+class Decisions(ServiceQueries):
     """The part of :class:`gazeveil.gatekeeper.service.service.Service` that changes what is
     allowed.
     """
@@ -65,8 +65,8 @@ class Decisions(Figures):
 
     def changed(self, *what: str) -> None:
         """Tell the owner's page to look again."""
-        for one in what:
-            self.broadcaster.tell({"type": "changed", "what": one})
+        for topic in what:
+            self.broadcaster.tell({"type": "changed", "what": topic})
 
     # --- giving
     # ----------------------------------------------------------------------------------------------
@@ -290,11 +290,11 @@ class Decisions(Figures):
 
     def dismiss(self, number: int) -> bool:
         """Dismiss an ask; False where none of that number waits."""
-        found = True
+        was_waiting = True
         with _dismissals_not_written():
-            found = self.access_requests.dismiss(number) is not None
+            was_waiting = self.access_requests.dismiss(number) is not None
         self.changed("asks", "apps")
-        return found
+        return was_waiting
 
     def unblock(self, app: str) -> None:
         """Let an app ask again that was dismissed too often."""

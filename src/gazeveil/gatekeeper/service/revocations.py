@@ -75,8 +75,8 @@ class Revocation:
         if self.kind == "token":
             # It was one for all wearers, so none of them goes on with what held it.
             others = {
-                name: replace(one, apps=self._revoked(one.apps))
-                for name, one in policy.others.items()
+                name: replace(wearer, apps=self._revoked(wearer.apps))
+                for name, wearer in policy.others.items()
             }
             return replace(policy, apps=self._revoked(policy.apps), others=others)
         if policy.wearer != self.wearer:
@@ -120,7 +120,7 @@ class Revocations:
     def _read(self) -> list[Revocation]:
         try:
             text = self._path.read_text(encoding="ascii")
-            return [Revocation(**one) for one in json.loads(text or "[]")]
+            return [Revocation(**saved) for saved in json.loads(text or "[]")]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError):
@@ -145,7 +145,7 @@ class Revocations:
 
     def tokens_of(self) -> frozenset[str]:
         """Apps whose tokens were taken away, and may stand in the database yet."""
-        return frozenset(one.app for one in tuple(self._pending) if one.of_token)
+        return frozenset(r.app for r in tuple(self._pending) if r.of_token)
 
     def start(self) -> None:
         """Make the file and begin to write what is left of an earlier run."""
@@ -182,9 +182,7 @@ class Revocations:
 
     def _mark(self) -> None:
         """Write what waits into the file, in place; the room behind it is filled with spaces."""
-        text = json.dumps([asdict(one) for one in self._pending], separators=(",", ":")).encode(
-            "ascii"
-        )
+        text = json.dumps([asdict(r) for r in self._pending], separators=(",", ":")).encode("ascii")
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         with open(handle, "r+b") as file:
             file.write(text.ljust(max(ROOM_BYTES, os.fstat(handle).st_size)))

@@ -50,7 +50,7 @@ OWN_CHANNEL = ("websocket", "openxr")
 #: How long the ledger may take to answer when it is only asked whether it is there, in seconds.
 ASK_PATIENCE_S = 0.5
 
-_Made = TypeVar("_Made")
+_Value = TypeVar("_Value")
 
 HOUR_NS = 3600 * 10**9
 
@@ -215,12 +215,12 @@ class Service(Decisions):
         """Whether the ledger answers."""
         return self.ledger_watch.up
 
-    async def at_once(self, work: Callable[..., _Made], *arguments: object) -> _Made:
+    async def at_once(self, work: Callable[..., _Value], *arguments: object) -> _Value:
         """Take something away, on threads that nothing else holds up."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._at_once, partial(work, *arguments))
 
-    async def from_memory(self, work: Callable[..., _Made], *arguments: object) -> _Made:
+    async def from_memory(self, work: Callable[..., _Value], *arguments: object) -> _Value:
         """Show what is known without the database; at most it waits for samples that do."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._from_memory, partial(work, *arguments))
@@ -229,7 +229,7 @@ class Service(Decisions):
         """Let the token of `owner_token_file` work, and no other that such a file held."""
         path = self.settings.owner_token_file
         if path is None:
-            if any(one.name == TOKEN_FILE for one in self.tokens.live.owner_tokens(time.time_ns())):
+            if any(t.name == TOKEN_FILE for t in self.tokens.live.owner_tokens(time.time_ns())):
                 self.tokens.revoke(TOKEN_FILE, "owner")
         elif not self.tokens.adopt(TOKEN_FILE, "owner", secret_text(path, "owner_token_file")):
             raise ParameterError(
@@ -263,8 +263,8 @@ class Service(Decisions):
         if path is None:
             return
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            found = self.tokens.check(path.read_text(encoding="utf-8").strip(), time.time_ns())
-            if not anew and found is not None and found.role == "tracker":
+            holder = self.tokens.check(path.read_text(encoding="utf-8").strip(), time.time_ns())
+            if not anew and holder is not None and holder.role == "tracker":
                 return
         self.new_tracker_token()
 
@@ -279,8 +279,8 @@ class Service(Decisions):
             try:
                 write_whole(path, token + "\n")
             except OSError as error:
-                what = "The tracker's token cannot be written to its file"
-                raise disk_refused(what, error) from None
+                sentence = "The tracker's token cannot be written to its file"
+                raise disk_refused(sentence, error) from None
         if (hang_up := self.tracker_input.hang_up) is not None:
             hang_up()
         return token

@@ -185,8 +185,8 @@ class Settings(BaseSettings):
     @property
     def space(self) -> Space:
         """What the degrees of a tracker on the service's own channel mean."""
-        found = re.match(SCREEN, self.screen) if self.screen else None
-        return Screen(*(float(part) for part in found.groups())) if found else Sphere()
+        match = re.match(SCREEN, self.screen) if self.screen else None
+        return Screen(*(float(part) for part in match.groups())) if match else Sphere()
 
     @property
     def database_url(self) -> str:

@@ -43,10 +43,10 @@ def make_home(home: Path) -> None:
 
 def _check(home: Path) -> None:
     """See that a folder that is there may hold tokens, keys and the ledger."""
-    found = home.stat()
-    if sys.platform != "win32" and stat.S_ISDIR(found.st_mode):
-        mode = stat.S_IMODE(found.st_mode)
-        if found.st_uid != os.geteuid():
+    status = home.stat()
+    if sys.platform != "win32" and stat.S_ISDIR(status.st_mode):
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid != os.geteuid():
             raise ParameterError(
                 f"The home folder {home} belongs to another user. Choose another with --home, or"
                 " give it to the user of the service."

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gazeveil.conformance import Checked, run_kit
+from gazeveil.conformance import CheckResult, run_kit
 from gazeveil.gatekeeper.blocks import Block
 from gazeveil.gatekeeper.trackers.tracker import Tracker
 from gazeveil.gaze.geometry import Screen, Sphere
@@ -17,7 +17,7 @@ from gazeveil.gaze.geometry import Screen, Sphere
 _SECONDS = 2.0
 
 
-def check_tracker(opener: Callable[[], Tracker]) -> list[Checked]:
+def check_tracker(opener: Callable[[], Tracker]) -> list[CheckResult]:
     """Run the kit on a tracker.
 
     Parameters

@@ -71,8 +71,8 @@ class MessageTracker(Tracker):
             if isinstance(message, bytes) and not line:
                 received = unpack(message).block
             else:
-                figures = parse_json(message)
-                kind = figures.get("type")
+                parsed = parse_json(message)
+                kind = parsed.get("type")
                 if kind in ("hello", "welcome", "pong"):
                     return None
                 if kind == "confirm":
@@ -80,7 +80,7 @@ class MessageTracker(Tracker):
                     return None
                 if kind in ("lost", "ping"):
                     return str(kind)
-                received = self.block_of(figures)
+                received = self.block_of(parsed)
             if received.form == "poses" and not isinstance(self.space, Sphere):
                 raise DataError("Poses are directions on a sphere, and this stream is on a screen.")
         except DataError as error:

@@ -129,13 +129,13 @@ class ListeningTracker(MessageTracker):
     async def _greet(self, connection: ServerConnection) -> str:
         try:
             first = await asyncio.wait_for(connection.recv(), _HELLO_S)
-            figures = parse_json(first) if isinstance(first, str) else {}
+            hello = parse_json(first) if isinstance(first, str) else {}
         except TimeoutError:
             return "A tracker says hello within five seconds."
         except DataError as error:
             self.malformed(str(error))
             return str(error)
-        reason = self.admits(figures)
+        reason = self.admits(hello)
         if reason:
             self.counts["refused"] += 1
             return reason

@@ -38,6 +38,7 @@ from gazeveil.privacy.noise.exact import (
     TAIL_DELTA,
     discrete_gaussian,
     discrete_laplace,
+    refuse_budget,
     tail_delta,
 )
 from gazeveil.privacy.plot_recipe import PlotRecipe
@@ -233,13 +234,7 @@ class HeatmapLaplace(_Heatmap):
         scale = self.scale_steps(stimuli)
         if scale > MOST_T:
             least = Fraction(2 * WEIGHT * stimuli, MOST_T)
-            checks.refuse(
-                self.name,
-                "epsilon",
-                f"at least {float(least):.2g} here (below, noise drowns any map)",
-                str(self.epsilon),
-                "Nothing was released.",
-            )
+            refuse_budget(self.name, "epsilon", self.epsilon, least, "map")
         return discrete_laplace(scale, count, words)
 
     def audit_game(self, unit: str | None) -> Game:
@@ -303,13 +298,7 @@ class HeatmapGaussian(_Heatmap):
         sigma = self.sigma_steps(stimuli)
         if sigma > MOST_SIGMA:
             least = Fraction(stimuli * WEIGHT**2, MOST_SIGMA**2)
-            checks.refuse(
-                self.name,
-                "rho",
-                f"at least {float(least):.2g} here (below, noise drowns any map)",
-                str(self.rho),
-                "Nothing was released.",
-            )
+            refuse_budget(self.name, "rho", self.rho, least, "map")
         return discrete_gaussian(sigma, count, words)
 
     def audit_game(self, unit: str | None) -> Game:

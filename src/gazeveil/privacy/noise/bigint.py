@@ -133,10 +133,10 @@ def _wide_arc(scale_rad: float, uniform: int, keep: int) -> tuple[int, int] | No
 
 
 def _narrow_arc(
-    scale_rad: float, one: int, four: int, keep: int, shrink: float, lead: float
+    scale_rad: float, first: int, second: int, keep: int, shrink: float, lead: float
 ) -> tuple[int, int] | None:
     """Cosine and sine of the arc of a planar Laplace chord, or None where it is not kept."""
-    radius = -(reals.log(one, _BITS) + reals.log(four, _BITS))
+    radius = -(reals.log(first, _BITS) + reals.log(second, _BITS))
     half = (((radius * _fixed(shrink)) >> _BITS) * _fixed(scale_rad)) >> (_BITS + 1)
     longest = (((radius - reals.log(keep, _BITS)) * _fixed(scale_rad)) >> _BITS) - _fixed(lead)
     pi = reals.pi(_BITS)
@@ -153,11 +153,11 @@ def sphere_noise(
 ) -> tuple[int, int] | None:
     """A lattice point around a lattice point, or None where the try is rejected."""
     if scale_rad > WIDE_RAD:
-        one, keep, turn = _uniforms(words, 3)
-        arc = _wide_arc(scale_rad, one, keep)
+        first, keep, turn = _uniforms(words, 3)
+        arc = _wide_arc(scale_rad, first, keep)
     else:
-        one, keep, turn, four = _uniforms(words, 4)
-        arc = _narrow_arc(scale_rad, one, four, keep, shrink, lead)
+        first, keep, turn, second = _uniforms(words, 4)
+        arc = _narrow_arc(scale_rad, first, second, keep, shrink, lead)
     if arc is None:
         return None
     cos_rho, sin_rho = arc

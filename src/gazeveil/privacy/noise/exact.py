@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 
@@ -303,6 +304,12 @@ class _GaussianKernel:
 
     def __call__(self, out: Ints, done: int, words: WordArray, position: int) -> tuple[int, int]:
         return draw_gaussians(self.sigma, out, done, words, position)
+
+
+def refuse_budget(owner: str, name: str, budget: object, least: Fraction, result: str) -> NoReturn:
+    """Refuse a privacy budget below `least`: it asks for more noise than the samplers draw."""
+    allowed = f"at least {float(least):.2g} here (below, noise drowns any {result})"
+    refuse(owner, name, allowed, str(budget), "Nothing was released.")
 
 
 def laplace_scale(scale: Fraction) -> tuple[int, int]:

@@ -114,15 +114,15 @@ def _planar(
 ) -> tuple[int, int]:
     after = position
     while done < len(out):
-        one, _, after = draw_laplace_size(t, s, words, after)
+        first, _, after = draw_laplace_size(t, s, words, after)
         if after < 0:
             return done, position
-        other, _, after = draw_laplace_size(t, s, words, after)
+        second, _, after = draw_laplace_size(t, s, words, after)
         if after < 0:
             return done, position
-        if one + other >= np.uint64(_MOST_RING):
+        if first + second >= np.uint64(_MOST_RING):
             continue
-        n = np.int64(one + other)
+        n = np.int64(first + second)
         drawn, after = draw_below(np.uint64(16 * (n + 1)), words, after)
         if after < 0:
             return done, position

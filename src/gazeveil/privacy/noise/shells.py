@@ -313,8 +313,8 @@ def shells(dimension: int, epsilon: Fraction, sensitivity: int, gamma: float) ->
     # whose own weight is 2**-92: exact shares of the exact sum.
     exactly = [Fraction(p) for p in probability.tolist()]
     whole, total, cumulative = sum(exactly, Fraction(0)), Fraction(0), []
-    for one in exactly[:-1]:
-        total += one
+    for share in exactly[:-1]:
+        total += share
         cumulative.append(int(total / whole * (1 << 128)))
     last = Fraction((1 << 128) - (cumulative[-1] if cumulative else 0), 1 << 128)
     square = np.exp(_shell_logs(real, inside, size + 2) - volume)

@@ -57,7 +57,7 @@ class RecordingsMap(PrivacyMap):
         return cls(
             tuple(places),
             frozenset(
-                tuple(sorted(p, key=lambda one: (one[0], -1 if one[1] is None else one[1])))
+                tuple(sorted(p, key=lambda r: (r[0], -1 if r[1] is None else r[1])))
                 for p in people.values()
             ),
         )

@@ -65,13 +65,13 @@ def parse_stages(text: str) -> Stages:
     """
     from gazeveil.privacy.registry import mechanism
 
-    found: list[Any] = []
+    stages: list[Any] = []
     for part in text.split("+"):
         name, bracket, rest = part.strip().partition("(")
         if bracket and not rest.endswith(")"):
             checks.refuse("chain", "stages", "written name(parameter=value;...)+name(...)", text)
-        found.append(mechanism(f"{name}:{rest[:-1].replace(';', ',')}" if bracket else f"{name}:"))
-    return Stages(found)
+        stages.append(mechanism(f"{name}:{rest[:-1].replace(';', ',')}" if bracket else f"{name}:"))
+    return Stages(stages)
 
 
 @dataclass(frozen=True)

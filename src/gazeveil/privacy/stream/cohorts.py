@@ -69,7 +69,7 @@ class KeyedBits(Bits):
         return KeyedBits(self.master, None, "person", self.keys[0])
 
 
-class Known:
+class RecordingShapes:
     """What the promise needs of recordings that are still files: rates, spaces and lengths, noted
     when a recording is first loaded.
 
@@ -97,8 +97,10 @@ class Known:
             yield (item.person, *self._seen[item.key])
 
 
-def protect_cohort(protect: Protect, cohort: Cohort, seed: int | None) -> tuple[Cohort, Known]:
-    """The protected cohort, and what is known of its recordings.
+def protect_cohort(
+    protect: Protect, cohort: Cohort, seed: int | None
+) -> tuple[Cohort, RecordingShapes]:
+    """The protected cohort, and the rates, spaces and lengths of its recordings.
 
     The attributes of people stay: they are no part of any stream, and the guarantee says so.
 
@@ -115,17 +117,17 @@ def protect_cohort(protect: Protect, cohort: Cohort, seed: int | None) -> tuple[
         raise DataError("This cohort has no recordings. Nothing was released.")
     master = MasterKey(seed)
     items: list[Recording | Handle] = []
-    known = Known(cohort)
+    shapes = RecordingShapes(cohort)
     for item in cohort.items:
         if isinstance(item, Recording):
-            known.note(item.key, item)
+            shapes.note(item.key, item)
             items.append(protect(item, _bits(master, None, item.key)))
         else:
             load: Callable[[], Recording] = partial(
-                _load, protect, item.load, master, item.key, known
+                _load, protect, item.load, master, item.key, shapes
             )
             items.append(Handle(item.person, item.stimulus, load, item.session, item.task))
-    return Cohort(items, cohort.people, name=cohort.name), known
+    return Cohort(items, cohort.people, name=cohort.name), shapes
 
 
 def _bits(master: MasterKey, recording: Recording | None, key: Key) -> Bits:
@@ -135,8 +137,12 @@ def _bits(master: MasterKey, recording: Recording | None, key: Key) -> Bits:
 
 
 def _load(
-    protect: Protect, load: Callable[[], Recording], master: MasterKey, key: Key, known: Known
+    protect: Protect,
+    load: Callable[[], Recording],
+    master: MasterKey,
+    key: Key,
+    shapes: RecordingShapes,
 ) -> Recording:
     recording = load()
-    known.note(key, recording)
+    shapes.note(key, recording)
     return protect(recording, _bits(master, recording, key))

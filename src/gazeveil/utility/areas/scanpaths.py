@@ -100,7 +100,7 @@ def scanpath_as_recorded(recording_set: RecordingSet, recording: Recording) -> S
     """The scanpath of a raw recording: by its own labels where it has carried ones, else as
     detected.
     """
-    return _measured(recording, recording, _raw_events(recording_set.preparation, recording), 1)
+    return _measured(recording, recording, _raw_events(recording_set.pipeline, recording), 1)
 
 
 def scanpath_as_released(
@@ -119,28 +119,28 @@ def scanpath_as_released(
     recorded : Recording, optional
         The same recording there.
     """
-    preparation = recording_set.preparation
-    if len(recording) and recorded is not None and preparation.events == "carried":
+    pipeline = recording_set.pipeline
+    if len(recording) and recorded is not None and pipeline.events == "carried":
         stride = -(-len(recorded) // len(recording))
-        events = _raw_events(raw.preparation, recorded)
+        events = _raw_events(raw.pipeline, recorded)
         if np.array_equal(
             recording.labels.get(CARRIED, np.empty(0, dtype=np.str_)),
             events.words(len(recorded))[::stride],
         ):
             return _measured(recorded, recording, events, stride)
-    return _measured(recording, recording, _events(preparation, recording), 1)
+    return _measured(recording, recording, _events(pipeline, recording), 1)
 
 
-def _raw_events(preparation: FeaturePipeline, recording: Recording) -> Events:
+def _raw_events(pipeline: FeaturePipeline, recording: Recording) -> Events:
     if CARRIED not in recording.labels:
-        preparation = FeaturePipeline(preparation.method, preparation.parameters)
-    return _events(preparation, recording)
+        pipeline = FeaturePipeline(pipeline.method, pipeline.parameters)
+    return _events(pipeline, recording)
 
 
-def _events(preparation: FeaturePipeline, recording: Recording) -> Events:
+def _events(pipeline: FeaturePipeline, recording: Recording) -> Events:
     if len(recording) == 0:
         return recording.events if recording.events is not None else Events.empty()
-    return preparation.events_of(recording)
+    return pipeline.events_of(recording)
 
 
 def _measured(clock: Recording, samples: Recording, events: Events, stride: int) -> Scanpath:

@@ -71,8 +71,8 @@ def pruned_up_to(kind: str, detail: str) -> tuple[int, str] | None:
     """The last row that was pruned and its hash, where a row says so."""
     if kind != PRUNED:
         return None
-    said = json.loads(detail)
-    return int(said["rows"]), str(said["chain"])
+    pruned = json.loads(detail)
+    return int(pruned["rows"]), str(pruned["chain"])
 
 
 def export_lines(
@@ -124,13 +124,13 @@ def verify_lines(
     DataError
         With the first line that is not as it was written.
     """
-    found = [_parsed(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    if not found or found[0].get("format") != FORMAT or found[0].get("version") != VERSION:
+    objects = [_parsed(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not objects or objects[0].get("format") != FORMAT or objects[0].get("version") != VERSION:
         raise DataError(
             "The file is no audit log that was exported: its first line does not say so. Export it"
             " again with GET /v1/audit/export."
         )
-    top, rows = found[0], [_row(number, one) for number, one in enumerate(found[1:], 2)]
+    top, rows = objects[0], [_row(number, row) for number, row in enumerate(objects[1:], 2)]
     first = rows[0].id if rows else 1
     anchors = {
         up_to: (row.id, chain)
@@ -170,19 +170,19 @@ def verify_lines(
 
 def _parsed(number: int, line: str | bytes) -> dict[str, Any]:
     try:
-        one = json.loads(line)
+        parsed = json.loads(line)
     except (ValueError, RecursionError):
-        one = None
-    if not isinstance(one, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise DataError(f"Line {number} of the file is not a JSON object.")
-    return one
+    return parsed
 
 
-def _row(number: int, one: dict[str, Any]) -> Row:
-    if set(one) != set(_ROW) or any(type(one[name]) is not kind for name, kind in _ROW.items()):
+def _row(number: int, row: dict[str, Any]) -> Row:
+    if set(row) != set(_ROW) or any(type(row[name]) is not kind for name, kind in _ROW.items()):
         raise DataError(f"Line {number} of the file is not a row of an audit log.")
     try:
-        pruned_up_to(one["kind"], one["detail"])
+        pruned_up_to(row["kind"], row["detail"])
     except (ValueError, KeyError, TypeError):
         raise DataError(f"Line {number} of the file is not a row of an audit log.") from None
-    return Row(**one)
+    return Row(**row)

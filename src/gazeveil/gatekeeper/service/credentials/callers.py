@@ -96,8 +96,8 @@ class Callers:
         """
         named = {
             (app, grant.identity)
-            for one in self._policy().wearers.values()
-            for app, grant in one.apps.items()
+            for wearer in self._policy().wearers.values()
+            for app, grant in wearer.apps.items()
         }
         fitting = {app for app, identity in named if identity is not None and identity.fits(peer)}
         return fitting.pop() if len(fitting) == 1 else None

@@ -62,7 +62,7 @@ class OwnerToken:
 
 
 @dataclass(frozen=True)
-class _Live:
+class _LiveToken:
     holder: TokenHolder
     hash: bytes
     issued_ns: int
@@ -73,12 +73,12 @@ class LiveTokens:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._live: dict[str, _Live] = {}
+        self._live: dict[str, _LiveToken] = {}
 
     def add(self, holder: TokenHolder, digest: bytes, issued_ns: int) -> None:
         """Remember a token."""
         with self._lock:
-            self._live[holder.token_id] = _Live(holder, digest, issued_ns)
+            self._live[holder.token_id] = _LiveToken(holder, digest, issued_ns)
 
     def drop(
         self, app: str | None = None, role: str | None = None, token_id: str | None = None
@@ -88,8 +88,8 @@ class LiveTokens:
         with self._lock:
             gone = [
                 key
-                for key, one in self._live.items()
-                if all(v is None or getattr(one.holder, n) == v for n, v in wanted.items())
+                for key, live in self._live.items()
+                if all(v is None or getattr(live.holder, n) == v for n, v in wanted.items())
             ]
             for key in gone:
                 del self._live[key]
@@ -99,10 +99,10 @@ class LiveTokens:
         """Whom a live token stands for; also the keys of links, with the role `link`."""
         text = TokenText.parse(token)
         with self._lock:
-            found = self._live.get(text.id)
-        if not text.fits(None if found is None else found.hash) or found is None:
+            live = self._live.get(text.id)
+        if not text.fits(None if live is None else live.hash) or live is None:
             return None
-        holder = found.holder
+        holder = live.holder
         return holder if holder.role == text.role and holder.is_live(now_ns) else None
 
     def id_of(self, token: str) -> str:
@@ -113,18 +113,18 @@ class LiveTokens:
         with self._lock:
             return token_id if token_id in self._live else ""
 
-    def _in_role(self, role: str, now_ns: int) -> list[_Live]:
+    def _in_role(self, role: str, now_ns: int) -> list[_LiveToken]:
         with self._lock:
             live = list(self._live.values())
-        return [one for one in live if one.holder.role == role and one.holder.is_live(now_ns)]
+        return [t for t in live if t.holder.role == role and t.holder.is_live(now_ns)]
 
     def owner_tokens(self, now_ns: int) -> tuple[OwnerToken, ...]:
         """Tokens of programs that act for the owner, the newest first."""
         return tuple(
-            OwnerToken(one.holder.token_id, one.holder.app, one.issued_ns, one.holder.expires_ns)
-            for one in sorted(self._in_role("owner", now_ns), key=lambda one: -one.issued_ns)
+            OwnerToken(t.holder.token_id, t.holder.app, t.issued_ns, t.holder.expires_ns)
+            for t in sorted(self._in_role("owner", now_ns), key=lambda t: -t.issued_ns)
         )
 
     def apps(self, now_ns: int) -> frozenset[str]:
         """Apps that hold a token."""
-        return frozenset(one.holder.app for one in self._in_role("app", now_ns))
+        return frozenset(t.holder.app for t in self._in_role("app", now_ns))

@@ -35,7 +35,7 @@ from gazeveil.gatekeeper.service.credentials.unwritten_ends import UnwrittenEnds
 MOST = 32
 
 _SECRET = re.compile(r"gvs_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
-_NOBODY = bytes(32)
+_DUMMY_HASH = bytes(32)
 
 #: Words of a User-Agent that tell a browser or a system, the telling ones first: most browsers also
 #: name those they descend from.
@@ -195,17 +195,17 @@ class Sessions:
         parts = _SECRET.fullmatch(secret)
         number, half = parts.groups() if parts else ("", "")
         with self._lock:
-            found = self._live.get(number)
+            session = self._live.get(number)
         right = hmac.compare_digest(
-            _hash(half), found.secret_hash if found is not None else _NOBODY
+            _hash(half), session.secret_hash if session is not None else _DUMMY_HASH
         )
-        if found is None or not right or now_ns >= found.expires_ns:
+        if session is None or not right or now_ns >= session.expires_ns:
             return None
         if cookies is not None and not any(
-            hmac.compare_digest(_hash(one), found.cookie_hash) for one in cookies
+            hmac.compare_digest(_hash(cookie), session.cookie_hash) for cookie in cookies
         ):
             return None
-        return found
+        return session
 
     def used(self, session: OwnerSession, now_ns: int) -> None:
         """Remember when a session was used last."""
@@ -226,11 +226,11 @@ class Sessions:
         where there is none of that id.
         """
         with self._lock:
-            found = self._live.pop(number, None)
+            session = self._live.pop(number, None)
             self._used_ns.pop(number, None)
-        if found is not None:
+        if session is not None:
             self.ends.add(number)
-        return found is not None
+        return session is not None
 
 
 def _hash(half: str) -> bytes:

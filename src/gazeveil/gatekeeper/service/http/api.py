@@ -95,7 +95,7 @@ def app_view(request: Request, caller: Annotated[Caller, Depends(app_caller)]) -
     return service_of(request).keeper.app(caller.app)
 
 
-def _show(request: Request, app: App, what: str, area_id: int) -> None:
+def _show(request: Request, app: App, question: str, area_id: int) -> None:
     """Let the owner's page see which question was answered."""
     service = service_of(request)
     area = service.areas.get((app.name, area_id))
@@ -107,7 +107,7 @@ def _show(request: Request, app: App, what: str, area_id: int) -> None:
             "height_deg": area.height_deg,
         }
         service.broadcaster.show(
-            app.name, {"what": what, "area": {"id": area.id, "name": area.name, **sides}}
+            app.name, {"what": question, "area": {"id": area.id, "name": area.name, **sides}}
         )
 
 
@@ -176,25 +176,25 @@ def remove_area(request: Request, app: CallingApp, area_id: Number) -> None:
 @router.get("/areas/{area_id}/fixations", response_model=FixationsAnswer)
 def fixations(request: Request, app: CallingApp, area_id: Number, window: Window) -> dict[str, Any]:
     """Fixations in an area: place of the cell, whole ticks."""
-    found = app.get_fixations(area_id, **window)
+    events = app.get_fixations(area_id, **window)
     _show(request, app, "fixations", area_id)
-    return {"fixations": found}
+    return {"fixations": events}
 
 
 @router.get("/areas/{area_id}/saccades", response_model=SaccadesAnswer)
 def saccades(request: Request, app: CallingApp, area_id: Number, window: Window) -> dict[str, Any]:
     """Saccades that landed in an area: cell and tick of the landing."""
-    found = app.get_saccades(area_id, **window)
+    events = app.get_saccades(area_id, **window)
     _show(request, app, "saccades", area_id)
-    return {"saccades": found}
+    return {"saccades": events}
 
 
 @router.get("/areas/{area_id}/metrics", response_model=MetricsAnswer)
 def metrics(request: Request, app: CallingApp, area_id: Number) -> Any:
     """Count, visits, dwell, order and times to the first fixation and saccade."""
-    found = app.metrics(area_id)
+    answer = app.metrics(area_id)
     _show(request, app, "metrics", area_id)
-    return found
+    return answer
 
 
 @router.get("/areas/{area_id}/counter", response_model=AreaCounterAnswer)

@@ -80,7 +80,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         work.append(service.tracker_input.run(service.tracker, lambda: service.stopping))
     if service.settings.audit_days is not None:
         work.append(retain(service.audit, service.settings.audit_days))
-    tasks = [asyncio.create_task(one) for one in work]
+    tasks = [asyncio.create_task(coroutine) for coroutine in work]
     for task in tasks:
         task.add_done_callback(_log_failure)
     try:

@@ -32,10 +32,10 @@ def cookie_name(port: int, secure: bool) -> str:
 
 def keep_ours(scope: Scope) -> None:
     """Throw all cookies of a request away that cannot be the owner's."""
-    given = [value for name, value in scope["headers"] if name == b"cookie"]
-    if not given:
+    cookies = [value for name, value in scope["headers"] if name == b"cookie"]
+    if not cookies:
         return
-    pairs = (pair.strip() for value in given for pair in value.split(b";"))
+    pairs = (pair.strip() for value in cookies for pair in value.split(b";"))
     ours = [pair for pair in pairs if _OURS.fullmatch(pair)][:MOST]
     kept = [(name, value) for name, value in scope["headers"] if name != b"cookie"]
     scope["headers"] = [*kept, (b"cookie", b"; ".join(ours))] if ours else kept
@@ -43,8 +43,8 @@ def keep_ours(scope: Scope) -> None:
 
 def owner_cookies(headers: Headers) -> list[str]:
     """Values of the owner's cookies in a request, after :func:`keep_ours`."""
-    found = (
+    matches = (
         _OURS.fullmatch(pair.strip())
         for pair in headers.get("cookie", "").encode("latin-1", "replace").split(b";")
     )
-    return [match[2].decode() for match in found if match is not None][:MOST]
+    return [match[2].decode() for match in matches if match is not None][:MOST]

@@ -212,13 +212,13 @@ class RequestMiddleware:
         most = self.settings.json_depth
         if depth(body) > most:
             return problem(400, "depth", f"A body may nest {most} deep. Send it flat."), receive
-        given = False
+        delivered = False
 
         async def again() -> Message:
-            nonlocal given
-            if given:
+            nonlocal delivered
+            if delivered:
                 return await receive()
-            given = True
+            delivered = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         return None, again

@@ -109,7 +109,7 @@ def _app(service: Service, name: str, has_token: bool, calls: int) -> dict[str, 
         "streams": streams,
         "calls_last_minute": calls,
         "blocked": service.access_requests.blocked(name),
-        "in_use": [what for app, what in service.keeper.in_use() if app == name],
+        "in_use": [scope for app, scope in service.keeper.in_use() if app == name],
     }
 
 
@@ -176,14 +176,14 @@ def grant(request: Request, owner: Owner, app: AppName, body: GiveBody) -> dict[
                 }
                 for m in body.grant.mechanisms
             ]
-            given = grant_of(table)
+            chosen = grant_of(table)
         else:
             preset = PRESETS.get(str(body.preset))
             if preset is None:
                 raise unknown_name("preset", PRESETS)
             changes = {"budgets": body.budgets, "per": body.per, "expires_ns": body.expires_ns}
-            given = preset.grant(**{n: value for n, value in changes.items() if value is not None})
-        kept = replace(given, origins=before.origins, identity=before.identity, revoked=False)
+            chosen = preset.grant(**{n: value for n, value in changes.items() if value is not None})
+        kept = replace(chosen, origins=before.origins, identity=before.identity, revoked=False)
         service.set_grant(app, _lasting(kept, body.lasts))
     except GazeveilError as error:
         if isinstance(error, Refused | Denied | LedgerError):
@@ -279,7 +279,7 @@ def dismiss(request: Request, owner: Owner, number: Annotated[int, Path(ge=0, le
 def in_use(request: Request, owner: Owner) -> dict[str, Any]:
     """Which apps use the gaze now, and by which scopes."""
     in_use = service_of(request).keeper.in_use()
-    return {"in_use": [{"app": app, "what": what} for app, what in in_use]}
+    return {"in_use": [{"app": app, "what": scope} for app, scope in in_use]}
 
 
 @router.post("/consent", response_model=ConsentAnswer)
@@ -345,6 +345,6 @@ def promise(
     format: Annotated[Literal["json", "text"], Query()] = "json",  # noqa: A002 - of the query
 ) -> Any:
     """What the device promises now, for each app, with what was spent; as JSON or as text."""
-    figures = certificate(service_of(request))
-    text = certificate_text(figures)
-    return PlainTextResponse(text) if format == "text" else {"text": text, "certificate": figures}
+    fields = certificate(service_of(request))
+    text = certificate_text(fields)
+    return PlainTextResponse(text) if format == "text" else {"text": text, "certificate": fields}

@@ -141,10 +141,10 @@ def enter(request: Request, key: Annotated[str, Query(max_length=256)] = "") -> 
     """The page of the one-time link. Reading it uses nothing up, so a program that previews links
     does no harm; its script signs in.
     """
-    found = service_of(request).tokens.live.holder(key, time.time_ns())
+    holder = service_of(request).tokens.live.holder(key, time.time_ns())
     return (
         HTMLResponse(_PAGE)
-        if found is not None and found.role == "link"
+        if holder is not None and holder.role == "link"
         else HTMLResponse(_STALE_PAGE, 403)
     )
 
@@ -194,7 +194,7 @@ def sign_in(request: Request, response: Response, credentials: Credentials) -> d
 
 
 def _end_others(service: Service, mine: str, reason: str) -> int:
-    others = [one.id for one in service.sessions.listed(time.time_ns()) if one.id != mine]
+    others = [s.id for s in service.sessions.listed(time.time_ns()) if s.id != mine]
     return sum(service.end_session(number, reason) for number in others)
 
 
@@ -222,14 +222,14 @@ def sessions(request: Request, owner: Owner) -> dict[str, Any]:
     return {
         "sessions": [
             {
-                "id": one.id,
-                "browser": one.browser,
-                "begun_ns": one.begun_ns,
-                "used_ns": service.sessions.used_ns(one),
-                "expires_ns": one.expires_ns,
-                "this": one.id == owner.credential,
+                "id": session.id,
+                "browser": session.browser,
+                "begun_ns": session.begun_ns,
+                "used_ns": service.sessions.used_ns(session),
+                "expires_ns": session.expires_ns,
+                "this": session.id == owner.credential,
             }
-            for one in service.sessions.listed(time.time_ns())
+            for session in service.sessions.listed(time.time_ns())
         ]
     }
 

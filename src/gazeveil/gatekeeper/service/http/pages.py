@@ -41,7 +41,7 @@ class Page:
 
 @cache
 def _pages() -> dict[str, Page]:
-    found: dict[str, Page] = {}
+    pages: dict[str, Page] = {}
     for path in WEB.rglob("*"):
         if path.is_file():
             body = path.read_bytes()
@@ -51,11 +51,11 @@ def _pages() -> dict[str, Page]:
                 or "application/octet-stream"
             )
             page = Page(body, {"content-type": kind, "etag": f'"{sha256(body).hexdigest()[:32]}"'})
-            found["/" + path.relative_to(WEB).as_posix()] = page
+            pages["/" + path.relative_to(WEB).as_posix()] = page
             if path.name == "index.html":
                 folder = f"/{path.parent.relative_to(WEB).as_posix()}/".replace("/./", "/")
-                found[folder] = page
-    return found
+                pages[folder] = page
+    return pages
 
 
 def page_of(scope: Scope) -> Page | None:

@@ -81,8 +81,8 @@ class RateLimiter:
             return self._buckets.take(quota)
         if scope["type"] == "websocket":
             return True
-        what = "calls" if scope["path"].startswith("/v1") else "pages"
-        return self._buckets.take(f"{what} from {address(scope)}")
+        kind = "calls" if scope["path"].startswith("/v1") else "pages"
+        return self._buckets.take(f"{kind} from {address(scope)}")
 
     def hello(self, scope: Scope, credential: str) -> bool:
         """Count a WebSocket by the token or session in its first message; False where there were
@@ -112,8 +112,8 @@ class RateLimiter:
         session = self._sessions.check(credential, None, now_ns)
         if session is not None:
             return f"session {session.id}"
-        found = self._tokens.live.holder(credential, now_ns)
-        if found is None:
+        holder = self._tokens.live.holder(credential, now_ns)
+        if holder is None:
             return None
         # An app has one quota whatever its tokens are.
-        return f"app {found.app}" if found.role == "app" else f"{found.role} {found.token_id}"
+        return f"app {holder.app}" if holder.role == "app" else f"{holder.role} {holder.token_id}"

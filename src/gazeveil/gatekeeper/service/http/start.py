@@ -32,19 +32,19 @@ from gazeveil.gatekeeper.service.sockets.local_socket import listen_local, remov
 def listen(settings: Settings) -> socket.socket:
     """The bound socket, or one sentence."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((settings.host, settings.port))
-        found.listen(1024)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((settings.host, settings.port))
+        sock.listen(1024)
     except (OSError, OverflowError) as error:
-        found.close()
+        sock.close()
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise ParameterError(
             f"Cannot listen on {settings.host} port {settings.port} ({why}). Choose another port"
             " with --port."
         ) from None
-    return found
+    return sock
 
 
 def address_of(found: socket.socket, tls: bool = False) -> str:
@@ -131,17 +131,17 @@ def serve(settings: Settings, say: Any = print, new_tracker_token: bool = False)
     """
     set_up(settings.log_level)
     more_handles(settings)
-    found, local = listen(settings), None
+    sock, local = listen(settings), None
     try:
         if settings.unix_socket is not None:
             local = listen_local(settings.unix_socket)
         tls_protocol(settings)
         service = Service(settings)
-        here = address_of(found, settings.tls_certificate is not None)
+        here = address_of(sock, settings.tls_certificate is not None)
         link = service.owner_link(here)
         service.keep_tracker_token(new_tracker_token)
     except GazeveilError:
-        found.close()
+        sock.close()
         if local is not None and settings.unix_socket is not None:
             local.close()
             remove_local(settings.unix_socket)
@@ -158,7 +158,7 @@ def serve(settings: Settings, say: Any = print, new_tracker_token: bool = False)
         )
     LOG.info(
         "started",
-        extra={"port": found.getsockname()[1], "version": __version__, "tracker": settings.tracker},
+        extra={"port": sock.getsockname()[1], "version": __version__, "tracker": settings.tracker},
     )
     # A thread that computes gives way to the event loop after a millisecond; what lives as long as
     # the process is not looked through again.
@@ -170,7 +170,7 @@ def serve(settings: Settings, say: Any = print, new_tracker_token: bool = False)
     server = Server(configure(build(service), service), service)
     server.local = local
     try:
-        server.run(sockets=[found])
+        server.run(sockets=[sock])
     finally:
         if local is not None and settings.unix_socket is not None:
             remove_local(settings.unix_socket)

@@ -56,14 +56,14 @@ class CertificateFiles:
             # A key with a password would ask for it on the terminal.
             self._context.load_cert_chain(self.certificate, self.key, password="")
         except (OSError, ValueError) as error:
-            words = (
+            reason = (
                 getattr(error, "reason", None)
                 or getattr(error, "strerror", None)
                 or "it cannot be read"
             )
             raise ParameterError(
                 f"The certificate {self.certificate} and the key {self.key} cannot be used"
-                f" ({str(words).lower().replace('_', ' ')}). Give tls_certificate and tls_key as"
+                f" ({str(reason).lower().replace('_', ' ')}). Give tls_certificate and tls_key as"
                 " PEM files that belong together, without a password."
             ) from None
 

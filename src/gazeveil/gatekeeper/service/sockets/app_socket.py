@@ -160,8 +160,7 @@ class AppSession:
             opened = app.on_tile(partial(_tile, channel))
         elif wish.what == "select":
             targets = [
-                Target(one.name, one.x_deg, one.y_deg, one.width_deg, one.height_deg)
-                for one in wish.targets
+                Target(t.name, t.x_deg, t.y_deg, t.width_deg, t.height_deg) for t in wish.targets
             ]
             opened = app.select(targets, channel.chosen, by=wish.by, dwell_ms=wish.dwell_ms)
         else:

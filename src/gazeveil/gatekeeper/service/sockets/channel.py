@@ -30,7 +30,7 @@ class Audience(Protocol):
         """Show the owner what an app was sent."""
 
 
-class Carrier(Protocol):
+class ChannelConnection(Protocol):
     """What a channel needs of its connection."""
 
     app: str
@@ -50,7 +50,7 @@ class Channel:
 
     Parameters
     ----------
-    connection : Carrier
+    connection : ChannelConnection
         The WebSocket.
     id : int
         The app's number for it.
@@ -65,7 +65,7 @@ class Channel:
         Samples that are gathered for one message; what comes in larger blocks goes as it comes.
     """
 
-    connection: Carrier
+    connection: ChannelConnection
     id: int
     what: str
     mechanism: str | None = None
@@ -116,8 +116,8 @@ class Channel:
         self.connection.offer(Outgoing(text, self))
         if self.connection.broadcaster.viewers:
             kind = fields.get("type", "event")
-            what = self.what if kind == "event" else kind
-            self.connection.broadcaster.show(self.connection.app, {**fields, "what": what})
+            shown_kind = self.what if kind == "event" else kind
+            self.connection.broadcaster.show(self.connection.app, {**fields, "what": shown_kind})
 
     def chosen(self, target: str) -> None:
         """Take the one choice of a selection; it is sent with the channel's last message, and never

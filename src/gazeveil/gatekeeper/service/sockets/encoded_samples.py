@@ -54,11 +54,11 @@ class SampleEncoder:
         last = self._joined
         if last is not None and last[0] is blocks[0] and last[1] == len(blocks):
             return last[2]
-        one = EncodedSamples(
+        joined = EncodedSamples(
             np.concatenate([b.t_ns for b in blocks]),
             np.concatenate([b.x_deg for b in blocks]),
             np.concatenate([b.y_deg for b in blocks]),
             np.concatenate([b.valid for b in blocks]),
         )
-        self._joined = (blocks[0], len(blocks), one)
-        return one
+        self._joined = (blocks[0], len(blocks), joined)
+        return joined

@@ -26,12 +26,12 @@ PATIENCE = 5
 UNKNOWN, FORBIDDEN, BUSY = 4001, 4003, 4029
 
 
-class Gone(Exception):  # noqa: N818 - not an error: the other side has left
+class Disconnected(Exception):  # noqa: N818 - not an error: the other side has left
     """The other side has left."""
 
 
 #: What a socket raises whose other side has left, or that is closed already.
-LEFT = (Gone, WebSocketDisconnect, RuntimeError, OSError)
+LEFT = (Disconnected, WebSocketDisconnect, RuntimeError, OSError)
 
 
 async def receive(websocket: WebSocket, seconds: float) -> str | bytes:
@@ -52,7 +52,7 @@ async def receive(websocket: WebSocket, seconds: float) -> str | bytes:
         async with asyncio.timeout(seconds):
             message = await resume(receiving, waits_for)
     if message["type"] == "websocket.disconnect":
-        raise Gone
+        raise Disconnected
     data: str | bytes | None = message.get("text")
     return data if data is not None else message.get("bytes") or b""
 

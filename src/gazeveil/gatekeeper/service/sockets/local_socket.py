@@ -25,8 +25,8 @@ class LocalProtocol(HeadProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Ask the kernel who it is, before the first byte is read."""
-        found = transport.get_extra_info("socket")
-        local = None if found is None else peer_of(found.fileno())
+        sock = transport.get_extra_info("socket")
+        local = None if sock is None else peer_of(sock.fileno())
         peer = self._peers.enter(transport, "local" if local is None else f"uid {local.uid}")
         peer.local = local
         super().connection_made(transport)
@@ -51,27 +51,27 @@ def listen_local(path: Path) -> socket.socket:
             "This system has no Unix sockets. Leave the setting 'unix_socket' out.",
             name="unix_socket",
         )
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _make_room(path)
-        found.bind(str(path))
+        sock.bind(str(path))
         # Like a port of 127.0.0.1: whoever connects is nobody until the policy knows the user, or a
         # token comes.
         os.chmod(path, 0o666)
-        found.listen(1024)
-        found.setblocking(False)
+        sock.listen(1024)
+        sock.setblocking(False)
     except ParameterError:
-        found.close()
+        sock.close()
         raise
     except (OSError, ValueError) as error:
-        found.close()
+        sock.close()
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise ParameterError(
             f"Cannot listen on the Unix socket {path} ({why}). Choose another path with"
             " GAZEVEIL_UNIX_SOCKET.",
             name="unix_socket",
         ) from None
-    return found
+    return sock
 
 
 def _make_room(path: Path) -> None:

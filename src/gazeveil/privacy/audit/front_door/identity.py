@@ -208,11 +208,11 @@ def drawn(released: bytes) -> set[float]:
     return set(x[np.abs(x) < 0.99 * _SCREEN.width_deg / 2].tolist())
 
 
-def _reused(past: set[float], one: bytes, other: bytes) -> bool:
+def _reused(past: set[float], first: bytes, second: bytes) -> bool:
     """Whether most new places are the same in both; what was released before may be shown again,
     since it is no news.
 
     Some places are equal by chance: they lie on a lattice.
     """
-    new = drawn(one) - past
-    return len(new) >= _LEAST_PLACES and 2 * len(new & drawn(other)) > len(new)
+    new = drawn(first) - past
+    return len(new) >= _LEAST_PLACES and 2 * len(new & drawn(second)) > len(new)

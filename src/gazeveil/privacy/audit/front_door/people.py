@@ -241,17 +241,17 @@ def _records(data: Any, values: bool) -> dict[str, tuple[object, ...]]:
     """Everything to be seen under each name."""
     records: dict[str, list[object]] = {}
     if isinstance(data, Cohort):
-        for r in sorted(data, key=lambda one: one.key):
-            seen = (r.key[1:], len(r), r.rate_hz, repr(r.space), r.t_ns.tobytes())
-            records.setdefault(r.person, []).append(seen)
+        for r in sorted(data, key=lambda recording: recording.key):
+            visible = (r.key[1:], len(r), r.rate_hz, repr(r.space), r.t_ns.tobytes())
+            records.setdefault(r.person, []).append(visible)
     elif isinstance(data, FeatureTable):
         for name in np.unique(data.keys.person).tolist():
-            one = data.select(people=name)
-            seen_rows = (one.values.tobytes(),) if values else ()
+            own = data.select(people=name)
+            seen_rows = (own.values.tobytes(),) if values else ()
             records[name] = [
-                one.keys.stimulus.tobytes(),
-                one.keys.task.tobytes(),
-                one.keys.index.tobytes(),
+                own.keys.stimulus.tobytes(),
+                own.keys.task.tobytes(),
+                own.keys.index.tobytes(),
                 *seen_rows,
             ]
     else:
@@ -307,11 +307,11 @@ def _people(
     """Attributes of people, with rare values among them."""
     names = mechanism.parameters().get("attributes")
     assert isinstance(names, tuple)
-    one: dict[str, Callable[[], object]] = {
+    draw: dict[str, Callable[[], object]] = {
         "gender": lambda: "FMX"[int(min(2, rng.exponential(0.6)))],
         "age": lambda: int(20 + rng.exponential(15)),
     }
     return {
-        str(i): {n: one.get(n, lambda: float(rng.integers(0, 9)))() for n in names}
+        str(i): {n: draw.get(n, lambda: float(rng.integers(0, 9)))() for n in names}
         for i in range(people + 10)
     }

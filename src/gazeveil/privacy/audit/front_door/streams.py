@@ -38,7 +38,7 @@ _PEOPLE = 100  # in one release
 
 
 @dataclass(frozen=True)
-class Kind:
+class RecordingKind:
     """One recording that everybody has.
 
     Parameters
@@ -59,14 +59,14 @@ class Kind:
     samples: int
 
 
-def kinds(window: int) -> tuple[Kind, ...]:
+def kinds(window: int) -> tuple[RecordingKind, ...]:
     """Recordings of unequal rates, spaces and lengths, one of them as long as a window of so many
     samples at the highest rate.
     """
     return (
-        Kind("slow", 60.0, Sphere(), max(60, min(window, 600))),
-        Kind("fast", 1000.0, Sphere(), max(60, min(window, 1000))),
-        Kind("screen", 120.0, _SCREEN, 60),
+        RecordingKind("slow", 60.0, Sphere(), max(60, min(window, 600))),
+        RecordingKind("fast", 1000.0, Sphere(), max(60, min(window, 1000))),
+        RecordingKind("screen", 120.0, _SCREEN, 60),
     )
 
 
@@ -93,7 +93,7 @@ def places(space: Space, move_deg: float, pole: bool) -> Places:
     return Places((90.0, 90.0), (90.0 + min(move_deg, 180.0), 90.0))
 
 
-def still(person: str, kind: Kind, spot: Places, changed: slice) -> Recording:
+def still(person: str, kind: RecordingKind, spot: Places, changed: slice) -> Recording:
     """Gaze that lies still, moved in some samples."""
     x, y = np.full(kind.samples, spot.before[0]), np.full(kind.samples, spot.before[1])
     x[changed], y[changed] = spot.after
@@ -134,9 +134,9 @@ class CohortGame:
     ----------
     mechanism : StreamMechanism
         Under attack.
-    all_kinds : tuple of Kind
+    all_kinds : tuple of RecordingKind
         What everybody has.
-    changed : tuple of (Kind, slice)
+    changed : tuple of (RecordingKind, slice)
         Which samples of which recordings change.
     move_deg : float
         How far.
@@ -145,8 +145,8 @@ class CohortGame:
     """
 
     mechanism: StreamMechanism
-    all_kinds: tuple[Kind, ...]
-    changed: tuple[tuple[Kind, slice], ...]
+    all_kinds: tuple[RecordingKind, ...]
+    changed: tuple[tuple[RecordingKind, slice], ...]
     move_deg: float
     pole: bool = False
 
@@ -208,7 +208,7 @@ def changes(guarantee: Guarantee) -> Iterator[tuple[str, Change]]:
     yield "a person", Change.person(move, own.metric)
 
 
-def changed_samples(change: Change, kind: Kind) -> slice:
+def changed_samples(change: Change, kind: RecordingKind) -> slice:
     """Which samples of a recording a change may touch, as many as it allows, away from the
     beginning where there is room.
     """
@@ -228,7 +228,7 @@ def changed_samples(change: Change, kind: Kind) -> slice:
     return slice(begin, begin + count)
 
 
-def mixed_guarantee(mechanism: StreamMechanism, every: tuple[Kind, ...]) -> Guarantee:
+def mixed_guarantee(mechanism: StreamMechanism, every: tuple[RecordingKind, ...]) -> Guarantee:
     """What a release of all these recordings promises."""
     return mechanism.release(
         Cohort([still("p0", kind, places(kind.space, 1.0, False), slice(0, 0)) for kind in every])
@@ -254,7 +254,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
     every = tuple(kind for kind in kinds(int(window)) if _takes(mechanism, kind))
     mixed = mixed_guarantee(mechanism, every)
     seen: set[tuple[object, ...]] = set()
-    for what, change in changes(mixed):
+    for extent, change in changes(mixed):
         bound = claim_of(mixed, change, MOST_EPSILON)
         if bound is None or change.move_deg is None:
             continue
@@ -269,7 +269,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
             for kind, _ in group
         )
         about = (
-            f"A cohort of unequal rates and spaces: {what} of {names}, moved by"
+            f"A cohort of unequal rates and spaces: {extent} of {names}, moved by"
             f" {float(change.move_deg):g} degrees."
         )
         yield Game(
@@ -295,7 +295,7 @@ def cohort_games(mechanism: Mechanism[Any]) -> Iterator[Game]:
         )
 
 
-def _takes(mechanism: StreamMechanism, kind: Kind) -> bool:
+def _takes(mechanism: StreamMechanism, kind: RecordingKind) -> bool:
     """Whether a mechanism takes recordings of that rate: some windows are too long for it."""
     try:
         mechanism.promise(kind.rate_hz, kind.space)
@@ -304,12 +304,14 @@ def _takes(mechanism: StreamMechanism, kind: Kind) -> bool:
     return True
 
 
-def _worst(mechanism: StreamMechanism, every: tuple[Kind, ...], change: Change) -> Kind:
+def _worst(
+    mechanism: StreamMechanism, every: tuple[RecordingKind, ...], change: Change
+) -> RecordingKind:
     """The recording whose own promise loses most for a change: a promise about all of them must not
     be below that.
     """
 
-    def own(kind: Kind) -> Fraction:
+    def own(kind: RecordingKind) -> Fraction:
         alone = mechanism.promise(kind.rate_hz, kind.space).losses
         samples = changed_samples(change, kind)
         return (

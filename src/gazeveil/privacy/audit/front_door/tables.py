@@ -185,8 +185,8 @@ def tables(mechanism: Mechanism[Any]) -> Iterator[Game]:
     several = cast
     for unit, change in units:
         # Of a person one feature in three recordings: few values, so that their sum is well seen.
-        cast, told = (person, of_person) if unit == "user" else (several, guarantee)
-        claim = claim_of(told, change)
+        cast, promise = (person, of_person) if unit == "user" else (several, guarantee)
+        claim = claim_of(promise, change)
         if claim is not None:
             if alone:
                 yield from (

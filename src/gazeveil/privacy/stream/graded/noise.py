@@ -195,8 +195,8 @@ def around(centre: Floats, sigma: float, words: Words) -> Ints:
     discrete Laplace around the centre.
     """
 
-    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
-        return _around(centre, sigma, out, done, given, position)
+    def kernel(out: Ints, done: int, fresh_words: WordArray, position: int) -> tuple[int, int]:
+        return _around(centre, sigma, out, done, fresh_words, position)
 
     return words.run(kernel, len(centre), 6)
 
@@ -271,8 +271,8 @@ def changed(same: float, scale: Fraction, count: int, words: Words) -> Ints:
     """0 with probability `same`, else discrete Laplace."""
     t, s = laplace_scale(scale)
 
-    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
-        return _changed(same, np.uint64(t), np.uint64(s), out, done, given, position)
+    def kernel(out: Ints, done: int, fresh_words: WordArray, position: int) -> tuple[int, int]:
+        return _changed(same, np.uint64(t), np.uint64(s), out, done, fresh_words, position)
 
     return words.run(kernel, count, 3)
 
@@ -305,8 +305,8 @@ def pieces(
     with `same_high`, else with ratio b > a.
     """
 
-    def kernel(out: Ints, done: int, given: WordArray, position: int) -> tuple[int, int]:
-        return _pieces(total, a, b, same_low, same_high, out, done, given, position)
+    def kernel(out: Ints, done: int, fresh_words: WordArray, position: int) -> tuple[int, int]:
+        return _pieces(total, a, b, same_low, same_high, out, done, fresh_words, position)
 
     return words.run(kernel, len(total), 2)
 

@@ -352,7 +352,7 @@ class _OwnPlaces(_Places):
 
 
 @compiled
-def _look_up(cells: Ints, told: Ints, x: Floats, y: Floats, begin: int) -> int:
+def _look_up(cells: Ints, released: Ints, x: Floats, y: Floats, begin: int) -> int:
     """Put places for samples, from number `begin` on in the order of streams, as far as they are
     known: the number of the first that is not.
     """
@@ -362,8 +362,8 @@ def _look_up(cells: Ints, told: Ints, x: Floats, y: Floats, begin: int) -> int:
         cell = cells[s, i]
         if cell == NO_CELL:
             continue
-        if told[s, cell, 0] == 0:
+        if released[s, cell, 0] == 0:
             return k
-        x[s, i] = (told[s, cell, 0] - _FROM_ONE) * _STEP_DEG
-        y[s, i] = (told[s, cell, 1] - _FROM_ONE) * _STEP_DEG
+        x[s, i] = (released[s, cell, 0] - _FROM_ONE) * _STEP_DEG
+        y[s, i] = (released[s, cell, 1] - _FROM_ONE) * _STEP_DEG
     return cells.size

@@ -113,7 +113,7 @@ class PlaceNoise:
         """For each sigma the next finer one, and the sigma of the increment in whole steps, rounded
         up.
         """
-        found: dict[Fraction, tuple[Fraction | None, int]] = {}
+        increments: dict[Fraction, tuple[Fraction | None, int]] = {}
         variance, finer = 0, None
         for sigma in self.sigmas_deg:
             wanted = self._steps[sigma] ** 2 - variance
@@ -126,9 +126,9 @@ class PlaceNoise:
                     "Leave one of the two out.",
                 )
             increment = math.isqrt(wanted - 1) + 1
-            found[sigma] = finer, increment
+            increments[sigma] = finer, increment
             variance, finer = variance + increment**2, sigma
-        return found
+        return increments
 
     def sigma(self, sigma_deg: Number) -> Fraction:
         """One sigma of the list, exactly.

@@ -34,7 +34,7 @@ from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
 from gazeveil.privacy.stream.kaleido.mechanism import MOVE_S
 from gazeveil.privacy.synthesis.clock.k_same import slot_seconds
-from gazeveil.privacy.synthesis.clock.shared import Law, Seen, all_seen, length_of, rendered
+from gazeveil.privacy.synthesis.clock.shared import GazeBySlot, Law, all_seen, length_of, rendered
 from gazeveil.privacy.synthesis.ksame.groups import Key, enough_people
 from gazeveil.privacy.tables.groups.dp_ksame import DPKSame
 from gazeveil.privacy.tables.sequences.spectrum import PublicSpectrum
@@ -110,13 +110,13 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
             For fewer than k people, recordings in different spaces, or none whose rate is known.
         """
         enough_people(self.name, data, self.k)
-        known = all_seen(data, Fraction(self.slot_s))
-        space, rate = self._common(known)
+        gaze = all_seen(data, Fraction(self.slot_s))
+        space, rate = self._common(gaze)
         length = length_of(Fraction(self.slot_s), rate)
-        longest = max(s.seconds for s in known.values() if s.rate_hz > 0)
+        longest = max(s.seconds for s in gaze.values() if s.rate_hz > 0)
         seconds = longest if self.seconds is None else float(self.seconds)
         slots = max(1, math.ceil(seconds * rate / length - 1e-9))
-        table = _table(known, space, rate, length, slots)
+        table = _table(gaze, space, rate, length, slots)
         spectrum = PublicSpectrum(
             *(_SPHERE if isinstance(space, Sphere) else _SCREEN), MOVE_S * rate / length
         )
@@ -162,15 +162,15 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
         )
         return Release(out, mine, self.provenance(seed), inner.curator_notes)
 
-    def _common(self, known: Mapping[Key, Seen]) -> tuple[Space, float]:
+    def _common(self, gaze: Mapping[Key, GazeBySlot]) -> tuple[Space, float]:
         """The space and the rate that all recordings share."""
-        rates = [s.rate_hz for s in known.values() if s.rate_hz > 0]
+        rates = [s.rate_hz for s in gaze.values() if s.rate_hz > 0]
         if not rates:
             raise DataError(
                 f"{self.name} needs recordings whose rate is known, and there is none. Say it:"
                 " recording.with_(rate_hz=...). Nothing was released."
             )
-        spaces = {s.space for s in known.values()}
+        spaces = {s.space for s in gaze.values()}
         if len(spaces) > 1:
             raise DataError(
                 f"{self.name} needs one space for all recordings, and there are {len(spaces)}."
@@ -190,15 +190,15 @@ class ClockRenderDPKSame(Mechanism[Cohort]):
 
 
 def _table(
-    known: Mapping[Key, Seen], space: Space, rate_hz: float, length: int, slots: int
+    gaze: Mapping[Key, GazeBySlot], space: Space, rate_hz: float, length: int, slots: int
 ) -> FeatureTable:
     """Places of all recordings in all slots, with the space's edges as public bounds."""
-    keys = sorted(known)
+    keys = sorted(gaze)
     values = np.concatenate(
         [
             (
-                _filled(known[key].at(rate_hz, length, slots))
-                if known[key].rate_hz > 0
+                _filled(gaze[key].at(rate_hz, length, slots))
+                if gaze[key].rate_hz > 0
                 else _nothing(slots)
             )
             for key in keys

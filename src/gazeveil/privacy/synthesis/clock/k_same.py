@@ -37,7 +37,7 @@ from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.rational import Number, exact
 from gazeveil.privacy.release import Release
-from gazeveil.privacy.synthesis.clock.shared import Law, Seen, all_seen, length_of, rendered
+from gazeveil.privacy.synthesis.clock.shared import GazeBySlot, Law, all_seen, length_of, rendered
 from gazeveil.privacy.synthesis.ksame.groups import (
     Key,
     common_frame,
@@ -121,11 +121,11 @@ class ClockRenderKSame(Mechanism[Cohort]):
 
     def _laws(self, data: Cohort, words: Words) -> tuple[dict[Key, Law], dict[str, int]]:
         people = enough_people(self.name, data, self.k)
-        known = all_seen(data, Fraction(self.slot_s))
-        laws, suppressed = shared(known, groups_of(people, self.k, words), self.k, self._shared)
-        return laws, {"recordings_of_unknown_rate": unknown_rates(known), "suppressed": suppressed}
+        gaze = all_seen(data, Fraction(self.slot_s))
+        laws, suppressed = shared(gaze, groups_of(people, self.k, words), self.k, self._shared)
+        return laws, {"recordings_of_unknown_rate": unknown_rates(gaze), "suppressed": suppressed}
 
-    def _shared(self, members: Sequence[Seen]) -> Law:
+    def _shared(self, members: Sequence[GazeBySlot]) -> Law:
         """Where a group looked."""
         frame = common_frame(members, self.k)
         length = length_of(Fraction(self.slot_s), frame.rate_hz)

@@ -32,7 +32,7 @@ _MOST_SLOTS = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class GazeBySlot:
     """Where one recording looked, slot by slot.
 
     Parameters
@@ -75,12 +75,12 @@ def length_of(slot_s: Fraction, rate_hz: float) -> int:
     return max(1, math.ceil(slot_s * Fraction(repr(float(rate_hz)))))
 
 
-def seen(recording: Recording, slot_s: Fraction) -> Seen:
+def seen(recording: Recording, slot_s: Fraction) -> GazeBySlot:
     """Where a recording looked in each slot: the mean of the good samples of the slot's middle
     fifth, else the good sample nearest to its middle.
     """
     if not recording.rate_hz > 0 or len(recording) == 0:
-        return Seen(recording.space, recording.rate_hz, len(recording), 1, np.empty((0, 3)))
+        return GazeBySlot(recording.space, recording.rate_hz, len(recording), 1, np.empty((0, 3)))
     length = length_of(slot_s, recording.rate_hz)
     slots = -(-len(recording) // length)
     if slots > _MOST_SLOTS:
@@ -94,7 +94,7 @@ def seen(recording: Recording, slot_s: Fraction) -> Seen:
     if isinstance(recording.space, Sphere):
         size = np.linalg.norm(middles, axis=1, keepdims=True)
         middles = np.divide(middles, size, out=np.full_like(middles, np.nan), where=size > 1e-9)
-    return Seen(recording.space, recording.rate_hz, len(recording), length, middles)
+    return GazeBySlot(recording.space, recording.rate_hz, len(recording), length, middles)
 
 
 @compiled
@@ -120,7 +120,7 @@ def _middles(place: Floats, good: Bools, length: int, slots: int) -> Floats:
     return out
 
 
-def all_seen(data: Cohort, slot_s: Fraction) -> dict[Key, Seen]:
+def all_seen(data: Cohort, slot_s: Fraction) -> dict[Key, GazeBySlot]:
     """Every recording of a cohort on the clock; one is held at a time.
 
     Raises
@@ -128,11 +128,11 @@ def all_seen(data: Cohort, slot_s: Fraction) -> dict[Key, Seen]:
     DataError
         For a stimulus that some saw on a sphere and some on a screen.
     """
-    known: dict[Key, Seen] = {}
+    gaze: dict[Key, GazeBySlot] = {}
     for item in data.items:
-        known[item.key] = seen(item if isinstance(item, Recording) else item.load(), slot_s)
-    one_kind_of_space((key, places.space) for key, places in known.items())
-    return known
+        gaze[item.key] = seen(item if isinstance(item, Recording) else item.load(), slot_s)
+    one_kind_of_space((key, places.space) for key, places in gaze.items())
+    return gaze
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class Law:
     Parameters
     ----------
     space, rate_hz, samples, length, places
-        As of :class:`Seen`.
+        As of :class:`GazeBySlot`.
     """
 
     space: Space

@@ -68,9 +68,9 @@ def shuffled(epsilon: Fraction, windows: Sequence[int]) -> tuple[tuple[str, Loss
     mixed = shuffled_epsilon(epsilon, alike)
     if mixed is None:
         return ()
-    words = (
+    condition = (
         f"the answers of one window, which are {format_exact(epsilon)} of its epsilon, if an honest"
         f" shuffler mixes those of all {sum(windows)} windows, at least {alike} of which answer the"
         " same questions, before anybody sees them"
     )
-    return ((words, Loss.approximate(mixed, DELTA)),)
+    return ((condition, Loss.approximate(mixed, DELTA)),)

@@ -82,7 +82,7 @@ _NOT_COVERED = (
     "a second release about the same people with another partition",
 )
 
-Known = TypeVar("Known", bound=Timed)
+Member = TypeVar("Member", bound=Timed)
 Law = TypeVar("Law")
 
 
@@ -124,10 +124,10 @@ def groups_of(people: list[str], k: int, words: Words) -> list[tuple[str, ...]]:
 
 
 def shared(
-    known: Mapping[Key, Known],
+    known: Mapping[Key, Member],
     groups: Iterable[tuple[str, ...]],
     k: int,
-    common: Callable[[list[Known]], Law],
+    common: Callable[[list[Member]], Law],
 ) -> tuple[dict[Key, Law], int]:
     """What each person gets, and how many cells of groups were left out.
 

@@ -33,7 +33,7 @@ from gazeveil.errors import DataError
 from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, refuse_budget, tail_delta
 from gazeveil.privacy.plot_recipe import PlotRecipe
 from gazeveil.privacy.randomness.rng import Words, source
 from gazeveil.privacy.randomness.uniform import generator
@@ -153,13 +153,7 @@ class ExponentialDP(Mechanism[FeatureTable]):
         scale = Fraction(grid.length * STEPS) / share.block
         if scale > MOST_T:
             least = Fraction(grid.length * STEPS, MOST_T) * (self._epsilon / share.block)
-            checks.refuse(
-                self.name,
-                "epsilon",
-                f"at least {float(least):.2g} here (below, noise drowns any value)",
-                str(self.epsilon),
-                "Nothing was released.",
-            )
+            refuse_budget(self.name, "epsilon", self.epsilon, least, "value")
         words = Words(source(seed, self.name))
         noise = discrete_laplace(scale, grid.values.size, words).reshape(grid.values.shape)
         guarantee = proved(

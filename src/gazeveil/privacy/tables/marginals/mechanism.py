@@ -37,7 +37,7 @@ from gazeveil.features.table import FeatureTable
 from gazeveil.privacy.audit.games import Game
 from gazeveil.privacy.guarantee import Guarantee, no_promise
 from gazeveil.privacy.mechanism import Claim, Mechanism
-from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, tail_delta
+from gazeveil.privacy.noise.exact import MOST_T, discrete_laplace, refuse_budget, tail_delta
 from gazeveil.privacy.plausible_deniability import (
     cell_width,
     charge_candidates,
@@ -299,13 +299,7 @@ class Marginals(Mechanism[FeatureTable]):
         scale = 2 * PARTS / epsilon
         if scale > MOST_T:
             least = Fraction(2 * PARTS, MOST_T) * (self._exact("epsilon") / epsilon)
-            checks.refuse(
-                self.name,
-                "epsilon",
-                f"at least {float(least):.2g} here (below, noise drowns any count)",
-                str(self.epsilon),
-                "Nothing was released.",
-            )
+            refuse_budget(self.name, "epsilon", self.epsilon, least, "count")
         return scale
 
     def _guarantee(self, shape: PublicShape, epsilon: Fraction) -> Guarantee:

@@ -118,8 +118,8 @@ def largest_distance(values: Floats, order: int, chunk: int | None = None) -> Fl
     size = rows if chunk is None else chunk
     edges = np.arange(0, rows, size)
     best = np.zeros((features, len(edges)))
-    for one in range(people - 1):
-        apart = np.abs(values[one + 1 :] - values[one])
+    for person in range(people - 1):
+        apart = np.abs(values[person + 1 :] - values[person])
         if order == 2:
             apart *= apart
         np.maximum(best, np.add.reduceat(apart, edges, axis=2).max(axis=0), out=best)

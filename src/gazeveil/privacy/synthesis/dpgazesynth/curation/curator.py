@@ -80,11 +80,11 @@ class Curator:
         int
             How many were taken. The others are counted in :attr:`refused`.
         """
-        found = [one for data in files for one in envelopes(data)]
-        self.refused.update(one for one in found if isinstance(one, str))
-        sound = [(_on_a_sphere(one), one) for one in found if isinstance(one, Envelope)]
+        messages = [message for data in files for message in envelopes(data)]
+        self.refused.update(reason for reason in messages if isinstance(reason, str))
+        sound = [(_on_a_sphere(m), m) for m in messages if isinstance(m, Envelope)]
         usual = Counter(
-            sphere for sphere, one in sound if sphere is not None and one.parameters == self._digest
+            sphere for sphere, m in sound if sphere is not None and m.parameters == self._digest
         ).most_common()
         spheres = [sphere for sphere, count in usual if count == usual[0][1]]
         sound.sort(
@@ -95,7 +95,7 @@ class Curator:
                 bytes(each[1].head),
             )
         )
-        return sum(self.add_envelope(one) for _, one in sound)
+        return sum(self.add_envelope(message) for _, message in sound)
 
     def add_envelope(self, envelope: Envelope) -> bool:
         """Add one message; whether it was taken."""

@@ -246,13 +246,13 @@ class SphereBlur(Blur):
         for a, u in zip(_OFFSETS, _WEIGHTS, strict=True):
             for part in (-0.25, 0.25):
                 above, below = polar + part * np.pi / size, polar - part * np.pi / size
-                for one, other in ((above, above), (above, below)):
+                for start, end in ((above, above), (above, below)):
                     flat = (
-                        np.sin(one)[:, None, None]
-                        * np.sin(other)[None, :, None]
+                        np.sin(start)[:, None, None]
+                        * np.sin(end)[None, :, None]
                         * np.cos(turn + a * 2 * np.pi / size)
                     )
-                    near = np.cos(one)[:, None, None] * np.cos(other)[None, :, None] + flat
+                    near = np.cos(start)[:, None, None] * np.cos(end)[None, :, None] + flat
                     likely += u * np.exp(
                         -np.degrees(np.arccos(np.clip(near, -1.0, 1.0))) / scale_deg
                     )
