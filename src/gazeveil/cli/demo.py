@@ -187,9 +187,9 @@ def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
             }
         )
     examples = dict(results.examples)
-    known = examples.get("maps")
-    if isinstance(known, Mapping) and stimulus in drawn.data:
-        examples["maps"] = {**known, str(maps): drawn.data[stimulus].cells}
+    maps_shown = examples.get("maps")
+    if isinstance(maps_shown, Mapping) and stimulus in drawn.data:
+        examples["maps"] = {**maps_shown, str(maps): drawn.data[stimulus].cells}
     rows = [
         [
             name,

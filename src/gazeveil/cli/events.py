@@ -104,9 +104,9 @@ def command(
 
 def _labels(recording: Recording, name: str) -> Texts:
     if name not in recording.labels:
-        known = ", ".join(recording.labels) or "none"
+        names = ", ".join(recording.labels) or "none"
         raise ParameterError(
-            f"The '--against' option must name labels of the recordings ({known}). Got '{name}'"
+            f"The '--against' option must name labels of the recordings ({names}). Got '{name}'"
             " instead.",
             name="--against",
             got=name,

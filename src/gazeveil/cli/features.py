@@ -73,8 +73,8 @@ def command(
         )
     kind = checks.one_of("features", "--kind", kind, ("fixation", "saccade", "all", "window"))
     cohort = read_cohort(path, format_name, settings, screen)
-    own = {"cohort": "the argument PATH", "kind": "--kind", "events": "--parameter method=NAME"}
-    parsed = options(parameters, taken=own)
+    taken = {"cohort": "the argument PATH", "kind": "--kind", "events": "--parameter method=NAME"}
+    parsed = options(parameters, taken=taken)
     parts = [
         _features(cohort[i : i + 1], kind, parsed)
         for i in track(range(len(cohort)), len(cohort), "Computing features")

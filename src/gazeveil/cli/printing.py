@@ -29,8 +29,8 @@ def show(results: Results) -> None:
         table = rate_table(
             "The strongest attacker of each mechanism", "mechanism", "attacker", "scenario"
         )
-        named: Any = results.study.get("mechanisms", [])
-        order = ["none", *map(str, named)]
+        mechanisms: Any = results.study.get("mechanisms", [])
+        order = ["none", *map(str, mechanisms)]
         rows = sorted(best.iter_rows(named=True), key=lambda r: _place(order, r))
         for row in rows:
             name = mechanism_label(row["mechanism"], row["reading"], row["parameters"]) + (

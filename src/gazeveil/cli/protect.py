@@ -153,8 +153,8 @@ def _write_file(kind: str, data: Any, out: Path) -> Numbers:
         write_table(data, out)
     else:
         write_people(data, out)
-    word = {"map": "heat map", "table": "row", "people": "person"}[kind]
-    say(f"{counted(len(data), word)} written to {out}.")
+    noun = {"map": "heat map", "table": "row", "people": "person"}[kind]
+    say(f"{counted(len(data), noun)} written to {out}.")
     return {{"map": "maps", "table": "rows"}.get(kind, kind): len(data)}
 
 

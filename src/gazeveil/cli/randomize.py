@@ -91,9 +91,9 @@ def command(
             f"--as names one person, and these recordings are of {len(people)}. Report them one by"
             " one."
         )
-    own = ((r if pseudonym is None else r.with_(person=pseudonym)) for c in cohorts for r in c)
+    renamed = ((r if pseudonym is None else r.with_(person=pseudonym)) for c in cohorts for r in c)
     device = _Device(public, parameters, seed)
-    recordings = track(own, sum(len(c) for c in cohorts), "Randomizing")
+    recordings = track(renamed, sum(len(c) for c in cohorts), "Randomizing")
     size = _write_messages(out, (device.message(recording) for recording in recordings))
     if not device.reported:
         out.unlink()

@@ -157,16 +157,16 @@ def _tracker_options(
     source: str, out: str, rate_hz: float | None, screen: str | None, forward: list[str] | None
 ) -> dict[str, object]:
     """What the options say about the tracker."""
-    word = source.partition(":")[0].partition("?")[0]
+    scheme = source.partition(":")[0].partition("?")[0]
     options: dict[str, object] = {}
     if rate_hz is not None:
         options["rate_hz"] = rate_hz
     if screen is not None:
-        options["space" if word in _SPACES else "screen"] = parse_screen(screen)
+        options["space" if scheme in _SPACES else "screen"] = parse_screen(screen)
     if forward:
         from gazeveil.gatekeeper.relay.topics import check_forward
 
-        if word != "pupil" or out.partition(":")[0] != "pupil":
+        if scheme != "pupil" or out.partition(":")[0] != "pupil":
             raise ParameterError(
                 "--forward passes on topics of Pupil, so --in and --out must both be pupil://.",
                 name="forward",

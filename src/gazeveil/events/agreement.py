@@ -29,7 +29,7 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.events import KINDS, Events
 
-_CODE = {word: code for code, word in enumerate(KINDS)}
+_CODE = {kind: code for code, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Agreement:
     @property
     def f1(self) -> dict[str, float]:
         """Sample F1 by word."""
-        return {word: scores.f1 for word, scores in self.classes.items()}
+        return {kind: scores.f1 for kind, scores in self.classes.items()}
 
     def __str__(self) -> str:
         lines = [
@@ -139,10 +139,10 @@ class Agreement:
             ),
             "class        F1  kappa  event F1  events true found   onset  offset (median ms)",
         ]
-        for word, c in self.classes.items():
+        for kind, c in self.classes.items():
             counts = f"{c.events_true:11d} {c.events_found:5d}"
             lines.append(
-                f"{word:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}  {counts}"
+                f"{kind:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}  {counts}"
                 f" {c.onset_error_ms:+7.1f} {c.offset_error_ms:+7.1f}"
             )
         return "\n".join(lines)
@@ -208,7 +208,7 @@ def pool(
                 errors[code].append((t[tb[pairs[:, 1], :2]] - t[ta[pairs[:, 0], :2]]) / 1e6)
     classes = {}
     total = int(table.sum())
-    for code, word in enumerate(KINDS):
+    for code, kind in enumerate(KINDS):
         true, seen, both = int(table[code].sum()), int(table[:, code].sum()), int(table[code, code])
         if not (true or seen):
             continue
@@ -216,7 +216,7 @@ def pool(
         error = np.concatenate(errors[code]) if errors[code] else np.empty((0, 2))
         signed = np.median(error, axis=0) if len(error) else np.full(2, np.nan)
         unsigned = np.median(np.abs(error), axis=0) if len(error) else np.full(2, np.nan)
-        classes[word] = ClassAgreement(
+        classes[kind] = ClassAgreement(
             samples_true=true,
             samples_found=seen,
             samples_both=both,
@@ -281,8 +281,8 @@ def _codes_and_events(name: str, labelling: Events | ArrayLike, n: int) -> tuple
     if labels.shape != (n,):
         raise DataError(f"The {name} of agreement has shape {labels.shape} for {n} samples.")
     codes = np.full(n, -1, dtype=np.int8)
-    for word, code in _CODE.items():
-        codes[labels == word] = code
+    for kind, code in _CODE.items():
+        codes[labels == kind] = code
     if (codes < 0).any():
         checks.refuse(
             "agreement",

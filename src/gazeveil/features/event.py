@@ -93,8 +93,8 @@ def event_features(
     """
     kind = checks.one_of("event_features", "kind", kind, EVENT_KINDS)
     names = SUBSETS[kind][checks.one_of("event_features", "subset", subset, SUBSETS[kind])]
-    wanted = ("fixation", "saccade") if kind == "all" else (kind,)
-    rows, counts = _collect(cohort, {kind: wanted}, method, events, parameters)
+    kinds = ("fixation", "saccade") if kind == "all" else (kind,)
+    rows, counts = _collect(cohort, {kind: kinds}, method, events, parameters)
     return _table(kind, names, rows[kind], counts[kind])
 
 
@@ -162,8 +162,8 @@ def measure(recording: Recording, events: Events, with_series: bool = True) -> t
             " with recording.with_(rate_hz=...)."
         )
     codes = np.zeros(len(events), dtype=np.int64)
-    for code, word in enumerate(KINDS):
-        codes[events.kind == word] = code
+    for code, event_kind in enumerate(KINDS):
+        codes[events.kind == event_kind] = code
     scalars, statistics, samples = measure_events(
         recording.x_deg,
         recording.y_deg,

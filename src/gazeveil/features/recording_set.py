@@ -224,10 +224,10 @@ class RecordingSet:
         cohort = None
         if self.cohort is not None:
             items = [item for item in self.cohort.items if wanted(item.key)]
-            left = {item.person for item in items}
+            remaining = {item.person for item in items}
             cohort = Cohort(
                 items,
-                {p: a for p, a in self.cohort.people.items() if p in left},
+                {p: a for p, a in self.cohort.people.items() if p in remaining},
                 name=self.cohort.name,
             )
         tables = {}

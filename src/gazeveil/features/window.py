@@ -170,8 +170,8 @@ def _recording(
         else pupil_in_events(recording.pupil, fixations.onset, fixations.offset)
     )
     jumps = jumps_of_events(x, y, valid, sphere, saccades.onset, saccades.offset)
-    seen = ~np.isnan(jumps[:, 0])
-    saccades, jumps = saccades.where(seen), jumps[seen]
+    measured = ~np.isnan(jumps[:, 0])
+    saccades, jumps = saccades.where(measured), jumps[measured]
     # An event lasts to the end of its last sample, as its duration (samples / rate) does.
     sample_ns = round(1e9 / rate) if rate > 0 else 0
     spans = [

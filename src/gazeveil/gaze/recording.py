@@ -213,10 +213,10 @@ class Recording:
             if getattr(self, name) is None:
                 continue
             value = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
-            wanted = (n, width) if width else (n,)
-            if value.shape != wanted:
+            shape = (n, width) if width else (n,)
+            if value.shape != shape:
                 raise DataError(
-                    f"{name} of {self.title} has shape {value.shape}; it needs {wanted}."
+                    f"{name} of {self.title} has shape {value.shape}; it needs {shape}."
                 )
             object.__setattr__(self, name, read_only(value))
 
@@ -228,9 +228,9 @@ class Recording:
                 if isinstance(self.space, Sphere)
                 else "x and y between -90 and 90 on a Screen"
             )
-            seen = f"x {x.min():g} to {x.max():g}, y {y.min():g} to {y.max():g}"
+            extent = f"x {x.min():g} to {x.max():g}, y {y.min():g} to {y.max():g}"
             raise DataError(
-                f"{self.title} has valid samples outside {allowed}. Got {seen}. If these are"
+                f"{self.title} has valid samples outside {allowed}. Got {extent}. If these are"
                 " pixels, convert them with Screen.from_px."
             )
 

@@ -197,9 +197,9 @@ def summarise(
         if first_ns is not None and last_ns is not None:
             row.duration_s = (last_ns - first_ns) / 1e9
         if losses:
-            gone = np.concatenate(losses)
-            edges = np.linspace(0, len(gone), _LOSS_BINS + 1).astype(np.int64)
-            lost += [np.count_nonzero(gone[a:b]) for a, b in itertools.pairwise(edges.tolist())]
+            loss = np.concatenate(losses)
+            edges = np.linspace(0, len(loss), _LOSS_BINS + 1).astype(np.int64)
+            lost += [np.count_nonzero(loss[a:b]) for a, b in itertools.pairwise(edges.tolist())]
             total += np.diff(edges)
         rows.append(row)
     spans = max(maps, default=(360.0, 180.0))
@@ -237,12 +237,12 @@ def _longest_run(piece: Recording, longest_s: float, run: int) -> tuple[float, i
     """
     if not piece.rate_hz > 0:
         return longest_s, 0
-    seen = np.flatnonzero(piece.valid)
-    if len(seen) == 0:
+    valid_rows = np.flatnonzero(piece.valid)
+    if len(valid_rows) == 0:
         run += len(piece)
         return max(longest_s, run / piece.rate_hz), run
-    first, last = run + int(seen[0]), len(piece) - 1 - int(seen[-1])
-    inner = int(np.diff(seen).max()) - 1 if len(seen) > 1 else 0
+    first, last = run + int(valid_rows[0]), len(piece) - 1 - int(valid_rows[-1])
+    inner = int(np.diff(valid_rows).max()) - 1 if len(valid_rows) > 1 else 0
     return max(longest_s, max(first, inner, last) / piece.rate_hz), last
 
 

@@ -124,9 +124,9 @@ def split_unit(name: str) -> tuple[str, str]:
     """
     parts = _SUFFIX.match(name.strip())
     if parts is not None:
-        word = (parts["square"] or parts["round"] or parts["bare"]).lower()
-        if word in _TIME_UNITS or word in _GAZE_UNITS:
-            return key(parts["base"]), word
+        unit = (parts["square"] or parts["round"] or parts["bare"]).lower()
+        if unit in _TIME_UNITS or unit in _GAZE_UNITS:
+            return key(parts["base"]), unit
         if parts["square"] or parts["round"]:
             return key(parts["base"]), ""
     return key(name), ""

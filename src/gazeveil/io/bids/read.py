@@ -127,8 +127,8 @@ def _names(name: Name, about: Mapping[str, object]) -> tuple[str, str, str, str]
         )
     known = dict(name.group())
     task = known.get("task", "")
-    rest = [f"{k}-{v}" for k, v in name.group() if k not in ("sub", "ses", "task", "acq")]
-    stimulus = "_".join([known.get("acq") or task or "recording", *rest])
+    suffixes = [f"{k}-{v}" for k, v in name.group() if k not in ("sub", "ses", "task", "acq")]
+    stimulus = "_".join([known.get("acq") or task or "recording", *suffixes])
     return known.get("sub") or name.path.parent.name, stimulus, known.get("ses", "1"), task
 
 
@@ -395,7 +395,7 @@ def _channel(
     sources = (
         ["cyclopean"] if "cyclopean" in eyes and eyes["cyclopean"][2].has(column) else list(eyes)
     )
-    total, seen, recorded = np.zeros(n), np.zeros(n), False
+    total, eye_count, recorded = np.zeros(n), np.zeros(n), False
     for eye in sources:
         if not eyes[eye][2].has(column):
             continue
@@ -404,8 +404,8 @@ def _channel(
         values[rows_of[eye]] = eyes[eye][2].floats(column)
         finite = np.isfinite(values)
         total[finite] += values[finite]
-        seen += finite
-    return np.where(seen > 0, total / np.maximum(seen, 1), np.nan) if recorded else None
+        eye_count += finite
+    return np.where(eye_count > 0, total / np.maximum(eye_count, 1), np.nan) if recorded else None
 
 
 def _stacked(table: Table, names: tuple[str, ...]) -> Floats:
@@ -428,10 +428,10 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
         )
     names = table.words("name") if table.has("name") else [""] * len(table)
     result: dict[str, Attributes] = {}
-    others = [c for c in table.names if c.strip().lower() not in ("participant_id", "name")]
-    cells = {c: texts(table, c) for c in others}
+    columns = [c for c in table.names if c.strip().lower() not in ("participant_id", "name")]
+    cells = {c: texts(table, c) for c in columns}
     for i, label in enumerate(table.words("participant_id")):
-        attributes = {c.strip(): _plain(cells[c][i]) for c in others if cells[c][i]}
+        attributes = {c.strip(): _plain(cells[c][i]) for c in columns if cells[c][i]}
         result[label.removeprefix("sub-")] = attributes
         if names[i]:
             result[names[i]] = attributes

@@ -86,8 +86,8 @@ def _condition(content: Mapping[str, object], text: str) -> str:
     trials = content.get("trials")
     if not isinstance(trials, Mapping):
         return ""
-    own = max((t for t in trials if t in text), key=len, default=None)
-    entry = trials.get(own)
+    title = max((t for t in trials if t in text), key=len, default=None)
+    entry = trials.get(title)
     return str(entry.get("condition", "")) if isinstance(entry, Mapping) else ""
 
 

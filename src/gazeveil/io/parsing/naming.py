@@ -115,15 +115,15 @@ class NamingOptions:
     def _from_pattern(self, path: Path, root: Path) -> dict[str, str]:
         assert self.pattern is not None
         pattern = self.pattern[:-3] if self.pattern.lower().endswith(".gz") else self.pattern
-        expression, last, seen = "", 0, set()
+        expression, last, fields = "", 0, set()
         for field in _FIELD.finditer(pattern):
             expression += re.escape(pattern[last : field.start()])
             name = field[1]
             expression += (
-                f"(?P={name})" if name in seen else (f"(?P<{name}>[^/]+?)" if name else "[^/]*?")
+                f"(?P={name})" if name in fields else (f"(?P<{name}>[^/]+?)" if name else "[^/]*?")
             )
             if name:
-                seen.add(name)
+                fields.add(name)
             last = field.end()
         expression += re.escape(pattern[last:])
         place = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()

@@ -142,7 +142,7 @@ def load(
             )
             eye = np.stack(eye_in_head(space.vectors(x_deg, y_deg), head), axis=1)
     # Zero confidence is how these trackers say "no eye here".
-    seen = None if confidence is None else confidence > 0
+    valid = None if confidence is None else confidence > 0
     return assemble(
         path,
         person=person,
@@ -152,7 +152,7 @@ def load(
         space=space,
         x_deg=x_deg,
         y_deg=y_deg,
-        valid=seen,
+        valid=valid,
         head_deg=head,
         eye_in_head_deg=eye,
         confidence=confidence,

@@ -290,7 +290,7 @@ def scan(
     naming = naming_options(**options)
     export = parse(path, stamp(path))
     handles = []
-    seen: dict[str, int] = {}
+    sessions: dict[str, int] = {}
     for part in export.parts:
         trial, stimulus = part
         if not stimulus:
@@ -299,8 +299,8 @@ def scan(
                 (p[0] for t in texts if (p := _PICTURE.search(t))),
                 trial if len(export.parts) > 1 else "",
             )
-        seen[stimulus] = seen.get(stimulus, 0) + 1
-        again = f"{seen[stimulus]}" if seen[stimulus] > 1 else None
+        sessions[stimulus] = sessions.get(stimulus, 0) + 1
+        again = f"{sessions[stimulus]}" if sessions[stimulus] > 1 else None
         names = naming.names(
             path,
             root,

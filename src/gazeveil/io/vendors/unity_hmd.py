@@ -56,9 +56,9 @@ def sniff(head: Head) -> bool:
 
 def _open(path: Path) -> tuple[KeyedTable, bool]:
     text = read_text(path)
-    header, _, rest = text.partition("\n")
+    header, _, body = text.partition("\n")
     separator = find_separator(header)
-    first = next((line for line in rest.split("\n", 8) if line.strip()), "")
+    first = next((line for line in body.split("\n", 8) if line.strip()), "")
     glued = (
         bool(separator)
         and bool(first)
@@ -66,7 +66,7 @@ def _open(path: Path) -> tuple[KeyedTable, bool]:
         and _GLUED.search(first) is not None
     )
     if glued:
-        text = header + "\n" + _GLUED.sub(separator, rest)
+        text = header + "\n" + _GLUED.sub(separator, body)
     return open_sheet(path, text=text), glued
 
 
@@ -102,8 +102,8 @@ def load(path: Path, names: Names) -> Recording:
 
 def _eye(sheet: KeyedTable, patterns: tuple[str, ...], *flags: str) -> Floats:
     pattern = next((p for p in patterns if sheet.has(p.format("x"))), patterns[0])
-    seen: Bools | None = sheet.flags(*flags) if sheet.name(*flags) is not None else None
-    return headset.unit(sheet.vectors(pattern), seen)
+    valid: Bools | None = sheet.flags(*flags) if sheet.name(*flags) is not None else None
+    return headset.unit(sheet.vectors(pattern), valid)
 
 
 def _rotation(sheet: KeyedTable) -> Floats | None:

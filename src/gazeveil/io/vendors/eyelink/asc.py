@@ -208,10 +208,10 @@ def _refuse_unused_pattern(
     path: Path, trials: str | None, messages: list[tuple[int, int, str]]
 ) -> None:
     if trials is not None and not any(re.search(trials, text) for _, _, text in messages):
-        shown = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
+        last = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
         raise FormatError(
             path,
-            f"no message fits trials='{trials}' (the last messages: {shown})",
+            f"no message fits trials='{trials}' (the last messages: {last})",
             "Mend the pattern, or leave it out.",
         )
 
@@ -234,8 +234,8 @@ def _message(line: str) -> tuple[int, str] | None:
 
 def _header(line: str) -> dict[str, object]:
     """Key and value of a `** KEY: value` line; blanked values are left out."""
-    for word, name in _HEADER.items():
-        match = re.match(rf"\*\*\s+{word}(?::|\s)\s*(.*)$", line)
+    for keyword, name in _HEADER.items():
+        match = re.match(rf"\*\*\s+{keyword}(?::|\s)\s*(.*)$", line)
         if match is not None and match[1].strip():
             return {name: match[1].strip()}
     return {}
@@ -358,14 +358,14 @@ def _columns(path: Path, text: pl.Series, at: Ints, wanted: int) -> Floats:
         ).arg_true()
         if len(wrong):
             row = int(wrong[0])
-            shown = (
+            problem = (
                 f"'{printable(column[row])}' is not a number"
                 if column[row] is not None
                 else f"the sample has fewer than {wanted} values"
             )
             raise FormatError(
                 path,
-                f"{shown} (column {i + 1})",
+                f"{problem} (column {i + 1})",
                 "The file was cut; convert the EDF file again or remove the line.",
                 int(at[row]) + 1,
             )

@@ -74,9 +74,9 @@ def event_lines(path: Path, other: list[tuple[int, str]]) -> tuple[EventLine, ..
     return tuple(result)
 
 
-def _number(word: str) -> float:
+def _number(text: str) -> float:
     try:
-        return float(word)
+        return float(text)
     except ValueError:
         return float("nan")
 

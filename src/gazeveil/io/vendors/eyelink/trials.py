@@ -70,7 +70,7 @@ def cut_trials(
         order = np.argsort(mark_of, kind="stable")
         values, first = np.unique(mark_of[order], return_index=True)
         rows_by_mark = {int(v): r for v, r in zip(values, np.split(order, first[1:]), strict=True)}
-    result, empty, seen = [], [], dict[str, int]()
+    result, empty, sessions = [], [], dict[str, int]()
     loose: list[Ints] = [rows_by_mark[-1]] if -1 in rows_by_mark else []
     trial_messages: dict[int, list[Message]] = {}
     owner = (
@@ -90,8 +90,8 @@ def cut_trials(
         elif rows is None:
             empty.append(name)
         else:
-            seen[name] = seen.get(name, 0) + 1
-            result.append(Trial(name, rows, tuple(trial_messages.get(i, ())), seen[name]))
+            sessions[name] = sessions.get(name, 0) + 1
+            result.append(Trial(name, rows, tuple(trial_messages.get(i, ())), sessions[name]))
     if loose:
         result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), tuple(outside)))
     if not result:

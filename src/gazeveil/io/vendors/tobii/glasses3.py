@@ -100,8 +100,8 @@ def load(path: Path, names: Names) -> Recording:
     sizes = {side: np.full(n, np.nan) for _, side in _EYES}
     for i, (number, line) in enumerate(gaze):
         data = line.get("data")
-        for word, side in _EYES:
-            eye = data.get(word) if isinstance(data, dict) else None
+        for eye_key, side in _EYES:
+            eye = data.get(eye_key) if isinstance(data, dict) else None
             if isinstance(eye, dict):
                 directions[side][i] = _triple(path, number, eye.get("gazedirection"))
                 size = eye.get("pupildiameter")

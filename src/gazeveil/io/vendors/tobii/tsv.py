@@ -272,9 +272,9 @@ def _gaze(
         values, norm = points
         scale = np.array([screen.width_px, screen.height_px]) if norm else np.ones(2)
         degrees = np.stack(screen.from_px(*(values * scale).T), axis=1)
-        seen = _valid(export, side) if side else None
-        if seen is not None:
-            degrees[~seen] = np.nan
+        valid = _valid(export, side) if side else None
+        if valid is not None:
+            degrees[~valid] = np.nan
         placed[side] = degrees
     return screen, placed["left"], placed["right"], placed[""], metadata
 
@@ -338,8 +338,8 @@ def _screen(
 
 
 def _first(values: Floats | None) -> float | None:
-    seen = None if values is None else values[np.isfinite(values) & (values > 0)]
-    return None if seen is None or not len(seen) else float(seen[0])
+    positive = None if values is None else values[np.isfinite(values) & (values > 0)]
+    return None if positive is None or not len(positive) else float(positive[0])
 
 
 def scan(
