@@ -31,7 +31,7 @@ from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import predict
-from gazeveil.utility.classification.rows import Halves, class_of, rows_of
+from gazeveil.utility.classification.rows import HalfSplit, class_of, rows_of
 from gazeveil.utility.classification.scoring import voted
 from gazeveil.utility.registry import utility
 
@@ -65,7 +65,7 @@ def cohort(people: int, seconds: float, seed: int) -> FeatureTable:
 
 def named(raw: RecordingSet, release: RecordingSet) -> float:
     """Share of people whom an SVM on windows names; NaN where the release has no name of theirs."""
-    halves = Halves(raw, True)
+    halves = HalfSplit(raw, True)
 
     def person(key: RecordingKey, index: np.ndarray) -> str:
         return key[0]

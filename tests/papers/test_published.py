@@ -12,8 +12,8 @@ from gazeveil.papers.figure import (
     RESERVED,
     CellQuery,
     Formula,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     published_figures,
@@ -134,7 +134,7 @@ def test_every_figure_is_a_cell_a_formula_or_impossible_with_a_reason(paper: str
     module, lookup = paper_module(paper), Lookup(EMPTY)
     for figure in published_figures(paper):
         asked = module.ask(figure, lookup)
-        if isinstance(asked, Impossible):
+        if isinstance(asked, NotComparable):
             assert asked.reason
         elif isinstance(asked, CellQuery):
             assert bool(asked.attack) != bool(asked.utility), figure

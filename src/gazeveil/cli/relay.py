@@ -97,8 +97,8 @@ def command(
 
     async def work() -> None:
         with _stop_on_signals(seconds) as stop:
-            where = await sink.start(tracker, promise)
-            say(f"Relaying {came_from} to {where}. Stop with Ctrl-C.")
+            address = await sink.start(tracker, promise)
+            say(f"Relaying {came_from} to {address}. Stop with Ctrl-C.")
             try:
                 await relay(tracker, sink, protector, stop)
             except OSError as error:
@@ -120,7 +120,7 @@ def command(
         f"{protector.counts['in']:,} samples came, {protector.counts['out']:,} went out protected,"
         f" {tracker.counts['malformed']:,} messages were malformed."
     )
-    figures = {
+    summary = {
         "in": came_from,
         "out": goes_to,
         "mechanism": str(protector.mechanism),
@@ -135,7 +135,7 @@ def command(
         "sentence": str(promise),
         "seed": seed,
     }
-    write_json(json_file, figures)
+    write_json(json_file, summary)
 
 
 def _check(came_from: str, goes_to: str, seconds: float | None) -> None:

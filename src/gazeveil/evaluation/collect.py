@@ -64,16 +64,16 @@ def collect(
         }
         shared[cell.kind] = cell.what
         names_people = "credit" in contents[0][1]
-        figures = (_attack if names_people else _utility)(study, cell, contents)
+        metric_rows = (_attack if names_people else _utility)(study, cell, contents)
         rows += [
             {
                 "cohort": about["cohort_name"],
                 **shared,
-                **f,
+                **metric_row,
                 "repetitions": len(contents),
                 "seed": study.seed,
             }
-            for f in figures
+            for metric_row in metric_rows
         ]
         parts = (_attack_parts if names_people else _utility_parts)(contents)
         outcomes += [{**shared, **p} for p in parts]
@@ -87,13 +87,13 @@ def collect(
         for text, content in done.items()
         if "guarantee" in content
     )
-    said = {
+    description = {
         **study.describe(),
         **{k: v for k, v in about.items() if k != "cohort_name"},
         "left_out": list(plan.left_out),
         "failures": failures,
     }
-    return Results(frame_of(rows), outcomes_of(outcomes), guarantees, _examples(done), said)
+    return Results(frame_of(rows), outcomes_of(outcomes), guarantees, _examples(done), description)
 
 
 def _parameters(text: str) -> str:
@@ -160,26 +160,26 @@ def _attack_parts(contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
 
 def _utility(study: Study, cell: Cell, contents: Sequence[tuple[int, Content]]) -> Iterable[Row]:
     for metric in dict.fromkeys(r["metric"] for _, c in contents for r in c["results"]):
-        found = [r for _, c in contents for r in c["results"] if r["metric"] == metric]
-        values = [_float(r["value"]) for r in found]
+        results = [r for _, c in contents for r in c["results"] if r["metric"] == metric]
+        values = [_float(r["value"]) for r in results]
         finite = [v for v in values if math.isfinite(v)]
-        parts = [_float(v) for v in found[0]["parts"]]
+        parts = [_float(v) for v in results[0]["parts"]]
         low, high = utility_interval(
             values, parts, seed_of(study.seed, "bootstrap", metric, *vars(cell).values())
         )
         if math.isnan(low) and len(finite) == 1:  # an inference attack's own interval
-            low, high = (_float(found[0].get(end)) for end in ("low", "high"))
-        chances = [v for r in found if math.isfinite(v := _float(r["chance"]))]
+            low, high = (_float(results[0].get(end)) for end in ("low", "high"))
+        chances = [v for r in results if math.isfinite(v := _float(r["chance"]))]
         yield {
             "metric": metric,
             "value": float(np.mean(finite)) if finite else math.nan,
             "low": low,
             "high": high,
-            "n": found[0].get("n", len(found[0]["parts"])),
+            "n": results[0].get("n", len(results[0]["parts"])),
             "chance": float(np.mean(chances)) if chances else math.nan,
             "sd": spread(values),
-            "better": found[0]["better"],
-            "note": found[0]["note"],
+            "better": results[0]["better"],
+            "note": results[0]["note"],
         }
 
 
@@ -259,5 +259,5 @@ def utility_interval(
 
 def spread(values: Sequence[float]) -> float:
     """Standard deviation over repetitions; NaN for fewer than two."""
-    found = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
-    return float(found.std(ddof=1)) if len(found) > 1 else math.nan
+    finite = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
+    return float(finite.std(ddof=1)) if len(finite) > 1 else math.nan

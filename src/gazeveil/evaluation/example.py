@@ -40,13 +40,13 @@ def example(cache: ReleaseCache) -> Content:
     DataError
         If the mechanism refuses the study's recordings.
     """
-    found: Content = {}
+    content: Content = {}
     if cache.mechanism is not None:
         g = promise(cache.raw, cache.mechanism, cache.study.tables)
         sentence = str(g[0])
         if g[1] > 1:
             sentence += f" {g[1]} tables are released, each under this promise."
-        found["guarantee"] = {
+        content["guarantee"] = {
             "sentence": sentence,
             "status": g[0].status,
             "definition": g[0].definition,
@@ -54,22 +54,22 @@ def example(cache: ReleaseCache) -> Content:
         }
     chosen = _chosen(cache.raw)
     if chosen is None or (cache.mechanism is not None and cache.mechanism.kind == "table"):
-        return found
+        return content
     recording, seen = chosen
     released = seen
     if cache.mechanism is not None:
         seed = seed_of(cache.study.seed, "release", cache.mechanism, 0, "first")
         try:
-            made = protect(
+            protected = protect(
                 RecordingSet(seen, None, cache.raw.pipeline), cache.mechanism, seed
             ).cohort
         except GazeveilError:
-            return found  # some mechanisms need more people or stimuli than an example has
-        released = made if made is not None else seen
+            return content  # some mechanisms need more people or stimuli than an example has
+        released = protected if protected is not None else seen
     twin = next((r for r in released if r.key == recording.key), None)
     if twin is not None:
-        found["trace"] = _trace(twin, int(recording.t_ns[0]) if len(recording) else 0)
-    found["map"] = _map([r for r in released if r.stimulus == recording.stimulus], recording)
+        content["trace"] = _trace(twin, int(recording.t_ns[0]) if len(recording) else 0)
+    content["map"] = _map([r for r in released if r.stimulus == recording.stimulus], recording)
     space = recording.space
     wide, high = space.width_deg, space.height_deg
     extent = (
@@ -77,12 +77,12 @@ def example(cache: ReleaseCache) -> Content:
         if isinstance(space, Sphere)
         else (-wide / 2, wide / 2, -high / 2, high / 2)
     )
-    found |= {
+    content |= {
         "title": f"{recording.person}, {recording.stimulus}",
         "space": "sphere" if isinstance(space, Sphere) else "screen",
         "extent": list(extent),
     }
-    return found
+    return content
 
 
 def promise(raw: RecordingSet, mechanism: Mechanism[Any], tables: str) -> tuple[Guarantee, int]:

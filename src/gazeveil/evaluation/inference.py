@@ -61,8 +61,8 @@ class Inference(Utility):
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
     ) -> tuple[UtilityResult, ...]:
         """What the attacker finds in the release `test`; see :class:`Utility`."""
-        found = self.attack.run(raw, test, seed).results
-        metrics = _RATES.get(self.attack.kind, tuple(r.metric for r in found))
+        results = self.attack.run(raw, test, seed).results
+        metrics = _RATES.get(self.attack.kind, tuple(r.metric for r in results))
         return tuple(
             InferredResult(
                 metric,
@@ -77,14 +77,14 @@ class Inference(Utility):
                 r.high,
                 r.n,
             )
-            for metric, r in zip(metrics, found, strict=True)
+            for metric, r in zip(metrics, results, strict=True)
         )
 
     def __str__(self) -> str:
         """The command line's form: the kind, and the parameters that are not the defaults."""
-        given = {f.name: getattr(self.attack, f.name) for f in fields(self.attack)}
+        parameters = {f.name: getattr(self.attack, f.name) for f in fields(self.attack)}
         defaults = {f.name: f.default for f in fields(self.attack)}
-        rest = ",".join(f"{k}={v}" for k, v in given.items() if v != defaults[k])
+        rest = ",".join(f"{k}={v}" for k, v in parameters.items() if v != defaults[k])
         return self.attack.kind + (f":{rest}" if rest else "")
 
 

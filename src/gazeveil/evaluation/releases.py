@@ -64,7 +64,7 @@ def protect(
         shared = mechanism.reading != "published" and callable(
             getattr(mechanism, "partition", None)
         )
-        made = {
+        released_tables = {
             n: (
                 mechanism.release(
                     recording_set.table(n), seed=seed if shared else seed_of(seed, "table", n)
@@ -72,7 +72,7 @@ def protect(
             )
             for n in names
         }
-        return RecordingSet(None, made, recording_set.pipeline, recording_set.people)
+        return RecordingSet(None, released_tables, recording_set.pipeline, recording_set.people)
     if recording_set.cohort is None:
         raise DataError(
             f"{mechanism.name} protects samples, and this recording set holds tables only."
@@ -126,7 +126,7 @@ def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
     listed = tuple(keys)
     persons = sorted({k[0] for k in listed})
     if study.split == "halves":
-        found = Split(
+        split = Split(
             lambda _: True,
             lambda _: True,
             tuple(persons),
@@ -137,24 +137,24 @@ def split_of(study: Study, keys: Iterable[Key], repetition: int) -> Split:
     elif study.split == "session":
         last = {p: max({k[2] for k in listed if k[0] == p}, key=natural) for p in persons}
         both = tuple(p for p in persons if len({k[2] for k in listed if k[0] == p}) > 1)
-        mine = frozenset(both)
+        included = frozenset(both)
         protocol = "each person's last session against the earlier ones"
-        found = Split(
-            lambda k: k[0] in mine and k[2] != last[k[0]],
-            lambda k: k[0] in mine and k[2] == last[k[0]],
+        split = Split(
+            lambda k: k[0] in included and k[2] != last[k[0]],
+            lambda k: k[0] in included and k[2] == last[k[0]],
             both,
             len(persons) - len(both),
             False,
             protocol,
         )
     else:
-        found = _by_stimulus(study, listed, persons, repetition)
-    if len(found.people) < 2:
+        split = _by_stimulus(study, listed, persons, repetition)
+    if len(split.people) < 2:
         raise DataError(
-            f"Only {len(found.people)} of {len(persons)} people have recordings on both sides of"
+            f"Only {len(split.people)} of {len(persons)} people have recordings on both sides of"
             " the split. Use split = 'halves', or another seed."
         )
-    return found
+    return split
 
 
 def _by_stimulus(study: Study, keys: tuple[Key, ...], persons: list[str], repetition: int) -> Split:
@@ -172,14 +172,14 @@ def _by_stimulus(study: Study, keys: tuple[Key, ...], persons: list[str], repeti
         if len(best) == len(persons):
             break
     people = best or ()
-    mine = frozenset(people)
+    included = frozenset(people)
     protocol = (
         f"{learnt} of {len(stimuli)} stimuli against the"
         f" other{'s' if len(stimuli) - learnt > 1 else ''}"
     )
     return Split(
-        lambda k: k[0] in mine and k[1] in train,
-        lambda k: k[0] in mine and k[1] not in train,
+        lambda k: k[0] in included and k[1] in train,
+        lambda k: k[0] in included and k[1] not in train,
         people,
         len(persons) - len(people),
         False,
@@ -279,14 +279,14 @@ class ReleaseCache:
 
     def _seen(self, which: str, part: str, denoiser: str, views: int = 1) -> RecordingSet:
         """A part as the attacker sees it: averaged over views, then behind the denoiser."""
-        held = self._part(which, part)
+        seen = self._part(which, part)
         if views > 1:
             names = [which, *(f"view {i}" for i in range(2, views + 1))]
-            held = self._once(
+            seen = self._once(
                 ("views", which, part, views),
                 lambda: average_views([self._part(n, part) for n in names]),
             )
-        return self._behind(denoiser, held, "seen", which, part, views)
+        return self._behind(denoiser, seen, "seen", which, part, views)
 
     def _knowing(self, attack: Attack, part: str, tables: tuple[str, ...]) -> RecordingSet:
         """The gallery of an attacker who knows more than raw recordings: releases made from them,

@@ -68,8 +68,8 @@ class Results:
     @property
     def failures(self) -> tuple[dict[str, str], ...]:
         """Cells that could not be computed, with the reason."""
-        found = self.study.get("failures", [])
-        return tuple(found) if isinstance(found, list | tuple) else ()
+        failures = self.study.get("failures", [])
+        return tuple(failures) if isinstance(failures, list | tuple) else ()
 
     def strongest(self) -> pl.DataFrame:
         """The headline: per mechanism, parameters, events and scenario the attack that finds the
@@ -205,8 +205,8 @@ class Results:
                 )
         try:
             frame, outcomes = (pl.read_parquet(folder / name) for name in _FILES[:2])
-            said = json.loads((folder / "study.json").read_text(encoding="utf-8"))
-            study, guarantees = dict(said["study"]), tuple(said["guarantees"])
+            content = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+            study, guarantees = dict(content["study"]), tuple(content["guarantees"])
             if (folder / "run.json").is_file():
                 study["times"] = json.loads((folder / "run.json").read_text(encoding="utf-8"))[
                     "times"
@@ -311,11 +311,11 @@ def _nested(arrays: Mapping[str, NDArray[np.generic]]) -> Examples:
         place = examples
         for step in steps:
             place = place.setdefault(step, {})  # type: ignore[assignment]
-        found = arrays[f"a{i}"]
-        text = str(found) if found.dtype.kind == "U" else None
+        array = arrays[f"a{i}"]
+        text = str(array) if array.dtype.kind == "U" else None
         place[last] = (
             text
             if text is not None
-            else (tuple(float(v) for v in found) if last == "extent" else found)
+            else (tuple(float(v) for v in array) if last == "extent" else array)
         )
     return examples

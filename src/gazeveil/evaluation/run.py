@@ -68,9 +68,9 @@ def run(
     store.tidy()
     keys = {cell: worker.key(cell) for cell in planned.cells}
     cells: dict[Cell, Content] = {
-        cell: found for cell, key in keys.items() if (found := store.get(key)) is not None
+        cell: content for cell, key in keys.items() if (content := store.get(key)) is not None
     }
-    found_before = len(cells)
+    stored_before = len(cells)
     if progress is not None:
         progress(len(cells), len(keys))
     batches = planned.batches(frozenset(c for c in planned.cells if c not in cells))
@@ -92,8 +92,8 @@ def run(
         )
     results.study["times"] = {
         "took": _duration(time.monotonic() - started),
-        "computed": len(keys) - found_before,
-        "found": found_before,
+        "computed": len(keys) - stored_before,
+        "found": stored_before,
     }
     if folder is not None:
         results.write(folder)

@@ -153,15 +153,15 @@ def opened(
     DataError, ParameterError
         If nothing is there, or names of the selection are not.
     """
-    found = source.open() if isinstance(source, Files | Simulated) else source
-    if isinstance(found, FeatureTable):
+    data = source.open() if isinstance(source, Files | Simulated) else source
+    if isinstance(data, FeatureTable):
         kind = (
             source.table
             if isinstance(source, Files) and source.table is not None
-            else _kind_of(found)
+            else _kind_of(data)
         )
-        found = RecordingSet(None, {kind: found}, preparation)
-    whole = RecordingSet(found, None, preparation) if isinstance(found, Cohort) else found
+        data = RecordingSet(None, {kind: data}, preparation)
+    whole = RecordingSet(data, None, preparation) if isinstance(data, Cohort) else data
     if not whole.keys:
         raise DataError(
             "The study's cohort has no recordings. Check the path, or the selection of people and"
@@ -256,9 +256,9 @@ def code() -> str:
     return f"{__version__}+{digest.hexdigest()[:16]}"
 
 
-def _add(digest: hashlib._Hash, *words: str) -> None:
-    for word in words:
-        data = word.encode()
+def _add(digest: hashlib._Hash, *texts: str) -> None:
+    for text in texts:
+        data = text.encode()
         digest.update(len(data).to_bytes(8, "little") + data)
 
 
@@ -269,23 +269,23 @@ def _add_recording(digest: hashlib._Hash, recording: Recording) -> None:
         _add(digest, name if values is not None else "")
         if values is not None:
             digest.update(np.ascontiguousarray(values).tobytes())
-    for name, words in sorted(recording.labels.items()):
+    for name, labels in sorted(recording.labels.items()):
         _add(digest, name)
-        digest.update(np.ascontiguousarray(words).tobytes())
+        digest.update(np.ascontiguousarray(labels).tobytes())
     if recording.events is not None:
         for name, column in sorted(recording.events.columns().items()):
             _add(digest, name, *(str(v) for v in column.tolist()))
 
 
-def _chosen(what: str, wanted: Selection, known: tuple[str, ...]) -> tuple[str, ...] | None:
+def _chosen(kind: str, wanted: Selection, known: tuple[str, ...]) -> tuple[str, ...] | None:
     if wanted is None:
         return None
     if isinstance(wanted, int):
-        if checks.count("Study", what, wanted) > len(known):
-            raise DataError(f"The study asks for {wanted} {what} and the cohort has {len(known)}.")
+        if checks.count("Study", kind, wanted) > len(known):
+            raise DataError(f"The study asks for {wanted} {kind} and the cohort has {len(known)}.")
         return tuple(sorted(known, key=natural)[:wanted])
     for name in wanted:
-        checks.one_of("Study", what, name, known)
+        checks.one_of("Study", kind, name, known)
     return tuple(wanted)
 
 

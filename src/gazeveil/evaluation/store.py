@@ -41,10 +41,10 @@ class Store:
         if self.folder is None:
             return self._memory.get(name)
         try:
-            found = json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
+            content = json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return None
-        return found if isinstance(found, dict) else None
+        return content if isinstance(content, dict) else None
 
     def put(self, name: str, content: Content) -> None:
         """Keep a finished cell; one that is there already stays as it is."""

@@ -121,28 +121,28 @@ class Study:
             checks.refuse(
                 "Study", "cohort", "a Cohort, a RecordingSet, a FeatureTable or a path", self.source
             )
-        for what, base, by_name in _BUILT:
-            store(self, what, _built(what, getattr(self, what), base, by_name))
-        for what, known in (("scenarios", SCENARIOS), ("events", EVENTS)):
-            listed = _listed(what, getattr(self, what))
-            store(self, what, tuple(checks.one_of("Study", what, v, known) for v in listed))
+        for name, base, by_name in _BUILT:
+            store(self, name, _built(name, getattr(self, name), base, by_name))
+        for name, known in (("scenarios", SCENARIOS), ("events", EVENTS)):
+            listed = _listed(name, getattr(self, name))
+            store(self, name, tuple(checks.one_of("Study", name, v, known) for v in listed))
         store(self, "repetitions", checks.count("Study", "repetitions", self.repetitions))
         store(self, "seed", checks.count("Study", "seed", self.seed, least=0))
         if self.seed >= 2**63:
             checks.refuse("Study", "seed", "below 2**63", self.seed)
-        for what in ("people", "stimuli"):
-            store(self, what, _selection(what, getattr(self, what)))
+        for name in ("people", "stimuli"):
+            store(self, name, _selection(name, getattr(self, name)))
         checks.one_of("Study", "split", self.split, SPLITS)
         checks.one_of("Study", "tables", self.tables, TABLES)
         store(self, "train", checks.number("Study", "train", self.train))
         if not 0 < self.train < 1:
             usual = "0.75 is the papers' usual share."
             checks.refuse("Study", "train", "above 0 and below 1", self.train, usual)
-        for what in ("name", "paper"):
-            if not isinstance(getattr(self, what), str):
-                checks.refuse("Study", what, "text", getattr(self, what))
-        for what in ("mechanisms", "attacks", "utilities", "scenarios", "events"):
-            _refuse_twice(what, [str(v) for v in getattr(self, what)])
+        for name in ("name", "paper"):
+            if not isinstance(getattr(self, name), str):
+                checks.refuse("Study", name, "text", getattr(self, name))
+        for name in ("mechanisms", "attacks", "utilities", "scenarios", "events"):
+            _refuse_twice(name, [str(v) for v in getattr(self, name)])
         _try_detector(self.preparation)
         self._refuse_contradictions()
 
@@ -172,9 +172,9 @@ class Study:
             )
         for mechanism in self.mechanisms:
             if mechanism.kind in ("map", "people"):
-                what = "maps" if mechanism.kind == "map" else "attributes of people"
+                output = "maps" if mechanism.kind == "map" else "attributes of people"
                 raise ParameterError(
-                    f"'{mechanism.name}' releases {what}, and the attackers and utilities of a"
+                    f"'{mechanism.name}' releases {output}, and the attackers and utilities of a"
                     " study look at recordings or tables of features. Leave it out.",
                     name="mechanisms",
                     got=str(mechanism),
@@ -222,7 +222,7 @@ class Study:
             Naming the file, for whatever is wrong in it.
         """
         place = Path(path)
-        return read_toml(place, lambda said: from_toml(said, place.parent.resolve(), place.stem))
+        return read_toml(place, lambda toml: from_toml(toml, place.parent.resolve(), place.stem))
 
 
 Made = TypeVar("Made")
@@ -359,12 +359,12 @@ def simulated_source(said: Mapping[str, Any]) -> Simulated:
     missing = [n for n in ("people", "stimuli", "seconds", "rate_hz") if n not in said]
     if missing:
         raise ParameterError(f"The section [simulate] needs '{missing[0]}'.", name=missing[0])
-    made = Simulated(
+    source = Simulated(
         **{k: v for k, v in said.items() if k in own},
         options={k: v for k, v in said.items() if k in further},
     )
-    made.open()  # it is lazy: this checks the parameters and makes nothing
-    return made
+    source.open()  # it is lazy: this checks the parameters and makes nothing
+    return source
 
 
 def find_path(path: str, here: Path) -> Path:
@@ -382,18 +382,18 @@ def find_path(path: str, here: Path) -> Path:
     )
 
 
-def _preparation(said: Mapping[str, Any]) -> FeaturePipeline:
+def _preparation(section: Mapping[str, Any]) -> FeaturePipeline:
     """Detector, its parameters, and the windows."""
     from gazeveil.events import METHODS
 
     method = checks.one_of(
-        "The section [preparation]", "detector", said.get("detector", "ivt"), METHODS
+        "The section [preparation]", "detector", section.get("detector", "ivt"), METHODS
     )
-    parameters = {k: v for k, v in said.items() if k not in ("detector", "window_s", "step_s")}
+    parameters = {k: v for k, v in section.items() if k not in ("detector", "window_s", "step_s")}
     windows: dict[str, Any] = {
-        k: checks.positive("The section [preparation]", k, said[k])
+        k: checks.positive("The section [preparation]", k, section[k])
         for k in ("window_s", "step_s")
-        if k in said
+        if k in section
     }
     if not parameters and method == "ivt":
         parameters = {"setting": "george"}
@@ -411,48 +411,48 @@ def _try_detector(preparation: FeaturePipeline) -> None:
 
 
 def _built(
-    what: str, given: object, base: type | tuple[type, ...], by_name: Callable[[str], Any]
+    name: str, value: object, base: type | tuple[type, ...], by_name: Callable[[str], Any]
 ) -> tuple[Any, ...]:
     items: list[Any] = []
-    for one in _listed(what, given):
-        if isinstance(one, str):
+    for entry in _listed(name, value):
+        if isinstance(entry, str):
             # The baseline is always there; whoever names it means nothing else.
-            items += [] if one == NONE and base is Mechanism else [by_name(one)]
-        elif isinstance(one, base):
-            items.append(one)
+            items += [] if entry == NONE and base is Mechanism else [by_name(entry)]
+        elif isinstance(entry, base):
+            items.append(entry)
         else:
             checks.refuse(
                 "Study",
-                what,
+                name,
                 "objects or texts such as"
                 f" {'gaussian:sigma_deg=5' if base is Mechanism else 'name:parameter=value'}",
-                one,
+                entry,
             )
     return tuple(items)
 
 
-def _listed(what: str, given: object) -> tuple[Any, ...]:
-    if isinstance(given, str):
-        return (given,)
-    if not isinstance(given, Iterable) or isinstance(given, Mapping):
-        checks.refuse("Study", what, "a list", given)
-    return tuple(given)
+def _listed(name: str, value: object) -> tuple[Any, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        checks.refuse("Study", name, "a list", value)
+    return tuple(value)
 
 
-def _selection(what: str, given: object) -> Selection:
-    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
-        return given if given is None else checks.count("Study", what, given)
-    names = _listed(what, given)
+def _selection(name: str, selection: object) -> Selection:
+    if selection is None or (isinstance(selection, int) and not isinstance(selection, bool)):
+        return selection if selection is None else checks.count("Study", name, selection)
+    names = _listed(name, selection)
     if not names or not all(isinstance(n, str) for n in names):
-        checks.refuse("Study", what, "a list of names or a count", given)
-    _refuse_twice(what, list(names))
+        checks.refuse("Study", name, "a list of names or a count", selection)
+    _refuse_twice(name, list(names))
     return names
 
 
-def _refuse_twice(what: str, texts: list[str]) -> None:
+def _refuse_twice(name: str, texts: list[str]) -> None:
     twice = next((t for t in texts if texts.count(t) > 1), None)
     if twice is not None:
         raise DataError(
-            f"The study names '{twice}' more than once under '{what}'. Each cell is computed once;"
+            f"The study names '{twice}' more than once under '{name}'. Each cell is computed once;"
             " leave the others out."
         )

@@ -207,9 +207,9 @@ def _result(metric: str, r: UtilityResult) -> Content:
 
 def _attack(cache: ReleaseCache, cell: Cell, attack: Attack, seed: int) -> Content:
     gallery, probe = cache.sides(attack, cell.scenario)
-    for side, words in ((gallery, "learn from"), (probe, "ask about")):
+    for side, purpose in ((gallery, "learn from"), (probe, "ask about")):
         if not side.keys:
-            raise DataError(f"The release left nothing to {words}.")
+            raise DataError(f"The release left nothing to {purpose}.")
     together = same_stimulus(attack)
     people = cache.raw.persons if together else cache.split.people
     scores = complete(identify(attack, gallery, probe, seed), people)

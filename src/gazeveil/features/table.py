@@ -45,8 +45,8 @@ class Keys:
 
     def __post_init__(self) -> None:
         for name in KEYS:
-            given = np.asarray(getattr(self, name))
-            column = np.array(given, dtype=np.int64 if name == "index" else np.str_)
+            values = np.asarray(getattr(self, name))
+            column = np.array(values, dtype=np.int64 if name == "index" else np.str_)
             if column.ndim != 1:
                 raise DataError(
                     f"Key column '{name}' of a FeatureTable needs one dimension. Got shape"
@@ -257,14 +257,12 @@ class FeatureTable:
             if wanted is None:
                 continue
             known = set(np.unique(column).tolist())
-            names = [
-                checks.one_of("FeatureTable.select", name, one, known) for one in _listed(wanted)
-            ]
+            names = [checks.one_of("FeatureTable.select", name, n, known) for n in _listed(wanted)]
             rows &= np.isin(column, names)
         picked = self if rows.all() else self.where(rows)
         if columns is None:
             return picked
-        places = [self._place("FeatureTable.select", one) for one in _listed(columns)]
+        places = [self._place("FeatureTable.select", c) for c in _listed(columns)]
         bounds = None if self.bounds is None else self.bounds[places]
         return FeatureTable(
             picked.values[:, places],
@@ -276,7 +274,7 @@ class FeatureTable:
 
     def drop(self, columns: Iterable[str] | str) -> FeatureTable:
         """The table without some features."""
-        gone = {self._place("FeatureTable.drop", one) for one in _listed(columns)}
+        gone = {self._place("FeatureTable.drop", c) for c in _listed(columns)}
         return self.select(columns=[n for p, n in enumerate(self.columns) if p not in gone])
 
     def complete(self) -> FeatureTable:

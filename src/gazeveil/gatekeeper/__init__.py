@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gazeveil.gatekeeper.policy.rules import MechanismRule
     from gazeveil.gatekeeper.streams.subscription import PrivateStream, Subscription
 
-_HOME = {
+_MODULES = {
     "App": "core.app",
     "AreaMetrics": "core.area_metrics",
     "AuditLog": "ledger.audit.log",
@@ -83,9 +83,9 @@ _RENAMED = {"Area": "RegisteredArea", "Level": "PrecisionLevel", "SeenEvent": "P
 def __getattr__(name: str) -> object:
     if name in _RENAMED:
         raise AttributeError(f"gazeveil.gatekeeper.{name} is called {_RENAMED[name]} now.")
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'gazeveil.gatekeeper' has no attribute '{name}'")
-    value = getattr(import_module(f"gazeveil.gatekeeper.{_HOME[name]}"), name)
+    value = getattr(import_module(f"gazeveil.gatekeeper.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

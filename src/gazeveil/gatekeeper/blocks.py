@@ -203,7 +203,7 @@ def from_message(message: Mapping[str, object], *, identity_is_lost: bool = True
     if kind not in ("samples", "poses"):
         raise DataError("A tracker sends messages of type 'samples' or 'poses'.")
     t = _times(message.get("t_ns"))
-    valid = _truths(message.get("valid"), len(t))
+    valid = _booleans(message.get("valid"), len(t))
     if kind == "samples":
         return block(
             t, _numbers(message, "x_deg", len(t)), _numbers(message, "y_deg", len(t)), valid
@@ -351,7 +351,7 @@ def _numbers(message: Mapping[str, object], name: str, n: int) -> Floats:
         raise DataError(f"'{name}' is a number of degrees or null, one for each time.") from None
 
 
-def _truths(values: object, n: int) -> Bools:
+def _booleans(values: object, n: int) -> Bools:
     if values is None or values is True:
         return np.ones(n, dtype=np.bool_)
     several = values if isinstance(values, list) else [values]

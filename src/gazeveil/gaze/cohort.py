@@ -111,11 +111,11 @@ class Cohort:
         for number, item in enumerate(self._items):
             # By number, not by identity: one object given twice would be released twice.
             if first.setdefault(item.key, number) != number:
-                other = self._items[first[item.key]]
-                where = [i.source or "memory" for i in (other, item)]
+                earlier = self._items[first[item.key]]
+                sources = [i.source or "memory" for i in (earlier, item)]
                 raise DataError(
                     f"Two recordings say person '{item.person}', stimulus '{item.stimulus}',"
-                    f" session '{item.session}': {where[0]} and {where[1]}. If these are two"
+                    f" session '{item.session}': {sources[0]} and {sources[1]}. If these are two"
                     " people, read the folders one by one and rename; if one person came twice,"
                     " read with clash='session'."
                 )
@@ -238,6 +238,6 @@ def _names(
     names = (
         list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
     )
-    for one in names:
-        checks.one_of("Cohort.select", name, one, known)
+    for choice in names:
+        checks.one_of("Cohort.select", name, choice, known)
     return frozenset(names)

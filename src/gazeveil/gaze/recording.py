@@ -190,15 +190,15 @@ class Recording:
             store(self, "rate_hz", estimate_rate_hz(self.t_ns, self.valid))
         elif not np.isnan(self.rate_hz):
             store(self, "rate_hz", checks.positive("Recording", "rate_hz", self.rate_hz))
-        words = {str(k): np.ascontiguousarray(v, dtype=WORD) for k, v in self.labels.items()}
-        for k, v in words.items():
+        labels = {str(k): np.ascontiguousarray(v, dtype=WORD) for k, v in self.labels.items()}
+        for k, v in labels.items():
             if v.shape != (n,):
                 raise DataError(
                     f"Label column '{k}' of {self.title} has {len(v)} words for {n} samples."
                 )
         for name in ("t_ns", "x_deg", "y_deg", "valid"):
             store(self, name, read_only(getattr(self, name)))
-        store(self, "labels", MappingProxyType({k: read_only(v) for k, v in words.items()}))
+        store(self, "labels", MappingProxyType({k: read_only(v) for k, v in labels.items()}))
         store(self, "counts", MappingProxyType(dict(self.counts)))
         store(self, "metadata", MappingProxyType(dict(self.metadata)))
 
@@ -457,8 +457,8 @@ def combine_eyes(
     if left_deg is None and right_deg is None:
         raise DataError("At least one eye is needed to make a line of sight.")
     if left_deg is None or right_deg is None:
-        one = np.asarray(left_deg if right_deg is None else right_deg, dtype=np.float64)
-        x, y = one[:, 0].copy(), one[:, 1].copy()
+        eye = np.asarray(left_deg if right_deg is None else right_deg, dtype=np.float64)
+        x, y = eye[:, 0].copy(), eye[:, 1].copy()
     else:
         left, right = (
             np.asarray(left_deg, dtype=np.float64),

@@ -104,47 +104,47 @@ class CohortSummary:
 
     def warnings(self) -> list[str]:
         """What a user should know before using the cohort."""
-        found = []
+        sentences = []
         if len(self.rates_hz) > 1:
-            found.append(
+            sentences.append(
                 f"{len(self.rates_hz)} different rates: the rate alone can tell recordings apart."
                 " Resample to a common one before a release."
             )
         lost = [r for r in self.recordings if r.samples and r.valid == 0]
         if lost:
-            found.append(
+            sentences.append(
                 f"{len(lost)} recordings have no valid sample at all, the first is"
                 f" {lost[0].source or lost[0].person}."
             )
         faults = sum(r.time_faults for r in self.recordings)
         if faults:
-            found.append(
+            sentences.append(
                 f"{faults} samples have a time that repeats or goes back; they are kept and marked"
                 " invalid."
             )
         impossible = sum(r.impossible for r in self.recordings)
         if impossible:
-            found.append(
+            sentences.append(
                 f"{impossible} samples hold a value that no eye can look at; they are kept and it"
                 " is marked lost."
             )
         assumed = sum(r.assumed_geometry for r in self.recordings)
         if assumed:
-            found.append(
+            sentences.append(
                 f"{assumed} recordings do not say how large and far the screen was: degrees are by"
                 " a typical screen. Give screen= to mend this."
             )
         without = sum(1 for r in self.recordings if r.samples == 0 and r.events)
         if without:
-            found.append(f"{without} recordings hold events without samples.")
+            sentences.append(f"{without} recordings hold events without samples.")
         empty = sum(1 for r in self.recordings if r.samples == 0 and not r.events)
         if empty:
-            found.append(f"{empty} recordings are empty.")
+            sentences.append(f"{empty} recordings are empty.")
         if self.skipped:
-            found.append(
+            sentences.append(
                 f"{self.skipped} files are not recordings of this format and were skipped."
             )
-        return found
+        return sentences
 
 
 def summarise(

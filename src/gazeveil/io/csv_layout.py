@@ -52,7 +52,7 @@ _SPELLINGS = {
     "task": "task taskname",
 }
 #: Role -> names that are recognised, compared without case, punctuation and unit.
-ROLES = {role: tuple(words.split()) for role, words in _SPELLINGS.items()}
+ROLES = {role: tuple(spellings.split()) for role, spellings in _SPELLINGS.items()}
 
 #: Spellings of units in column names.
 _TIME_UNITS = {
@@ -212,7 +212,7 @@ def _roles(path: Path, names: list[str], options: Mapping[str, object]) -> dict[
         roles = {**{r: n for r, n in roles.items() if n not in chosen.values()}, **chosen}
         if has_gaze(chosen):
             roles = {r: n for r, n in roles.items() if r in chosen or r not in GAZE_ROLES}
-    for missing, what, remedy in (
+    for missing, subject, remedy in (
         ("t" not in roles, "no time column is", "Name it with columns={'t': ...}."),
         (
             not has_gaze(roles),
@@ -221,7 +221,7 @@ def _roles(path: Path, names: list[str], options: Mapping[str, object]) -> dict[
         ),
     ):
         if missing:
-            raise FormatError(path, f"{what} recognised (columns: {listed(names)})", remedy)
+            raise FormatError(path, f"{subject} recognised (columns: {listed(names)})", remedy)
     return roles
 
 

@@ -24,10 +24,10 @@ from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
+    Estimate,
     Formula,
-    Found,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     Row,
@@ -156,7 +156,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
         and figure.metric.startswith("privacy")
         and not lookup.real("MPIIPrivacEye")
     ):
-        return Impossible(_NO_ANNOTATION)
+        return NotComparable(_NO_ANNOTATION)
     if figure.location == "Classification results":
         return accuracy(
             figure.dataset,
@@ -247,25 +247,25 @@ def _person_orders(dataset: str) -> Iterator[Order]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Figs 3 to 12 and Tables 1 to 9, as far as the study holds them."""
     lookup = Lookup(results)
-    made = _correlations(results, lookup, folder)
+    paths = _correlations(results, lookup, folder)
     for number, (dataset, methods) in UTILITY_FIGURES.items():
         if dataset in lookup.cohorts:
-            made += _utilities(lookup, folder, number, dataset, methods)
+            paths += _utilities(lookup, folder, number, dataset, methods)
     for number, (dataset, task, vote) in TABLES.items():
         if dataset in lookup.cohorts:
-            made += _table(lookup, folder, number, dataset, task, vote)
-    return made
+            paths += _table(lookup, folder, number, dataset, task, vote)
+    return paths
 
 
 def _correlations(results: Results, lookup: Lookup, folder: str | Path) -> list[Path]:
     """Figs 3 to 6 from the curves the study kept: raw and difference signals of one feature, one
     line per document or recording.
     """
-    made = []
+    paths = []
     curves = results.study.get("curves", {})
     for place, dataset in ((3, "MPIIDPEye"), (5, "MPIIPrivacEye")):
-        held = curves.get(dataset) if isinstance(curves, Mapping) else None
-        if not held:
+        of_dataset = curves.get(dataset) if isinstance(curves, Mapping) else None
+        if not of_dataset:
             continue
         drawn, panels = drawing.picture(
             2,
@@ -275,11 +275,11 @@ def _correlations(results: Results, lookup: Lookup, folder: str | Path) -> list[
             lookup.titled(
                 f"Bozkir et al. 2021 Figs {place} and {place + 1}: correlation with step 5 over"
                 " people,"
-                f" {held['feature']}, {dataset}"
+                f" {of_dataset['feature']}, {dataset}"
             ),
         )
         for panel, kind in zip(panels, ("raw", "difference"), strict=True):
-            for s, (label, values) in enumerate(held[kind].items()):
+            for s, (label, values) in enumerate(of_dataset[kind].items()):
                 series = np.array([math.nan if v is None else v for v in values])
                 panel.plot(
                     np.arange(1, len(series) + 1), series, color=drawing.ink(s), lw=1.2, label=label
@@ -289,8 +289,8 @@ def _correlations(results: Results, lookup: Lookup, folder: str | Path) -> list[
             panel.set_ylim(-1.05, 1.05)
             panel.set_xlabel("steps after the fifth", fontsize=9)
         drawing.key(drawn, panels, (), chance=False)
-        made.append(drawing.save(drawn, folder, f"bozkir2021-fig{place}-{place + 1}"))
-    return made
+        paths.append(drawing.save(drawn, folder, f"bozkir2021-fig{place}-{place + 1}"))
+    return paths
 
 
 def _utilities(
@@ -312,14 +312,14 @@ def _utilities(
     return [drawing.save(drawn, folder, f"bozkir2021-fig{number}")]
 
 
-def _inverse(found: Found | None) -> Found | None:
-    if found is None or not found.value > 0:
+def _inverse(estimate: Estimate | None) -> Estimate | None:
+    if estimate is None or not estimate.value > 0:
         return None
-    return Found(
-        1 / found.value,
-        1 / found.high if found.high > 0 else math.nan,
-        1 / found.low if found.low > 0 else math.nan,
-        found.n,
+    return Estimate(
+        1 / estimate.value,
+        1 / estimate.high if estimate.high > 0 else math.nan,
+        1 / estimate.low if estimate.low > 0 else math.nan,
+        estimate.n,
         math.nan,
         math.nan,
     )
@@ -337,23 +337,23 @@ def _table(
     for method in METHODS:
         line = [method]
         for total in BUDGETS:
-            found: list[Found | None] = [
+            estimates: list[Estimate | None] = [
                 lookup.find(accuracy(dataset, task, vote, MODELS[m], method, total)) for m in MODELS
             ]
-            some |= any(f is not None for f in found)
-            ours = "/".join("-" if f is None else f"{f.value:.2f}" for f in found)
+            some |= any(f is not None for f in estimates)
+            ours = "/".join("-" if f is None else f"{f.value:.2f}" for f in estimates)
             line.append(f"{ours} ({'/'.join(f'{theirs[method, total, m]:.2g}' for m in MODELS)})")
         rows.append(line)
     if not some:
         return []
-    what = {
+    task_label = {
         "document": "document type",
         "gender": "gender",
         "person": "person",
         "privacy": "privacy sensitivity",
     }[task]
     title = (
-        f"Bozkir et al. 2021 Table {number}: {what}, {dataset},"
+        f"Bozkir et al. 2021 Table {number}: {task_label}, {dataset},"
         f" {'majority vote' if vote else 'no vote'};"
         " k-NN/SVM/DT/RF, published in brackets"
     )

@@ -21,10 +21,10 @@ from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
+    Estimate,
     Formula,
-    Found,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     Row,
@@ -98,7 +98,7 @@ def prediction(name: str = "none", value: str = "", scenario: str = "raw/raw") -
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "Table 1" or figure.dataset == "MIT300":
-        return Impossible("cited from other work on other recordings")
+        return NotComparable("cited from other work on other recordings")
     if figure.metric in ("participants", "stimuli"):
         return shape(figure, cohort(figure.dataset), lookup)
     if figure.model == "chance":
@@ -122,7 +122,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
         # Under 10 degrees of noise no fixation is found again: as for dwell times, the labels must
         # have come along.
         return _carried(figure, "kl", "saliency", "kl")
-    return Impossible("no such measure here")
+    return NotComparable("no such measure here")
 
 
 def _carried(figure: PublishedFigure, metric: str, utility: str, tolerance: str) -> CellQuery:
@@ -141,7 +141,7 @@ def _carried(figure: PublishedFigure, metric: str, utility: str, tolerance: str)
 
 def _prediction(figure: PublishedFigure) -> Asked:
     if figure.mechanism == "all three":
-        return Impossible("a bound on several figures, which stand in their own rows")
+        return NotComparable("a bound on several figures, which stand in their own rows")
     if figure.mechanism == "none":
         return prediction()
     trained = (
@@ -251,15 +251,15 @@ def _utility_orders() -> Iterator[Order]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 3, Fig. 4 and Tables 4 to 6, as far as the study holds them."""
     lookup = Lookup(results)
-    which = lookup.figure
-    made: list[Path] = []
-    if which in ("", "fig3"):
-        made += _fig3(lookup, folder)
-    if which in ("", "fig4"):
-        made += _fig4(lookup, folder)
-    if which in ("", "tables"):
-        made += _tables(lookup, folder)
-    return made
+    figure = lookup.figure
+    paths: list[Path] = []
+    if figure in ("", "fig3"):
+        paths += _fig3(lookup, folder)
+    if figure in ("", "fig4"):
+        paths += _fig4(lookup, folder)
+    if figure in ("", "tables"):
+        paths += _tables(lookup, folder)
+    return paths
 
 
 def _fig3(lookup: Lookup, folder: str | Path) -> list[Path]:
@@ -305,7 +305,7 @@ def _raw_rates() -> list[PublishedFigure]:
 
 
 def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
-    made = []
+    paths = []
     for attack in (ATTACK, "linkage"):
         title = lookup.titled(
             "David-John et al. 2021 Fig. 4: people recognised under each mechanism, attacked by"
@@ -315,17 +315,17 @@ def _fig4(lookup: Lookup, folder: str | Path) -> list[Path]:
         for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
             series = []
             for d in DATASETS:
-                found: dict[str, Found | None] = {"raw": lookup.find(rate(d, attack=attack))}
-                found |= {v: lookup.find(rate(d, ours, v, attack)) for v in grid}
+                estimates: dict[str, Estimate | None] = {"raw": lookup.find(rate(d, attack=attack))}
+                estimates |= {v: lookup.find(rate(d, ours, v, attack)) for v in grid}
                 theirs = _table_rates(d, name) if attack == ATTACK else {}
-                series.append(drawing.Curve(d, found, theirs))
+                series.append(drawing.Curve(d, estimates, theirs))
             unit = "people recognised, %" if name == "gaussian-noise" else ""
             drawing.curves(panel, series, unit, spread="sd")
             panel.set_title(f"{ours}, {parameter}", fontsize=9)
             panel.set_ylim(0, 105)
         drawing.key(drawn, panels, chance=False)
-        made.append(drawing.save(drawn, folder, f"davidjohn2021-fig4-{attack}"))
-    return made
+        paths.append(drawing.save(drawn, folder, f"davidjohn2021-fig4-{attack}"))
+    return paths
 
 
 def _table_rates(dataset: str, name: str) -> dict[str, float]:
@@ -340,7 +340,7 @@ def _table_rates(dataset: str, name: str) -> dict[str, float]:
 
 
 def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
-    made = []
+    paths = []
     header = (
         "dataset",
         "recognised raw -> private, %",
@@ -370,15 +370,15 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
                 for pair in cells
             ]
             theirs = _table_rates(f.dataset, name)
-            said = f"{theirs['raw']:.0f} -> {theirs[grid[-1]]:.0f}"
+            rates = f"{theirs['raw']:.0f} -> {theirs[grid[-1]]:.0f}"
             unit = {"deg": "deg", "s": "s"}.get(f.unit, "")
             value = "-" if utility is None else f"{utility.value:.4g} {unit}".strip()
             rows.append(
-                (f.dataset, pairs[0], pairs[1], said, f.metric, value, f"{f.value} {unit}".strip())
+                (f.dataset, pairs[0], pairs[1], rates, f.metric, value, f"{f.value} {unit}".strip())
             )
         title = f"David-John et al. 2021 Table {number}: {own}, {parameter} = {grid[-1]}"
-        made.append(drawing.table(folder, f"davidjohn2021-table{number}", title, header, rows))
-    return made + _retraining(lookup, folder)
+        paths.append(drawing.table(folder, f"davidjohn2021-table{number}", title, header, rows))
+    return paths + _retraining(lookup, folder)
 
 
 def _retraining(lookup: Lookup, folder: str | Path) -> list[Path]:

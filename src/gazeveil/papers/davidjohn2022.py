@@ -19,10 +19,10 @@ from gazeveil.papers import drawing
 from gazeveil.papers.figure import (
     Asked,
     CellQuery,
+    Estimate,
     Formula,
-    Found,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     people_in,
@@ -100,7 +100,7 @@ def _parameter(name: str, value: str) -> dict[str, str]:
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.metric == "runtime":
-        return Impossible("time on the authors' machine")
+        return NotComparable("time on the authors' machine")
     if figure.metric in ("participants", "stimuli"):
         return shape(figure, figure.dataset, lookup)
     if figure.model == "chance":
@@ -110,7 +110,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
             else Formula(100 / people_in("davidjohn2022", figure.dataset), 1)
         )
     if figure.parameter.startswith("all"):
-        return Impossible("a bound on several figures, which stand in their own rows")
+        return NotComparable("a bound on several figures, which stand in their own rows")
     name, value = "none", ""
     if figure.mechanism != "none":
         name = MECHANISMS[figure.mechanism][0]
@@ -199,13 +199,13 @@ def _published_documents(*wanted: tuple[str, str]) -> str:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 1 and Fig. 2, as far as the study holds them."""
     lookup = Lookup(results)
-    which = lookup.figure
-    made: list[Path] = []
-    if which in ("", "fig1"):
-        made.append(_fig1(lookup, folder))
-    if which in ("", "fig2"):
-        made.append(_fig2(lookup, folder))
-    return made
+    figure = lookup.figure
+    paths: list[Path] = []
+    if figure in ("", "fig1"):
+        paths.append(_fig1(lookup, folder))
+    if figure in ("", "fig2"):
+        paths.append(_fig2(lookup, folder))
+    return paths
 
 
 def _published(location: str, dataset: str, name: str) -> tuple[dict[str, float], float]:
@@ -272,13 +272,13 @@ def _fig2(lookup: Lookup, folder: str | Path) -> Path:
     raw = lookup.find(document())
     for panel, (name, (ours, parameter, grid)) in zip(panels, MECHANISMS.items(), strict=True):
         theirs, raw_theirs = _published("Fig 2", "MPIIDPEye", name)
-        found: dict[str, dict[str, Found | None]] = {
+        by_reading: dict[str, dict[str, Estimate | None]] = {
             r: {v: lookup.find(document(ours, v, r)) for v in grid}
             for r in ("published", "corrected")
         }
         series = [
-            drawing.Curve("published reading", found["published"], theirs),
-            drawing.Curve("corrected reading", found["corrected"]),
+            drawing.Curve("published reading", by_reading["published"], theirs),
+            drawing.Curve("corrected reading", by_reading["corrected"]),
         ]
         unit = "accuracy, %" if ours == "k-same-select" else ""
         drawing.curves(panel, series, unit, raw, raw_theirs, 100 / 3)

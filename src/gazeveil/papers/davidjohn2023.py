@@ -23,8 +23,8 @@ from gazeveil.papers.figure import (
     Asked,
     CellQuery,
     Formula,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     published_figures,
@@ -144,13 +144,13 @@ def utility(
     in degrees for DGaze.
     """
     scenario = "raw/raw" if mechanism == "none" else "private/raw"
-    given, reading = dict(parameters or {}), reading or BESIDE.get(mechanism, "")
+    setting, reading = dict(parameters or {}), reading or BESIDE.get(mechanism, "")
     if dataset == "EHTask":
         return CellQuery(
             dataset,
             "accuracy",
             mechanism,
-            given,
+            setting,
             scenario,
             reading=reading,
             utility="activity",
@@ -161,7 +161,7 @@ def utility(
         dataset,
         "error_deg",
         mechanism,
-        given,
+        setting,
         scenario,
         reading=reading,
         utility="prediction",
@@ -189,9 +189,9 @@ def success(k: int, private: bool, base: str = "rbfn") -> CellQuery:
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.metric == "runtime":
-        return Impossible("time on the authors' machine")
+        return NotComparable("time on the authors' machine")
     if figure.metric == "validation loss":
-        return Impossible("the loss of the authors' network on their recordings")
+        return NotComparable("the loss of the authors' network on their recordings")
     if figure.metric == "individuals":
         return Formula(len(table_1()), 0, "the text says 24, Table 1 lists 31")
     if figure.metric == "groups":
@@ -201,7 +201,7 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     if figure.metric == "attack success":
         return success(int(figure.parameters["k"]), "k-same" in figure.mechanism)
     if not figure.parameters and figure.mechanism != "none":
-        return Impossible("a bound on several figures, which stand in their own rows")
+        return NotComparable("a bound on several figures, which stand in their own rows")
     name, parameters = ours(figure)
     return (
         rate(figure.dataset, name, parameters)
@@ -212,16 +212,16 @@ def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
 
 def ours(figure: PublishedFigure) -> tuple[str, dict[str, str]]:
     """Our name of a mechanism and its parameters."""
-    said = figure.parameters
+    parameters = figure.parameters
     if figure.mechanism == "none":
         return "none", {}
     if figure.mechanism == "kaleido":
         return "kaleido", {
-            "epsilon": said["epsilon"],
-            "w": said["w"],
-            "r_deg": said["r"].removesuffix("deg"),
+            "epsilon": parameters["epsilon"],
+            "w": parameters["w"],
+            "r_deg": parameters["r"].removesuffix("deg"),
         }
-    return figure.mechanism.lower(), said
+    return figure.mechanism.lower(), parameters
 
 
 def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
@@ -291,15 +291,15 @@ def _kaleido_orders() -> Iterator[Order]:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The papers' tables and bars, as far as the study holds them."""
     lookup = Lookup(results)
-    which = lookup.figure
-    made: list[Path] = []
-    if which in ("", "groups", "demographic"):
-        made.append(_groups(folder))
-    if which in ("", "demographic"):
-        made.append(_demographic(lookup, folder))
-    if which in ("", "bars"):
-        made += [_bars(lookup, folder, d) for d in ("EHTask", "DGaze") if d in lookup.cohorts]
-    return made
+    figure = lookup.figure
+    paths: list[Path] = []
+    if figure in ("", "groups", "demographic"):
+        paths.append(_groups(folder))
+    if figure in ("", "demographic"):
+        paths.append(_demographic(lookup, folder))
+    if figure in ("", "bars"):
+        paths += [_bars(lookup, folder, d) for d in ("EHTask", "DGaze") if d in lookup.cohorts]
+    return paths
 
 
 def _groups(folder: str | Path) -> Path:
@@ -335,8 +335,8 @@ def _demographic(lookup: Lookup, folder: str | Path) -> Path:
                 and ("k-same" in f.mechanism) == private
                 and base == "rbfn"
             }
-            found = {f"k = {k}": lookup.find(success(k, private, base)) for k in KS}
-            series.append(drawing.Curve(f"{label} k-anonymous", found, theirs))
+            estimates = {f"k = {k}": lookup.find(success(k, private, base)) for k in KS}
+            series.append(drawing.Curve(f"{label} k-anonymous", estimates, theirs))
         drawing.bars(panel, groups, series, "people found, %", "interval")
         for g, k in enumerate(KS):
             ends, once = [g - 0.42, g + 0.42], "1/k" if g == 0 else None
@@ -373,24 +373,25 @@ def _bars(lookup: Lookup, folder: str | Path, dataset: str) -> Path:
         f.mechanism if f.mechanism == "none" else f"{f.mechanism}, {f.parameter}" for f in settings
     ]
     names += [
-        f"{name} corrected, " + "; ".join(f"{k}={v}" for k, v in given.items())
-        for name, given in CORRECTED
+        f"{name} corrected, " + "; ".join(f"{k}={v}" for k, v in setting.items())
+        for name, setting in CORRECTED
     ]
     asked = [(*ours(f), "") for f in settings] + [(*of, "corrected") for of in CORRECTED]
     rates = [
-        lookup.find(rate(dataset, name, given, reading=reading)) for name, given, reading in asked
+        lookup.find(rate(dataset, name, setting, reading=reading))
+        for name, setting, reading in asked
     ]
     utilities = [
-        lookup.find(utility(dataset, name, given, reading)) for name, given, reading in asked
+        lookup.find(utility(dataset, name, setting, reading)) for name, setting, reading in asked
     ]
-    said = [
+    published_utilities = [
         theirs.get((f.mechanism, "" if f.mechanism == "none" else f.parameter)) for f in settings
     ]
     none = [None] * len(CORRECTED)
     published = [*(f.number for f in settings), *none]
     drawing.sideways(panels[0], names, rates, published, "people recognised, %")
     unit = f"{metric}, {'%' if dataset == 'EHTask' else 'degrees'}"
-    drawing.sideways(panels[1], names, utilities, [*said, *none], unit)
+    drawing.sideways(panels[1], names, utilities, [*published_utilities, *none], unit)
     panels[1].set_yticklabels([])
     drawing.key(drawn, panels)
     return drawing.save(drawn, folder, f"davidjohn2023-{dataset.lower()}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gazeveil.evaluation.report.theme import SERIES, light
-from gazeveil.papers.figure import Found
+from gazeveil.papers.figure import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -37,14 +37,14 @@ class Curve:
     ----------
     label : str
         For the legend.
-    ours : mapping of x label to Found or None
+    ours : mapping of x label to Estimate or None
         Ours, None where not measured.
     published : mapping of x label to float
         Theirs.
     """
 
     label: str
-    ours: Mapping[str, Found | None]
+    ours: Mapping[str, Estimate | None]
     published: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -110,19 +110,19 @@ def bars(
         colour = ink(s)
         for g, group in enumerate(groups):
             x = g - 0.4 + (s + 0.5) * width
-            found = curve.ours.get(group)
-            if found is not None:
+            estimate = curve.ours.get(group)
+            if estimate is not None:
                 panel.bar(
                     x,
-                    found.value,
+                    estimate.value,
                     0.9 * width,
                     color=colour,
                     label=curve.label if _first(curve, group, groups) else None,
                 )
-                _whisker(panel, x, found, spread)
+                _whisker(panel, x, estimate, spread)
             if group in curve.published and math.isfinite(curve.published[group]):
                 _diamond(panel, x, curve.published[group])
-    if all(found is None for curve in series for found in curve.ours.values()):
+    if all(estimate is None for curve in series for estimate in curve.ours.values()):
         absent(panel)
     for g, group in enumerate(groups):
         chances = [
@@ -144,7 +144,7 @@ def curves(
     panel: Axes,
     series: Sequence[Curve],
     ylabel: str = "",
-    raw: Found | None = None,
+    raw: Estimate | None = None,
     raw_published: float = math.nan,
     chance: float = math.nan,
     spread: str = "interval",
@@ -160,7 +160,7 @@ def curves(
         The lines.
     ylabel : str
         Unit and meaning.
-    raw : Found, optional
+    raw : Estimate, optional
         The baseline, and as published.
     raw_published, chance : float
         NaN for none.
@@ -173,8 +173,8 @@ def curves(
         at = [(i, curve.ours[x]) for i, x in enumerate(places) if curve.ours.get(x) is not None]
         if at:
             xs = np.array([i for i, _ in at], dtype=float)
-            found = [f for _, f in at if f is not None]
-            values = np.array([f.value for f in found])
+            estimates = [e for _, e in at if e is not None]
+            values = np.array([e.value for e in estimates])
             panel.plot(
                 xs,
                 values,
@@ -184,10 +184,10 @@ def curves(
                 color=colour,
                 label=curve.label,
             )
-            low, high = np.array([f.low for f in found]), np.array([f.high for f in found])
+            low, high = np.array([(e.low, e.high) for e in estimates]).T
             if spread == "sd":
-                for x, one in zip(xs.tolist(), found, strict=True):
-                    _whisker(panel, x, one, "sd", colour)
+                for x, estimate in zip(xs.tolist(), estimates, strict=True):
+                    _whisker(panel, x, estimate, "sd", colour)
             elif np.isfinite(low).any():
                 panel.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0)
         theirs = [
@@ -199,7 +199,7 @@ def curves(
             panel.plot(
                 *zip(*theirs, strict=True), "--", marker="D", ms=4.5, mfc="none", color=colour, lw=1
             )
-    if all(found is None for curve in series for found in curve.ours.values()):
+    if all(estimate is None for curve in series for estimate in curve.ours.values()):
         absent(panel)
     if raw is not None:
         panel.axhline(raw.value, color=light("ink"), lw=1.2, label="raw")
@@ -215,15 +215,15 @@ def curves(
 def sideways(
     panel: Axes,
     names: Sequence[str],
-    ours: Sequence[Found | None],
+    ours: Sequence[Estimate | None],
     published: Sequence[float | None],
     xlabel: str,
 ) -> None:
     """Horizontal bars from the top down with 95 % intervals; what was published as hollow diamonds;
     a cross where ours is missing.
     """
-    for row, (found, said) in enumerate(zip(ours, published, strict=True)):
-        if found is None:
+    for row, (estimate, theirs) in enumerate(zip(ours, published, strict=True)):
+        if estimate is None:
             panel.plot(
                 [0],
                 [row],
@@ -237,17 +237,17 @@ def sideways(
         else:
             panel.barh(
                 row,
-                found.value,
+                estimate.value,
                 0.7,
                 color=ink(0),
                 label=(
                     "ours" if next(i for i, f in enumerate(ours) if f is not None) == row else None
                 ),
             )
-            if math.isfinite(found.low) and math.isfinite(found.high):
-                panel.plot([found.low, found.high], [row, row], color=light("ink"), lw=1)
-        if said is not None and math.isfinite(said):
-            _diamond(panel, said, row)
+            if math.isfinite(estimate.low) and math.isfinite(estimate.high):
+                panel.plot([estimate.low, estimate.high], [row, row], color=light("ink"), lw=1)
+        if theirs is not None and math.isfinite(theirs):
+            _diamond(panel, theirs, row)
     chances = [f.chance for f in ours if f is not None and math.isfinite(f.chance)]
     if chances:
         panel.axvline(float(np.mean(chances)), color=light("ink"), ls=":", lw=1.2, label="chance")
@@ -321,7 +321,7 @@ def table(
     drawn, (panel,) = picture(1, 1, width_in, height_in, title)
     panel.axis("off")
     size = min(8.0, 8.0 * width_in / (0.072 * total))
-    made = panel.table(
+    grid = panel.table(
         [list(r) for r in rows],
         colLabels=list(header),
         colWidths=[w / total for w in widths],
@@ -329,9 +329,9 @@ def table(
         cellLoc="left",
         edges="horizontal",
     )
-    made.auto_set_font_size(False)
-    made.set_fontsize(size)
-    for (row, _), cell in made.get_celld().items():
+    grid.auto_set_font_size(False)
+    grid.set_fontsize(size)
+    for (row, _), cell in grid.get_celld().items():
         cell.set_edgecolor(light("rule"))
         cell.set_height(1 / (len(rows) + 1.5))
         cell.get_text().set_color(light("ink"))
@@ -355,11 +355,11 @@ def _diamond(panel: Axes, x: float, y: float) -> None:
     panel.plot([x], [y], marker="D", mfc="none", mec=light("ink"), ms=6, ls="none", zorder=5)
 
 
-def _whisker(panel: Axes, x: float, found: Found, spread: str, colour: str = "") -> None:
+def _whisker(panel: Axes, x: float, estimate: Estimate, spread: str, colour: str = "") -> None:
     low, high = (
-        (found.value - found.sd, found.value + found.sd)
+        (estimate.value - estimate.sd, estimate.value + estimate.sd)
         if spread == "sd"
-        else (found.low, found.high)
+        else (estimate.low, estimate.high)
     )
     if math.isfinite(low) and math.isfinite(high):
         panel.plot([x, x], [max(0.0, low), high], color=colour or light("ink"), lw=1)

@@ -181,13 +181,13 @@ class Formula:
 
 
 @dataclass(frozen=True)
-class Impossible:
+class NotComparable:
     """A figure nothing here can answer, and why."""
 
     reason: str
 
 
-Asked = CellQuery | Formula | Impossible
+Asked = CellQuery | Formula | NotComparable
 
 #: One row of a comparison: id, what, published, ours, low, high, kind, verdict.
 Row = dict[str, object]
@@ -214,7 +214,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Found:
+class Estimate:
     """A figure of a study, in the published unit."""
 
     value: float
@@ -224,10 +224,10 @@ class Found:
     chance: float
     sd: float
 
-    def scaled(self, by: float, minus: float = 0.0) -> Found:
+    def scaled(self, by: float, minus: float = 0.0) -> Estimate:
         """In another unit, and above another value."""
         value, low, high = ((v - minus) * by for v in (self.value, self.low, self.high))
-        return Found(value, low, high, self.n, self.chance * by, self.sd * by)
+        return Estimate(value, low, high, self.n, self.chance * by, self.sd * by)
 
 
 def row_of(name: str, what: str, published: object, kind: str, verdict: str) -> Row:
@@ -277,7 +277,7 @@ class Lookup:
         )
         return f"{title} [{source}]"
 
-    def find(self, cell: CellQuery) -> Found | None:
+    def find(self, cell: CellQuery) -> Estimate | None:
         """The figure of a cell in the published unit; None where this study did not measure it."""
         rows = [
             row
@@ -298,24 +298,24 @@ class Lookup:
         value, low, high, chance, sd = (
             _number(row.get(n)) for n in ("value", "low", "high", "chance", "sd")
         )
-        found = Found(value, low, high, int(_number(row["n"], 0)), chance, sd)
+        estimate = Estimate(value, low, high, int(_number(row["n"], 0)), chance, sd)
         minus = 0.0
         if cell.above_raw:
             raw = self.find(cell.baseline)
             if raw is None:
                 return None
             minus = raw.value / cell.scale
-        return found.scaled(cell.scale, minus)
+        return estimate.scaled(cell.scale, minus)
 
 
 def parts(results: Results) -> dict[str, dict[str, object]]:
     """What each cohort of the results is: `dataset`, `real`, `people`, `stimuli`; empty where the
     study does not say.
     """
-    said = results.study.get("parts", [])
+    listed = results.study.get("parts", [])
     known = (
-        {str(p["cohort"]): dict(p) for p in said if isinstance(p, Mapping) and "cohort" in p}
-        if isinstance(said, list | tuple)
+        {str(p["cohort"]): dict(p) for p in listed if isinstance(p, Mapping) and "cohort" in p}
+        if isinstance(listed, list | tuple)
         else {}
     )
     return {**{str(c): {} for c in results.frame["cohort"].unique().to_list()}, **known}
@@ -346,29 +346,29 @@ def written(text: str, what: str) -> dict[str, str]:
     """
     build: Callable[[str], object] = attack if what == "attack" else utility
     try:
-        made = build(text)
+        built = build(text)
     except GazeveilError:
         return pairs(text)[1]
-    return {f.name: str(getattr(made, f.name)) for f in fields(made)}  # type: ignore[arg-type]
+    return {f.name: str(getattr(built, f.name)) for f in fields(built)}  # type: ignore[arg-type]
 
 
 def people_in(paper: str, dataset: str) -> int:
     """How many people a paper says that a dataset has."""
-    found = (f for f in published_figures(paper) if f.dataset == dataset)
-    return int(next(f.number for f in found if f.metric == "participants"))
+    of_dataset = (f for f in published_figures(paper) if f.dataset == dataset)
+    return int(next(f.number for f in of_dataset if f.metric == "participants"))
 
 
-def shape(figure: PublishedFigure, label: str, lookup: Lookup) -> Formula | Impossible:
+def shape(figure: PublishedFigure, label: str, lookup: Lookup) -> Formula | NotComparable:
     """How many people or stimuli a part has, which says something of the paper only where the
     recordings are the paper's own.
     """
     part = lookup.parts.get(label, {})
     ours = part.get("people" if figure.metric == "participants" else "stimuli")
     if ours is None:
-        return Impossible("this study has no such part")
-    return (
-        Formula(ours, 0) if lookup.real(label) else Impossible(f"simulated here, {ours} by choice")
-    )
+        return NotComparable("this study has no such part")
+    if lookup.real(label):
+        return Formula(ours, 0)
+    return NotComparable(f"simulated here, {ours} by choice")
 
 
 def pairs(text: str) -> tuple[str, dict[str, str]]:

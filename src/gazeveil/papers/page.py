@@ -92,16 +92,16 @@ def _page(
 
 
 def _rows(results: Results) -> list[Row]:
-    held = results.study.get("published", [])
-    return [dict(r) for r in held if isinstance(r, Mapping)] if isinstance(held, list) else []
+    listed = results.study.get("published", [])
+    return [dict(r) for r in listed if isinstance(r, Mapping)] if isinstance(listed, list) else []
 
 
 def _picture(path: Path) -> str:
     data = b64encode(path.read_bytes()).decode("ascii")
-    words = escape(path.stem.replace("-", " "))
+    caption = escape(path.stem.replace("-", " "))
     return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{words}"'
-        f' style="max-width:100%;height:auto"><figcaption>{words}</figcaption></figure>'
+        f'<figure><img src="data:image/png;base64,{data}" alt="{caption}"'
+        f' style="max-width:100%;height:auto"><figcaption>{caption}</figcaption></figure>'
     )
 
 
@@ -111,9 +111,9 @@ def _table(rows: Sequence[Row]) -> str:
         for h in ("published figure", "published", "ours", "95 % interval", "comparison", "verdict")
     )
     lines = []
-    for what, *rest in row_texts(rows):
+    for label, *rest in row_texts(rows):
         lines.append(
-            f"<tr><th scope=row>{escape(what)}</th>"
+            f"<tr><th scope=row>{escape(label)}</th>"
             + "".join(f"<td>{escape(c)}</td>" for c in rest)
             + "</tr>"
         )

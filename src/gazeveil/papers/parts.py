@@ -92,55 +92,55 @@ class Part:
             "attacks": [protocols.attack(t) for t in plain.get("attacks", [])],
             "utilities": [protocols.utility(t) for t in plain.get("utilities", [])],
         }
-        made = self._plain(plain)
+        study = self._plain(plain)
         if len(cohorts if self.real else simulated) > 1:
-            made = replace(
-                made,
+            study = replace(
+                study,
                 source=self._joined(cohorts if self.real else simulated, plain),
                 people=None,
                 stimuli=None,
             )
         if "draw" in self.said or "attributes" in self.said or self.said.get("windows"):
-            made = self._reduced(made)
-        return made
+            study = self._reduced(study)
+        return study
 
-    def _plain(self, said: Mapping[str, Any]) -> Study:
+    def _plain(self, toml: Mapping[str, Any]) -> Study:
         """The study of one cohort; `space = "sphere"` puts simulated readers into a headset."""
         sections = {
-            n: {k: v for k, v in said.get(n, {}).items() if k not in ("dataset", "space")}
+            n: {k: v for k, v in toml.get(n, {}).items() if k not in ("dataset", "space")}
             for n in ("cohort", "simulate")
         }
-        made = from_toml(
-            {**said, **{n: s for n, s in sections.items() if s}}, self.here, self.label
+        study = from_toml(
+            {**toml, **{n: s for n, s in sections.items() if s}}, self.here, self.label
         )
-        space = said.get("simulate", {}).get("space")
-        if space is None or not isinstance(made.source, Simulated):
-            return made
+        space = toml.get("simulate", {}).get("space")
+        if space is None or not isinstance(study.source, Simulated):
+            return study
         checks.one_of("simulate", "space", space, ("sphere",))
         return replace(
-            made, source=replace(made.source, options={**made.source.options, "space": Sphere()})
+            study, source=replace(study.source, options={**study.source.options, "space": Sphere()})
         )
 
     def _joined(self, tables: Sequence[Mapping[str, Any]], plain: Mapping[str, Any]) -> Cohort:
         """Several cohorts as one: the same people at several tasks, or different people."""
-        how = checks.one_of("part", "join", self.said.get("join", "tasks"), _JOINS)
+        join = checks.one_of("part", "join", self.said.get("join", "tasks"), _JOINS)
         items: list[Recording | Handle] = []
         people: dict[str, Mapping[str, object]] = {}
         for table in tables:
             name = str(table.get("dataset", ""))
             section = "cohort" if self.real else "simulate"
-            one = self._plain({**plain, "cohort": {}, "simulate": {}, section: table})
-            held = opened(one.source, one.people, one.stimuli, FeaturePipeline()).cohort
-            if held is None:
+            study = self._plain({**plain, "cohort": {}, "simulate": {}, section: table})
+            cohort = opened(study.source, study.people, study.stimuli, FeaturePipeline()).cohort
+            if cohort is None:
                 raise ParameterError(
                     "Parts that join several cohorts need recordings, not tables.", name="cohort"
                 )
-            if how == "tasks":
-                items += held.items
-                people |= dict(held.people)
+            if join == "tasks":
+                items += cohort.items
+                people |= dict(cohort.people)
             else:
-                items += [_handle(item, name) for item in held.items]
-                people |= {f"{name} {p}": a for p, a in held.people.items()}
+                items += [_handle(item, name) for item in cohort.items]
+                people |= {f"{name} {p}": a for p, a in cohort.people.items()}
         return Cohort(items, people, name=self.label)
 
     def _reduced(self, study: Study) -> Study:
@@ -149,12 +149,12 @@ class Part:
         rng = np.random.default_rng(study.seed)
         drawn = self.said.get("draw", {})
         chosen = {}
-        for what, names in (("people", raw.persons), ("stimuli", raw.stimuli)):
-            if what in drawn and drawn[what] < len(names):
-                chosen[what] = tuple(
+        for kind, names in (("people", raw.persons), ("stimuli", raw.stimuli)):
+            if kind in drawn and drawn[kind] < len(names):
+                chosen[kind] = tuple(
                     sorted(
                         rng.permutation(sorted(names, key=natural))[
-                            : checks.count("draw", what, drawn[what])
+                            : checks.count("draw", kind, drawn[kind])
                         ].tolist(),
                         key=natural,
                     )
@@ -252,8 +252,8 @@ def _window_material(
     from gazeveil.utility.classification.classify import with_privacy_labels
 
     table = raw.windows
-    gone = [c for c in drop if c in table.columns]
-    table = table.drop(gone) if gone else table
+    dropped = [c for c in drop if c in table.columns]
+    table = table.drop(dropped) if dropped else table
     if documents:
         keys = replace(table.keys, task=np.full(len(table), ""))
         table = FeatureTable(table.values, table.columns, keys, table.bounds, table.counts)

@@ -22,7 +22,7 @@ from gazeveil.models.classifiers import CLASSIFIERS, predict
 from gazeveil.privacy.people.demographics import Demographics
 from gazeveil.registry import build, parse
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.rows import Halves, aligned, rows_of
+from gazeveil.utility.classification.rows import HalfSplit, aligned, rows_of
 from gazeveil.utility.classification.scoring import score, voted
 from gazeveil.utility.registry import utility as utility_by_name
 
@@ -71,7 +71,7 @@ class PersonByWindow(Utility):
         self, raw: RecordingSet, train: RecordingSet, test: RecordingSet, seed: int
     ) -> tuple[UtilityResult, ...]:
         """Accuracy and macro F1; see :class:`Utility`."""
-        halves = Halves(raw, self.gap)
+        halves = HalfSplit(raw, self.gap)
 
         def person(key: tuple[str, str, str, str], index: Ints) -> str:
             return key[0]
@@ -84,7 +84,7 @@ class PersonByWindow(Utility):
         truth, persons = asked.labels, asked.persons
         if self.vote:
             named, truth, persons = voted(named, truth, persons, asked.recordings, seed)
-        made = score(
+        results = score(
             truth,
             named,
             persons,
@@ -94,7 +94,7 @@ class PersonByWindow(Utility):
         chance = 1 / len(np.unique(known.labels))
         return tuple(
             UtilityResult(r.metric, r.value, r.parts, r.of, r.names, chance, "lower", r.note)
-            for r in made
+            for r in results
         )
 
 
@@ -136,8 +136,8 @@ class Demographic(Attack):
             .release({p: a for p, a in gallery.people.items() if p in known})
             .data
         )
-        who = attack_by_name(RBFN_ATTACK if self.base == "rbfn" else "linkage")
-        return demographic_attack(who, gallery, probe, released, seed, "group")[1]
+        base_attack = attack_by_name(RBFN_ATTACK if self.base == "rbfn" else "linkage")
+        return demographic_attack(base_attack, gallery, probe, released, seed, "group")[1]
 
 
 def attack(text: str) -> Attack:

@@ -28,10 +28,10 @@ from gazeveil.papers.figure import (
     RESERVED,
     Asked,
     CellQuery,
+    Estimate,
     Formula,
-    Found,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     Row,
@@ -176,17 +176,17 @@ def row_texts(rows: Sequence[Row]) -> list[tuple[str, str, str, str, str, str]]:
     table = []
     for group in groups.values():
         f = by_id.get(str(group[0]["id"]))
-        what = str(group[0]["what"])
+        label = str(group[0]["what"])
         if f is not None and len(group) > 1:
             models = "/".join(by_id[str(r["id"])].model.partition(";")[0] for r in group)
-            what = (
+            label = (
                 f"{f.location}, {f.dataset}, {' '.join(filter(None, (f.mechanism, f.parameter)))},"
                 f" {models}, {f.metric}"
             )
         verdicts = list(dict.fromkeys(str(r["verdict"]) for r in group))
         table.append(
             (
-                what,
+                label,
                 "/".join(_text(r["published"]) for r in group),
                 (
                     "/".join(_text(r["ours"]) for r in group)
@@ -225,7 +225,7 @@ def summary(rows: Sequence[Row]) -> str:
 def _row(figure: PublishedFigure, asked: Asked, lookup: Lookup) -> Row:
     published: object = figure.value if math.isnan(figure.number) else figure.number
     row = row_of(figure.id, figure.about, published, "impossible", "")
-    if isinstance(asked, Impossible):
+    if isinstance(asked, NotComparable):
         return row | {"verdict": asked.reason}
     if isinstance(asked, Formula):
         verdict = _equal(asked, figure) + (f": {asked.note}" if asked.note else "")
@@ -234,16 +234,16 @@ def _row(figure: PublishedFigure, asked: Asked, lookup: Lookup) -> Row:
     if absent:
         return row | {"verdict": absent}
     exact = lookup.real(asked.cohort) and not asked.other_model
-    found = lookup.find(asked)
-    if found is None:
+    estimate = lookup.find(asked)
+    if estimate is None:
         return row | {"kind": "exact" if exact else "order-only", "verdict": "not in this run"}
-    row |= {"ours": found.value, "low": _or_none(found.low), "high": _or_none(found.high)}
+    row |= {"ours": estimate.value, "low": _or_none(estimate.low), "high": _or_none(estimate.high)}
     if exact and asked.tolerance:
-        words, agrees = TOLERANCES[asked.tolerance]
-        inside = agrees(found.value / asked.scale, figure.number / asked.scale)
-        verdict = f"within {words}" if inside else f"off by more than {words}"
+        margin, agrees = TOLERANCES[asked.tolerance]
+        inside = agrees(estimate.value / asked.scale, figure.number / asked.scale)
+        verdict = f"within {margin}" if inside else f"off by more than {margin}"
         return row | {"kind": "exact", "verdict": verdict}
-    return row | {"kind": "order-only", "verdict": _direction(figure, asked, found, lookup)}
+    return row | {"kind": "order-only", "verdict": _direction(figure, asked, estimate, lookup)}
 
 
 def _equal(asked: Formula, figure: PublishedFigure) -> str:
@@ -261,22 +261,22 @@ def _equal(asked: Formula, figure: PublishedFigure) -> str:
     )
 
 
-def _direction(figure: PublishedFigure, cell: CellQuery, found: Found, lookup: Lookup) -> str:
+def _direction(figure: PublishedFigure, cell: CellQuery, estimate: Estimate, lookup: Lookup) -> str:
     """Whether ours and theirs stand on the same side of the baseline, or of chance."""
     if math.isnan(figure.number):
         return "shown beside"
     if cell.mechanism == "none":
-        if math.isnan(found.chance):
+        if math.isnan(estimate.chance):
             return "shown beside"
-        if not math.isnan(found.low) and found.low <= found.chance <= found.high:
+        if not math.isnan(estimate.low) and estimate.low <= estimate.chance <= estimate.high:
             return "undecided: our interval holds chance"
         return (
             "same side of chance"
-            if (found.value > found.chance) == (figure.number > found.chance)
+            if (estimate.value > estimate.chance) == (figure.number > estimate.chance)
             else "other side of chance"
         )
     if cell.above_raw:
-        theirs, ours, low, high = figure.number, found.value, found.low, found.high
+        theirs, ours, low, high = figure.number, estimate.value, estimate.low, estimate.high
     else:
         baseline = _baselines(figure.source).get((figure.dataset, figure.metric))
         raw = lookup.find(cell.baseline)
@@ -284,9 +284,9 @@ def _direction(figure: PublishedFigure, cell: CellQuery, found: Found, lookup: L
             return "shown beside"
         theirs, ours, low, high = (
             figure.number - baseline.number,
-            found.value - raw.value,
-            found.low - raw.value,
-            found.high - raw.value,
+            estimate.value - raw.value,
+            estimate.low - raw.value,
+            estimate.high - raw.value,
         )
     if theirs == 0 or (low <= 0 <= high):
         return "undecided: no clear difference to raw here or there"
@@ -296,31 +296,31 @@ def _direction(figure: PublishedFigure, cell: CellQuery, found: Found, lookup: L
 @cache
 def _baselines(paper: str) -> dict[tuple[str, str], PublishedFigure]:
     """The unprotected figures of a paper by dataset and metric, the first of each."""
-    found: dict[tuple[str, str], PublishedFigure] = {}
+    baselines: dict[tuple[str, str], PublishedFigure] = {}
     for f in published_figures(paper):
         if f.mechanism == "none" and f.model != "chance":
-            found.setdefault((f.dataset, f.metric), f)
-    return found
+            baselines.setdefault((f.dataset, f.metric), f)
+    return baselines
 
 
 def _order(order: Order, lookup: Lookup) -> Row:
     row = row_of(order.id, order.what, order.published, "order-only", "not in this run")
-    found = [f for f in map(lookup.find, order.cells) if f is not None]
-    if len(found) < 2:
+    estimates = [f for f in map(lookup.find, order.cells) if f is not None]
+    if len(estimates) < 2:
         absent = _missing(order.cells)
         return row | ({"kind": "impossible", "verdict": absent} if absent else {})
-    ordered = all(a.value < b.value for a, b in pairwise(found))
-    row["ours"] = (" < " if ordered else ", ").join(_text(f.value) for f in found)
+    ordered = all(a.value < b.value for a, b in pairwise(estimates))
+    row["ours"] = (" < " if ordered else ", ").join(_text(f.value) for f in estimates)
     if ordered:
-        apart = all(a.high < b.low for a, b in pairwise(found))
+        apart = all(a.high < b.low for a, b in pairwise(estimates))
         verdict = "holds" if apart else "holds in the means, intervals overlap"
     else:
         # A pair in the wrong order counts against the claim only where its intervals are apart;
         # else the data do not decide.
-        wrong = any(a.low > b.high for a, b in pairwise(found))
+        wrong = any(a.low > b.high for a, b in pairwise(estimates))
         verdict = "does not hold" if wrong else "undecided: the intervals overlap"
-    if len(found) < len(order.cells):
-        verdict += f" for the {len(found)} of {len(order.cells)} that are here"
+    if len(estimates) < len(order.cells):
+        verdict += f" for the {len(estimates)} of {len(order.cells)} that are here"
     return row | {"verdict": verdict}
 
 
@@ -340,7 +340,7 @@ def _ranks(rows: Sequence[Row], by_id: Mapping[str, PublishedFigure]) -> list[Ro
             and isinstance(theirs, float)
         ):
             tables.setdefault((f.location, f.dataset, f.metric), []).append((ours, theirs))
-    found: list[Row] = []
+    rank_rows: list[Row] = []
     for (location, dataset, metric), pairs in tables.items():
         mine, other = (np.array(v) for v in zip(*pairs, strict=True))
         if len(pairs) < FEWEST or len(set(mine.tolist())) == 1 or len(set(other.tolist())) == 1:
@@ -353,14 +353,14 @@ def _ranks(rows: Sequence[Row], by_id: Mapping[str, PublishedFigure]) -> list[Ro
             if rho > 0
             else "does not hold"
         )
-        what = (
+        label = (
             f"{location}, {dataset}, {metric}: rank correlation of {len(pairs)} settings with the"
             " published ones"
         )
         name = f"{by_id[str(rows[0]['id'])].source}-ranks-{location}-{dataset}-{metric}"
-        row = row_of(name, what, 1.0, "order-only", f"{verdict} (p = {p:.2g})")
-        found.append(row | {"ours": round(float(rho), 3)})
-    return found
+        row = row_of(name, label, 1.0, "order-only", f"{verdict} (p = {p:.2g})")
+        rank_rows.append(row | {"ours": round(float(rho), 3)})
+    return rank_rows
 
 
 def _missing(cells: Sequence[CellQuery]) -> str:

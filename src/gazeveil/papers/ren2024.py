@@ -21,8 +21,8 @@ from gazeveil.papers.figure import (
     BESIDE,
     Asked,
     CellQuery,
-    Impossible,
     Lookup,
+    NotComparable,
     Order,
     PublishedFigure,
     published_figures,
@@ -130,17 +130,17 @@ def distance(
 def ask(figure: PublishedFigure, lookup: Lookup) -> Asked:
     """Where the answer to one of the paper's figures stands."""
     if figure.location == "5.3":
-        return Impossible("the text contradicts Table 2, which stands in its own rows")
+        return NotComparable("the text contradicts Table 2, which stands in its own rows")
     if figure.metric == "re-identification F1":
         # "Almost on par with a random baseline", for every setting.
         return f1() if figure.mechanism == "none" else f1("dpgazesynth", "1", "5%")
     if figure.mechanism == "none":
         return task()
-    said = figure.parameters
+    epsilon = figure.parameters["epsilon"]
     radius = "5%" if "5%" in figure.parameter or "G=60" in figure.parameter else "10%"
     if figure.metric == "task recognition accuracy":
-        return task(figure.mechanism, said["epsilon"], radius)
-    return distance(figure.dataset, figure.metric, figure.mechanism, said["epsilon"], radius)
+        return task(figure.mechanism, epsilon, radius)
+    return distance(figure.dataset, figure.metric, figure.mechanism, epsilon, radius)
 
 
 def orders(lookup: Lookup, figure: str) -> Iterator[Order]:
@@ -199,13 +199,13 @@ def _is(figure: PublishedFigure, epsilon: str, radius: str) -> bool:
 def draw(results: Results, folder: str | Path) -> list[Path]:
     """The paper's Fig. 2 and Tables 2 to 4, as far as the study holds them."""
     lookup = Lookup(results)
-    which = lookup.figure
-    made: list[Path] = []
-    if which in ("", "fig2"):
-        made.append(_fig2(lookup, folder))
-    if which in ("", "tables"):
-        made += _tables(lookup, folder)
-    return made
+    figure = lookup.figure
+    paths: list[Path] = []
+    if figure in ("", "fig2"):
+        paths.append(_fig2(lookup, folder))
+    if figure in ("", "tables"):
+        paths += _tables(lookup, folder)
+    return paths
 
 
 def _fig2(lookup: Lookup, folder: str | Path) -> Path:
@@ -248,7 +248,7 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
         f" {drawing.number(None if raw is None else raw.value)} (98.5)"
     )
     header: tuple[str, ...] = ("mechanism", "epsilon", "r = 5 %", "r = 10 %")
-    made = [drawing.table(folder, "ren2024-table2", title, header, _task_rows(lookup), _NOTE)]
+    paths = [drawing.table(folder, "ren2024-table2", title, header, _task_rows(lookup), _NOTE)]
     header = ("r", "epsilon", *(f"{d}, {label}" for d in DATASETS for label in COMPARED))
     units = (
         "root of the summed squares, ours in degrees",
@@ -257,8 +257,8 @@ def _tables(lookup: Lookup, folder: str | Path) -> list[Path]:
     for number, metric, unit in zip((3, 4), METRICS, units, strict=True):
         title = f"Ren et al. 2024 Table {number}: {unit}, published in brackets"
         rows = _distance_rows(lookup, metric)
-        made.append(drawing.table(folder, f"ren2024-table{number}", title, header, rows, _NOTE))
-    return made
+        paths.append(drawing.table(folder, f"ren2024-table{number}", title, header, rows, _NOTE))
+    return paths
 
 
 def _task_rows(lookup: Lookup) -> list[list[str]]:
@@ -298,6 +298,6 @@ def _beside(
     lookup: Lookup, query: CellQuery, theirs: Sequence[PublishedFigure], digits: str
 ) -> str:
     """Our figure, and the published one in brackets where there is one."""
-    found = lookup.find(query)
-    ours = "missing" if found is None else f"{found.value:{digits}}"
+    estimate = lookup.find(query)
+    ours = "missing" if estimate is None else f"{estimate.value:{digits}}"
     return f"{ours} ({theirs[0].number:.4g})" if theirs else ours

@@ -73,7 +73,7 @@ def run(
     for part in held.parts:
         try:
             study = part.study()
-            found = run_one(
+            part_results = run_one(
                 study,
                 None if out is None else Path(out) / PARTS / folder_name(part.label),
                 executor,
@@ -84,7 +84,7 @@ def run(
         except GazeveilError as error:
             failures.append({"cell": part.label, "sentence": str(error)})
             continue
-        done.append((part, found))
+        done.append((part, part_results))
     if not done:
         raise ParameterError(
             f"No part of the study could be computed. {failures[0]['sentence']}", name="part"
@@ -144,8 +144,8 @@ def of_part(results: Results, label: str) -> Results:
     return Results(frame, outcomes.drop("cohort"), guarantees, {}, study)
 
 
-def _about(what: str, label: str) -> bool:
-    return f" {label.partition(',')[0]}," in f" {what}" or what.startswith(label.partition(",")[0])
+def _about(text: str, label: str) -> bool:
+    return f" {label.partition(',')[0]}," in f" {text}" or text.startswith(label.partition(",")[0])
 
 
 def folder_name(label: str) -> str:

@@ -78,7 +78,7 @@ def read(path: str | Path, quick: bool = False) -> MultiPartStudy:
         Naming the file, for whatever is wrong in it.
     """
     place = Path(path)
-    return read_toml(place, lambda said: _plan(said, place, quick), _where_now(place))
+    return read_toml(place, lambda toml: _plan(toml, place, quick), _where_now(place))
 
 
 def _where_now(place: Path) -> str:
@@ -91,8 +91,8 @@ def _where_now(place: Path) -> str:
     return f"The package brings this study: run `gazeveil reproduce {name}`.{former}"
 
 
-def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
-    listed = said.get("part", [])
+def _plan(toml: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
+    listed = toml.get("part", [])
     if (
         not isinstance(listed, list)
         or not listed
@@ -101,16 +101,16 @@ def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
         raise ParameterError(
             "A study of parts needs [[part]] tables, each with a label.", name="part", got=listed
         )
-    shared = {k: v for k, v in said.items() if k not in _WHOLE}
+    shared = {k: v for k, v in toml.items() if k not in _WHOLE}
     parts = []
-    for one in listed:
+    for part in listed:
         own = {
             **shared,
-            **one,
-            "preparation": {**shared.get("preparation", {}), **one.get("preparation", {})},
+            **part,
+            "preparation": {**shared.get("preparation", {}), **part.get("preparation", {})},
         }
         if quick:
-            own = _quick(own, {**said.get("quick", {}), **one.get("quick", {})})
+            own = _quick(own, {**toml.get("quick", {}), **part.get("quick", {})})
         parts.append(_part(own, place.parent.resolve(), quick))
     labels = [p.label for p in parts]
     twice = next((x for x in labels if labels.count(x) > 1), None)
@@ -118,9 +118,9 @@ def _plan(said: Mapping[str, Any], place: Path, quick: bool) -> MultiPartStudy:
         raise ParameterError(
             f"The label '{twice}' names two parts. Give each its own.", name="label", got=twice
         )
-    paper = check_key("study", said["paper"]) if said.get("paper") else ""
+    paper = check_key("study", toml["paper"]) if toml.get("paper") else ""
     return MultiPartStudy(
-        str(said.get("name", place.stem)), paper, str(said.get("figure", "")), quick, tuple(parts)
+        str(toml.get("name", place.stem)), paper, str(toml.get("figure", "")), quick, tuple(parts)
     )
 
 
@@ -149,39 +149,39 @@ def _fewer(wanted: object, most: int) -> object:
 
 
 def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
-    said = dict(own)
-    for what in TEXTS:
-        said[what] = list(
+    part = dict(own)
+    for kind in TEXTS:
+        part[kind] = list(
             dict.fromkeys(
-                text for given in said.get(what, []) for text in expand(str(given), quick)
+                text for pattern in part.get(kind, []) for text in expand(str(pattern), quick)
             )
         )
-    gone = [
+    unavailable = [
         t
-        for t in said["mechanisms"]
+        for t in part["mechanisms"]
         if t.partition(":")[0] in RESERVED and t.partition(":")[0] not in known_mechanisms()
     ]
-    said["mechanisms"] = [t for t in said["mechanisms"] if t not in gone]
-    paths = [c for c in tables_in(said.get("cohort")) if "path" in c]
-    simulated = tables_in(said.get("simulate"))
+    part["mechanisms"] = [t for t in part["mechanisms"] if t not in unavailable]
+    paths = [c for c in tables_in(part.get("cohort")) if "path" in c]
+    simulated = tables_in(part.get("simulate"))
     real = bool(paths) and all(find_path(str(c["path"]), here).exists() for c in paths)
     if not real and not simulated:
         raise ParameterError(
-            f"Part '{said['label']}' has no files here and no 'simulate' to fall back on.",
+            f"Part '{part['label']}' has no files here and no 'simulate' to fall back on.",
             name="simulate",
         )
     left = [
         t
-        for what in ("attacks", "utilities")
-        for t in said[what]
-        if not real and t.partition(":")[0] in said.get("files_only", ())
+        for kind in ("attacks", "utilities")
+        for t in part[kind]
+        if not real and t.partition(":")[0] in part.get("files_only", ())
     ]
-    said |= {what: [t for t in said[what] if t not in left] for what in ("attacks", "utilities")}
+    part |= {kind: [t for t in part[kind] if t not in left] for kind in ("attacks", "utilities")}
     # A mechanism is what private scenarios are about: where all of a part's are missing, only the
     # baseline is left.
-    if not said["mechanisms"]:
-        said["scenarios"] = ["raw/raw"]
-    return Part(str(said["label"]), said, real, tuple(gone), here, tuple(left))
+    if not part["mechanisms"]:
+        part["scenarios"] = ["raw/raw"]
+    return Part(str(part["label"]), part, real, tuple(unavailable), here, tuple(left))
 
 
 def expand(text: str, ends: bool = False) -> list[str]:

@@ -84,9 +84,9 @@ def correlation_curves(
     values = np.full((len(stimuli), len(table.columns), len(steps)), np.nan)
     people = np.zeros((len(stimuli), len(steps)), dtype=np.int64)
     for s, stimulus in enumerate(stimuli):
-        mine = [rows for key, rows in recordings.items() if key[1] == stimulus]
-        signals = np.full((len(mine), last, len(table.columns)), np.nan)
-        for i, rows in enumerate(mine):
+        viewings = [rows for key, rows in recordings.items() if key[1] == stimulus]
+        signals = np.full((len(viewings), last, len(table.columns)), np.nan)
+        for i, rows in enumerate(viewings):
             place = table.keys.index[rows]
             signals[i, place[place < last]] = table.values[rows[place < last]]
         if difference:
@@ -112,7 +112,7 @@ def _correlation(x: Floats, y: Floats) -> Floats:
     sizes = [(np.where(both, np.broadcast_to(v, both.shape), 0.0) ** 2).sum(axis=0) for v in (x, y)]
     varies = (squares[0] > 1e-24 * sizes[0]) & (squares[1] > 1e-24 * sizes[1]) & (n >= 3)
     scale = np.sqrt(squares[0] * squares[1])
-    found: Floats = np.where(
+    correlation: Floats = np.where(
         varies, (centred[0] * centred[1]).sum(axis=0) / np.where(varies, scale, 1.0), np.nan
     )
-    return np.clip(found, -1.0, 1.0)
+    return np.clip(correlation, -1.0, 1.0)

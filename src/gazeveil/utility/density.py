@@ -105,12 +105,12 @@ class Density(Utility):
 
     def _histograms(self, recording_set: RecordingSet) -> dict[str, Floats]:
         """Counts per cell of each stimulus."""
-        found: dict[str, Floats] = {}
+        histograms: dict[str, Floats] = {}
         assert recording_set.cohort is not None
         for recording in recording_set.cohort:
             counts = np.bincount(self._cells(recording), minlength=self.bins**2).astype(np.float64)
-            found[recording.stimulus] = found.get(recording.stimulus, 0.0) + counts
-        return found
+            histograms[recording.stimulus] = histograms.get(recording.stimulus, 0.0) + counts
+        return histograms
 
     def _cells(self, recording: Recording) -> Ints:
         x, y = recording.x_deg[recording.valid], recording.y_deg[recording.valid]

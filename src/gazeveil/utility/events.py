@@ -77,22 +77,18 @@ class EventFidelity(Utility):
             else "everybody together, because the release has other names"
         )
         results = []
-        for i, (metric, what) in enumerate(_METRICS.items()):
+        for i, (metric, meaning) in enumerate(_METRICS.items()):
             good = ~np.isnan(rows[:, i])
             lost = int((seen & ~good).sum())
-            told = (
-                f"; {lost} of {int(seen.sum())} people have too few saccades on one side"
-                if lost
-                else ""
-            )
+            note = f"{meaning}; {scope}"
+            if lost:
+                note += f"; {lost} of {int(seen.sum())} people have too few saccades on one side"
             parts, people = (
                 rows[good, i],
                 tuple(n for n, g in zip(names, good.tolist(), strict=True) if g),
             )
             value = float(parts.mean()) if len(parts) else float("nan")
-            results.append(
-                UtilityResult(metric, value, parts, "person", people, note=f"{what}; {scope}{told}")
-            )
+            results.append(UtilityResult(metric, value, parts, "person", people, note=note))
         return tuple(results)
 
 
@@ -110,7 +106,7 @@ def _by_person(recording_set: RecordingSet, common: set[RecordingKey]) -> dict[s
     """The movements of each person in the common recordings; of everybody in all recordings where
     none are common.
     """
-    found: dict[str, list[list[Floats]]] = {}
+    movements: dict[str, list[list[Floats]]] = {}
     for place, (kind, names) in enumerate(
         (("fixation", ("duration",)), ("saccade", ("amplitude", "ang_vel_max", "duration")))
     ):
@@ -124,14 +120,14 @@ def _by_person(recording_set: RecordingSet, common: set[RecordingKey]) -> dict[s
         values = table.values[:, [table.columns.index(n) for n in names]]
         for key, rows in table.recordings().items():
             if not common or key in common:
-                found.setdefault(key[0] if common else EVERYBODY, [[], []])[place].append(
+                movements.setdefault(key[0] if common else EVERYBODY, [[], []])[place].append(
                     values[rows]
                 )
     return {
         name: _Movements(
             np.concatenate([*f, np.empty((0, 1))])[:, 0], np.concatenate([*s, np.empty((0, 3))])
         )
-        for name, (f, s) in found.items()
+        for name, (f, s) in movements.items()
     }
 
 

@@ -226,16 +226,16 @@ def fit(x: Floats, y: Floats, penalty: float, rounds: int = ROUNDS) -> Floats:
     """
     importance = np.ones(len(x))
     size = x.shape[1]
-    found: Floats = np.zeros((size, 2))
+    w: Floats = np.zeros((size, 2))
     for _ in range(rounds + 1):
         weighted = x * importance[:, None]
         inner = x.T @ weighted
         back = np.full(size, penalty * float(np.trace(inner[:-1, :-1])) / max(size - 1, 1) + 1e-9)
         back[-1] = 0.0
-        found = np.asarray(np.linalg.solve(inner + np.diag(back), weighted.T @ y), dtype=np.float64)
-        error = np.linalg.norm(x @ found - y, axis=1)
+        w = np.asarray(np.linalg.solve(inner + np.diag(back), weighted.T @ y), dtype=np.float64)
+        error = np.linalg.norm(x @ w - y, axis=1)
         importance = np.asarray(1.0 / np.maximum(error, FINEST_DEG), dtype=np.float64)
-    return found
+    return w
 
 
 @dataclass(frozen=True)

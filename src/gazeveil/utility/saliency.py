@@ -200,13 +200,13 @@ class Saliency(Utility):
             )
         parts, chances, bare = [], [], 0
         for name in names:
-            one = stimuli[name]
-            at = np.concatenate(one.raw)
-            released = np.concatenate([*one.released, np.empty(0, dtype=np.int64)])
-            columns = self.columns(one.space)
-            areas = cell_areas(one.space, self.rows, columns)
+            stimulus = stimuli[name]
+            at = np.concatenate(stimulus.raw)
+            released = np.concatenate([*stimulus.released, np.empty(0, dtype=np.int64)])
+            columns = self.columns(stimulus.space)
+            areas = cell_areas(stimulus.space, self.rows, columns)
             before, after = (
-                saliency_map(one.space, self.rows, columns, a, self.sigma_deg)
+                saliency_map(stimulus.space, self.rows, columns, a, self.sigma_deg)
                 for a in (at, released)
             )
             parts.append(compare(before, after, areas, at, self.area_weighted))
@@ -233,16 +233,18 @@ class Saliency(Utility):
         for recorded, release in side_by_side(raw, test):
             recording = recorded if recorded is not None else release
             assert recording is not None
-            one = stimuli.setdefault(recording.stimulus, _Stimulus(recording.space))
+            stimulus = stimuli.setdefault(recording.stimulus, _Stimulus(recording.space))
             if recorded is not None:
-                one.raw.append(self._cells(recorded.space, scanpath_as_recorded(raw, recorded)))
+                stimulus.raw.append(
+                    self._cells(recorded.space, scanpath_as_recorded(raw, recorded))
+                )
             if release is not None:
-                one.released.append(
+                stimulus.released.append(
                     self._cells(release.space, scanpath_as_released(test, release, raw, recorded))
                 )
-            if type(recording.space) is not type(one.space) or (
-                isinstance(one.space, Screen)
-                and self.columns(recording.space) != self.columns(one.space)
+            if type(recording.space) is not type(stimulus.space) or (
+                isinstance(stimulus.space, Screen)
+                and self.columns(recording.space) != self.columns(stimulus.space)
             ):
                 raise DataError(
                     f"Stimulus '{recording.stimulus}' was seen on screens of different shape, so"

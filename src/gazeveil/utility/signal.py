@@ -113,7 +113,7 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
             " features."
         )
     raw, test = raw.select(columns=columns), test.select(columns=columns)
-    who, signals, matched = _matched_rows(raw, test)
+    persons, signals, matched = _matched_rows(raw, test)
     if not signals:
         raise DataError(
             f"No row of the released {on} table has the person, stimulus, session, task and index"
@@ -128,7 +128,7 @@ def _tables(raw: FeatureTable, test: FeatureTable, on: str) -> tuple[UtilityResu
         f"{on} table, {len(columns)} features, {matched} of {len(raw)} recorded rows are in the"
         " release"
     )
-    return _table_results(by, who, note, f"in units of the {unit}")
+    return _table_results(by, persons, note, f"in units of the {unit}")
 
 
 def _matched_rows(raw: FeatureTable, test: FeatureTable) -> tuple[Texts, list[Floats], int]:
@@ -153,14 +153,14 @@ def _matched_rows(raw: FeatureTable, test: FeatureTable) -> tuple[Texts, list[Fl
 
 
 def _table_results(
-    by: dict[str, Floats], who: Texts, note: str, unit: str
+    by: dict[str, Floats], persons: Texts, note: str, unit: str
 ) -> tuple[UtilityResult, ...]:
     """One result per measure, from arrays of shape (recordings, features)."""
     nmse = by["nmse"]
     undefined = f"{int(np.isnan(nmse).sum())} of {nmse.size} signals have a mean of 0 and no figure"
     exact = f"{int((by['square'] == 0).sum())} signals are exact and left out"
-    names = np.unique(who)
-    medians = np.array([_median(nmse[who == name]) for name in names.tolist()])[:, None]
+    names = np.unique(persons)
+    medians = np.array([_median(nmse[persons == name]) for name in names.tolist()])[:, None]
     by_person = f"{note}; median over all signals, parts over those of a person"
     median = _result("nmse_median", medians, names, by_person)
     rest = (
@@ -172,9 +172,9 @@ def _table_results(
     )
     published = f"{note}; as published, its expectation is infinite; {undefined}"
     return (
-        _result("nmse", nmse, who, published),
+        _result("nmse", nmse, persons, published),
         replace(median, value=_median(nmse)),
-        *(_result(metric, by[metric], who, text, better) for metric, text, better in rest),
+        *(_result(metric, by[metric], persons, text, better) for metric, text, better in rest),
     )
 
 
@@ -248,9 +248,9 @@ def _samples(raw: RecordingSet, test: RecordingSet) -> tuple[UtilityResult, ...]
     compared = 0
     for i, key in enumerate(raw.cohort.keys):
         if key in at:
-            found, n = position_errors(raw.cohort[i], test.cohort[at[key]])
+            errors, n = position_errors(raw.cohort[i], test.cohort[at[key]])
             persons.append(key[0])
-            rows.append(found)
+            rows.append(errors)
             compared += n
     if not rows:
         raise DataError(
@@ -279,7 +279,7 @@ def position_errors(raw: Recording, released: Recording) -> tuple[Floats, int]:
     apart. NaN where no sample can be compared; the share is NaN for a recording without valid
     samples.
     """
-    all_of_it = int(raw.valid.sum())
+    valid_count = int(raw.valid.sum())
     if len(raw) == len(released):
         mine = theirs = np.flatnonzero(raw.valid & released.valid)
     else:
@@ -291,16 +291,16 @@ def position_errors(raw: Recording, released: Recording) -> tuple[Floats, int]:
             # Both ways, so that no released sample stands for two.
             near &= _nearest(clock, t)[there] == np.arange(len(t))
             mine, theirs = mine[near], theirs[there[near]]
-    found = np.full(4, np.nan)
-    if all_of_it:
-        found[3] = min(len(mine), len(theirs)) / all_of_it
-    if not found[3] > 0:
-        return found, 0
+    errors = np.full(4, np.nan)
+    if valid_count:
+        errors[3] = min(len(mine), len(theirs)) / valid_count
+    if not errors[3] > 0:
+        return errors, 0
     away = distance_deg(
         raw.space, raw.x_deg[mine], raw.y_deg[mine], released.x_deg[theirs], released.y_deg[theirs]
     )
-    found[:3] = np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away)
-    return found, len(mine)
+    errors[:3] = np.sqrt((away**2).mean()), np.sqrt((away**2).sum()), np.median(away)
+    return errors, len(mine)
 
 
 def _nearest(t_ns: Ints, clock_ns: Ints) -> Ints:
@@ -325,13 +325,13 @@ def _median(values: Floats) -> float:
 
 
 def _result(
-    metric: str, values: Floats, who: Texts, note: str, better: str = "lower"
+    metric: str, values: Floats, persons: Texts, note: str, better: str = "lower"
 ) -> UtilityResult:
     """Average over a person's recordings, then over features, then over people; people without a
     figure are left out of the value.
     """
-    names = np.unique(who).tolist()
-    parts = np.array([float(column_means(column_means(values[who == name]))) for name in names])
+    names = np.unique(persons).tolist()
+    parts = np.array([float(column_means(column_means(values[persons == name]))) for name in names])
     lost = int(np.isnan(parts).sum())
     if lost:
         note += f"; {lost} of {len(parts)} people have no figure"

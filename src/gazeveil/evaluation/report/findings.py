@@ -232,12 +232,12 @@ class Findings:
         attacked, used = _by_key(_rates(frame)), _by_key(_measures(frame))
         names = list(dict.fromkeys(k[0] for k in keys if k[0] != NONE))
         several_events = len({k[3] for k in keys if k[3] and k[0] != NONE}) > 1
-        found = []
+        releases = []
         # The baseline may stand once per way of finding events; only one of them is the baseline.
         numbers = iter(range(1, len(keys) + 1))
         for key in keys:
             baseline = key[0] == NONE
-            found.append(
+            releases.append(
                 ReleaseFindings(
                     0 if baseline else next(numbers),
                     key,
@@ -253,7 +253,7 @@ class Findings:
                     promises.get(mechanism_text(*key[:3]), {}),
                 )
             )
-        return tuple(found)
+        return tuple(releases)
 
     @cached_property
     def baseline(self) -> ReleaseFindings | None:
@@ -296,7 +296,7 @@ class Findings:
         )
         known = set(rates["attack"].unique().to_list())
         by_key = {r.key: r for r in self.releases}
-        found = []
+        differences = []
         for attack in sorted(known):
             parts = attack_parts(attack)
             if parts.plain or parts.frozen not in known:
@@ -310,8 +310,8 @@ class Findings:
                     low, high = _number(row["low"]), _number(row["high"])
                     names = row["scenario"], attack, parts.frozen
                     numbers = row["first"], row["second"], row["difference"], low, high, row["n"]
-                    found.append(Difference(release, *names, *numbers))
-        return tuple(sorted(found, key=lambda d: (d.release.number, d.scenario, d.attack)))
+                    differences.append(Difference(release, *names, *numbers))
+        return tuple(sorted(differences, key=lambda d: (d.release.number, d.scenario, d.attack)))
 
     def answers(self, release: ReleaseFindings, rate: Rate) -> pl.DataFrame:
         """Whom an attack named, person by person: columns part, value, answer, beaten_by,
@@ -384,10 +384,10 @@ def _number(value: object) -> float:
 
 
 def _by_key(rows: Iterable[tuple[Key, Finding]]) -> dict[Key, list[Finding]]:
-    found: dict[Key, list[Finding]] = {}
+    groups: dict[Key, list[Finding]] = {}
     for key, value in rows:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def _rates(frame: pl.DataFrame) -> Iterable[tuple[Key, Rate]]:

@@ -206,12 +206,12 @@ def share(rate: float, n: int) -> str:
     >>> share(7 / 24, 24), share(0, 24), share(0.99, 24), share(1, 24)
     ('7 of 24', 'none of 24', 'nearly all 24', 'all 24')
     """
-    found = math.floor(rate * n + 0.5)
-    if found == 0:
+    count = math.floor(rate * n + 0.5)
+    if count == 0:
         return f"none of {n}" if rate == 0 else f"hardly any of {n}"
-    if found == n:
+    if count == n:
         return f"all {n}" if rate == 1 else f"nearly all {n}"
-    return f"{found} of {n}"
+    return f"{count} of {n}"
 
 
 def by_guessing(chance: float, n: int) -> str:
@@ -284,8 +284,8 @@ def metric_label(utility: str, metric: str) -> str:
     """
     unit = next((u for s, u in _UNITS.items() if metric.endswith(s)), "")
     stem = metric[: -len(next(s for s in _UNITS if metric.endswith(s)))] if unit else metric
-    words = _METRICS.get(stem, " ".join("RMSE" if w == "rmse" else w for w in stem.split("_")))
-    return f"{utility_label(utility)}: {words}" + (f" ({unit})" if unit else "")
+    name = _METRICS.get(stem, " ".join("RMSE" if w == "rmse" else w for w in stem.split("_")))
+    return f"{utility_label(utility)}: {name}" + (f" ({unit})" if unit else "")
 
 
 def utility_label(text: str) -> str:

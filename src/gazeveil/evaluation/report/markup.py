@@ -85,10 +85,10 @@ def picture(drawn: Picture, *, one: bool = False) -> Markup:
 
 def badge(status: str) -> Markup:
     """The status of a guarantee: a sign and words, so that it is not told by colour alone."""
-    sign, words = STATUSES.get(status, ("", status))
+    sign, label = STATUSES.get(status, ("", status))
     return tag(
         "span",
-        f"{sign} {words}".strip(),
+        f"{sign} {label}".strip(),
         class_=f"badge {status}" if status in STATUSES else "badge",
     )
 

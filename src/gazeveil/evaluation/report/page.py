@@ -214,20 +214,20 @@ def _summary(findings: Findings) -> Markup:
 
 def _kept(findings: Findings, release: ReleaseFindings) -> str:
     """The first figure of two utilities, with the raw one in brackets."""
-    said: list[str] = []
+    phrases: list[str] = []
     for utility, metric in findings.drawn_metrics:
         m, raw = (
             release.measure(utility, metric),
             (findings.baseline.measure(utility, metric) if findings.baseline is not None else None),
         )
-        if m is not None and math.isfinite(m.value) and len(said) < 2:
+        if m is not None and math.isfinite(m.value) and len(phrases) < 2:
             beside = (
                 f" (raw {number_text(raw.value)})"
                 if raw is not None and not release.baseline
                 else ""
             )
-            said.append(f"{metric_label(utility, metric)} {number_text(m.value)}{beside}")
-    return "; ".join(said)
+            phrases.append(f"{metric_label(utility, metric)} {number_text(m.value)}{beside}")
+    return "; ".join(phrases)
 
 
 def _status(guarantee: Mapping[str, str]) -> str:
@@ -303,8 +303,8 @@ def _utility(findings: Findings, folder: Path) -> Markup:
 
 
 def _adaptive(findings: Findings, folder: Path) -> Markup:
-    found = findings.differences
-    if not found:
+    differences = findings.differences
+    if not differences:
         return Markup("")
     rows = [
         (
@@ -320,7 +320,7 @@ def _adaptive(findings: Findings, folder: Path) -> Markup:
             ),
             summary.difference_verdict(d),
         )
-        for d in found
+        for d in differences
     ]
     head = (
         "release",
@@ -331,14 +331,14 @@ def _adaptive(findings: Findings, folder: Path) -> Markup:
         "difference, points (95 %)",
         "verdict",
     )
-    said = (
+    intro = (
         "An attacker may clean the noise away, average several releases, or learn from releases"
         " made with the mechanism itself. Each is reported as itself."
     )
     return join(
         [
-            tag("p", said),
-            picture(charts.adaptive(found, folder), one=True),
+            tag("p", intro),
+            picture(charts.adaptive(differences, folder), one=True),
             folded(
                 "Adaptive attackers",
                 table("Adaptive attackers beside the same attacker left as it is.", head, rows),
@@ -370,13 +370,13 @@ def _examples(findings: Findings, folder: Path) -> Markup:
 
 def _further(findings: Findings) -> Markup:
     """Tables a study brings along: `tables`, a list of caption, columns and rows."""
-    given = findings.study.get("tables")
-    found = []
-    for one in given if isinstance(given, list | tuple) else ():
-        if isinstance(one, Mapping) and one.get("columns") and one.get("rows"):
+    entries = findings.study.get("tables")
+    tables = []
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        if isinstance(entry, Mapping) and entry.get("columns") and entry.get("rows"):
             rows = [
                 [c if isinstance(c, str) else json.dumps(c, ensure_ascii=False) for c in row]
-                for row in one["rows"]
+                for row in entry["rows"]
             ]
-            found.append(table(str(one.get("caption", "")), [str(c) for c in one["columns"]], rows))
-    return join(found)
+            tables.append(table(str(entry.get("caption", "")), [*map(str, entry["columns"])], rows))
+    return join(tables)

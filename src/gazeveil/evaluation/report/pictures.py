@@ -32,9 +32,9 @@ def traces(findings: Findings, folder: Path) -> Picture | None:
     """One recording, raw and as each mechanism releases it: horizontal gaze over time, and the
     path.
     """
-    found = _mapping(findings.results.examples.get("traces"))
-    raw = _mapping(found.get(NONE))
-    others = [t for t in _ordered(found, findings) if t != NONE][:MOST_PANELS]
+    by_mechanism = _mapping(findings.results.examples.get("traces"))
+    raw = _mapping(by_mechanism.get(NONE))
+    others = [t for t in _ordered(by_mechanism, findings) if t != NONE][:MOST_PANELS]
     if not raw or not others:
         return None
     sphere = findings.results.examples.get("space") == "sphere"
@@ -44,7 +44,7 @@ def traces(findings: Findings, folder: Path) -> Picture | None:
     grid = drawn.subplots(len(others), 2, squeeze=False, sharex="col", width_ratios=[2.1, 1])
     colours = _colours(findings)
     for row, text in enumerate(others):
-        t, x, y = _trace(_mapping(found[text]), centre)
+        t, x, y = _trace(_mapping(by_mechanism[text]), centre)
         colour = light(colours.get(text, SERIES[row % len(SERIES)]))
         over_time, path = grid[row]
         # The recording is a thin line on the broad one of the release: seen where both agree, and
@@ -75,9 +75,9 @@ def maps(findings: Findings, folder: Path) -> Picture | None:
     """Where people looked on one stimulus, raw and as each mechanism releases it; one colour scale
     for all.
     """
-    found = _mapping(findings.results.examples.get("maps"))
-    texts = _ordered(found, findings)[: MOST_PANELS + 1]
-    arrays = [np.asarray(found[t], dtype=np.float64) for t in texts]
+    by_mechanism = _mapping(findings.results.examples.get("maps"))
+    texts = _ordered(by_mechanism, findings)[: MOST_PANELS + 1]
+    arrays = [np.asarray(by_mechanism[t], dtype=np.float64) for t in texts]
     if len(texts) < 2 or any(a.ndim != 2 or a.size == 0 for a in arrays):
         return None
     rows = math.ceil(len(texts) / 2)
@@ -130,9 +130,9 @@ def confusion(findings: Findings, folder: Path) -> Picture | None:
     shown: list[tuple[ReleaseFindings, Floats]] = []
     for release in findings.attacked:
         if release.worst is not None and len(shown) < 6:
-            found = confused(findings, release)
-            if found is not None:
-                shown.append((release, found[1]))
+            people_and_table = confused(findings, release)
+            if people_and_table is not None:
+                shown.append((release, people_and_table[1]))
     if not shown:
         return None
     rows = math.ceil(len(shown) / 2)
@@ -157,14 +157,14 @@ def confusion(findings: Findings, folder: Path) -> Picture | None:
         axes.set(xticks=ticks, yticks=ticks)
     drawn.supxlabel("person the attacker names", fontsize=10, color=light("ink"))
     drawn.supylabel("true person", fontsize=10, color=light("ink"))
-    said = "; ".join(
+    diagonals = "; ".join(
         f"{r.label} {percent(float(np.trace(t)) / len(t))} on the diagonal" for r, t in shown
     )
     caption = (
         "The strongest attacker of each release. People stand in the same order on both sides: a"
         " diagonal means they are recognised."
     )
-    return finish(drawn, folder, "confusion", f"Who is taken for whom. {said}.", caption)
+    return finish(drawn, folder, "confusion", f"Who is taken for whom. {diagonals}.", caption)
 
 
 def confused(findings: Findings, release: ReleaseFindings) -> tuple[tuple[str, ...], Floats] | None:
@@ -192,10 +192,10 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _ordered(found: Mapping[str, object], findings: Findings) -> list[str]:
+def _ordered(by_mechanism: Mapping[str, object], findings: Findings) -> list[str]:
     """Texts of the examples: raw, then in the order of the releases, then the rest."""
     first = [NONE, *(r.text for r in findings.releases)]
-    return list(dict.fromkeys([*(t for t in first if t in found), *found]))
+    return list(dict.fromkeys([*(t for t in first if t in by_mechanism), *by_mechanism]))
 
 
 def _wrapped(label: str) -> str:

@@ -50,7 +50,7 @@ def cohort_text(findings: Findings) -> str:
 
 def guarantees(findings: Findings) -> Markup:
     """The guarantee of each mechanism, with its status in words."""
-    found = []
+    blocks = []
     numbers: dict[str, list[str]] = {}
     for r in findings.protected:
         numbers.setdefault(r.text, []).append(str(r.number))
@@ -64,7 +64,7 @@ def guarantees(findings: Findings) -> Markup:
         text = g.get("mechanism", "")
         status = "none" if g.get("definition") == "none" else g.get("status", "")
         of = f" (release {', '.join(numbers[text])})" if text in numbers else ""
-        found.append(
+        blocks.append(
             join(
                 [
                     tag("h3", tag("code", text), of, " ", badge(status)),
@@ -72,27 +72,27 @@ def guarantees(findings: Findings) -> Markup:
                 ]
             )
         )
-    if not found:
+    if not blocks:
         return Markup("")
-    told = (
+    intro = (
         "A promise is one of four things: proved (there is a proof), claimed (somebody says so),"
         " empirical (it rests on experiments) or refuted (shown to be false). A proof bounds every"
         " attacker, also those nobody has thought of; an attack that fails proves nothing."
     )
-    seeded = (
+    note = (
         "These are the promises of a release whose noise comes from the operating system. The study"
         " itself made its releases with a seed, so that it can be repeated: such releases are never"
         " to be published."
     )
     return join(
-        [tag("p", told), tag("p", seeded) if findings.study.get("seed") is not None else "", *found]
+        [tag("p", intro), tag("p", note) if findings.study.get("seed") is not None else "", *blocks]
     )
 
 
 def attackers(findings: Findings) -> Markup:
     """Every attacker in every scenario, the strongest of each cell in bold."""
     others = _other_metrics(findings)
-    names = sorted({m for found in others.values() for m in found})
+    names = sorted({m for metrics in others.values() for m in metrics})
     rows, marks = [], []
     for release in findings.attacked:
         best = {
@@ -139,13 +139,13 @@ def _other_metrics(findings: Findings) -> dict[tuple[str, ...], dict[str, float]
     frame = findings.results.frame.filter(
         pl.col("attack").is_not_null() & ~pl.col("metric").is_in(["identification_rate", "rank1"])
     )
-    found: dict[tuple[str, ...], dict[str, float]] = {}
+    metrics: dict[tuple[str, ...], dict[str, float]] = {}
     for row in frame.iter_rows(named=True):
         key = (*(str(row[c] or "") for c in CELL), str(row["attack"]))
-        found.setdefault(key, {})[str(row["metric"])] = (
+        metrics.setdefault(key, {})[str(row["metric"])] = (
             math.nan if row["value"] is None else float(row["value"])
         )
-    return found
+    return metrics
 
 
 def inferences(findings: Findings) -> Markup:
@@ -213,12 +213,12 @@ def persons(findings: Findings) -> Markup:
     """Who is recognised how often, person by person, and for whom else they are taken."""
     shown = findings.attacked[:_MOST_COLUMNS]
     tables = {r.number: confused(findings, r) for r in shown}
-    found = [(r, t) for r in shown if (t := tables[r.number]) is not None]
-    people = sorted({p for _, (names, _) in found for p in names})
+    matrices = [(r, t) for r in shown if (t := tables[r.number]) is not None]
+    people = sorted({p for _, (names, _) in matrices for p in names})
     rows = []
     for i, person in enumerate(people, 1):
         rows.append(
-            (f"{i}. {person}", *(_person(person, names, table_) for _, (names, table_) in found))
+            (f"{i}. {person}", *(_person(person, names, table_) for _, (names, table_) in matrices))
         )
     if not rows:
         return Markup("")
@@ -228,7 +228,7 @@ def persons(findings: Findings) -> Markup:
     )
     return folded(
         "Person by person",
-        table(caption, ("person", *(f"{r.number}. {r.label}" for r, _ in found)), rows),
+        table(caption, ("person", *(f"{r.number}. {r.label}" for r, _ in matrices)), rows),
         len(rows),
         long=True,
     )
@@ -279,7 +279,7 @@ def published(findings: Findings) -> Markup:
         )
     head = ("figure", "published", "ours", "comparison", *(("verdict",) if verdicts else ()))
     counted = {k: sum(c[3] == w for c in cells) for k, w in _KINDS.items()}
-    said = (
+    intro = (
         f"{len(cells)} published figures: {counted['exact']} can be compared number by number,"
         f" {counted['order-only']} only in their order (other people or simulated ones),"
         f" {counted['impossible']} cannot be compared here."
@@ -291,7 +291,7 @@ def published(findings: Findings) -> Markup:
     )
     return join(
         [
-            tag("p", said),
+            tag("p", intro),
             folded(
                 "All comparisons", table("Published figures beside ours.", head, cells), len(cells)
             ),
@@ -311,11 +311,11 @@ def _figure(value: object, missing: str = "-") -> str:
 
 def failures(findings: Findings) -> Markup:
     """Cells that could not be computed, with the reason."""
-    found = findings.results.failures
-    if not found:
+    failed = findings.results.failures
+    if not failed:
         return Markup("")
     cells: dict[str, list[str]] = {}
-    for f in found:
+    for f in failed:
         cells.setdefault(str(f.get("sentence", "")), []).append(_text_of(f.get("cell", "")))
     # The repetitions of one figure mostly fail for one reason.
     rows = [

@@ -112,30 +112,30 @@ def overview(findings: Findings) -> list[str]:
     protected = [r for r in findings.protected if r.worst is not None]
     if not protected:
         return ["No protected release was attacked."]
-    said = []
+    sentences = []
     broken = [r for r in protected if r.worst is not None and r.worst.above_chance]
     held = [r for r in protected if r not in broken]
     if held:
-        said.append(
+        sentences.append(
             f"No attacker tried does better than guessing on {len(held)} of {len(protected)}"
             f" releases: {_listed(held)}."
         )
     if broken:
-        said.append(
+        sentences.append(
             f"People are still recognised in {len(broken)} of {len(protected)} releases."
             f" {_capital(_listed(broken, counts=True))}."
         )
     missed = [r for r in protected if r.missed_by_rbfn]
     if missed:
         it = "it" if len(missed) == 1 else f"{len(missed)} of them"
-        said.append(
+        sentences.append(
             f"The RBF network alone, the attacker of the papers, would have called {it} safe:"
             f" {_listed(missed)}."
         )
     stronger = [d for d in findings.differences if d.low > 0]
     if stronger:
         most = max(stronger, key=lambda d: d.difference)
-        said.append(
+        sentences.append(
             f"An attacker who adapts gains: {attack_label(most.attack)} finds"
             f" {points(most.difference).lstrip('+')} points more people than the same attacker left"
             f" as it is ({most.release.label}; 95 % interval {points(most.low)} to"
@@ -143,11 +143,11 @@ def overview(findings: Findings) -> list[str]:
         )
     failures = findings.results.failures
     if failures:
-        said.append(
+        sentences.append(
             f"{len(failures)} of the planned figures could not be computed; they are listed under"
             " Failures."
         )
-    return said
+    return sentences
 
 
 def cards(findings: Findings) -> list[tuple[ReleaseFindings, str]]:
@@ -176,10 +176,10 @@ def difference_verdict(d: Difference) -> str:
 
 def headline(findings: Findings) -> tuple[str, ...]:
     """The whole summary as sentences, for a terminal."""
-    said = [baseline_sentence(findings)]
+    sentences = [baseline_sentence(findings)]
     for release, note in cards(findings):
         if not release.baseline:
-            said.append(
+            sentences.append(
                 " ".join(
                     filter(
                         None,
@@ -191,7 +191,7 @@ def headline(findings: Findings) -> tuple[str, ...]:
                     )
                 )
             )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _how_many(rate: Rate) -> str:
@@ -209,16 +209,16 @@ def _listed(releases: Sequence[ReleaseFindings], *, counts: bool = False) -> str
     groups: dict[str, list[ReleaseFindings]] = {}
     for r in releases:
         groups.setdefault(mechanism_label(r.key[0], r.key[1], ""), []).append(r)
-    said = []
+    phrases = []
     for name, group in groups.items():
-        found = [r.worst for r in group if r.worst is not None]
-        few, many = min(r.found for r in found), max(r.found for r in found)
-        between = f": {few} to {many} of {found[0].n}" if few < many else f": {found[0].people}"
-        said.append(
+        worst = [r.worst for r in group if r.worst is not None]
+        few, many = min(r.found for r in worst), max(r.found for r in worst)
+        between = f": {few} to {many} of {worst[0].n}" if few < many else f": {worst[0].people}"
+        phrases.append(
             (f"{name} in {len(group)} settings" if len(group) > 1 else group[0].label)
             + (between if counts else "")
         )
-    return "; ".join(said)
+    return "; ".join(phrases)
 
 
 def _capital(text: str) -> str:

@@ -114,14 +114,14 @@ def _logarithmic(axes: Axes, least: float) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
 
 
-def _pareto(useful: Floats, found: Floats) -> list[int]:
+def _pareto(useful: Floats, recognised: Floats) -> list[int]:
     """Indices of the points no other one beats in both, by rising usefulness."""
     keep: list[int] = []
     best = math.inf
-    for i in sorted(range(len(useful)), key=lambda i: (-useful[i], found[i])):
-        if found[i] < best:
+    for i in sorted(range(len(useful)), key=lambda i: (-useful[i], recognised[i])):
+        if recognised[i] < best:
             keep.append(i)
-            best = float(found[i])
+            best = float(recognised[i])
     return keep[::-1]
 
 

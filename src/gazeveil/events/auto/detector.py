@@ -135,11 +135,11 @@ class AutoParameters:
     jump_deg: float = 1.6
 
     def __post_init__(self) -> None:
-        for one in fields(self):
+        for field in fields(self):
             object.__setattr__(
                 self,
-                one.name,
-                checks.not_negative("detect auto", one.name, getattr(self, one.name)),
+                field.name,
+                checks.not_negative("detect auto", field.name, getattr(self, field.name)),
             )
 
 

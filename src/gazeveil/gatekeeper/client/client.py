@@ -256,9 +256,9 @@ class Gaze:
         Denied
             Where it is refused, or ended before a choice was made.
         """
-        for got in self._listen(patience, **_selection(targets, by, dwell_ms)):
-            if not isinstance(got, Batch):
-                return str(got["target"])
+        for received in self._listen(patience, **_selection(targets, by, dwell_ms)):
+            if not isinstance(received, Batch):
+                return str(received["target"])
         raise Denied("network", "The connection ended before a choice was made.")
 
     async def select_async(
@@ -269,9 +269,9 @@ class Gaze:
         patience: int | None = None,
     ) -> str:
         """As :meth:`select`, in an event loop; cancel it to stop waiting."""
-        async for got in self._listen_async(patience, **_selection(targets, by, dwell_ms)):
-            if not isinstance(got, Batch):
-                return str(got["target"])
+        async for received in self._listen_async(patience, **_selection(targets, by, dwell_ms)):
+            if not isinstance(received, Batch):
+                return str(received["target"])
         raise Denied("network", "The connection ended before a choice was made.")
 
     # Streams.
@@ -291,17 +291,17 @@ class Gaze:
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for got in self._listen(patience, what=kind, mode=mode):
-            if not isinstance(got, Batch):
-                yield got
+        for received in self._listen(patience, what=kind, mode=mode):
+            if not isinstance(received, Batch):
+                yield received
 
     async def events_async(
         self, kind: str, mode: Mode = "end", patience: int | None = None
     ) -> AsyncIterator[Message]:
         """As :meth:`events`, in an event loop."""
-        async for got in self._listen_async(patience, what=kind, mode=mode):
-            if not isinstance(got, Batch):
-                yield got
+        async for received in self._listen_async(patience, what=kind, mode=mode):
+            if not isinstance(received, Batch):
+                yield received
 
     def samples(
         self,
@@ -324,9 +324,9 @@ class Gaze:
         patience : int, optional
             Failed connections in a row after which it gives up.
         """
-        for got in self._listen(patience, **_samples(mechanism, encoding, batch)):
-            if isinstance(got, Batch):
-                yield got
+        for received in self._listen(patience, **_samples(mechanism, encoding, batch)):
+            if isinstance(received, Batch):
+                yield received
 
     async def samples_async(
         self,
@@ -336,9 +336,9 @@ class Gaze:
         patience: int | None = None,
     ) -> AsyncIterator[Batch]:
         """As :meth:`samples`, in an event loop."""
-        async for got in self._listen_async(patience, **_samples(mechanism, encoding, batch)):
-            if isinstance(got, Batch):
-                yield got
+        async for received in self._listen_async(patience, **_samples(mechanism, encoding, batch)):
+            if isinstance(received, Batch):
+                yield received
 
     # Carrying.
 

@@ -121,10 +121,10 @@ class WireProtocol:
             Where the subscription was refused or has ended.
         """
         if isinstance(data, bytes):
-            came = unpack(data)
-            block = came.block
+            batch = unpack(data)
+            block = batch.block
             return Batch(
-                came.sequence, came.dropped, block.t_ns, block.x_deg, block.y_deg, block.valid
+                batch.sequence, batch.dropped, block.t_ns, block.x_deg, block.y_deg, block.valid
             )
         message = json.loads(data)
         kind = message.get("type")
@@ -185,9 +185,9 @@ def listen(url: str, talk: WireProtocol, timeout_s: float) -> Iterator[Batch | M
                 talk.heard(socket.recv())
                 socket.send(subscribe)
                 while True:
-                    got = talk.heard(socket.recv())
-                    if got is not None:
-                        yield got
+                    received = talk.heard(socket.recv())
+                    if received is not None:
+                        yield received
         except (OSError, WebSocketException) as error:
             time.sleep(talk.lost(error))
 
@@ -206,8 +206,8 @@ async def listen_async(
                 talk.heard(await socket.recv())
                 await socket.send(subscribe)
                 while True:
-                    got = talk.heard(await socket.recv())
-                    if got is not None:
-                        yield got
+                    received = talk.heard(await socket.recv())
+                    if received is not None:
+                        yield received
         except (OSError, WebSocketException) as error:
             await asyncio.sleep(talk.lost(error))

@@ -19,9 +19,9 @@ from gazeveil.gatekeeper.streams.subscription import Subscription
 from gazeveil.privacy.stream.session import as_samples
 from gazeveil.privacy.stream.stage import Samples
 
-_WHOLE = (int, np.integer)
+_INTEGERS = (int, np.integer)
 _NUMBERS = (float, int, np.floating, np.integer)
-_TRUTH = (bool, np.bool_)
+_BOOLEANS = (bool, np.bool_)
 
 #: Raw blocks, for the owner's own view alone.
 Watcher: TypeAlias = Callable[[Ints, Floats, Floats, Bools], None]
@@ -77,10 +77,10 @@ class GazeIntake:
         """
         state = self._state
         if (
-            isinstance(t_ns, _WHOLE)
+            isinstance(t_ns, _INTEGERS)
             and isinstance(x_deg, _NUMBERS)
             and isinstance(y_deg, _NUMBERS)
-            and isinstance(valid, _TRUTH)
+            and isinstance(valid, _BOOLEANS)
             and abs(int(t_ns)) < 2**62
         ):
             with state.lock:

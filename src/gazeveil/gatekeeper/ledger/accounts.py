@@ -23,7 +23,7 @@ DAY_NS = 86_400_000_000_000
 #: How long a budget lasts.
 PERIODS = ("day", "session", "ever")
 
-_WIDEST = 2**128
+_LARGEST_DENOMINATOR = 2**128
 GRID = 10**18
 _MOST_DIGITS_BITS = 512
 _LONGEST = 500
@@ -214,7 +214,7 @@ def taken_from(
         raise OverBudget(account, f"The account {account} has no budget in {currency}.")
     now = known.at(now_ns)
     total = now.total + amount
-    if total.denominator > _WIDEST:
+    if total.denominator > _LARGEST_DENOMINATOR:
         total = Fraction(math.ceil(total * GRID), GRID)
     if now.most is not None and total > now.most:
         left = max(Fraction(0), now.most - now.total)

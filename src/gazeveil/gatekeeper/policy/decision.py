@@ -85,16 +85,16 @@ def decide(policy: Policy, request: Request) -> AccessDecision:
         return _decide(policy, request)
     except Exception:
         # Whatever is wrong with a request, its sender must not get past the policy by it.
-        return _no("unknown", "The request cannot be read, so it is denied.")
+        return _deny("unknown", "The request cannot be read, so it is denied.")
 
 
-def _no(code: str, reason: str) -> AccessDecision:
+def _deny(code: str, reason: str) -> AccessDecision:
     return AccessDecision(False, code, reason)
 
 
 def _decide(policy: Policy, request: Request) -> AccessDecision:
     if policy.consent is not True:
-        return _no(
+        return _deny(
             "no-consent",
             "The wearer has not given consent, so no app gets anything. The wearer can give it on"
             " the dashboard.",
@@ -106,47 +106,47 @@ def _decide(policy: Policy, request: Request) -> AccessDecision:
         or type(request.calls_last_minute) is not int
         or type(request.open_streams) is not int
     ):
-        return _no("unknown", "The request cannot be read, so it is denied.")
+        return _deny("unknown", "The request cannot be read, so it is denied.")
     grant = policy.apps.get(app)
     if grant is None:
-        return _no("no-grant", f"The app '{_short(app)}' has no grant. Ask the owner for one.")
+        return _deny("no-grant", f"The app '{_short(app)}' has no grant. Ask the owner for one.")
     if grant.revoked:
-        return _no(
+        return _deny(
             "revoked", f"The grant of the app '{app}' was revoked. Ask the owner for a new one."
         )
     if grant.expires_ns is not None and now_ns >= grant.expires_ns:
-        return _no(
+        return _deny(
             "expired", f"The grant of the app '{app}' has expired. Ask the owner for a new one."
         )
     if request.origin is not None and request.origin not in grant.origins:
-        return _no(
+        return _deny(
             "origin",
             f"Pages from '{_short(request.origin)}' may not use the grant of the app '{app}'. Ask"
             " the owner to add that origin to it.",
         )
     action = request.action
     if action not in ACTIONS:
-        return _no(
+        return _deny(
             "scope", f"There is no scope '{_short(action)}'. Scopes are: {', '.join(SCOPES)}."
         )
     scope = "samples" if action == "stream" else action
     if scope not in grant.scopes:
-        return _no(
+        return _deny(
             "scope", f"The scope '{scope}' is not granted to the app '{app}'. Ask the owner for it."
         )
     if request.calls_last_minute >= grant.calls_per_minute:
-        return _no(
+        return _deny(
             "rate",
             f"The app '{app}' may ask {grant.calls_per_minute} times a minute. Wait a moment.",
         )
     if scope == "samples":
         return _stream(grant, request)
     if scope == "areas" and request.areas is not None and request.areas >= grant.areas:
-        return _no(
+        return _deny(
             "area", f"The app '{app}' may have {grant.areas} areas at a time. Remove one first."
         )
     if scope == "counter" and not grant.limits()["epsilon"]:
-        return _no(
+        return _deny(
             "budget",
             f"The app '{app}' has no budget in epsilon, which this costs. Ask the owner for one.",
         )
@@ -156,35 +156,35 @@ def _decide(policy: Policy, request: Request) -> AccessDecision:
 def _stream(grant: Grant, request: Request) -> AccessDecision:
     app = request.app
     if not isinstance(request.mechanism, str) or not request.mechanism:
-        return _no(
+        return _deny(
             "mechanism",
             "Samples are given only through a mechanism. Name one that is granted, as GET /v1/me"
             " lists them.",
         )
     if request.open_streams >= grant.streams:
-        return _no(
+        return _deny(
             "rate",
             f"The app '{app}' may have {grant.streams} streams open at a time. Close one first.",
         )
     verdict = judge(grant.mechanisms, request.mechanism)
     if verdict.code != "allowed":
-        return _no(verdict.code, verdict.reason)
+        return _deny(verdict.code, verdict.reason)
     if grant.most_hz is not None:
         rate_hz = request.rate_hz
         if rate_hz is None or not 0 < rate_hz < float("inf"):
-            return _no(
+            return _deny(
                 "rate",
                 f"The app '{app}' may have at most {grant.most_hz:g} samples a second, and the rate"
                 " of this stream is not known.",
             )
         if rate_hz / verdict.stride > grant.most_hz:
-            return _no(
+            return _deny(
                 "rate",
                 f"The app '{app}' may have at most {grant.most_hz:g} samples a second; this stream"
                 f" gives {rate_hz / verdict.stride:g}.",
             )
     if not grant.limits()[verdict.currency]:
-        return _no(
+        return _deny(
             "budget",
             f"The app '{app}' has no budget in {verdict.currency}, which this costs. Ask the owner"
             " for one.",

@@ -45,7 +45,7 @@ LONGEST_TEXT = 512
 
 #: Exponents of three digits and digits with underscores: an exact number of that size fills the
 #: memory.
-_BOMB = re.compile(r"[eE][+-]?[\d_]{3,}|\d_")
+_HUGE_NUMBER = re.compile(r"[eE][+-]?[\d_]{3,}|\d_")
 
 #: What the ledger counts for each definition; what promises nothing is counted in samples.
 CURRENCY_OF_DEFINITION: Mapping[str, str] = MappingProxyType(
@@ -191,7 +191,7 @@ def judge(rules: tuple[MechanismRule, ...], text: str) -> Verdict:
         not text.isascii()
         or not text.isprintable()
         or len(text) > LONGEST_TEXT
-        or _BOMB.search(text)
+        or _HUGE_NUMBER.search(text)
     ):
         return Verdict(
             "mechanism",
@@ -211,14 +211,14 @@ def judge(rules: tuple[MechanismRule, ...], text: str) -> Verdict:
         )
     first: Verdict | None = None
     for rule in mine:
-        verdict = _by(rule, text, written)
+        verdict = _judge_rule(rule, text, written)
         if verdict.code == "allowed":
             return verdict
         first = first or verdict
     return first or Verdict("mechanism", "No rule applies.")
 
 
-def _by(rule: MechanismRule, text: str, written: Mapping[str, object]) -> Verdict:
+def _judge_rule(rule: MechanismRule, text: str, written: Mapping[str, object]) -> Verdict:
     known = _defaults(rule.name)
     for parameter in written:
         if parameter not in known:
@@ -238,7 +238,7 @@ def _by(rule: MechanismRule, text: str, written: Mapping[str, object]) -> Verdic
         bound = rule.parameters.get(parameter, ("=", comparable(default)))
         if (why := _why_out_of_bounds(rule.name, parameter, value, bound)) is not None:
             return Verdict("parameter", why)
-    return _by_promise(rule, text)
+    return _judge_promise(rule, text)
 
 
 def _why_out_of_bounds(name: str, parameter: str, value: object, bound: Bound) -> str | None:
@@ -263,7 +263,7 @@ def _why_out_of_bounds(name: str, parameter: str, value: object, bound: Bound) -
     )
 
 
-def _by_promise(rule: MechanismRule, text: str) -> Verdict:
+def _judge_promise(rule: MechanismRule, text: str) -> Verdict:
     """What the rule says of a mechanism within its bounds, by what that promises."""
     try:
         made: Any = registry.mechanism(text)

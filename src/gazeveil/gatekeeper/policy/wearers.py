@@ -81,7 +81,7 @@ def account_of(app: str, wearer: str | None = OWNER) -> str:
     >>> account_of("shop"), account_of("shop", "anna")
     ('app:shop', 'wearer:anna:app:shop')
     """
-    return f"{_before(wearer)}app:{app}"
+    return f"{_wearer_prefix(wearer)}app:{app}"
 
 
 def device_account(device: str, wearer: str | None = OWNER) -> str:
@@ -92,10 +92,10 @@ def device_account(device: str, wearer: str | None = OWNER) -> str:
     >>> device_account("device"), device_account("device", "anna")
     ('device', 'wearer:anna:device')
     """
-    return f"{_before(wearer)}{device}"
+    return f"{_wearer_prefix(wearer)}{device}"
 
 
-def _before(wearer: str | None) -> str:
+def _wearer_prefix(wearer: str | None) -> str:
     # The first wearer's accounts have the names that ledgers had before there were others. An
     # unknown wearer's account is never paid from.
     return "" if wearer == OWNER else f"wearer:{wearer or ''}:"

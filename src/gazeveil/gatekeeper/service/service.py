@@ -50,7 +50,7 @@ OWN_CHANNEL = ("websocket", "openxr")
 #: How long the ledger may take to answer when it is only asked whether it is there, in seconds.
 ASK_PATIENCE_S = 0.5
 
-_Made = TypeVar("_Made")
+_Value = TypeVar("_Value")
 
 HOUR_NS = 3600 * 10**9
 
@@ -215,12 +215,12 @@ class Service(Decisions):
         """Whether the ledger answers."""
         return self.ledger_watch.up
 
-    async def at_once(self, work: Callable[..., _Made], *arguments: object) -> _Made:
+    async def at_once(self, work: Callable[..., _Value], *arguments: object) -> _Value:
         """Take something away, on threads that nothing else holds up."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._at_once, partial(work, *arguments))
 
-    async def from_memory(self, work: Callable[..., _Made], *arguments: object) -> _Made:
+    async def from_memory(self, work: Callable[..., _Value], *arguments: object) -> _Value:
         """Show what is known without the database; at most it waits for samples that do."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._from_memory, partial(work, *arguments))

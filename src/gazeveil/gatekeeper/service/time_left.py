@@ -20,7 +20,7 @@ from gazeveil.gatekeeper.streams.pool import every_of, mechanism_of
 from gazeveil.gatekeeper.streams.shared import SharedStream
 
 _WHEN = {"day": "today", "session": "until consent is given anew", "ever": "in all"}
-_GONE = {
+_USED_UP = {
     "day": "used up for today",
     "session": "used up until consent is given anew",
     "ever": "used up for good",
@@ -158,7 +158,7 @@ def words_of_days(remaining: Fraction, price: Price, per: str) -> str:
     >>> words_of_days(Fraction(1, 4), Price(Fraction(0), Fraction(1, 2), True), "day")
     'used up for today'
     """
-    return "enough for all of today" if remaining >= price.least else _GONE[per]
+    return "enough for all of today" if remaining >= price.least else _USED_UP[per]
 
 
 def words(
@@ -188,12 +188,12 @@ def words(
         return "no limit"
     if seconds is None:
         if remaining == 0:
-            return _GONE[per]
+            return _USED_UP[per]
         if counts is None:
             return f"not in use, nothing is taken from it {_WHEN[per]}"
         return f"{counts} more {'count' if counts == 1 else 'counts'} {_WHEN[per]}"
     if seconds == 0:
-        return _GONE[per]
+        return _USED_UP[per]
     if per == "day" and seconds >= _DAY_S:
         return "enough for all of today"
     for size, word in ((_HOUR_S, "hour"), (60, "minute"), (1, "second")):

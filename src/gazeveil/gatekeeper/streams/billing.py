@@ -39,7 +39,7 @@ Cost: TypeAlias = tuple[str, Fraction]
 
 _CURRENCIES = {"pure": "epsilon", "concentrated": "rho"}
 
-_Made = TypeVar("_Made")
+_Value = TypeVar("_Value")
 
 
 def charged_change(samples: int, r_deg: Fraction) -> Change:
@@ -180,13 +180,13 @@ class Billing:
             ) from None
         self._waiting_since_s = None
 
-    def later(self, work: Callable[[], _Made]) -> Future[_Made]:
+    def later(self, work: Callable[[], _Value]) -> Future[_Value]:
         """Run on the ledger's own thread."""
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="gazeveil-ledger")
         return self._worker.submit(work)
 
-    def wait(self, asked: Future[_Made], wanted: Callable[[], bool], patience_s: float) -> _Made:
+    def wait(self, asked: Future[_Value], wanted: Callable[[], bool], patience_s: float) -> _Value:
         """Wait for the ledger's thread, as the tracker's samples do.
 
         All streams together wait so long, counted from when the first of them began to: a device

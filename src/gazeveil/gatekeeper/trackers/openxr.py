@@ -48,7 +48,7 @@ def poses_message(figures: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-class _Poses(MessageTracker):
+class _PoseTracker(MessageTracker):
     """Reads one pose as well as a message of many."""
 
     def block_of(self, figures: Mapping[str, object]) -> Block:
@@ -56,7 +56,7 @@ class _Poses(MessageTracker):
         return super().block_of(poses_message(figures))
 
 
-class OpenXRTracker(_Poses, ListeningTracker):
+class OpenXRTracker(_PoseTracker, ListeningTracker):
     """Poses over a WebSocket port.
 
     Parameters
@@ -78,7 +78,7 @@ class OpenXRTracker(_Poses, ListeningTracker):
         self.name = "openxr"
 
 
-class LinesTracker(_Poses):
+class LinesTracker(_PoseTracker):
     """Poses as lines of JSON, on standard input or on a TCP port.
 
     Parameters

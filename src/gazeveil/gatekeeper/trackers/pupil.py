@@ -103,7 +103,7 @@ class PupilTracker(Tracker):
         #: What Pupil says its version is; known once connected.
         self.version = ""
         #: Called with the frames of messages of other topics that `forward` names.
-        self.on_other = _nobody
+        self.on_other = _drop_frames
 
     async def close(self) -> None:
         """End the iterator within a tenth of a second."""
@@ -207,5 +207,5 @@ class PupilTracker(Tracker):
                 yield block(t.astype(np.int64), x, y, confidence >= self._least)
 
 
-def _nobody(frames: list[bytes]) -> None:
+def _drop_frames(frames: list[bytes]) -> None:
     """Messages that nobody asked for are dropped."""

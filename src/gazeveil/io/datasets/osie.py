@@ -120,7 +120,7 @@ def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ..
     try:
         # squeeze_me takes away the cells of size one that MATLAB puts around everything.
         file: Any = io.BytesIO(read_bytes(place))
-        found = loadmat(file, squeeze_me=True, struct_as_record=False)["fixations"]
+        fixations = loadmat(file, squeeze_me=True, struct_as_record=False)["fixations"]
     except KeyError as error:
         raise FormatError(
             place,
@@ -132,7 +132,7 @@ def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ..
             place, "it is not a whole MATLAB 5 file", "Copy it again; it was cut in transfer."
         ) from error
     images = []
-    for i, entry in enumerate(np.atleast_1d(found)):
+    for i, entry in enumerate(np.atleast_1d(fixations)):
         if not hasattr(entry, "img") or not hasattr(entry, "subjects"):
             raise FormatError(
                 place,
@@ -140,15 +140,15 @@ def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ..
                 "Check that this is OSIE's fixations.mat.",
             )
         people = []
-        for one in np.atleast_1d(entry.subjects):
-            if not all(hasattr(one, n) for n in _FIELDS):
+        for gaze in np.atleast_1d(entry.subjects):
+            if not all(hasattr(gaze, n) for n in _FIELDS):
                 raise FormatError(
                     place,
                     f"entry {i + 1} has a person without {', '.join(_FIELDS)}",
                     "Check that this is OSIE's fixations.mat.",
                 )
             people.append(
-                tuple(np.atleast_1d(getattr(one, n)).astype(np.float64).ravel() for n in _FIELDS)
+                tuple(np.atleast_1d(getattr(gaze, n)).astype(np.float64).ravel() for n in _FIELDS)
             )
         images.append((str(entry.img), people))
     return images

@@ -133,16 +133,16 @@ def _screen(path: Path, content: Mapping[str, object]) -> Screen:
 
 def people(root: Path, files: Iterable[Path]) -> Mapping[str, Attributes]:
     """Age, language, fluency and vision of the people whose files these are."""
-    found: dict[str, Attributes] = {}
+    by_person: dict[str, Attributes] = {}
     for path in files:
         content = read_json(path)
         person = str(content.get("worker_id") or stem(path))
-        found[person] = {
+        by_person[person] = {
             ours: content[theirs]
             for ours, theirs in _ATTRIBUTES.items()
             if content.get(theirs) is not None
         }
-    return found
+    return by_person
 
 
 FORMAT = Format(

@@ -67,7 +67,7 @@ _LACKING = {
 
 
 @dataclass(frozen=True, eq=False)
-class Looks:
+class AreaMeasures:
     """What a scanpath says about some boxes.
 
     Parameters
@@ -87,7 +87,7 @@ class Looks:
     order: Ints
 
 
-def looks(boxes: Boxes, path: Scanpath) -> Looks:
+def looks(boxes: Boxes, path: Scanpath) -> AreaMeasures:
     """What a scanpath says about some boxes."""
     inside = boxes.hold(path.x_deg, path.y_deg)
     enters = inside & ~np.concatenate((np.zeros((1, len(boxes)), dtype=np.bool_), inside[:-1]))
@@ -96,7 +96,7 @@ def looks(boxes: Boxes, path: Scanpath) -> Looks:
     order = np.argmax(inside, axis=1)[somewhere] if len(boxes) else np.empty(0, dtype=np.int64)
     new = np.ones(len(order), dtype=np.bool_)
     new[1:] = order[1:] != order[:-1]
-    return Looks(
+    return AreaMeasures(
         inside.T @ path.duration_s,
         enters.sum(axis=0).astype(np.float64),
         inside.sum(axis=0).astype(np.float64),
@@ -113,12 +113,12 @@ def _first(hits: Bools, times_s: Floats) -> Floats:
     return np.where(hits.any(axis=0), times_s[np.argmax(hits, axis=0)], np.nan)
 
 
-def compare(raw: Looks, released: Looks, end_s: float) -> Floats:
+def compare(raw: AreaMeasures, released: AreaMeasures, end_s: float) -> Floats:
     """The figures of :data:`METRICS` for one recording; NaN where there is nothing to compare.
 
     Parameters
     ----------
-    raw, released : Looks
+    raw, released : AreaMeasures
         The same boxes on both sides.
     end_s : float
         Length of the raw recording, which stands for times never reached.
@@ -238,8 +238,8 @@ class AOI(Utility):
             if boxes is None:
                 bare.add(recorded.stimulus)
                 continue
-            figures, chance = _one(boxes, raw, recorded, test, release)
-            people.setdefault(recorded.person, []).append(figures)
+            metrics, chance = _compare_recording(boxes, raw, recorded, test, release)
+            people.setdefault(recorded.person, []).append(metrics)
             guess.setdefault(recorded.person, []).append(chance)
         if not people:
             raise DataError(self._nothing(bare, lookup))
@@ -285,7 +285,7 @@ class AOI(Utility):
         return "; ".join(parts)
 
 
-def _one(
+def _compare_recording(
     boxes: Boxes, raw: RecordingSet, recorded: Recording, test: RecordingSet, release: Recording
 ) -> tuple[Floats, Floats]:
     """The figures of one recording, and those of a release without fixations."""

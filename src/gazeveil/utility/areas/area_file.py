@@ -138,30 +138,30 @@ def _read(path: str, changed_ns: int) -> tuple[Area, ...]:
     return areas
 
 
-def _from_object(file: Path, found: object) -> tuple[Area, ...]:
-    if not isinstance(found, dict):
+def _from_object(file: Path, content: object) -> tuple[Area, ...]:
+    if not isinstance(content, dict):
         raise FormatError(
             file,
             "it holds a list or a value where an object was expected",
             "Put the boxes in a list named 'area'.",
         )
-    if found and all(
-        isinstance(entry, dict) and "target_bbox" in entry for entry in found.values()
+    if content and all(
+        isinstance(entry, dict) and "target_bbox" in entry for entry in content.values()
     ):
-        return tuple(_target(file, image, entry) for image, entry in found.items())
-    listed = found.get("area")
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        return tuple(_target(file, image, entry) for image, entry in content.items())
+    listed = content.get("area")
+    if not isinstance(listed, list) or not all(isinstance(box, dict) for box in listed):
         raise FormatError(
             file,
             "it has no list 'area' of boxes",
             "Write one [[area]] with stimulus, name, left, top, right and bottom per box.",
         )
-    for key in found:
+    for key in content:
         if key not in ("area", "unit", "size_px"):
             raise FormatError(file, f"'{key}' is not known", "Known are area, unit and size_px.")
     areas = []
-    for number, one in enumerate(listed, start=1):
-        for key in one:
+    for number, box in enumerate(listed, start=1):
+        for key in box:
             if key not in (*_EDGES, "stimulus", "name", "unit", "size_px"):
                 raise FormatError(
                     file,
@@ -169,10 +169,10 @@ def _from_object(file: Path, found: object) -> tuple[Area, ...]:
                     f"Known are stimulus, name, {', '.join(_EDGES)}, unit and size_px.",
                 )
         where = f"area {number}"
-        unit = _unit(file, one.get("unit", found.get("unit", "")))
-        size = _size(file, one.get("size_px", found.get("size_px")))
-        left, top, right, bottom = (_number(file, where, edge, one.get(edge)) for edge in _EDGES)
-        stimulus, name = str(one.get("stimulus", EVERY)), str(one.get("name", where))
+        unit = _unit(file, box.get("unit", content.get("unit", "")))
+        size = _size(file, box.get("size_px", content.get("size_px")))
+        left, top, right, bottom = (_number(file, where, edge, box.get(edge)) for edge in _EDGES)
+        stimulus, name = str(box.get("stimulus", EVERY)), str(box.get("name", where))
         areas.append(Area(stimulus, name, left, top, right, bottom, unit, size))
     return tuple(areas)
 
@@ -216,7 +216,7 @@ def _from_csv(file: Path, text: str) -> tuple[Area, ...]:
                 "Mend the row.",
             )
         row = dict(zip(header, cells, strict=True))
-        what = EVERY if stimulus is None else row[header[stimulus]] or EVERY
+        stimulus_name = EVERY if stimulus is None else row[header[stimulus]] or EVERY
         for prefix, names, sized, suffix in sets:
             if prefix and not any(row[prefix + n + suffix] for n in names):
                 continue  # an image may have fewer boxes than the table has room for
@@ -235,7 +235,7 @@ def _from_csv(file: Path, text: str) -> tuple[Area, ...]:
             name = prefix.rstrip("_") or next(
                 (row[n] for n in _NAME if row.get(n)), f"area {len(areas) + 1}"
             )
-            areas.append(Area(what, name, a, b, c, d, unit, size))
+            areas.append(Area(stimulus_name, name, a, b, c, d, unit, size))
     return tuple(areas)
 
 
@@ -243,7 +243,7 @@ def _sets(file: Path, header: list[str]) -> list[tuple[str, tuple[str, ...], boo
     """(prefix, the four columns, whether the last two are a size, suffix) of each
     box a row holds.
     """
-    found: list[tuple[str, tuple[str, ...], bool, str]] = []
+    sets: list[tuple[str, tuple[str, ...], bool, str]] = []
     for prefix in ["", *sorted({h[: m.start(2)] for h in header if (m := _MANY.match(h))})]:
         for names, sized in [*((n, False) for n in _BOX_NAMES), *((n, True) for n in _SIZE_NAMES)]:
             suffix = next(
@@ -251,15 +251,15 @@ def _sets(file: Path, header: list[str]) -> list[tuple[str, tuple[str, ...], boo
                 None,
             )
             if suffix is not None:
-                found.append((prefix, names, sized, suffix))
+                sets.append((prefix, names, sized, suffix))
                 break
-    if not found:
+    if not sets:
         raise FormatError(
             file,
             f"its columns ({', '.join(header[:12])}) do not say where the boxes are",
             f"Name them {', '.join(_EDGES)}. {_REMEDY}",
         )
-    return found
+    return sets
 
 
 def _number(file: Path, where: str, name: str, value: object) -> float:

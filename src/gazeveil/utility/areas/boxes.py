@@ -82,12 +82,12 @@ def place(areas: Iterable[Area], space: Space) -> Boxes:
     DataError
         For a box that is empty there, or whose unit has no meaning there.
     """
-    found = tuple(areas)
+    listed = tuple(areas)
     edges = np.array(
-        [_in_degrees(a, space, a.unit or "deg") for a in found], dtype=np.float64
+        [_in_degrees(a, space, a.unit or "deg") for a in listed], dtype=np.float64
     ).reshape(-1, 4)
     return Boxes(
-        tuple(a.name for a in found), edges[:, 0], edges[:, 1], edges[:, 2], edges[:, 3], space
+        tuple(a.name for a in listed), edges[:, 0], edges[:, 1], edges[:, 2], edges[:, 3], space
     )
 
 

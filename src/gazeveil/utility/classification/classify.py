@@ -32,7 +32,7 @@ from gazeveil.gaze.cohort import Attributes
 from gazeveil.gaze.recording import RecordingKey
 from gazeveil.models.classifiers import CLASSIFIERS, GAMMAS
 from gazeveil.utility.base import Utility, UtilityResult
-from gazeveil.utility.classification.rows import LABELS, Halves, class_by, rows_of
+from gazeveil.utility.classification.rows import LABELS, HalfSplit, class_by, rows_of
 from gazeveil.utility.classification.splits import Classifier, left_out, other_rows, people_apart
 
 #: How document type is split: halves of every reading (David-John et al. 2022), or one person left
@@ -101,7 +101,7 @@ class Document(Utility):
         if self.split == "people":
             known, asked = (rows_of(m.windows, label, self.every) for m in (train, test))
             return left_out(self.name, how, known, asked, "document type of a person left out")
-        halves = Halves(raw, self.gap)
+        halves = HalfSplit(raw, self.gap)
         known = rows_of(train.windows, label, self.every, halves.first)
         asked = rows_of(test.windows, label, self.every, halves.second)
         if len(asked) == 0 and len(test.windows) and self.gap:
@@ -211,15 +211,15 @@ class PrivacySensitivity(Utility):
                 " gazeveil.utility.classification.classify.with_privacy_labels(table, labels)."
             )
         truth = table.column(PRIVACY_COLUMN)
-        words = np.where(truth == 1, "private", np.where(truth == 0, "not private", ""))
+        labels = np.where(truth == 1, "private", np.where(truth == 0, "not private", ""))
         annotated = {
-            key: dict(zip(table.keys.index[rows].tolist(), words[rows].tolist(), strict=True))
+            key: dict(zip(table.keys.index[rows].tolist(), labels[rows].tolist(), strict=True))
             for key, rows in table.recordings().items()
         }
 
         def label(key: RecordingKey, index: Ints) -> Texts:
-            mine = annotated.get(key, {})
-            return np.array([mine.get(i, "") for i in index.tolist()], dtype=np.str_)
+            by_window = annotated.get(key, {})
+            return np.array([by_window.get(i, "") for i in index.tolist()], dtype=np.str_)
 
         known, asked = (
             rows_of(w.drop(PRIVACY_COLUMN) if PRIVACY_COLUMN in w.columns else w, label, self.every)

@@ -111,12 +111,12 @@ def rows_of(
         if part is not None:
             kept = kept[part(key, table.keys.index[kept])]
         kept = kept[::every]
-        words = np.broadcast_to(
+        classes = np.broadcast_to(
             np.asarray(label(key, table.keys.index[kept]), dtype=np.str_), kept.shape
         )
-        good = (words != "") & ~np.isnan(table.values[kept]).all(axis=1)
+        good = (classes != "") & ~np.isnan(table.values[kept]).all(axis=1)
         picked.append(kept[good])
-        labels += words[good].tolist()
+        labels += classes[good].tolist()
         persons += [key[0]] * int(good.sum())
         recordings.append(np.full(int(good.sum()), number))
     return Rows(
@@ -128,7 +128,7 @@ def rows_of(
     )
 
 
-class Halves:
+class HalfSplit:
     """Where the first half of every recording ends, by the number of its windows as recorded: a
     release may have more or fewer.
 

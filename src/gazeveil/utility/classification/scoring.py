@@ -79,7 +79,7 @@ def score(
     whole = _f1(total)
     n = len(names)
     parts = (
-        np.array([n * whole - (n - 1) * _f1(total - one) for one in tallies])
+        np.array([n * whole - (n - 1) * _f1(total - tally) for tally in tallies])
         if n > 1
         else np.array([whole])
     )

@@ -78,15 +78,15 @@ def left_out(
     ]
     if unknown.any():
         folds.append((unknown, np.ones(len(known), dtype=np.bool_)))
-    for mine, others in folds:
+    for held_out, others in folds:
         if not others.any():
             raise DataError(
                 f"{owner} leaves one person out at a time, and the training material has nobody"
-                f" else than '{asked.persons[mine][0]}'."
+                f" else than '{asked.persons[held_out][0]}'."
             )
         rest = known.where(others)
-        missing += len(set(asked.labels[mine].tolist()) - set(rest.labels.tolist()))
-        predicted[mine] = how.name_them(rest, asked.where(mine))
+        missing += len(set(asked.labels[held_out].tolist()) - set(rest.labels.tolist()))
+        predicted[held_out] = how.name_them(rest, asked.where(held_out))
     extra = ""
     if unknown.any():
         rows = int(unknown.sum())

@@ -38,7 +38,7 @@ LEAST_FIXATION_MS = 60
 #: Samples that are looked at together.
 CHUNK = 4096
 
-_WORDS = ("fixation", "saccade", "saccade-start", "pursuit")
+_KINDS = ("fixation", "saccade", "saccade-start", "pursuit")
 
 # Places in the state of the front.
 _NEXT, _BEGUN, _LAST_NS, _BAD, _ELAPSED, _STATE = range(6)
@@ -187,7 +187,7 @@ class EventQuantiser:
         past = edges, rows, self._sphere, self._sums, self._times, self._before, self._open
         count = _events(*past, self.tick_ns, self._least_ns, *self.grid.numbers)
         return [
-            QuantisedEvent(_WORDS[kind], None if row < 0 else (row, column), onset, offset, decided)
+            QuantisedEvent(_KINDS[kind], None if row < 0 else (row, column), onset, offset, decided)
             for kind, row, column, onset, offset, decided in rows[:count].tolist()
         ]
 
@@ -210,7 +210,7 @@ def _events(
     columns: int,
     together: Ints,
 ) -> int:
-    """Edges of the detector to events (place in `_WORDS`, row, column, first tick, last tick, tick
+    """Edges of the detector to events (place in `_KINDS`, row, column, first tick, last tick, tick
     of the decision); row -1 without a cell.
 
     `before` are the sums up to the open event, `begun` its time (-1 for none): an event may begin

@@ -35,7 +35,7 @@ from gazeveil.gatekeeper.service.credentials.unwritten_ends import UnwrittenEnds
 MOST = 32
 
 _SECRET = re.compile(r"gvs_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
-_NOBODY = bytes(32)
+_DUMMY_HASH = bytes(32)
 
 #: Words of a User-Agent that tell a browser or a system, the telling ones first: most browsers also
 #: name those they descend from.
@@ -197,7 +197,7 @@ class Sessions:
         with self._lock:
             session = self._live.get(number)
         right = hmac.compare_digest(
-            _hash(half), session.secret_hash if session is not None else _NOBODY
+            _hash(half), session.secret_hash if session is not None else _DUMMY_HASH
         )
         if session is None or not right or now_ns >= session.expires_ns:
             return None

@@ -13,7 +13,7 @@ from secrets import token_hex, token_urlsafe
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"gv_(app|tracker|owner|link)_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
-_NOBODY = bytes(32)
+_DUMMY_HASH = bytes(32)
 
 
 class TokenText(NamedTuple):
@@ -56,5 +56,5 @@ class TokenText(NamedTuple):
         """Whether the secret is the one of a stored hash. Without one it takes as long, and is
         compared with a hash that nothing has.
         """
-        right = hmac.compare_digest(self.hash, _NOBODY if stored is None else stored)
+        right = hmac.compare_digest(self.hash, _DUMMY_HASH if stored is None else stored)
         return right and stored is not None

@@ -48,10 +48,10 @@ def cut_trials(
     ] = []  # line, and the trial that begins there (None: one ends)
     pattern = re.compile(trials) if trials is not None else _TRIALID
     for number, _, text in messages:
-        found = pattern.search(text)
-        if found is not None:
+        match = pattern.search(text)
+        if match is not None:
             marks.append(
-                (number, ((found[1] if found.groups() else None) or found[0]).strip() or "trial")
+                (number, ((match[1] if match.groups() else None) or match[0]).strip() or "trial")
             )
         elif trials is None and _TRIAL_RESULT.match(text):
             marks.append((number, None))
