@@ -197,17 +197,17 @@ def build(kind: str, cls: type[Named], parameters: Mapping[str, object]) -> Name
         Its parameters.
     """
     name, owner = cls.name, kind.capitalize()
-    known = [f.name for f in fields(cls)]
+    accepted = [f.name for f in fields(cls)]
     former: Mapping[str, str] = getattr(cls, "former", {})
     for parameter in parameters:
         if parameter in former:
             checks.renamed(f"{kind} {name}", "parameter", parameter, former[parameter])
-        if parameter not in known:
-            near = get_close_matches(parameter, known, n=1)
+        if parameter not in accepted:
+            near = get_close_matches(parameter, accepted, n=1)
             hint = (
                 f"Did you mean '{near[0]}'?"
                 if near
-                else "It takes: " + (", ".join(known) or "none") + "."
+                else "It takes: " + (", ".join(accepted) or "none") + "."
             )
             raise ParameterError(
                 f"{owner} {name} has no parameter '{parameter}'. {hint}",
@@ -223,7 +223,7 @@ def build(kind: str, cls: type[Named], parameters: Mapping[str, object]) -> Name
         # All required ones are shown, with what was given, so that the text can be taken as it is;
         # 4 is a value that all of them allow.
         example = ",".join(
-            f"{f}={parameters.get(f, 4)}" for f in known if f in parameters or f in missing
+            f"{f}={parameters.get(f, 4)}" for f in accepted if f in parameters or f in missing
         )
         names = " and ".join(f"'{parameter}'" for parameter in missing)
         raise ParameterError(

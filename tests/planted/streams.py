@@ -282,7 +282,7 @@ PLANTS = (
         "reset begins a slot",
         "A reset of gaussian-fixation begins a slot with a new release, so that a window holds one"
         " more.",
-        lambda p: method(p, f"{STREAM}.gaussian_fixation", "_Memo", "reset", _slot_again),
+        lambda p: method(p, f"{STREAM}.gaussian_fixation", "_FixationStage", "reset", _slot_again),
         (f"{COMPOSITION_REGRESSIONS}::test_a_reset_gives_no_slot_a_second_place",),
     ),
     Plant(

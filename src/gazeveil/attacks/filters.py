@@ -99,8 +99,8 @@ def filtered(recording: Recording, denoiser: str) -> Recording:
         else:
             new_x, new_y = smooth[0][inside], smooth[1][inside]
         # A mean of directions that cancel has none: there the sample stays as it was.
-        known = np.isfinite(new_x) & np.isfinite(new_y)
-        x[here[known]], y[here[known]] = new_x[known], new_y[known]
+        finite = np.isfinite(new_x) & np.isfinite(new_y)
+        x[here[finite]], y[here[finite]] = new_x[finite], new_y[finite]
     return recording.with_(x_deg=x, y_deg=y)
 
 

@@ -77,10 +77,10 @@ def _mean_recording(views: Sequence[Recording]) -> Recording:
         xy = view.x_deg[mine], view.y_deg[mine]
         total[here] += view.space.vectors(*xy) if sphere else np.stack(xy, axis=1)
         count[here] += 1
-    seen = count > 0
+    covered = count > 0
     mean = total / np.maximum(count, 1)[:, None]
     x, y = base.space.degrees(mean) if sphere else (mean[:, 0], mean[:, 1])
-    valid = seen & np.isfinite(x) & np.isfinite(y)
+    valid = covered & np.isfinite(x) & np.isfinite(y)
     # Where the first view's clock stands still, its own mask says which sample counts.
     valid &= _strictly_later(base.t_ns, valid, base.valid)
     return base.with_(

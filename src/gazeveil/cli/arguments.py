@@ -120,15 +120,15 @@ def options(
 
 def parse_screen(text: str) -> Screen:
     """A screen from text such as `1280x720px,400x225mm,450mm`."""
-    found = _SCREEN.match(text.replace(" ", ""))
-    if found is None:
+    match = _SCREEN.match(text.replace(" ", ""))
+    if match is None:
         raise ParameterError(
             f"The '--screen' option must look like 1280x720px,400x225mm,450mm. Got '{text}'"
             " instead.",
             name="--screen",
             got=text,
         )
-    return Screen(*(float(part) for part in found.groups()))
+    return Screen(*(float(part) for part in match.groups()))
 
 
 def read_cohort(

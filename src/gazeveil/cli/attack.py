@@ -143,13 +143,13 @@ def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path
     checks.one_of("attack", "kind", name, ("identify", *KINDS))
     attack = build("attack", KINDS[name], parameters)
     with console().status(f"Attacking: {attack.summary}"):
-        found = attack.run(
+        outcome = attack.run(
             RecordingSet(raw, people=raw.people),
             RecordingSet(protected, people=protected.people),
             seed,
         )
     table = Table("metric", "value", "95 % interval", "chance", "n", "how", title=attack.summary)
-    for result in found.results:
+    for result in outcome.results:
         table.add_row(
             result.metric,
             f"{result.value:.3f}",
@@ -159,4 +159,4 @@ def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path
             result.protocol,
         )
     console().print(table)
-    write_json(json_file, found.to_dict())
+    write_json(json_file, outcome.to_dict())

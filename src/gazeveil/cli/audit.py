@@ -54,18 +54,18 @@ def command(
                 )
                 verdicts.append(verdict.to_dict())
         else:
-            found = audit(name, trials, confidence, unit, front_door=front_door)
-            lost = sum(door.refuted for door in found.front_door)
-            told = (
-                f" Of {len(found.front_door)} attacks on releases and their printed promise {lost}"
+            result = audit(name, trials, confidence, unit, front_door=front_door)
+            lost = sum(door.refuted for door in result.front_door)
+            note = (
+                f" Of {len(result.front_door)} attacks on releases and their printed promise {lost}"
                 " succeeded:"
-                if found.front_door
+                if result.front_door
                 else ""
             )
-            console.print(f"{replace(found, front_door=())}{told}", highlight=False, markup=False)
-            for door in found.front_door:
+            console.print(f"{replace(result, front_door=())}{note}", highlight=False, markup=False)
+            for door in result.front_door:
                 console.print(f"  {_line(door)}", highlight=False, markup=False)
-            verdicts.append(found.to_dict())
+            verdicts.append(result.to_dict())
     write_json(json_file, verdicts)
 
 

@@ -61,8 +61,8 @@ def command(
         taken = curator.add(
             *(_mapped(stack, file) for file in track(_files(paths), len(paths), "Reading"))
         )
-        for why, count in sorted(curator.refused.items()):
-            say(f"Refused {counted(count, 'message')}: {why}.")
+        for reason, count in sorted(curator.refused.items()):
+            say(f"Refused {counted(count, 'message')}: {reason}.")
         if not taken:
             raise DataError(
                 "No message could be taken. Check that they are messages of `gazeveil randomize`"
@@ -95,7 +95,7 @@ def command(
     )
     say(f"Counts, model and recordings written to {out}.")
     say(f"If every device reported with noise of its own: {promise}")
-    figures = {
+    summary = {
         "messages": taken,
         "refused": dict(sorted(curator.refused.items())),
         "windows": curator.windows,
@@ -104,25 +104,25 @@ def command(
         "parameters": str(chosen),
         "guarantee": promise.to_dict(),
     }
-    write_json(json_file, figures)
+    write_json(json_file, summary)
 
 
 def _files(paths: list[Path]) -> list[Path]:
     """The files that are meant, in an order of their own."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if not path.exists():
             raise DataError(
                 f"{path} does not exist. Give files that `gazeveil randomize` wrote, or folders of"
                 " them."
             )
-        found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-    if not found:
+        files += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    if not files:
         raise DataError(
             "There are no files in these folders. Give files that `gazeveil randomize` wrote, or"
             " folders of them."
         )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(files))
 
 
 def _mapped(stack: ExitStack, path: Path) -> Buffer:

@@ -47,10 +47,10 @@ def command(
         )
         for column in ("format", "dataset", "licence", "layout"):
             table.add_column(column, overflow="fold")
-        for one in entries:
-            table.add_row(one.format, one.title, one.licence, one.layout)
+        for entry in entries:
+            table.add_row(entry.format, entry.title, entry.licence, entry.layout)
         out.print(table)
     else:
-        for one in entries:
-            say(one.text())
-    write_json(json_file, [one.to_dict() for one in entries])
+        for entry in entries:
+            say(entry.text())
+    write_json(json_file, [entry.to_dict() for entry in entries])

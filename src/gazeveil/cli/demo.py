@@ -187,9 +187,9 @@ def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
             }
         )
     examples = dict(results.examples)
-    known = examples.get("maps")
-    if isinstance(known, Mapping) and stimulus in drawn.data:
-        examples["maps"] = {**known, str(maps): drawn.data[stimulus].cells}
+    maps_shown = examples.get("maps")
+    if isinstance(maps_shown, Mapping) and stimulus in drawn.data:
+        examples["maps"] = {**maps_shown, str(maps): drawn.data[stimulus].cells}
     rows = [
         [
             name,
@@ -198,7 +198,7 @@ def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
         ]
         for name in groups.data
     ]
-    told = {
+    people_table = {
         "caption": (
             f"People as they are and as {_PEOPLE} releases them: at least 4 share every released"
             " line."
@@ -210,7 +210,7 @@ def _with_maps_and_people(results: Results, cohort: Cohort) -> Results:
         results,
         guarantees=(*results.guarantees, *promised),
         examples=examples,
-        study={**results.study, "tables": [told]},
+        study={**results.study, "tables": [people_table]},
     )
 
 

@@ -105,7 +105,7 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Run a study."""
-    given: dict[str, Any] = {
+    choices: dict[str, Any] = {
         "mechanisms": mechanisms,
         "attacks": attacks,
         "utilities": utilities,
@@ -118,31 +118,31 @@ def command(
         "set": settings,
         "screen": screen,
     }
-    said = {k: v for k, v in given.items() if v not in (None, [])}
+    chosen = {k: v for k, v in choices.items() if v not in (None, [])}
     counts = counts_of(repetitions, seed)
     executor = executor_of(workers, cluster)
-    if path.suffix.lower() == ".toml" and said:
-        name = next(iter(said))
+    if path.suffix.lower() == ".toml" and chosen:
+        name = next(iter(chosen))
         raise ParameterError(
             f"The study {path} says its {name} itself: edit the file, or give recordings instead of"
             " a study.",
             name=name,
-            got=said[name],
+            got=chosen[name],
         )
     if is_of_parts(path):
         results = run_parts(path, out, quick, counts, executor)
-        where = write_parts(results, out) if report else None
+        page = write_parts(results, out) if report else None
     else:
-        results = _plain(path, out, quick, said, counts, executor)
-        where = results.report(out) if report else None
-    print_places(results, out, where, json_file)
+        results = _plain(path, out, quick, chosen, counts, executor)
+        page = results.report(out) if report else None
+    print_places(results, out, page, json_file)
 
 
 def _plain(
     path: Path,
     out: Path,
     quick: bool,
-    said: dict[str, Any],
+    chosen: dict[str, Any],
     counts: dict[str, Any],
     executor: str | int | None,
 ) -> Results:
@@ -154,7 +154,7 @@ def _plain(
             name="--quick",
             got=quick,
         )
-    study = _study(path, said, counts)
+    study = _study(path, chosen, counts)
     from gazeveil.evaluation.run import run
 
     with bar("Computing cells") as progress:
@@ -167,20 +167,20 @@ def _plain(
     return results
 
 
-def _study(path: Path, said: dict[str, Any], counts: dict[str, Any]) -> Study:
+def _study(path: Path, chosen: dict[str, Any], counts: dict[str, Any]) -> Study:
     from gazeveil.evaluation.api import DEFAULT_ATTACKS
     from gazeveil.evaluation.sources import Files
     from gazeveil.evaluation.study import Study
 
     if path.suffix.lower() == ".toml":
         return replace(Study.read(path), **counts)
-    given = options(
-        said.pop("set", None),
-        said.pop("screen", None),
+    read_options = options(
+        chosen.pop("set", None),
+        chosen.pop("screen", None),
         {"path": "the argument PATH", "format": "--format", "screen": "--screen"},
     )
-    source = Files(str(path), said.pop("format", None), given)
-    lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
+    source = Files(str(path), chosen.pop("format", None), read_options)
+    lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in chosen.items()}
     if "attacks" not in lists and "utilities" not in lists:
         lists["attacks"] = DEFAULT_ATTACKS
     return Study(source, **lists, **counts)

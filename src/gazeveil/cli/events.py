@@ -63,17 +63,17 @@ def command(
 ) -> None:
     """Detect events."""
     cohort = read_cohort(path, format_name, settings, screen)
-    given = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
+    parsed = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
     durations: dict[str, list[Floats]] = {k: [] for k in KINDS}
-    words: list[tuple[Texts, Texts]] = []
+    label_pairs: list[tuple[Texts, Texts]] = []
 
     def each() -> Iterator[tuple[tuple[str, str, str, str], Events]]:
         for recording in track(cohort, len(cohort), "Detecting"):
-            events = detect(recording, method, **given)
+            events = detect(recording, method, **parsed)
             for kind in KINDS:
                 durations[kind].append(events.of(kind).duration_s)
             if against is not None:
-                words.append((_labels(recording, against), events.words(len(recording))))
+                label_pairs.append((_labels(recording, against), events.words(len(recording))))
             yield recording.key, events
 
     if out is not None:
@@ -81,20 +81,20 @@ def command(
     else:
         for _ in each():
             continue
-    figures = {
-        kind: _figures(np.concatenate(d) if d else np.empty(0)) for kind, d in durations.items()
+    statistics = {
+        kind: _statistics(np.concatenate(d) if d else np.empty(0)) for kind, d in durations.items()
     }
     screen_out = console()
-    screen_out.print(_table(figures, f"Events of {len(cohort)} recordings by {method}"))
+    screen_out.print(_table(statistics, f"Events of {len(cohort)} recordings by {method}"))
     result: dict[str, object] = {
         "method": method,
-        "parameters": given,
+        "parameters": parsed,
         "recordings": len(cohort),
-        "events": figures,
+        "events": statistics,
     }
     if against is not None:
-        truth, found = (np.concatenate([pair[i] for pair in words]) for i in (0, 1))
-        score = agreement.agreement(truth, found)
+        truth, detected = (np.concatenate([pair[i] for pair in label_pairs]) for i in (0, 1))
+        score = agreement.agreement(truth, detected)
         screen_out.print(str(score))
         result["agreement"] = {"against": against, "f1": dict(score.f1), "kappa": score.kappa}
     if out is not None:
@@ -104,9 +104,9 @@ def command(
 
 def _labels(recording: Recording, name: str) -> Texts:
     if name not in recording.labels:
-        known = ", ".join(recording.labels) or "none"
+        names = ", ".join(recording.labels) or "none"
         raise ParameterError(
-            f"The '--against' option must name labels of the recordings ({known}). Got '{name}'"
+            f"The '--against' option must name labels of the recordings ({names}). Got '{name}'"
             " instead.",
             name="--against",
             got=name,
@@ -114,7 +114,7 @@ def _labels(recording: Recording, name: str) -> Texts:
     return recording.labels[name]
 
 
-def _figures(durations_s: Floats) -> dict[str, float | int | None]:
+def _statistics(durations_s: Floats) -> dict[str, float | int | None]:
     shares = {"median_ms": 0.5, "quarter_ms": 0.25, "three_quarters_ms": 0.75}
     ms = {
         name: float(1000 * np.quantile(durations_s, share)) if len(durations_s) else None
@@ -123,12 +123,12 @@ def _figures(durations_s: Floats) -> dict[str, float | int | None]:
     return {"count": len(durations_s), "total_s": float(durations_s.sum()), **ms}
 
 
-def _table(figures: dict[str, dict[str, float | int | None]], title: str) -> Table:
+def _table(statistics: dict[str, dict[str, float | int | None]], title: str) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("kind")
     for name in ("events", "total s", "25 % ms", "median ms", "75 % ms"):
         table.add_column(name, justify="right")
-    for kind, f in figures.items():
+    for kind, f in statistics.items():
         if f["count"]:
             ms = (f"{f[name]:.0f}" for name in ("quarter_ms", "median_ms", "three_quarters_ms"))
             table.add_row(kind, f"{f['count']:,}", f"{f['total_s']:.1f}", *ms)

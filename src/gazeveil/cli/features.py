@@ -35,7 +35,7 @@ Example: `gazeveil features recordings/ --kind saccade --out saccades.parquet`""
 
 
 #: What is said about a feature: its quartiles and its public bounds.
-_FIGURES = ("quarter", "median", "three_quarters", "bound_low", "bound_high")
+_STATISTICS = ("quarter", "median", "three_quarters", "bound_low", "bound_high")
 
 
 def command(
@@ -73,10 +73,10 @@ def command(
         )
     kind = checks.one_of("features", "--kind", kind, ("fixation", "saccade", "all", "window"))
     cohort = read_cohort(path, format_name, settings, screen)
-    own = {"cohort": "the argument PATH", "kind": "--kind", "events": "--parameter method=NAME"}
-    given = options(parameters, taken=own)
+    taken = {"cohort": "the argument PATH", "kind": "--kind", "events": "--parameter method=NAME"}
+    parsed = options(parameters, taken=taken)
     parts = [
-        _features(cohort[i : i + 1], kind, given)
+        _features(cohort[i : i + 1], kind, parsed)
         for i in track(range(len(cohort)), len(cohort), "Computing features")
     ]
     table = FeatureTable.concat(parts)
@@ -90,7 +90,7 @@ def command(
     if out is not None:
         write_table(table, out)
         say(f"Features: {out}")
-    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _figures(table)})
+    write_json(json_file, {"kind": kind, "rows": len(table), "columns": _statistics(table)})
 
 
 def _why(table: FeatureTable) -> str:
@@ -100,20 +100,20 @@ def _why(table: FeatureTable) -> str:
     )
 
 
-def _features(cohort: Cohort, kind: str, given: dict[str, object]) -> FeatureTable:
+def _features(cohort: Cohort, kind: str, parameters: dict[str, object]) -> FeatureTable:
     if kind == "window":
-        return window_features(cohort, **given)  # type: ignore[arg-type]
-    return event_features(cohort, kind=kind, **given)  # type: ignore[arg-type]
+        return window_features(cohort, **parameters)  # type: ignore[arg-type]
+    return event_features(cohort, kind=kind, **parameters)  # type: ignore[arg-type]
 
 
-def _figures(table: FeatureTable) -> dict[str, dict[str, float | None]]:
+def _statistics(table: FeatureTable) -> dict[str, dict[str, float | None]]:
     result: dict[str, dict[str, float | None]] = {}
     for i, name in enumerate(table.columns):
         column = table.values[:, i]
         column = column[np.isfinite(column)]
         quartiles = np.quantile(column, (0.25, 0.5, 0.75)).tolist() if len(column) else [None] * 3
         bounds = [None, None] if table.bounds is None else table.bounds[i].tolist()
-        result[name] = dict(zip(_FIGURES, [*quartiles, *bounds], strict=True))
+        result[name] = dict(zip(_STATISTICS, [*quartiles, *bounds], strict=True))
     return result
 
 
@@ -122,8 +122,8 @@ def _table(table: FeatureTable, title: str) -> Table:
     shown.add_column("feature")
     for name in ("25 %", "median", "75 %", "public bounds"):
         shown.add_column(name, justify="right")
-    for name, f in _figures(table).items():
-        cells = ["-" if f[k] is None else f"{f[k]:.4g}" for k in _FIGURES[:3]]
+    for name, f in _statistics(table).items():
+        cells = ["-" if f[k] is None else f"{f[k]:.4g}" for k in _STATISTICS[:3]]
         low, high = f["bound_low"], f["bound_high"]
         shown.add_row(name, *cells, "-" if low is None else f"{low:g} .. {high:g}")
     return shown

@@ -129,8 +129,8 @@ def main(arguments: list[str] | None = None) -> None:
     except GazeveilError as error:
         _say(str(error))
     except _USAGE as error:
-        words = error.format_message() if hasattr(error, "format_message") else str(error)
-        _say(words.rstrip(".") + ". See --help.")
+        message = error.format_message() if hasattr(error, "format_message") else str(error)
+        _say(message.rstrip(".") + ". See --help.")
     except (typer.Abort, KeyboardInterrupt):
         _say("Stopped.")
         sys.exit(130)
@@ -141,9 +141,9 @@ def main(arguments: list[str] | None = None) -> None:
             "This needs more memory than there is. Read fewer recordings at once, or ask for less."
         )
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        place = f"{error.filename}: " if error.filename else ""
         _say(
-            f"{where}{(error.strerror or str(error)).lower()}. Check the path, the permissions and"
+            f"{place}{(error.strerror or str(error)).lower()}. Check the path, the permissions and"
             " the free space."
         )
     sys.exit(2)

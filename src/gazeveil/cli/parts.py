@@ -59,8 +59,8 @@ def executor_of(workers: int | None, cluster: str | None) -> str | int | None:
 
 def counts_of(repetitions: int | None, seed: int | None) -> dict[str, int]:
     """The numbers that replace those of a study."""
-    named = {"repetitions": repetitions, "seed": seed}
-    return {name: value for name, value in named.items() if value is not None}
+    counts = {"repetitions": repetitions, "seed": seed}
+    return {name: value for name, value in counts.items() if value is not None}
 
 
 def is_of_parts(path: Path) -> bool:
@@ -87,10 +87,10 @@ def run_parts(
         say(line)
     if not plan.paper:
         for part in plan.parts:
-            one = of_part(results, part.label)
-            if one.frame.height:
+            part_results = of_part(results, part.label)
+            if part_results.frame.height:
                 say(part.label)
-                show(one)
+                show(part_results)
     reasons: dict[str, list[str]] = {}
     for failure in results.failures:
         reasons.setdefault(failure["sentence"], []).append(failure["cell"])

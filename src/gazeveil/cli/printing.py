@@ -29,8 +29,8 @@ def show(results: Results) -> None:
         table = rate_table(
             "The strongest attacker of each mechanism", "mechanism", "attacker", "scenario"
         )
-        named: Any = results.study.get("mechanisms", [])
-        order = ["none", *map(str, named)]
+        mechanisms: Any = results.study.get("mechanisms", [])
+        order = ["none", *map(str, mechanisms)]
         rows = sorted(best.iter_rows(named=True), key=lambda r: _place(order, r))
         for row in rows:
             name = mechanism_label(row["mechanism"], row["reading"], row["parameters"]) + (
@@ -72,9 +72,9 @@ def rate_words(row: dict[str, Any]) -> tuple[str, ...]:
     """A rate as people and share, interval, guessing and test."""
     interval = "" if row["low"] is None else f"{100 * row['low']:.0f}-{100 * row['high']:.0f} %"
     p = row["p_value"]
-    found = f"{round(row['value'] * row['n'], 1):g}/{row['n']} {100 * row['value']:3.0f} %"
+    rate = f"{round(row['value'] * row['n'], 1):g}/{row['n']} {100 * row['value']:3.0f} %"
     return (
-        found,
+        rate,
         interval,
         f"{100 * row['chance']:.1f} %",
         "" if p is None else ("<.0001" if p < 1e-4 else f"{p:.2g}"),

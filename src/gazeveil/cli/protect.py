@@ -87,14 +87,14 @@ def command(
     with bar("Protecting"):
         release = protect(data, chosen, seed, tuple(keep or ()))
     if chosen.kind in ("stream", "cohort"):
-        figures = _write_recordings(release, out)
+        numbers = _write_recordings(release, out)
     else:
-        figures = _write_file(chosen.kind, release.data, out)
+        numbers = _write_file(chosen.kind, release.data, out)
     _print_notes(data, release, seed)
     say(release.guarantee)
     promise = {"guarantee": release.guarantee.to_dict(), "sentence": str(release.guarantee)}
     origin = {"provenance": release.provenance.to_dict(), "seed": seed}
-    write_json(json_file, {**figures, **promise, **origin})
+    write_json(json_file, {**numbers, **promise, **origin})
 
 
 def _check_paths(chosen: Mechanism[Any], path: Path, out: Path) -> None:
@@ -148,13 +148,13 @@ def _write_recordings(release: Release[Cohort], out: Path) -> Numbers:
 
 def _write_file(kind: str, data: Any, out: Path) -> Numbers:
     if kind == "map":
-        write_maps({name: (one.space, one.cells, one.noisy) for name, one in data.items()}, out)
+        write_maps({name: (m.space, m.cells, m.noisy) for name, m in data.items()}, out)
     elif kind == "table":
         write_table(data, out)
     else:
         write_people(data, out)
-    word = {"map": "heat map", "table": "row", "people": "person"}[kind]
-    say(f"{counted(len(data), word)} written to {out}.")
+    noun = {"map": "heat map", "table": "row", "people": "person"}[kind]
+    say(f"{counted(len(data), noun)} written to {out}.")
     return {{"map": "maps", "table": "rows"}.get(kind, kind): len(data)}
 
 

@@ -59,13 +59,13 @@ def read_parameters(path: Path) -> PublicParameters:
         For a parameter the mechanism does not take.
     """
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(path, f"this is no parameter file ({error})", _REMEDY) from error
-    name = said.pop("mechanism", None)
+    name = content.pop("mechanism", None)
     if not isinstance(name, str):
         raise FormatError(path, "it does not name a mechanism", _REMEDY)
-    space = said.pop("space", None)
+    space = content.pop("space", None)
     if space not in (None, "screen", "sphere"):
         raise FormatError(
             path,
@@ -78,6 +78,6 @@ def read_parameters(path: Path) -> PublicParameters:
             f"devices do not report for '{name}'",
             "Choose dpgazesynth or dpgazesynth-one-report.",
         )
-    chosen = mechanism(name, **said)
+    chosen = mechanism(name, **content)
     assert isinstance(chosen, Synthesis)
     return PublicParameters(chosen.settled(None), space)

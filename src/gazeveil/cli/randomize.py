@@ -91,9 +91,9 @@ def command(
             f"--as names one person, and these recordings are of {len(people)}. Report them one by"
             " one."
         )
-    own = ((r if pseudonym is None else r.with_(person=pseudonym)) for c in cohorts for r in c)
+    renamed = ((r if pseudonym is None else r.with_(person=pseudonym)) for c in cohorts for r in c)
     device = _Device(public, parameters, seed)
-    recordings = track(own, sum(len(c) for c in cohorts), "Randomizing")
+    recordings = track(renamed, sum(len(c) for c in cohorts), "Randomizing")
     size = _write_messages(out, (device.message(recording) for recording in recordings))
     if not device.reported:
         out.unlink()
@@ -108,7 +108,7 @@ def command(
     if seed is not None:
         say(f"{SEEDED} Never send it.")
     say(promise)
-    figures = {
+    summary = {
         "messages": len(device.reported),
         "windows": windows,
         "bytes": size,
@@ -116,7 +116,7 @@ def command(
         "guarantee": promise.to_dict(),
         "sentence": str(promise),
     }
-    write_json(json_file, {**figures, "seed": seed})
+    write_json(json_file, {**summary, "seed": seed})
 
 
 def _write_messages(out: Path, messages: Iterable[bytes]) -> int:
@@ -155,7 +155,7 @@ class _Device:
                 f"The {recording.title} is not about a {space}, as {self._parameters} says messages"
                 " are. Give --screen, or ask the curator."
             )
-        words = message(self._scheme, self._text, recording, self._streams.of(*recording.key))
+        payload = message(self._scheme, self._text, recording, self._streams.of(*recording.key))
         plan = self._scheme.plan(recording.space, recording.rate_hz)
         self.reported.append((recording.person, plan, len(recording)))
-        return words
+        return payload

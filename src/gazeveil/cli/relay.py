@@ -97,8 +97,8 @@ def command(
 
     async def work() -> None:
         with _stop_on_signals(seconds) as stop:
-            where = await sink.start(tracker, promise)
-            say(f"Relaying {came_from} to {where}. Stop with Ctrl-C.")
+            address = await sink.start(tracker, promise)
+            say(f"Relaying {came_from} to {address}. Stop with Ctrl-C.")
             try:
                 await relay(tracker, sink, protector, stop)
             except OSError as error:
@@ -120,7 +120,7 @@ def command(
         f"{protector.counts['in']:,} samples came, {protector.counts['out']:,} went out protected,"
         f" {tracker.counts['malformed']:,} messages were malformed."
     )
-    figures = {
+    summary = {
         "in": came_from,
         "out": goes_to,
         "mechanism": str(protector.mechanism),
@@ -135,7 +135,7 @@ def command(
         "sentence": str(promise),
         "seed": seed,
     }
-    write_json(json_file, figures)
+    write_json(json_file, summary)
 
 
 def _check(came_from: str, goes_to: str, seconds: float | None) -> None:
@@ -157,16 +157,16 @@ def _tracker_options(
     source: str, out: str, rate_hz: float | None, screen: str | None, forward: list[str] | None
 ) -> dict[str, object]:
     """What the options say about the tracker."""
-    word = source.partition(":")[0].partition("?")[0]
+    scheme = source.partition(":")[0].partition("?")[0]
     options: dict[str, object] = {}
     if rate_hz is not None:
         options["rate_hz"] = rate_hz
     if screen is not None:
-        options["space" if word in _SPACES else "screen"] = parse_screen(screen)
+        options["space" if scheme in _SPACES else "screen"] = parse_screen(screen)
     if forward:
         from gazeveil.gatekeeper.relay.topics import check_forward
 
-        if word != "pupil" or out.partition(":")[0] != "pupil":
+        if scheme != "pupil" or out.partition(":")[0] != "pupil":
             raise ParameterError(
                 "--forward passes on topics of Pupil, so --in and --out must both be pupil://.",
                 name="forward",

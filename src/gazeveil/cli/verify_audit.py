@@ -64,9 +64,7 @@ def command(
             )
         noted = (int(number), chain)
     with path.open("rb") as lines:
-        found = verify_lines(lines, key, noted)
-    typer.echo(
-        f"{found.rows} rows, numbers {found.first} to {found.last}, all as they were written."
-    )
-    if found.pruned_by is not None:
-        typer.echo(f"Rows before {found.first} were pruned, as row {found.pruned_by} says.")
+        log = verify_lines(lines, key, noted)
+    typer.echo(f"{log.rows} rows, numbers {log.first} to {log.last}, all as they were written.")
+    if log.pruned_by is not None:
+        typer.echo(f"Rows before {log.first} were pruned, as row {log.pruned_by} says.")

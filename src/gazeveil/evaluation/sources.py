@@ -198,15 +198,10 @@ def with_events(recording_set: RecordingSet, events: str) -> RecordingSet:
     if recording_set.cohort is None:
         return recording_set
     p = recording_set.pipeline
-    preparation = FeaturePipeline(p.method, p.parameters, events, p.window_s, p.step_s)
-    cohort = (
-        carry(recording_set.cohort, preparation) if events == "carried" else recording_set.cohort
-    )
+    pipeline = FeaturePipeline(p.method, p.parameters, events, p.window_s, p.step_s)
+    cohort = carry(recording_set.cohort, pipeline) if events == "carried" else recording_set.cohort
     return RecordingSet(
-        cohort,
-        recording_set.tables if events == p.events else None,
-        preparation,
-        recording_set.people,
+        cohort, recording_set.tables if events == p.events else None, pipeline, recording_set.people
     )
 
 

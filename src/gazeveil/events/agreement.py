@@ -29,7 +29,7 @@ from gazeveil.compiled import compiled
 from gazeveil.errors import DataError
 from gazeveil.gaze.events import KINDS, Events
 
-_CODE = {word: code for code, word in enumerate(KINDS)}
+_CODE = {kind: code for code, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Agreement:
     @property
     def f1(self) -> dict[str, float]:
         """Sample F1 by word."""
-        return {word: one.f1 for word, one in self.classes.items()}
+        return {kind: scores.f1 for kind, scores in self.classes.items()}
 
     def __str__(self) -> str:
         lines = [
@@ -139,10 +139,10 @@ class Agreement:
             ),
             "class        F1  kappa  event F1  events true found   onset  offset (median ms)",
         ]
-        for word, c in self.classes.items():
+        for kind, c in self.classes.items():
             counts = f"{c.events_true:11d} {c.events_found:5d}"
             lines.append(
-                f"{word:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}  {counts}"
+                f"{kind:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}  {counts}"
                 f" {c.onset_error_ms:+7.1f} {c.offset_error_ms:+7.1f}"
             )
         return "\n".join(lines)
@@ -192,10 +192,10 @@ def pool(
     table = np.zeros((size, size), dtype=np.int64)
     counts = np.zeros((size, 3), dtype=np.int64)
     errors: list[list[Floats]] = [[] for _ in KINDS]
-    for truth, found, times in labelled:
-        n = _samples(truth, found) if times is None else len(np.asarray(times))
+    for truth, detected, times in labelled:
+        n = _samples(truth, detected) if times is None else len(np.asarray(times))
         a, ea = _codes_and_events("truth", truth, n)
-        b, eb = _codes_and_events("found", found, n)
+        b, eb = _codes_and_events("found", detected, n)
         table += np.bincount(a.astype(np.int64) * size + b, minlength=size * size).reshape(
             size, size
         )
@@ -208,7 +208,7 @@ def pool(
                 errors[code].append((t[tb[pairs[:, 1], :2]] - t[ta[pairs[:, 0], :2]]) / 1e6)
     classes = {}
     total = int(table.sum())
-    for code, word in enumerate(KINDS):
+    for code, kind in enumerate(KINDS):
         true, seen, both = int(table[code].sum()), int(table[:, code].sum()), int(table[code, code])
         if not (true or seen):
             continue
@@ -216,7 +216,7 @@ def pool(
         error = np.concatenate(errors[code]) if errors[code] else np.empty((0, 2))
         signed = np.median(error, axis=0) if len(error) else np.full(2, np.nan)
         unsigned = np.median(np.abs(error), axis=0) if len(error) else np.full(2, np.nan)
-        classes[word] = ClassAgreement(
+        classes[kind] = ClassAgreement(
             samples_true=true,
             samples_found=seen,
             samples_both=both,
@@ -232,8 +232,8 @@ def pool(
     return Agreement(classes, _kappa(table), total, least)
 
 
-def _f1(both: int, true: int, found: int) -> float:
-    return 2 * both / (true + found) if true + found else float("nan")
+def _f1(both: int, true: int, detected: int) -> float:
+    return 2 * both / (true + detected) if true + detected else float("nan")
 
 
 def _kappa(table: Ints) -> float:
@@ -248,47 +248,47 @@ def _kappa(table: Ints) -> float:
     )
 
 
-def _samples(truth: Events | ArrayLike, found: Events | ArrayLike) -> int:
-    for given in (truth, found):
-        if not isinstance(given, Events):
-            return len(np.asarray(given))
+def _samples(truth: Events | ArrayLike, detected: Events | ArrayLike) -> int:
+    for labelling in (truth, detected):
+        if not isinstance(labelling, Events):
+            return len(np.asarray(labelling))
     ends = [
-        int(given.offset.max()) + 1
-        for given in (truth, found)
-        if isinstance(given, Events) and len(given)
+        int(labelling.offset.max()) + 1
+        for labelling in (truth, detected)
+        if isinstance(labelling, Events) and len(labelling)
     ]
     return max(ends, default=0)
 
 
-def _codes_and_events(name: str, given: Events | ArrayLike, n: int) -> tuple[Codes, Ints]:
+def _codes_and_events(name: str, labelling: Events | ArrayLike, n: int) -> tuple[Codes, Ints]:
     """One code per sample, and events as rows (onset, offset, code)."""
-    if isinstance(given, Events):
-        if len(given) and (given.offset.max() >= n or given.onset.min() < 0):
+    if isinstance(labelling, Events):
+        if len(labelling) and (labelling.offset.max() >= n or labelling.onset.min() < 0):
             raise DataError(
                 f"The {name} of agreement has events outside the {n} samples. Compare events of the"
                 " same recording."
             )
-        kinds = np.array([_CODE[k] for k in given.kind.tolist()], dtype=np.int64)
+        kinds = np.array([_CODE[k] for k in labelling.kind.tolist()], dtype=np.int64)
         codes = np.full(n, _CODE["undefined"], dtype=np.int8)
-        for code, first, last in zip(kinds, given.onset, given.offset, strict=True):
+        for code, first, last in zip(kinds, labelling.onset, labelling.offset, strict=True):
             codes[first : last + 1] = code
         return codes, (
-            np.stack((given.onset, given.offset, kinds), axis=1)
-            if len(given)
+            np.stack((labelling.onset, labelling.offset, kinds), axis=1)
+            if len(labelling)
             else np.empty((0, 3), dtype=np.int64)
         )
-    words = np.asarray(given)
-    if words.shape != (n,):
-        raise DataError(f"The {name} of agreement has shape {words.shape} for {n} samples.")
+    labels = np.asarray(labelling)
+    if labels.shape != (n,):
+        raise DataError(f"The {name} of agreement has shape {labels.shape} for {n} samples.")
     codes = np.full(n, -1, dtype=np.int8)
-    for word, code in _CODE.items():
-        codes[words == word] = code
+    for kind, code in _CODE.items():
+        codes[labels == kind] = code
     if (codes < 0).any():
         checks.refuse(
             "agreement",
             name,
             "words of " + ", ".join(KINDS),
-            str(words[int(np.flatnonzero(codes < 0)[0])]),
+            str(labels[int(np.flatnonzero(codes < 0)[0])]),
         )
     if n == 0:
         return codes, np.empty((0, 3), dtype=np.int64)

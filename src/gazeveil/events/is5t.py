@@ -171,13 +171,13 @@ def _windows(
                     h = 0.0  # the head was lost: as if there were none
                 e = distance(eye, a, b) * rate_hz / (b - a)
                 grown = 1.0 + h / scale
-                word, tier = NOISE, _NONE
+                code, tier = NOISE, _NONE
                 if g < low * grown:
-                    word = FIXATION
+                    code = FIXATION
                     tier = _VOR if h >= turning and e >= turning else _NONE
                 elif g <= high * grown:
-                    word = PURSUIT
+                    code = PURSUIT
                     if h >= turning:
                         tier = _VOR if e >= turning else _HEAD_PURSUIT
-                codes[a : b + 1] = word
+                codes[a : b + 1] = code
                 second[a : b + 1] = tier

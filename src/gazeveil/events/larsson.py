@@ -57,10 +57,10 @@ def mark_larsson(points: Floats, segments: Ints, rate_hz: float, codes: Codes) -
     edges = np.diff(np.concatenate(([0], inside.astype(np.int8), [0])))
     for first, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
         parts = _parts(points, int(first), int(stop), rate_hz)
-        words, ways = _judge(points, parts)
-        _settle(points, parts, words, ways)
-        for (a, b), word in zip(parts, words, strict=True):
-            codes[a:b] = word
+        part_codes, ways = _judge(points, parts)
+        _settle(points, parts, part_codes, ways)
+        for (a, b), code in zip(parts, part_codes, strict=True):
+            codes[a:b] = code
 
 
 @compiled
@@ -120,7 +120,7 @@ def _rayleigh(points: Floats, start: int, stop: int, longest: float) -> float:
 def _judge(points: Floats, parts: Ints) -> tuple[Codes, Floats]:
     """FIXATION, PURSUIT or open for each part, and its way from start to end."""
     axes = len(points)
-    words = np.empty(len(parts), dtype=np.int8)
+    codes = np.empty(len(parts), dtype=np.int8)
     ways = np.empty((len(parts), axes))
     for k in range(len(parts)):
         start, stop = parts[k, 0], parts[k, 1]
@@ -146,20 +146,20 @@ def _judge(points: Floats, parts: Ints) -> tuple[Codes, Floats]:
         wide = _diagonal(points, start, stop) > _RANGE_DEG
         met = int(thin) + int(straight) + int(moved) + int(wide)
         if met == 4:
-            words[k] = PURSUIT
+            codes[k] = PURSUIT
         elif met == 0:
-            words[k] = FIXATION
+            codes[k] = FIXATION
         elif moved:
-            words[k] = _OPEN
+            codes[k] = _OPEN
         else:
-            words[k] = PURSUIT if wide else FIXATION
-    return words, ways
+            codes[k] = PURSUIT if wide else FIXATION
+    return codes, ways
 
 
 @compiled
-def _settle(points: Floats, parts: Ints, words: Codes, ways: Floats) -> None:
+def _settle(points: Floats, parts: Ints, codes: Codes, ways: Floats) -> None:
     """Decide the open parts by what they cover together with neighbours of the same direction."""
-    before = words.copy()
+    before = codes.copy()
     for k in range(len(parts)):
         if before[k] != _OPEN:
             continue
@@ -172,7 +172,7 @@ def _settle(points: Floats, parts: Ints, words: Codes, ways: Floats) -> None:
             and _same_way(ways[k], ways[high + 1])
         ):
             high += 1
-        words[k] = (
+        codes[k] = (
             PURSUIT if _diagonal(points, parts[low, 0], parts[high, 1]) > _JOINED_DEG else FIXATION
         )
 

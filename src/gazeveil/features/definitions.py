@@ -130,9 +130,9 @@ SACCADE: tuple[Feature, ...] = (
 
 
 def _widest(name: str) -> Feature:
-    found = [f for f in (*FIXATION, *SACCADE) if f.name == name]
+    defs = [f for f in (*FIXATION, *SACCADE) if f.name == name]
     return Feature(
-        name, found[0].meaning, found[0].unit, min(f.low for f in found), max(f.high for f in found)
+        name, defs[0].meaning, defs[0].unit, min(f.low for f in defs), max(f.high for f in defs)
     )
 
 
@@ -297,12 +297,12 @@ def _ngram_rows(n: int, most: float, minimum: str) -> list[tuple[str, str, str, 
     """
     ngrams = float(SACCADE_CODES**n)
     rarest = max(1.0, most / ngrams) if minimum == "all" else most
-    where = "all n-grams" if minimum == "all" else "the n-grams that occur"
+    scope = "all n-grams" if minimum == "all" else "the n-grams that occur"
     counts = f"the count over all {SACCADE_CODES**n} n-grams"
     return [
         (f"wb{n}_nonzero", f"different {n}-grams of saccades that occur", "1", min(ngrams, most)),
         (f"wb{n}_max", "count of the most frequent n-gram", "1", most),
-        (f"wb{n}_min", f"count of the rarest of {where}", "1", rarest),
+        (f"wb{n}_min", f"count of the rarest of {scope}", "1", rarest),
         (f"wb{n}_range", f"wb{n}_max - wb{n}_min", "1", most),
         (f"wb{n}_mean", f"mean of {counts}", "1", most / ngrams),
         (f"wb{n}_var", f"variance of {counts}", "1", most * most / ngrams),

@@ -93,8 +93,8 @@ def event_features(
     """
     kind = checks.one_of("event_features", "kind", kind, EVENT_KINDS)
     names = SUBSETS[kind][checks.one_of("event_features", "subset", subset, SUBSETS[kind])]
-    wanted = ("fixation", "saccade") if kind == "all" else (kind,)
-    rows, counts = _collect(cohort, {kind: wanted}, method, events, parameters)
+    kinds = ("fixation", "saccade") if kind == "all" else (kind,)
+    rows, counts = _collect(cohort, {kind: kinds}, method, events, parameters)
     return _table(kind, names, rows[kind], counts[kind])
 
 
@@ -131,13 +131,13 @@ def _collect(
         name: {"short_events": 0, "events_without_samples": 0} for name in tables
     }
     for recording in recordings_of("event_features", cohort):
-        found = events_of(recording, method, events, parameters)
+        described = events_of(recording, method, events, parameters)
         for name, kinds in tables.items():
-            picked = np.flatnonzero(np.isin(found.kind, kinds))
-            measured = picked[found.onset[picked] >= 0]
+            picked = np.flatnonzero(np.isin(described.kind, kinds))
+            measured = picked[described.onset[picked] >= 0]
             counts[name]["events_without_samples"] += len(picked) - len(measured)
             values, samples = measure(
-                recording, found.where(measured), with_series=name != "fixation"
+                recording, described.where(measured), with_series=name != "fixation"
             )
             enough = samples >= LEAST_SAMPLES
             counts[name]["short_events"] += int(np.count_nonzero(~enough))
@@ -162,8 +162,8 @@ def measure(recording: Recording, events: Events, with_series: bool = True) -> t
             " with recording.with_(rate_hz=...)."
         )
     codes = np.zeros(len(events), dtype=np.int64)
-    for code, word in enumerate(KINDS):
-        codes[events.kind == word] = code
+    for code, event_kind in enumerate(KINDS):
+        codes[events.kind == event_kind] = code
     scalars, statistics, samples = measure_events(
         recording.x_deg,
         recording.y_deg,
@@ -206,16 +206,16 @@ def events_of(
     if parameters:
         checks.known_options("event_features with events=", parameters, ())
     if isinstance(events, Events):
-        found = events
+        chosen = events
     elif isinstance(events, Mapping):
         if recording.key not in events:
             raise DataError(
                 f"The events given have no entry for {recording.title}. Add one under the key"
                 f" {recording.key}."
             )
-        found = events[recording.key]
+        chosen = events[recording.key]
     elif callable(events):
-        found = events(recording)
+        chosen = events(recording)
     else:
         checks.refuse(
             "event_features",
@@ -223,12 +223,12 @@ def events_of(
             "Events, a mapping of recording key to Events, or a function that makes them",
             events,
         )
-    if len(found) and int(found.offset.max()) >= len(recording):
+    if len(chosen) and int(chosen.offset.max()) >= len(recording):
         raise DataError(
-            f"An event ends at sample {int(found.offset.max())}, but {recording.title} has"
+            f"An event ends at sample {int(chosen.offset.max())}, but {recording.title} has"
             f" {len(recording)} samples. Are these its events?"
         )
-    return found
+    return chosen
 
 
 def _table(kind: str, names: tuple[str, ...], rows: _Rows, counts: dict[str, int]) -> FeatureTable:

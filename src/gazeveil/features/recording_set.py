@@ -78,9 +78,9 @@ def carry(cohort: Cohort, pipeline: FeaturePipeline) -> Cohort:
     """The cohort with its raw events written into the labels, so that a mechanism told to keep
     labels passes them on.
     """
-    found = FeaturePipeline(pipeline.method, pipeline.parameters)
+    plain = FeaturePipeline(pipeline.method, pipeline.parameters)
     return Cohort(
-        [r.with_(labels={**r.labels, CARRIED: found.events_of(r).words(len(r))}) for r in cohort],
+        [r.with_(labels={**r.labels, CARRIED: plain.events_of(r).words(len(r))}) for r in cohort],
         cohort.people,
         name=cohort.name,
     )
@@ -224,10 +224,10 @@ class RecordingSet:
         cohort = None
         if self.cohort is not None:
             items = [item for item in self.cohort.items if wanted(item.key)]
-            left = {item.person for item in items}
+            remaining = {item.person for item in items}
             cohort = Cohort(
                 items,
-                {p: a for p, a in self.cohort.people.items() if p in left},
+                {p: a for p, a in self.cohort.people.items() if p in remaining},
                 name=self.cohort.name,
             )
         tables = {}

@@ -45,8 +45,8 @@ class Keys:
 
     def __post_init__(self) -> None:
         for name in KEYS:
-            given = np.asarray(getattr(self, name))
-            column = np.array(given, dtype=np.int64 if name == "index" else np.str_)
+            values = np.asarray(getattr(self, name))
+            column = np.array(values, dtype=np.int64 if name == "index" else np.str_)
             if column.ndim != 1:
                 raise DataError(
                     f"Key column '{name}' of a FeatureTable needs one dimension. Got shape"
@@ -137,10 +137,10 @@ class FeatureTable:
                 f"Columns of a FeatureTable need different names. Got '{twice}' more than once."
             )
         values = np.array(self.values, dtype=np.float64, order="C")
-        wanted = (len(self.keys), len(self.columns))
-        if values.shape != wanted:
+        shape = (len(self.keys), len(self.columns))
+        if values.shape != shape:
             raise DataError(
-                f"values of a FeatureTable need shape {wanted} (rows of keys, columns). Got"
+                f"values of a FeatureTable need shape {shape} (rows of keys, columns). Got"
                 f" {values.shape}."
             )
         if np.isinf(values).any():
@@ -257,14 +257,12 @@ class FeatureTable:
             if wanted is None:
                 continue
             known = set(np.unique(column).tolist())
-            names = [
-                checks.one_of("FeatureTable.select", name, one, known) for one in _listed(wanted)
-            ]
+            names = [checks.one_of("FeatureTable.select", name, n, known) for n in _listed(wanted)]
             rows &= np.isin(column, names)
         picked = self if rows.all() else self.where(rows)
         if columns is None:
             return picked
-        places = [self._place("FeatureTable.select", one) for one in _listed(columns)]
+        places = [self._place("FeatureTable.select", c) for c in _listed(columns)]
         bounds = None if self.bounds is None else self.bounds[places]
         return FeatureTable(
             picked.values[:, places],
@@ -276,8 +274,8 @@ class FeatureTable:
 
     def drop(self, columns: Iterable[str] | str) -> FeatureTable:
         """The table without some features."""
-        gone = {self._place("FeatureTable.drop", one) for one in _listed(columns)}
-        return self.select(columns=[n for p, n in enumerate(self.columns) if p not in gone])
+        dropped = {self._place("FeatureTable.drop", c) for c in _listed(columns)}
+        return self.select(columns=[n for p, n in enumerate(self.columns) if p not in dropped])
 
     def complete(self) -> FeatureTable:
         """The rows in which every feature was measured; the others
@@ -329,10 +327,10 @@ class FeatureTable:
         counts: dict[str, int] = {}
         for part in parts:
             if part.columns != first.columns:
-                odd = sorted(set(part.columns) ^ set(first.columns)) or ["their order"]
+                differing = sorted(set(part.columns) ^ set(first.columns)) or ["their order"]
                 raise DataError(
                     "FeatureTable.concat needs tables with the same features. They differ in"
-                    f" {odd[0]}. Use select(columns=...) first."
+                    f" {differing[0]}. Use select(columns=...) first."
                 )
             same = (
                 part.bounds is None

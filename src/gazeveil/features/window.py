@@ -94,9 +94,9 @@ def window_features(
     units: set[str] = set()
     counts = {"short_recordings": 0, "recordings_without_pupil": 0, "events_without_samples": 0}
     for recording in recordings_of("window_features", cohort):
-        found = events_of(recording, method, events, parameters)
-        sampled = found.where(found.onset >= 0)
-        counts["events_without_samples"] += len(found) - len(sampled)
+        described = events_of(recording, method, events, parameters)
+        sampled = described.where(described.onset >= 0)
+        counts["events_without_samples"] += len(described) - len(sampled)
         start, number = _windows(recording, window_ns, step_ns)
         if number == 0:
             counts["short_recordings"] += 1
@@ -170,8 +170,8 @@ def _recording(
         else pupil_in_events(recording.pupil, fixations.onset, fixations.offset)
     )
     jumps = jumps_of_events(x, y, valid, sphere, saccades.onset, saccades.offset)
-    seen = ~np.isnan(jumps[:, 0])
-    saccades, jumps = saccades.where(seen), jumps[seen]
+    measured = ~np.isnan(jumps[:, 0])
+    saccades, jumps = saccades.where(measured), jumps[measured]
     # An event lasts to the end of its last sample, as its duration (samples / rate) does.
     sample_ns = round(1e9 / rate) if rate > 0 else 0
     spans = [

@@ -95,12 +95,12 @@ class Cohort:
             if not isinstance(item, Recording | Handle):
                 checks.refuse("Cohort", "recordings", "an iterable of recordings", item)
         self._refuse_clashes()
-        known = _attributes(people)
-        seen = dict.fromkeys(item.person for item in self._items)
+        attributes = _attributes(people)
+        recorded = dict.fromkeys(item.person for item in self._items)
         self._people = MappingProxyType(
             {
-                p: MappingProxyType(dict(known.get(p, {})))
-                for p in sorted({*seen, *known}, key=natural)
+                p: MappingProxyType(dict(attributes.get(p, {})))
+                for p in sorted({*recorded, *attributes}, key=natural)
             }
         )
         self.skipped = tuple(skipped)
@@ -111,11 +111,11 @@ class Cohort:
         for number, item in enumerate(self._items):
             # By number, not by identity: one object given twice would be released twice.
             if first.setdefault(item.key, number) != number:
-                other = self._items[first[item.key]]
-                where = [i.source or "memory" for i in (other, item)]
+                earlier = self._items[first[item.key]]
+                sources = [i.source or "memory" for i in (earlier, item)]
                 raise DataError(
                     f"Two recordings say person '{item.person}', stimulus '{item.stimulus}',"
-                    f" session '{item.session}': {where[0]} and {where[1]}. If these are two"
+                    f" session '{item.session}': {sources[0]} and {sources[1]}. If these are two"
                     " people, read the folders one by one and rename; if one person came twice,"
                     " read with clash='session'."
                 )
@@ -193,9 +193,9 @@ class Cohort:
 
     def _with(self, items: Iterable[Recording | Handle]) -> Cohort:
         kept = tuple(items)
-        left = {item.person for item in kept}
+        remaining = {item.person for item in kept}
         return Cohort(
-            kept, {p: a for p, a in self.people.items() if p in left}, self.skipped, self.name
+            kept, {p: a for p, a in self.people.items() if p in remaining}, self.skipped, self.name
         )
 
     def load(self) -> Cohort:
@@ -231,13 +231,13 @@ def _attributes(people: Mapping[str, Attributes] | None) -> dict[str, Attributes
 
 
 def _names(
-    name: str, wanted: Iterable[str] | str | None, known: Mapping[str, object] | Sequence[str]
+    name: str, chosen: Iterable[str] | str | None, known: Mapping[str, object] | Sequence[str]
 ) -> frozenset[str] | None:
-    if wanted is None:
+    if chosen is None:
         return None
     names = (
-        list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
+        list(chosen) if isinstance(chosen, Iterable) and not isinstance(chosen, str) else [chosen]
     )
-    for one in names:
-        checks.one_of("Cohort.select", name, one, known)
+    for choice in names:
+        checks.one_of("Cohort.select", name, choice, known)
     return frozenset(names)

@@ -155,9 +155,9 @@ def unwrap_x(x_deg: ArrayLike) -> Floats:
     """
     x = np.asarray(x_deg, dtype=np.float64)
     result = x.copy()
-    seen = np.isfinite(x)
-    if seen.any():
-        result[seen] = np.unwrap(x[seen], period=360.0)
+    finite = np.isfinite(x)
+    if finite.any():
+        result[finite] = np.unwrap(x[finite], period=360.0)
     return result
 
 

@@ -190,15 +190,15 @@ class Recording:
             store(self, "rate_hz", estimate_rate_hz(self.t_ns, self.valid))
         elif not np.isnan(self.rate_hz):
             store(self, "rate_hz", checks.positive("Recording", "rate_hz", self.rate_hz))
-        words = {str(k): np.ascontiguousarray(v, dtype=WORD) for k, v in self.labels.items()}
-        for k, v in words.items():
+        labels = {str(k): np.ascontiguousarray(v, dtype=WORD) for k, v in self.labels.items()}
+        for k, v in labels.items():
             if v.shape != (n,):
                 raise DataError(
                     f"Label column '{k}' of {self.title} has {len(v)} words for {n} samples."
                 )
         for name in ("t_ns", "x_deg", "y_deg", "valid"):
             store(self, name, read_only(getattr(self, name)))
-        store(self, "labels", MappingProxyType({k: read_only(v) for k, v in words.items()}))
+        store(self, "labels", MappingProxyType({k: read_only(v) for k, v in labels.items()}))
         store(self, "counts", MappingProxyType(dict(self.counts)))
         store(self, "metadata", MappingProxyType(dict(self.metadata)))
 
@@ -213,10 +213,10 @@ class Recording:
             if getattr(self, name) is None:
                 continue
             value = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
-            wanted = (n, width) if width else (n,)
-            if value.shape != wanted:
+            shape = (n, width) if width else (n,)
+            if value.shape != shape:
                 raise DataError(
-                    f"{name} of {self.title} has shape {value.shape}; it needs {wanted}."
+                    f"{name} of {self.title} has shape {value.shape}; it needs {shape}."
                 )
             object.__setattr__(self, name, read_only(value))
 
@@ -228,9 +228,9 @@ class Recording:
                 if isinstance(self.space, Sphere)
                 else "x and y between -90 and 90 on a Screen"
             )
-            seen = f"x {x.min():g} to {x.max():g}, y {y.min():g} to {y.max():g}"
+            extent = f"x {x.min():g} to {x.max():g}, y {y.min():g} to {y.max():g}"
             raise DataError(
-                f"{self.title} has valid samples outside {allowed}. Got {seen}. If these are"
+                f"{self.title} has valid samples outside {allowed}. Got {extent}. If these are"
                 " pixels, convert them with Screen.from_px."
             )
 
@@ -457,8 +457,8 @@ def combine_eyes(
     if left_deg is None and right_deg is None:
         raise DataError("At least one eye is needed to make a line of sight.")
     if left_deg is None or right_deg is None:
-        one = np.asarray(left_deg if right_deg is None else right_deg, dtype=np.float64)
-        x, y = one[:, 0].copy(), one[:, 1].copy()
+        eye = np.asarray(left_deg if right_deg is None else right_deg, dtype=np.float64)
+        x, y = eye[:, 0].copy(), eye[:, 1].copy()
     else:
         left, right = (
             np.asarray(left_deg, dtype=np.float64),

@@ -104,47 +104,47 @@ class CohortSummary:
 
     def warnings(self) -> list[str]:
         """What a user should know before using the cohort."""
-        found = []
+        sentences = []
         if len(self.rates_hz) > 1:
-            found.append(
+            sentences.append(
                 f"{len(self.rates_hz)} different rates: the rate alone can tell recordings apart."
                 " Resample to a common one before a release."
             )
         lost = [r for r in self.recordings if r.samples and r.valid == 0]
         if lost:
-            found.append(
+            sentences.append(
                 f"{len(lost)} recordings have no valid sample at all, the first is"
                 f" {lost[0].source or lost[0].person}."
             )
         faults = sum(r.time_faults for r in self.recordings)
         if faults:
-            found.append(
+            sentences.append(
                 f"{faults} samples have a time that repeats or goes back; they are kept and marked"
                 " invalid."
             )
         impossible = sum(r.impossible for r in self.recordings)
         if impossible:
-            found.append(
+            sentences.append(
                 f"{impossible} samples hold a value that no eye can look at; they are kept and it"
                 " is marked lost."
             )
         assumed = sum(r.assumed_geometry for r in self.recordings)
         if assumed:
-            found.append(
+            sentences.append(
                 f"{assumed} recordings do not say how large and far the screen was: degrees are by"
                 " a typical screen. Give screen= to mend this."
             )
         without = sum(1 for r in self.recordings if r.samples == 0 and r.events)
         if without:
-            found.append(f"{without} recordings hold events without samples.")
+            sentences.append(f"{without} recordings hold events without samples.")
         empty = sum(1 for r in self.recordings if r.samples == 0 and not r.events)
         if empty:
-            found.append(f"{empty} recordings are empty.")
+            sentences.append(f"{empty} recordings are empty.")
         if self.skipped:
-            found.append(
+            sentences.append(
                 f"{self.skipped} files are not recordings of this format and were skipped."
             )
-        return found
+        return sentences
 
 
 def summarise(
@@ -197,9 +197,9 @@ def summarise(
         if first_ns is not None and last_ns is not None:
             row.duration_s = (last_ns - first_ns) / 1e9
         if losses:
-            gone = np.concatenate(losses)
-            edges = np.linspace(0, len(gone), _LOSS_BINS + 1).astype(np.int64)
-            lost += [np.count_nonzero(gone[a:b]) for a, b in itertools.pairwise(edges.tolist())]
+            loss = np.concatenate(losses)
+            edges = np.linspace(0, len(loss), _LOSS_BINS + 1).astype(np.int64)
+            lost += [np.count_nonzero(loss[a:b]) for a, b in itertools.pairwise(edges.tolist())]
             total += np.diff(edges)
         rows.append(row)
     spans = max(maps, default=(360.0, 180.0))
@@ -237,12 +237,12 @@ def _longest_run(piece: Recording, longest_s: float, run: int) -> tuple[float, i
     """
     if not piece.rate_hz > 0:
         return longest_s, 0
-    seen = np.flatnonzero(piece.valid)
-    if len(seen) == 0:
+    valid_rows = np.flatnonzero(piece.valid)
+    if len(valid_rows) == 0:
         run += len(piece)
         return max(longest_s, run / piece.rate_hz), run
-    first, last = run + int(seen[0]), len(piece) - 1 - int(seen[-1])
-    inner = int(np.diff(seen).max()) - 1 if len(seen) > 1 else 0
+    first, last = run + int(valid_rows[0]), len(piece) - 1 - int(valid_rows[-1])
+    inner = int(np.diff(valid_rows).max()) - 1 if len(valid_rows) > 1 else 0
     return max(longest_s, max(first, inner, last) / piece.rate_hz), last
 
 

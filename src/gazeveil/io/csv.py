@@ -52,9 +52,9 @@ from gazeveil.io.csv_layout import (
     separator_of,
 )
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, header_cells, open_sheet, stamp
+from gazeveil.io.parsing.delimited import KeyedTable, header_cells, open_sheet, stamp
 from gazeveil.io.parsing.headset import mean_of_eyes
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_bytes
@@ -78,7 +78,7 @@ def sniff(head: Head) -> bool:
 @lru_cache(maxsize=1)
 def _open(
     path: Path, _stamp: tuple[int, int], layout: Layout
-) -> tuple[Sheet, dict[tuple[str, ...], Ints]]:
+) -> tuple[KeyedTable, dict[tuple[str, ...], Ints]]:
     """The file and its rows by person, stimulus, session and task; kept until the next file, so
     that it is parsed once.
     """
@@ -123,7 +123,7 @@ def load(path: Path, names: Names, part: tuple[str, ...] | None, layout: Layout)
         valid=None if flag is None else sheet.flags(flag)[rows],
         pupil=_pupil(sheet, layout, rows),
         confidence=None if confidence is None else sheet.floats(confidence)[rows],
-        labels={} if label is None else {"label": _words(sheet, label)[rows]},
+        labels={} if label is None else {"label": _labels(sheet, label)[rows]},
         metadata=metadata,
     )
 
@@ -152,7 +152,7 @@ def _times(path: Path, at: tuple[int, int], layout: Layout) -> Ints:
     return sheet.times_ns(column, unit=layout.time_unit, relative=too_large)
 
 
-def _pupil(sheet: Sheet, layout: Layout, rows: Ints) -> Floats | None:
+def _pupil(sheet: KeyedTable, layout: Layout, rows: Ints) -> Floats | None:
     sizes = [
         _lost(sheet.floats(c)[rows], layout.missing)
         for r in ("pupil", "left_pupil", "right_pupil")
@@ -167,15 +167,15 @@ def _pupil(sheet: Sheet, layout: Layout, rows: Ints) -> Floats | None:
     )
 
 
-def _words(sheet: Sheet, column: str) -> Texts:
-    words = (
+def _labels(sheet: KeyedTable, column: str) -> Texts:
+    labels = (
         sheet.table.column(column)
         .fill_null("undefined")
         .str.strip_chars()
         .str.to_lowercase()
         .replace({"": "undefined", **WORDS})
     )
-    return words.to_numpy().astype(np.str_)
+    return labels.to_numpy().astype(np.str_)
 
 
 def _space(path: Path, layout: Layout, gaze: Mapping[str, Floats]) -> tuple[Space, bool]:
@@ -241,7 +241,7 @@ def _place(layout: Layout, space: Space, x: Floats, y: Floats) -> Floats:
 
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per file, or per person, stimulus, session and task that its rows name."""
-    naming = given(**options)
+    naming = naming_options(**options)
     layout = plan_layout(path, _column_names(path, options), options)
     parts: Iterable[tuple[str, ...] | None] = [None]
     if any(layout.column(r) is not None for r in _KEY_ROLES):

@@ -52,7 +52,7 @@ _SPELLINGS = {
     "task": "task taskname",
 }
 #: Role -> names that are recognised, compared without case, punctuation and unit.
-ROLES = {role: tuple(words.split()) for role, words in _SPELLINGS.items()}
+ROLES = {role: tuple(spellings.split()) for role, spellings in _SPELLINGS.items()}
 
 #: Spellings of units in column names.
 _TIME_UNITS = {
@@ -124,9 +124,9 @@ def split_unit(name: str) -> tuple[str, str]:
     """
     parts = _SUFFIX.match(name.strip())
     if parts is not None:
-        word = (parts["square"] or parts["round"] or parts["bare"]).lower()
-        if word in _TIME_UNITS or word in _GAZE_UNITS:
-            return key(parts["base"]), word
+        unit = (parts["square"] or parts["round"] or parts["bare"]).lower()
+        if unit in _TIME_UNITS or unit in _GAZE_UNITS:
+            return key(parts["base"]), unit
         if parts["square"] or parts["round"]:
             return key(parts["base"]), ""
     return key(name), ""
@@ -212,7 +212,7 @@ def _roles(path: Path, names: list[str], options: Mapping[str, object]) -> dict[
         roles = {**{r: n for r, n in roles.items() if n not in chosen.values()}, **chosen}
         if has_gaze(chosen):
             roles = {r: n for r, n in roles.items() if r in chosen or r not in GAZE_ROLES}
-    for missing, what, remedy in (
+    for missing, subject, remedy in (
         ("t" not in roles, "no time column is", "Name it with columns={'t': ...}."),
         (
             not has_gaze(roles),
@@ -221,7 +221,7 @@ def _roles(path: Path, names: list[str], options: Mapping[str, object]) -> dict[
         ),
     ):
         if missing:
-            raise FormatError(path, f"{what} recognised (columns: {listed(names)})", remedy)
+            raise FormatError(path, f"{subject} recognised (columns: {listed(names)})", remedy)
     return roles
 
 

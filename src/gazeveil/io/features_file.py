@@ -189,8 +189,8 @@ def _note(
     if note is None:
         return None, {}
     try:
-        said = json.loads(note)
-        bounds, counts = said["bounds"], {str(k): int(v) for k, v in said["counts"].items()}
+        content = json.loads(note)
+        bounds, counts = content["bounds"], {str(k): int(v) for k, v in content["counts"].items()}
         if bounds is None:
             return None, counts
         pairs = np.array([[float(v) for v in bounds[n]] for n in names]).reshape(-1, 2)

@@ -387,7 +387,7 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
     for row in _index(path)["recordings"]:  # type: ignore[attr-defined]
         try:
             file, samples = path / row["file"], int(row["samples"])
-            who = [str(row[n]) for n in ("person", "stimulus", "session", "task")]
+            names = [str(row[n]) for n in ("person", "stimulus", "session", "task")]
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(
                 path / INDEX, "an entry of the index is not whole", "Copy the folder again."
@@ -400,11 +400,11 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
             )
         handles.append(
             Handle(
-                who[0],
-                who[1],
+                names[0],
+                names[1],
                 partial(load, file),
-                who[2],
-                who[3],
+                names[2],
+                names[3],
                 str(file),
                 partial(chunks, file, samples),
             )
@@ -432,11 +432,11 @@ def foreign_files(folder: Path) -> Iterable[Path]:
     """Files in a canonical folder that its index does not name, such as notes, or a recording
     somebody added by hand.
     """
-    named = {folder / INDEX}
+    indexed = {folder / INDEX}
     for row in _index(folder)["recordings"]:  # type: ignore[attr-defined]
         file = folder / row["file"]
-        named |= {file, _events_path(file)}
-    return sorted(p for p in folder.rglob("*") if p.is_file() and p not in named)
+        indexed |= {file, _events_path(file)}
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p not in indexed)
 
 
 def sniff(head: Head) -> bool:

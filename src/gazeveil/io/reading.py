@@ -83,11 +83,11 @@ def read(
     people: dict[str, Attributes] = (
         dict(chosen.people(root, files)) if chosen.people is not None else {}
     )
-    seen = {h.person for h in handles}
+    recorded = {h.person for h in handles}
     handles = [replace(h, load=partial(_load_named, h.load, h.source)) for h in handles]
-    people = {p: a for p, a in people.items() if p in seen}
+    people = {p: a for p, a in people.items() if p in recorded}
     if common.get("people") is not None:
-        people = {**people, **_people(common["people"], seen)}
+        people = {**people, **_people(common["people"], recorded)}
     if clash == "session":
         handles = _number_sessions(handles)
     return Cohort(handles, people, skipped, name=place.stem if place.is_file() else place.name)
@@ -101,9 +101,7 @@ def _scan_folder(
     if owner is not None:
         checks.known_options(f"Format {owner.name}", options, owner.options)
         handles = list(owner.scan(folder, folder, **options))
-        others = () if owner.foreign_files is None else owner.foreign_files(folder)
-        reason = f"not part of the {owner.name} folder"
-        return owner, handles, [Skipped(str(p), reason) for p in others]
+        return owner, handles, _foreign(owner, folder)
     candidates, skipped = _candidates(folder, chosen)
     votes = Counter(f.name for _, f in candidates if f is not None)
     if not votes:
@@ -117,7 +115,14 @@ def _scan_folder(
             skipped.append(Skipped(str(place), _why_not(place, main, of_place)))
         else:
             handles += main.scan(place, folder, **options)
+            skipped += _foreign(main, place) if place.is_dir() else []
     return main, handles, skipped
+
+
+def _foreign(owner: Format, folder: Path) -> list[Skipped]:
+    """Files of a folder that a format owns and that are no part of it."""
+    places = () if owner.foreign_files is None else owner.foreign_files(folder)
+    return [Skipped(str(place), f"not part of the {owner.name} folder") for place in places]
 
 
 def _sniffed(place: Path, chosen: Format | None) -> Format | None:
@@ -175,12 +180,12 @@ def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
     top = os.path.realpath(folder)
     pending = [folder]
     while pending:
-        here = pending.pop()
+        current = pending.pop()
         try:
-            entries = list(here.iterdir())
+            entries = list(current.iterdir())
         except OSError as error:
             raise FormatError(
-                here, f"the folder cannot be opened ({error.strerror})", "Check the permissions."
+                current, f"the folder cannot be opened ({error.strerror})", "Check the permissions."
             ) from error
         for place in entries:
             if place.name.startswith("."):
@@ -206,8 +211,8 @@ def _why_not(place: Path, main: Format, of_place: Format | None) -> str:
         return f"not {main.name} but {of_place.name}"
     if place.is_file() and place.stat().st_size == 0:
         return "the file is empty"
-    known = _remedy(place)
-    return f"{known[0]}: {known[1]}" if known else f"not {main.name}"
+    remedy = _remedy(place)
+    return f"{remedy[0]}: {remedy[1]}" if remedy else f"not {main.name}"
 
 
 def _remedy(place: Path) -> tuple[str, str] | None:
@@ -241,9 +246,9 @@ def _unknown(place: Path) -> FormatError:
         return FormatError(
             place, "the file is empty", "Copy it again from the tracker or the archive."
         )
-    known = _remedy(place)
-    if known is not None:
-        return FormatError(place, *known)
+    remedy = _remedy(place)
+    if remedy is not None:
+        return FormatError(place, *remedy)
     return FormatError(
         place,
         "its format is not known",
@@ -251,7 +256,7 @@ def _unknown(place: Path) -> FormatError:
     )
 
 
-def _people(people: object, seen: set[str]) -> dict[str, Attributes]:
+def _people(people: object, recorded: set[str]) -> dict[str, Attributes]:
     """The `people` option as a table."""
     if isinstance(people, Mapping):
         allowed = "a mapping of person to a mapping of attributes, or a CSV/TSV file"
@@ -263,7 +268,7 @@ def _people(people: object, seen: set[str]) -> dict[str, Attributes]:
         # Only here: tables of people need polars.
         from gazeveil.io.people import read_people
 
-        return {p: a for p, a in read_people(Path(people)).items() if p in seen}
+        return {p: a for p, a in read_people(Path(people)).items() if p in recorded}
     raise ParameterError(
         f"The 'people' option of read must be a mapping or a CSV/TSV file. Got {people!r} instead.",
         name="people",

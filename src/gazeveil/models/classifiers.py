@@ -115,16 +115,16 @@ def predict(
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) == 1 or len(test) == 0:
         return np.full(len(test), classes[0], dtype=labels.dtype)
-    known, asked = standardised(train, test)
+    train_z, test_z = standardised(train, test)
     neighbours = min(NEIGHBOURS, len(train))
     model = unfitted(classifier, seed, gamma=GAMMAS[gamma], neighbours=neighbours, trees=trees)
-    model.fit(known, codes)
+    model.fit(train_z, codes)
     if classifier != "knn":
-        predicted: Texts = classes[model.predict(asked)]
+        predicted: Texts = classes[model.predict(test_z)]
         return predicted
-    votes = np.zeros((len(asked), len(classes)))
-    nearest = model.kneighbors(asked, return_distance=False)
-    np.add.at(votes, (np.arange(len(asked))[:, None], codes[nearest]), 1.0)
+    votes = np.zeros((len(test_z), len(classes)))
+    nearest = model.kneighbors(test_z, return_distance=False)
+    np.add.at(votes, (np.arange(len(test_z))[:, None], codes[nearest]), 1.0)
     return classes[most_votes(votes, np.random.default_rng(seed))]
 
 
@@ -133,8 +133,8 @@ def standardised(train: Floats, test: Floats) -> tuple[Floats, Floats]:
     and constant features become 0.
     """
     scaler = Scaler.fit(train)
-    known, asked = (np.where(scaler.varies, scaler.apply(x), 0.0) for x in (train, test))
-    return known, asked
+    train_z, test_z = (np.where(scaler.varies, scaler.apply(x), 0.0) for x in (train, test))
+    return train_z, test_z
 
 
 def most_votes(votes: Floats, rng: np.random.Generator) -> Ints:

@@ -130,14 +130,14 @@ class CVAE:
         """Speeds and conditions as the network sees them."""
         import torch
 
-        known = [amplitude_deg / AMPLITUDE_DEG, duration_s / DURATION_S] + (
+        conditions = [amplitude_deg / AMPLITUDE_DEG, duration_s / DURATION_S] + (
             [identity] if self.layers.identity else []
         )
         speeds = (np.clip(profiles, 0.0, MOST_DEG_S) - self.middle) / self.unit_deg_s
         kind = next(self.encoder.parameters()).dtype
         return tuple(
             torch.as_tensor(a, dtype=kind, device=self.device)
-            for a in (speeds, np.column_stack(known))
+            for a in (speeds, np.column_stack(conditions))
         )  # type: ignore[return-value]
 
     def laws(self, speeds: torch.Tensor, known: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -151,14 +151,14 @@ class CVAE:
         """Mean loss of a batch; without a generator at the latent means, without drawing."""
         import torch
 
-        speeds, known = batch
-        mean, log_variance = self.laws(speeds, known)
+        speeds, conditions = batch
+        mean, log_variance = self.laws(speeds, conditions)
         z = mean
         if draws is not None:
             z = mean + (0.5 * log_variance).exp() * torch.randn(
                 mean.shape, generator=draws, device=mean.device, dtype=mean.dtype
             )
-        made = self.decoder(torch.cat((z, known), dim=1))
+        made = self.decoder(torch.cat((z, conditions), dim=1))
         squares: torch.Tensor = ((made - speeds) ** 2).mean(dim=1)
         if draws is None:
             # What drawing adds to the squared error of a linear decoder on average, so that
@@ -203,11 +203,11 @@ class CVAE:
         """
         import torch
 
-        known = self.inputs(np.zeros((len(latent), POINTS)), amplitude_deg, duration_s, identity)[1]
+        cond = self.inputs(np.zeros((len(latent), POINTS)), amplitude_deg, duration_s, identity)[1]
         with torch.no_grad():
             made = self.decoder(
                 torch.cat(
-                    (torch.as_tensor(latent, dtype=known.dtype, device=self.device), known), dim=1
+                    (torch.as_tensor(latent, dtype=cond.dtype, device=self.device), cond), dim=1
                 )
             )
         return np.maximum(made.double().cpu().numpy() * self.unit_deg_s + self.middle, 0.0)
@@ -289,7 +289,7 @@ def trained(
     unit = max(float(np.sqrt(((speeds - middle) ** 2).mean())), 1e-6)
     plan = schedule if schedule is not None else Schedule()
     net = network(layers if layers is not None else Layers(), middle, unit, plan.seed, device)
-    known = (profiles, amplitude_deg, duration_s, identity)
-    rows, held_out = (net.inputs(*(a[part] for a in known)) for part in (chosen, ~chosen))
+    arrays = (profiles, amplitude_deg, duration_s, identity)
+    rows, held_out = (net.inputs(*(a[part] for a in arrays)) for part in (chosen, ~chosen))
     history = train(net.parameters(), net.loss, rows, held_out, plan)
     return net, history

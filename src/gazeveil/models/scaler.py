@@ -30,12 +30,12 @@ class Scaler:
         """Statistics of rows, each feature over the rows where it is known (not NaN); one that is
         never known has mean 0.
         """
-        known = ~np.isnan(values)
-        n = np.maximum(known.sum(axis=0), 1)
+        present = ~np.isnan(values)
+        n = np.maximum(present.sum(axis=0), 1)
         # Divided first and scaled by the largest: sums and squares of very large values would
         # overflow.
-        mean = (np.where(known, values, 0.0) / n).sum(axis=0)
-        apart = np.where(known, values - mean, 0.0)
+        mean = (np.where(present, values, 0.0) / n).sum(axis=0)
+        apart = np.where(present, values - mean, 0.0)
         largest = np.abs(apart).max(axis=0, initial=0.0)
         unit = np.where(largest > 0.0, largest, 1.0)
         scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / n)

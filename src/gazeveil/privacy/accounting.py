@@ -22,7 +22,7 @@ from gazeveil.privacy.promise.conversions import epsilon_of_rho, rho_of_epsilon
 from gazeveil.privacy.rational import Number, exact, format_exact
 
 
-class _About:
+class _AccountedChange:
     """The one change an account is about: the whole person, or whatever its first release speaks
     of.
     """
@@ -105,7 +105,7 @@ class Filter:
     ) -> None:
         self.limit = exact("Filter", "limit", limit, above=0)
         self.currency = checks.one_of("Filter", "currency", currency, ("epsilon", "rho"))
-        self._about = _About("Filter", unit)
+        self._about = _AccountedChange("Filter", unit)
         self.delta_num_limit = exact("Filter", "delta_num", delta_num, least=0)
         self.spent = Fraction(0)
         self.delta_num = Fraction(0)
@@ -225,7 +225,7 @@ class Odometer:
     _delta_num: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        self._about = _About("Odometer", self.unit)
+        self._about = _AccountedChange("Odometer", self.unit)
         self.start = exact("Odometer", "start", self.start, above=0)
 
     def add(self, guarantee: Guarantee) -> None:

@@ -121,14 +121,14 @@ class Classic(EventAttack):
             return NamedRows(values, vectors.persons).where(some)
 
         rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
-        known = with_events(train)
-        if len(known.people) == 0:
+        gallery_rows = with_events(train)
+        if len(gallery_rows.people) == 0:
             raise DataError(
                 f"Attack {self.name} has nothing to learn from: no recording of the gallery has"
                 " events. Use more data."
             )
         part = person_scores(
-            known,
+            gallery_rows,
             with_events(test),
             gallery.persons,
             probe.persons,

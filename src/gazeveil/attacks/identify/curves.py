@@ -113,17 +113,17 @@ def rank_curve(
     """Share of people who are among the attacker's best r names, a tie counting by the places it
     covers.
     """
-    known = min((len(s.known) for s in scores_per_repetition), default=0)
-    if known < 1:
+    size = min((len(s.known) for s in scores_per_repetition), default=0)
+    if size < 1:
         raise DataError("A rank curve needs at least one person known. Got none.")
-    wanted = range(1, known + 1) if guesses is None else sorted(set(guesses))
+    wanted = range(1, size + 1) if guesses is None else sorted(set(guesses))
     n = round(float(np.mean([len(s.probes) for s in scores_per_repetition])))
     rivals = [(beaten_by(s), tied_with(s)) for s in scores_per_repetition]
     points = []
     for r in wanted:
         checks.count("rank_curve", "guesses", r)
         rates = [np.clip((r - above) / (level + 1), 0, 1).mean() for above, level in rivals]
-        protocol, chance = f"true person among the best {r}", min(1.0, r / known)
+        protocol, chance = f"true person among the best {r}", min(1.0, r / size)
         points.append(
             Point(r, rate_result("rank_rate", float(np.mean(rates)), n, chance, protocol))
         )
@@ -180,12 +180,12 @@ def template_age(
         mixed = rng.permutation(np.array(recording_set.stimuli))
         half = {str(s) for s in mixed[: len(mixed) // 2]}
         for early, since in when.items():
-            known = {k for k in recording_set.keys if k[2] == early and k[1] in half}
+            gallery_keys = {k for k in recording_set.keys if k[2] == early and k[1] in half}
             for late, until in when.items():
                 if until < since:
                     continue
-                asked = {k for k in recording_set.keys if k[2] == late and k[1] not in half}
-                scores = _between(attack, recording_set, seed, known, asked)
+                probe_keys = {k for k in recording_set.keys if k[2] == late and k[1] not in half}
+                scores = _between(attack, recording_set, seed, gallery_keys, probe_keys)
                 if scores is not None:
                     scores_by_age.setdefault(until - since, []).append(scores)
     if not scores_by_age:
@@ -234,8 +234,8 @@ def last_session(
     recording_set = prepared(attack, recording_set)
     own = {k for k in recording_set.keys if k[0] in last}
     latest = {k for k in own if k[2] == last[k[0]]}
-    held = _between(attack, recording_set, seed, own - latest, latest)
-    assert held is not None  # everybody in `last` has both kinds of sessions
+    held_out = _between(attack, recording_set, seed, own - latest, latest)
+    assert held_out is not None  # everybody in `last` has both kinds of sessions
     rng = np.random.default_rng(seed)
     mixed = []
     for _ in range(checks.count("last_session", "repetitions", repetitions)):
@@ -247,7 +247,7 @@ def last_session(
         scores = _between(attack, recording_set, seed, own - out, out)
         assert scores is not None
         mixed.append(scores)
-    return identification([held]), identification(mixed)
+    return identification([held_out]), identification(mixed)
 
 
 def _times(recording_set: RecordingSet, days: Mapping[str, float] | None) -> dict[str, float]:
@@ -270,16 +270,16 @@ def _between(
     attack: Attack,
     recording_set: RecordingSet,
     seed: int,
-    known: set[RecordingKey],
-    asked: set[RecordingKey],
+    gallery_keys: set[RecordingKey],
+    probe_keys: set[RecordingKey],
 ) -> Scores | None:
     """Scores of the people who are on both sides; None for fewer than two of them."""
-    both = {k[0] for k in known} & {k[0] for k in asked}
+    both = {k[0] for k in gallery_keys} & {k[0] for k in probe_keys}
     if len(both) < 2:
         return None
     gallery, probe = (
         recording_set.where({k for k in side if k[0] in both}.__contains__)
-        for side in (known, asked)
+        for side in (gallery_keys, probe_keys)
     )
     return attack.identify(gallery, probe, seed)
 

@@ -230,9 +230,9 @@ def _at_scale(recording: Recording, scale_s: float) -> dict[str, float]:
     spread_x = x
     if isinstance(recording.space, Sphere):
         dx = np.mod(dx + 180.0, 360.0) - 180.0
-        known = np.isfinite(x)
+        finite = np.isfinite(x)
         spread_x = np.full(len(x), np.nan)
-        spread_x[known] = np.unwrap(x[known], period=360.0)
+        spread_x[finite] = np.unwrap(x[finite], period=360.0)
         dx = dx * np.sin(np.radians((y[1:] + y[:-1]) / 2))
     name = f"average{1000 * scale_s:.0f}ms"
     step = np.hypot(dx, dy)

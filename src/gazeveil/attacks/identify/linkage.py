@@ -143,8 +143,8 @@ def _blocks(
     """Kinds of features that both sides know, each with the columns that both know."""
     if not len(gallery) or not len(probe):
         return []
-    known = _known_columns(gallery) & _known_columns(probe)
-    both = [c for c in gallery.columns if c in known]
+    shared = _known_columns(gallery) & _known_columns(probe)
+    both = [c for c in gallery.columns if c in shared]
     g, p = gallery.select(both), probe.select(both)
     return [(g.of_block(name), p.of_block(name)) for name in dict.fromkeys(g.blocks)]
 

@@ -218,11 +218,11 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
             phi *= root[a:b, None]
             return phi
 
-        kept = [weighed(a, b) for a, b in spans] if 8 * len(z) * units <= _KEPT_BYTES else None
+        cached = [weighed(a, b) for a, b in spans] if 8 * len(z) * units <= _KEPT_BYTES else None
 
         def rows() -> Iterator[tuple[Floats, Floats]]:
             for i, (a, b) in enumerate(spans):
-                yield (kept[i] if kept is not None else weighed(a, b)), y[a:b]
+                yield (cached[i] if cached is not None else weighed(a, b)), y[a:b]
 
         gram, right = np.zeros((units, units)), np.zeros((units, classes))
         for phi, target in rows():

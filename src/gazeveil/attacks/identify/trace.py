@@ -140,9 +140,9 @@ def distances(trajectory: Floats, candidates: Floats, lags: int = 0) -> Floats:
         n = min(len(u), v.shape[1])
         # Twice the arc of half the chord: exact for small and for large angles.
         chord = np.sqrt(((u[None, :n] - v[:, :n]) ** 2).sum(axis=2))
-        known = np.isfinite(chord)
-        angle = np.degrees(2 * np.arcsin(np.minimum(np.where(known, chord, 0.0) / 2, 1.0)))
-        shared = known.sum(axis=1)
+        finite = np.isfinite(chord)
+        angle = np.degrees(2 * np.arcsin(np.minimum(np.where(finite, chord, 0.0) / 2, 1.0)))
+        shared = finite.sum(axis=1)
         best = np.where(
             shared >= least, np.minimum(best, (angle**2).sum(axis=1) / np.maximum(shared, 1)), best
         )

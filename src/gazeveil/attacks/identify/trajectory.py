@@ -151,9 +151,9 @@ def _shifted(values: Floats, by: int) -> Floats:
 
 def _directions(dx: Floats, dy: Floats) -> dict[str, float]:
     """How far the trajectory goes in each of eight directions, as shares of the whole way."""
-    known = np.isfinite(dx) & np.isfinite(dy)
-    length = np.hypot(dx[known], dy[known])
-    sector = sectors(np.degrees(np.arctan2(dy[known], dx[known])), _DIRECTIONS)
+    finite = np.isfinite(dx) & np.isfinite(dy)
+    length = np.hypot(dx[finite], dy[finite])
+    sector = sectors(np.degrees(np.arctan2(dy[finite], dx[finite])), _DIRECTIONS)
     way = np.bincount(sector, weights=length, minlength=_DIRECTIONS)
     total = float(way.sum())
     return {

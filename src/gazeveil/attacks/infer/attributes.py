@@ -113,7 +113,7 @@ def infer(
         If fewer than six people with recordings on both sides have the attribute, or all have the
         same.
     """
-    known = (
+    attributes_of = (
         people
         if people is not None
         else {**dict(test.people), **{p: a for p, a in train.people.items() if a}}
@@ -122,7 +122,7 @@ def infer(
     shared = tuple(c for c in learned.columns if c in set(seen.columns))
     learned, seen = learned.select(shared), seen.select(shared)
     both = [p for p in seen.people if p in set(learned.people)]
-    entries = {p: _value(attribute, p, known.get(p, {}).get(attribute)) for p in both}
+    entries = {p: _value(attribute, p, attributes_of.get(p, {}).get(attribute)) for p in both}
     truth = {p: v for p, v in entries.items() if v is not None}
     numeric = bool(truth) and all(isinstance(v, float) for v in truth.values())
     if not numeric:
@@ -184,12 +184,12 @@ class _Folds:
             # Person vectors are centred among all people of their material. Taking the others' mean
             # away here would bring the left-out person's own training vector in, because the
             # others' mean is its opposite.
-            asked = np.where(np.isfinite(y[i]), y[i] / scale, 0.0)
+            query = np.where(np.isfinite(y[i]), y[i] / scale, 0.0)
             gram = z @ z.T
             unit = max(float(np.trace(gram)) / (n - 1), 1e-12)
             for j, amount in enumerate(SHRINKAGES):
                 inverse = np.linalg.inv(gram + amount * unit * np.eye(n - 1))
-                hats[j, i] = (z @ asked) @ inverse
+                hats[j, i] = (z @ query) @ inverse
                 # Leave-one-out errors of ridge are (inverse y)_m / inverse_mm; the guess is what is
                 # left of y_m.
                 inner[j, i] = np.eye(n - 1) - inverse / np.diag(inverse)[:, None]

@@ -54,8 +54,8 @@ def within(scores: Scores, groups: Mapping[str, Hashable]) -> Scores:
     # Somebody without a score stays a candidate, the last one; only the filter takes people out.
     finite = scores.values[np.isfinite(scores.values)]
     floor = float(finite.min()) - 1 if len(finite) else -1.0
-    kept = np.where(np.isfinite(scores.values), scores.values, floor)
-    return Scores(scores.known, scores.probes, np.where(same, kept, -np.inf))
+    filled = np.where(np.isfinite(scores.values), scores.values, floor)
+    return Scores(scores.known, scores.probes, np.where(same, filled, -np.inf))
 
 
 def _check_groups(people: Iterable[str], groups: Mapping[str, Hashable]) -> None:
@@ -106,8 +106,8 @@ def demographic_attack(
         else _group_by_group(attack, gallery, probe, groups, seed),
         groups,
     )
-    known = [groups[p] for p in scores.known]
-    left = [known.count(groups[p]) for p in scores.probes]
+    gallery_groups = [groups[p] for p in scores.known]
+    left = [gallery_groups.count(groups[p]) for p in scores.probes]
     chance = float(np.mean([1 / n if n else 0.0 for n in left])) if left else float("nan")
     protocol = (
         f"filtered to {min(left, default=0)} to {max(left, default=0)} people by demographics,"
@@ -125,21 +125,21 @@ def _group_by_group(
     seed: int,
 ) -> Scores:
     _check_groups((*probe.persons, *gallery.persons), groups)
-    known, asked = gallery.persons, probe.persons
-    values = np.full((len(asked), len(known)), -np.inf)
-    for group in dict.fromkeys(groups[p] for p in asked):
+    known, probes = gallery.persons, probe.persons
+    values = np.full((len(probes), len(known)), -np.inf)
+    for group in dict.fromkeys(groups[p] for p in probes):
         members = [p for p in known if groups[p] == group]
-        targets = [p for p in asked if groups[p] == group]
+        targets = [p for p in probes if groups[p] == group]
         if len(members) == 1:  # nothing to learn: the filter alone has named the person
-            values[np.ix_([asked.index(t) for t in targets], [known.index(members[0])])] = 0.0
+            values[np.ix_([probes.index(t) for t in targets], [known.index(members[0])])] = 0.0
         elif members:
             part = attack.identify(
                 gallery.select(people=members), probe.select(people=targets), seed
             )
             values[
-                np.ix_([asked.index(t) for t in part.probes], [known.index(m) for m in part.known])
+                np.ix_([probes.index(t) for t in part.probes], [known.index(m) for m in part.known])
             ] = part.values
-    return Scores(known, asked, values)
+    return Scores(known, probes, values)
 
 
 def k_same_within(

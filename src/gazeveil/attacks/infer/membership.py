@@ -285,11 +285,11 @@ def map_membership(
     if not rows:
         raise DataError("None of the targets' recordings is of a stimulus that has a map.")
     scores: dict[str, float] = {}
-    for stimulus, seen in sorted(rows.items()):
-        own = np.stack([w for _, w in seen])
+    for stimulus, viewings in sorted(rows.items()):
+        own = np.stack([w for _, w in viewings])
         published = maps[stimulus].noisy.ravel()
         viewers = max(float(published.sum()), 1.0)
-        for i, (person, weights) in enumerate(seen):
+        for i, (person, weights) in enumerate(viewings):
             # The usual map comes from the other targets; cells weigh by how little viewers differ
             # in them.
             others = np.delete(own, i, axis=0) if len(own) > 1 else own

@@ -200,8 +200,8 @@ def fingerprint(
         second is not, the attacker recognises the noise: nobody could do this who holds anything
         but two halves of that very release.
     """
-    known, same = once.halves()
+    gallery, same = once.halves()
     _, other = again.halves()
-    return identification([attack.identify(known, same, seed)]), identification(
-        [attack.identify(known, other, seed)]
+    return identification([attack.identify(gallery, same, seed)]), identification(
+        [attack.identify(gallery, other, seed)]
     )

@@ -101,11 +101,11 @@ def settle_short(codes: Codes, reach: int, cores: Codes) -> None:
         start = i
         while i < n and cores[i] == SHORT:
             i += 1
-        word = GAZE
+        core = GAZE
         for k in range(max(0, start - reach), min(n, i + reach)):
             if codes[k] == SACCADE:
-                word = LOST
-        cores[start:i] = word
+                core = LOST
+        cores[start:i] = core
 
 
 @compiled
@@ -207,8 +207,8 @@ def grow_artefacts(
         if lost:
             first = max(0, first - head)
             last = min(n - 1, last + tail)
-        word = BLINK if lost and last - first + 1 <= longest_blink else NOISE
-        codes[first : last + 1] = word
+        code = BLINK if lost and last - first + 1 <= longest_blink else NOISE
+        codes[first : last + 1] = code
         i = last + 1
 
 

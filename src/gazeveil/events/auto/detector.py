@@ -135,11 +135,11 @@ class AutoParameters:
     jump_deg: float = 1.6
 
     def __post_init__(self) -> None:
-        for one in fields(self):
+        for field in fields(self):
             object.__setattr__(
                 self,
-                one.name,
-                checks.not_negative("detect auto", one.name, getattr(self, one.name)),
+                field.name,
+                checks.not_negative("detect auto", field.name, getattr(self, field.name)),
             )
 
 
@@ -178,19 +178,19 @@ def detect_auto(
 
 def stages(recording: Recording, p: AutoParameters) -> tuple[BridgedGaze, Floats, Codes]:
     """All stages but pursuit: the trace, the smoothed positions and the codes."""
-    seen = recording.valid & ~corner_coded(recording)
-    trace = BridgedGaze.of(recording, seen)
+    valid = recording.valid & ~corner_coded(recording)
+    trace = BridgedGaze.of(recording, valid)
     codes, rate = trace.codes, trace.rate_hz
     if len(trace.segments) == 0:
         return trace, np.empty((2, 0)), codes
     per_ms = rate / 1000
     raw = np.stack(trace.axes)
-    beside = beside_screen(recording, p.beside_deg) & seen
+    beside = beside_screen(recording, p.beside_deg) & valid
     noise = noise_deg(raw, trace.segments)
     # The tracker's own jitter is not a jump, however large it is.
     fastest = max(p.fastest_deg_s, 8 * noise / max(0.004, 1 / rate))
     cores = mark_cores(
-        raw, seen, beside, rate, fastest, 0.004, p.dropout_ms * per_ms, p.short_loss_ms * per_ms
+        raw, valid, beside, rate, fastest, 0.004, p.dropout_ms * per_ms, p.short_loss_ms * per_ms
     )
     fine = rate >= p.pso_from_hz
     peak = p.fine_peak_deg_s if fine else p.peak_deg_s

@@ -191,8 +191,8 @@ class OnlineDetector:
             np.isfinite(x) & np.isfinite(y) if x.shape == y.shape else np.zeros(0, dtype=np.bool_)
         )
         if valid is not None:
-            given = np.atleast_1d(np.asarray(valid, dtype=np.bool_))
-            mask = mask & given if given.shape == mask.shape else np.zeros(0, dtype=np.bool_)
+            flags = np.atleast_1d(np.asarray(valid, dtype=np.bool_))
+            mask = mask & flags if flags.shape == mask.shape else np.zeros(0, dtype=np.bool_)
         if not (t.ndim == 1 and t.shape == x.shape == y.shape == mask.shape):
             raise DataError("OnlineDetector.push needs t_ns, x_deg, y_deg and valid of one length.")
         return self.push_arrays(t, x, y, mask)

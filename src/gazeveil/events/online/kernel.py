@@ -19,9 +19,9 @@ from gazeveil.events.trace import BLINK, FIXATION, PURSUIT, SACCADE, UNDEFINED
 (
     _NEXT,  # index of the next sample
     _SEEN,  # index of the last valid sample, -1 before the first
-    _WORD,  # code of the running event, -1 for none
+    _CODE,  # code of the running event, -1 for none
     _ONSET,  # its first sample
-    _TOLD,  # whether its onset was told
+    _SENT,  # whether its onset was sent
     _CANDIDATE,  # where the speed rose above onset, -1 for nowhere
     _CALM,  # samples below offset so far
     _FILLED,  # samples in the speed filter since it was last emptied
@@ -32,13 +32,13 @@ from gazeveil.events.trace import BLINK, FIXATION, PURSUIT, SACCADE, UNDEFINED
 def new_state() -> Ints:
     """The state before the first sample."""
     state = np.zeros(_SIZE, dtype=np.int64)
-    state[[_SEEN, _WORD, _CANDIDATE]] = -1
+    state[[_SEEN, _CODE, _CANDIDATE]] = -1
     return state
 
 
 @compiled
-def _tell(edges: Ints, count: int, word: int, side: int, index: int, times: Ints, now: int) -> int:
-    edges[count, 0], edges[count, 1] = 2 * word + side, index
+def _emit(edges: Ints, count: int, code: int, side: int, index: int, times: Ints, now: int) -> int:
+    edges[count, 0], edges[count, 1] = 2 * code + side, index
     edges[count, 2], edges[count, 3] = times[index % len(times)], now
     return count + 1
 
@@ -47,23 +47,23 @@ def _tell(edges: Ints, count: int, word: int, side: int, index: int, times: Ints
 def _end(
     edges: Ints, count: int, state: Ints, last: int, times: Ints, now: int, way: Way, rate_hz: float
 ) -> int:
-    """Tell the end of the running event, and its onset if that is still untold; an event that would
+    """Emit the end of the running event, and its onset if that was not sent; an event that would
     only have begun now is dropped.
     """
-    if state[_WORD] >= 0 and state[_ONSET] <= last:
-        if not state[_TOLD]:
-            count = _tell(edges, count, state[_WORD], 0, state[_ONSET], times, now)
-        word = state[_WORD]
-        if word == FIXATION and len(way) > 0 and pursued(way, state[_ONSET], last, rate_hz):
-            word = PURSUIT
-        count = _tell(edges, count, word, 1, last, times, now)
-    state[_WORD] = -1
+    if state[_CODE] >= 0 and state[_ONSET] <= last:
+        if not state[_SENT]:
+            count = _emit(edges, count, state[_CODE], 0, state[_ONSET], times, now)
+        code = state[_CODE]
+        if code == FIXATION and len(way) > 0 and pursued(way, state[_ONSET], last, rate_hz):
+            code = PURSUIT
+        count = _emit(edges, count, code, 1, last, times, now)
+    state[_CODE] = -1
     return count
 
 
 @compiled
-def _begin(state: Ints, word: int, onset: int) -> None:
-    state[_WORD], state[_ONSET], state[_TOLD] = word, onset, 0
+def _begin(state: Ints, code: int, onset: int) -> None:
+    state[_CODE], state[_ONSET], state[_SENT] = code, onset, 0
     state[_CANDIDATE], state[_CALM] = -1, 0
 
 
@@ -84,20 +84,20 @@ def _lose(
     run = now - state[_SEEN]
     if state[_SEEN] < 0:
         # Nothing was seen yet: it cannot be a blink.
-        if state[_WORD] < 0:
+        if state[_CODE] < 0:
             _begin(state, UNDEFINED, now)
-            count = _tell(edges, count, UNDEFINED, 0, now, times, now)
-            state[_TOLD] = 1
+            count = _emit(edges, count, UNDEFINED, 0, now, times, now)
+            state[_SENT] = 1
     elif run == limits[4] + 1:
         count = _end(edges, count, state, state[_SEEN], times, now, way, speeds[3])
         _begin(state, BLINK, state[_SEEN] + 1)
-        count = _tell(edges, count, BLINK, 0, state[_ONSET], times, now)
-        state[_TOLD] = 1
-    elif run == limits[5] + 1 and state[_WORD] == BLINK:
+        count = _emit(edges, count, BLINK, 0, state[_ONSET], times, now)
+        state[_SENT] = 1
+    elif run == limits[5] + 1 and state[_CODE] == BLINK:
         count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
         _begin(state, UNDEFINED, now)
-        count = _tell(edges, count, UNDEFINED, 0, now, times, now)
-        state[_TOLD] = 1
+        count = _emit(edges, count, UNDEFINED, 0, now, times, now)
+        state[_SENT] = 1
     return count
 
 
@@ -119,11 +119,11 @@ def _step(
     k = limits[0]
     points[index % (2 * k)] = place
     state[_FILLED] += 1
-    if state[_WORD] < 0:
+    if state[_CODE] < 0:
         _begin(state, FIXATION, index)
     if len(way) > 0:
         keep(way, index, place)
-        if state[_WORD] == FIXATION:
+        if state[_CODE] == FIXATION:
             follow(way, state[_ONSET], index - limits[0] - limits[1])
     speed = 0.0
     at = index - k + 1
@@ -136,7 +136,7 @@ def _step(
                 early += points[(index - k - j) % (2 * k), a]
             square += ((late - early) / k) ** 2
         speed = math.sqrt(square) * speeds[3] / k
-    if state[_WORD] == FIXATION:
+    if state[_CODE] == FIXATION:
         if speed >= speeds[1]:
             if state[_CANDIDATE] < 0:
                 state[_CANDIDATE] = at
@@ -146,14 +146,14 @@ def _step(
                 if onset > state[_ONSET]:
                     count = _end(edges, count, state, onset - 1, times, now, way, speeds[3])
                 _begin(state, SACCADE, onset)
-                count = _tell(edges, count, SACCADE, 0, onset, times, now)
-                state[_TOLD] = 1
+                count = _emit(edges, count, SACCADE, 0, onset, times, now)
+                state[_SENT] = 1
         else:
             state[_CANDIDATE] = -1
-        if state[_WORD] == FIXATION and not state[_TOLD] and at - state[_ONSET] >= limits[1]:
-            count = _tell(edges, count, FIXATION, 0, state[_ONSET], times, now)
-            state[_TOLD] = 1
-    elif state[_WORD] == SACCADE:
+        if state[_CODE] == FIXATION and not state[_SENT] and at - state[_ONSET] >= limits[1]:
+            count = _emit(edges, count, FIXATION, 0, state[_ONSET], times, now)
+            state[_SENT] = 1
+    elif state[_CODE] == SACCADE:
         state[_CALM] = 0 if speed >= speeds[2] else state[_CALM] + 1
         if state[_CALM] >= limits[2] or at - state[_ONSET] + 1 >= limits[3]:
             count = _end(edges, count, state, at, times, now, way, speeds[3])
@@ -203,7 +203,7 @@ def push_samples(
         run = now - seen - 1
         if seen < 0:
             count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
-        elif state[_WORD] == BLINK or state[_WORD] == UNDEFINED:
+        elif state[_CODE] == BLINK or state[_CODE] == UNDEFINED:
             count = _end(edges, count, state, now - 1, times, now, way, speeds[3])
             state[_FILLED] = 0
         elif t[row] - seen_ns[0] > limits[6]:
@@ -235,7 +235,7 @@ def close_stream(speeds: Floats, state: Ints, times: Ints, way: Way, edges: Ints
     if last < 0:
         return 0
     count = 0
-    if state[_WORD] == BLINK or state[_WORD] == UNDEFINED or last == seen:
+    if state[_CODE] == BLINK or state[_CODE] == UNDEFINED or last == seen:
         return _end(edges, count, state, last, times, last, way, speeds[3])
     count = _end(edges, count, state, seen, times, last, way, speeds[3])
     _begin(state, UNDEFINED, seen + 1)

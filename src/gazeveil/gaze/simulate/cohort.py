@@ -208,17 +208,17 @@ class Simulation:
         nothing but these parameters.
         """
         sphere = isinstance(self.space, Sphere)
-        who = person(self.entropy, i)
+        subject = person(self.entropy, i)
         shown = stimulus(self.entropy, j, self.task, self.space, self.seconds, self.document)
         rng = stream(self.entropy, RECORDING, i, j, s, TASKS.index(self.task))
-        how = condition(self.task, sphere)
-        own = traits(self.entropy, who, s, rng, how.individual)
+        viewing = condition(self.task, sphere)
+        own = traits(self.entropy, subject, s, rng, viewing.individual)
         t_ns = self._times(rng)
-        samples = render(rng, t_ns / 1e9, own, how, self.tracker, shown.scene(self.space))
+        samples = render(rng, t_ns / 1e9, own, viewing, self.tracker, shown.scene(self.space))
         truth = Truth(
             _events(samples.code, samples.event, t_ns),
             own,
-            traits(self.entropy, who, s, individual=how.individual),
+            traits(self.entropy, subject, s, individual=viewing.individual),
             shown,
             self.space,
             samples.clean,
@@ -230,7 +230,7 @@ class Simulation:
         )
         metadata = {"source": "simulated", "pupil_unit": "mm"}
         return Recording(
-            who.name,
+            subject.name,
             shown.name,
             t_ns,
             samples.gaze_deg[:, 0],

@@ -90,9 +90,9 @@ def from_pymovements(
         For a dataset that is not loaded, or a gaze without positions, times or geometry.
     """
     pm = _pymovements()
-    given = {"person": person, "stimulus": stimulus, "session": session, "task": task}
+    caller_names = {"person": person, "stimulus": stimulus, "session": session, "task": task}
     if isinstance(source, pm.Gaze):
-        return _recording(source, given, space, 0)
+        return _recording(source, caller_names, space, 0)
     several = source.gaze if isinstance(source, pm.Dataset) else source
     if not isinstance(several, Iterable) or isinstance(several, str | bytes | Mapping):
         checks.refuse(
@@ -109,7 +109,7 @@ def from_pymovements(
                 "a pymovements Gaze, a Dataset or a list of Gaze",
                 part,
             )
-    recordings = [_recording(g, given, space, i) for i, g in enumerate(parts)]
+    recordings = [_recording(g, caller_names, space, i) for i, g in enumerate(parts)]
     used: dict[tuple[str, str, str, str], int] = {}
     for i, recording in enumerate(recordings):
         # File names often tell more apart than the fields known here: such recordings are numbered
@@ -213,23 +213,23 @@ def to_dataset(cohort: Cohort, path: str | Path) -> object:
 
 
 def _recording(
-    gaze: Any, given: Mapping[str, str | None], space: Space | None, number: int
+    gaze: Any, caller_names: Mapping[str, str | None], space: Space | None, number: int
 ) -> Recording:
     frame: pl.DataFrame = gaze.samples
     metadata: dict[str, object] = dict(gaze.metadata or {})
-    names = {k: given[k] or _name(k, metadata, frame) for k in _KEYS}
+    names = {k: caller_names[k] or _name(k, metadata, frame) for k in _KEYS}
     person = names["person"] or f"person {number + 1}"
     stimulus = names["stimulus"] or names["task"] or "gaze"
     place = Path(f"pymovements gaze {number + 1}")
-    found, half = _space(gaze, metadata, space)
+    gaze_space, half = _space(gaze, metadata, space)
     if "position" in frame.columns:
         parts = _components(frame["position"])
-    elif "pixel" in frame.columns and isinstance(found, Screen):
+    elif "pixel" in frame.columns and isinstance(gaze_space, Screen):
         raw = _components(frame["pixel"])
         shift = np.array([half[i % 2] for i in range(raw.shape[1])])
         parts = np.empty_like(raw)
         for i in range(0, raw.shape[1], 2):
-            parts[:, i], parts[:, i + 1] = found.from_px(
+            parts[:, i], parts[:, i + 1] = gaze_space.from_px(
                 raw[:, i] + shift[i], raw[:, i + 1] + shift[i + 1]
             )
     else:
@@ -247,7 +247,7 @@ def _recording(
         ),
         None,
     )
-    words = {
+    label_columns = {
         c[len(_LABEL) :]: np.array(frame[c].fill_null("undefined").to_list(), dtype=WORD)
         for c in frame.columns
         if c.startswith(_LABEL)
@@ -263,14 +263,14 @@ def _recording(
         session=names["session"] or "1",
         task=names["task"] or "",
         t_ns=t_ns,
-        space=found,
+        space=gaze_space,
         x_deg=None if line is None else line[:, 0],
         y_deg=None if line is None else line[:, 1],
         left_deg=left,
         right_deg=right,
         rate_hz=None if rate is None else float(rate),
         pupil=pupil,
-        labels=words,
+        labels=label_columns,
         events=_events_in(gaze, t_ns),
         messages=_messages_in(gaze),
         metadata={**extra, "source": ""},
@@ -317,15 +317,15 @@ def _space(
         raise DataError(
             f"The screen's origin is '{origin}'. pymovements knows 'upper left' and 'center'."
         )
-    found = Screen(
+    converted = Screen(
         float(sides[0]),
         float(sides[1]),
         10 * float(sides[2]),
         10 * float(sides[3]),
         10 * float(sides[4]),
     )
-    return found, (
-        (0.5, 0.5) if origin == "upper left" else (found.width_px / 2, found.height_px / 2)
+    return converted, (
+        (0.5, 0.5) if origin == "upper left" else (converted.width_px / 2, converted.height_px / 2)
     )
 
 
@@ -406,7 +406,7 @@ def _events_in(gaze: Any, t_ns: Ints) -> Events | None:
         return None
     frame = frame.sort("onset", maintain_order=True)
     # `fixation_eyelink` and `fixation.ivt` are fixations.
-    words = [str(n or "").replace(".", "_").split("_")[0].lower() for n in frame["name"].to_list()]
+    names = [str(n or "").replace(".", "_").split("_")[0].lower() for n in frame["name"].to_list()]
     onset, offset = (
         np.round(frame[c].cast(pl.Float64).to_numpy() * 1e6).astype(np.int64)
         for c in ("onset", "offset")
@@ -417,7 +417,7 @@ def _events_in(gaze: Any, t_ns: Ints) -> Events | None:
     last = np.clip(
         np.searchsorted(clock, offset + slack, side="right") - 1, first, max(len(clock) - 1, 0)
     )
-    kind = np.array([w if w in KINDS else "undefined" for w in words], dtype=WORD)
+    kind = np.array([w if w in KINDS else "undefined" for w in names], dtype=WORD)
     return Events(
         kind, first, last, t_ns[first], np.maximum(t_ns[last], t_ns[first]), source="pymovements"
     )
@@ -490,10 +490,10 @@ def _flat(recording: Recording, eyes: bool) -> pl.DataFrame:
 def _experiment(pm: Any, recording: Recording) -> object:
     rate = recording.rate_hz if recording.rate_hz > 0 else None
     space = recording.space
-    one = (recording.left_deg is not None) != (recording.right_deg is not None)
+    monocular = (recording.left_deg is not None) != (recording.right_deg is not None)
     eyes = (
         {"left": recording.left_deg is not None, "right": recording.right_deg is not None}
-        if one
+        if monocular
         else {}
     )
     tracker = pm.EyeTracker(sampling_rate=rate, **eyes)

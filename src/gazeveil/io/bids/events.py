@@ -43,8 +43,8 @@ TIME_UNITS |= {
 
 def unit_of(about: Mapping[str, object], column: str) -> str:
     """The unit a sidecar gives a column, or an empty text."""
-    said = about.get(column)
-    return str(said.get("Units", "")) if isinstance(said, Mapping) else ""
+    description = about.get(column)
+    return str(description.get("Units", "")) if isinstance(description, Mapping) else ""
 
 
 def texts(table: Table, column: str) -> list[str]:
@@ -60,8 +60,8 @@ def read_events(
         path = name.path.with_name(name.path.name.replace("_physio.tsv", "_physioevents.tsv"))
         if not path.exists():
             continue
-        other = Name(path, name.entities, "physioevents")
-        about = sidecar(other, root)
+        events_name = Name(path, name.entities, "physioevents")
+        about = sidecar(events_name, root)
         columns = about.get("Columns")
         if not isinstance(columns, list) or "onset" not in columns:
             raise FormatError(
@@ -103,13 +103,13 @@ def _event_rows(
             closed = table.floats("blink") > 0
             pairs = zip(kind, closed, strict=True)
             kind = ["blink" if c and k == "saccade" else k for k, c in pairs]
-    words = np.array(kind, dtype=WORD)
-    labels = _labels(source, words, first, last, len(t_ns))
+    kinds = np.array(kind, dtype=WORD)
+    labels = _labels(source, kinds, first, last, len(t_ns))
     is_event = [bool(k) and not s.startswith(LABEL) for k, s in zip(kind, source, strict=True)]
     rows = np.flatnonzero(np.array(is_event, dtype=np.bool_))
     if len(rows) == 0:
         return None, labels, messages
-    known = np.array([k if k in KINDS else "undefined" for k in words.tolist()], dtype=WORD)
+    known = np.array([k if k in KINDS else "undefined" for k in kinds.tolist()], dtype=WORD)
     order = rows[np.argsort(onset[rows], kind="stable")]
     tiers = np.array(secondary, dtype=WORD)[order] if any(secondary[i] for i in rows) else None
     events = Events(
@@ -144,13 +144,13 @@ def _row_times(
 
 
 def _labels(
-    source: list[str], words: Texts, first: Ints, last: Ints, samples: int
+    source: list[str], kinds: Texts, first: Ints, last: Ints, samples: int
 ) -> dict[str, Texts]:
     """Labels of samples, from the rows that were written of them."""
     labels: dict[str, Texts] = {}
     for label in dict.fromkeys(s for s in source if s.startswith(LABEL)):
         column = np.full(samples, "undefined", dtype=WORD)
         for i in np.flatnonzero(np.array(source) == label):
-            column[first[i] : last[i] + 1] = words[i]
+            column[first[i] : last[i] + 1] = kinds[i]
         labels[label[len(LABEL) :]] = column
     return labels

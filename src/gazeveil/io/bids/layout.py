@@ -55,15 +55,15 @@ class Name:
 
 def data_files(root: Path, suffix: str) -> list[Name]:
     """All `*_<suffix>.tsv[.gz]` of the raw dataset, in order."""
-    found = []
+    names = []
     for path in sorted(root.rglob(f"*_{suffix}.tsv*")):
         inner = path.relative_to(root).parts[:-1]
         if any(p.startswith(".") or p in _ASIDE for p in inner):
             continue
         name = Name.of(path)
         if name is not None and name.suffix == suffix:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def sidecar(
@@ -89,18 +89,18 @@ def sidecar(
         folders.append(folders[-1] / part)
     merged: dict[str, object] = {}
     for folder in folders:
-        found = []
+        applicable = []
         for path in folder.glob(f"*{wanted}.json"):
             # At the root the name may be the bare suffix: `physio.json`.
-            other = Name(path, (), wanted) if path.name == f"{wanted}.json" else Name.of(path)
+            candidate = Name(path, (), wanted) if path.name == f"{wanted}.json" else Name.of(path)
             if (
-                other is not None
-                and other.suffix == wanted
-                and all(own.get(k) == v for k, v in other.entities)
+                candidate is not None
+                and candidate.suffix == wanted
+                and all(own.get(k) == v for k, v in candidate.entities)
             ):
-                found.append(other)
-        for other in sorted(found, key=lambda n: (len(n.entities), n.path.name)):
-            merged |= read_json(other.path)
+                applicable.append(candidate)
+        for candidate in sorted(applicable, key=lambda n: (len(n.entities), n.path.name)):
+            merged |= read_json(candidate.path)
     return merged
 
 

@@ -101,14 +101,14 @@ def scan(path: Path, root: Path, screen: Screen | None = None) -> Iterable[Handl
         key=lambda g: (g[0].path.parent, g[0].group()),
     ):
         files = list(group)
-        who = _names(*files[0])
+        names = _names(*files[0])
         handles.append(
             Handle(
-                who[0],
-                who[1],
-                partial(load, tuple(n for n, _ in files), path, who, screen),
-                who[2],
-                who[3],
+                names[0],
+                names[1],
+                partial(load, tuple(n for n, _ in files), path, names, screen),
+                names[2],
+                names[3],
                 str(files[0][0].path),
             )
         )
@@ -127,8 +127,8 @@ def _names(name: Name, about: Mapping[str, object]) -> tuple[str, str, str, str]
         )
     known = dict(name.group())
     task = known.get("task", "")
-    rest = [f"{k}-{v}" for k, v in name.group() if k not in ("sub", "ses", "task", "acq")]
-    stimulus = "_".join([known.get("acq") or task or "recording", *rest])
+    suffixes = [f"{k}-{v}" for k, v in name.group() if k not in ("sub", "ses", "task", "acq")]
+    stimulus = "_".join([known.get("acq") or task or "recording", *suffixes])
     return known.get("sub") or name.path.parent.name, stimulus, known.get("ses", "1"), task
 
 
@@ -294,15 +294,15 @@ def _space(
             f"its SampleCoordinateSystem is '{system}'",
             "Only gaze-on-screen says where the gaze fell; convert the others first.",
         )
-    said = sidecar(name, root, "events", without=("recording",)).get("StimulusPresentation")
-    presentation = said if isinstance(said, Mapping) else {}
+    entry = sidecar(name, root, "events", without=("recording",)).get("StimulusPresentation")
+    presentation = entry if isinstance(entry, Mapping) else {}
     corner = presentation.get("ScreenOrigin")
-    words = (
+    origin = (
         [str(w).lower() for w in corner]
         if isinstance(corner, list) and len(corner) == 2
         else ["top", "left"]
     )
-    vertical, horizontal = sorted(words, key=lambda w: w not in ("top", "bottom"))
+    vertical, horizontal = sorted(origin, key=lambda w: w not in ("top", "bottom"))
     if vertical not in ("top", "bottom", "center", "centre") or horizontal not in (
         "left",
         "right",
@@ -395,17 +395,17 @@ def _channel(
     sources = (
         ["cyclopean"] if "cyclopean" in eyes and eyes["cyclopean"][2].has(column) else list(eyes)
     )
-    total, seen, found = np.zeros(n), np.zeros(n), False
+    total, eye_count, recorded = np.zeros(n), np.zeros(n), False
     for eye in sources:
         if not eyes[eye][2].has(column):
             continue
-        found = True
+        recorded = True
         values = np.full(n, np.nan)
         values[rows_of[eye]] = eyes[eye][2].floats(column)
-        there = np.isfinite(values)
-        total[there] += values[there]
-        seen += there
-    return np.where(seen > 0, total / np.maximum(seen, 1), np.nan) if found else None
+        finite = np.isfinite(values)
+        total[finite] += values[finite]
+        eye_count += finite
+    return np.where(eye_count > 0, total / np.maximum(eye_count, 1), np.nan) if recorded else None
 
 
 def _stacked(table: Table, names: tuple[str, ...]) -> Floats:
@@ -428,13 +428,13 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
         )
     names = table.words("name") if table.has("name") else [""] * len(table)
     result: dict[str, Attributes] = {}
-    others = [c for c in table.names if c.strip().lower() not in ("participant_id", "name")]
-    cells = {c: texts(table, c) for c in others}
+    columns = [c for c in table.names if c.strip().lower() not in ("participant_id", "name")]
+    cells = {c: texts(table, c) for c in columns}
     for i, label in enumerate(table.words("participant_id")):
-        found = {c.strip(): _plain(cells[c][i]) for c in others if cells[c][i]}
-        result[label.removeprefix("sub-")] = found
+        attributes = {c.strip(): _plain(cells[c][i]) for c in columns if cells[c][i]}
+        result[label.removeprefix("sub-")] = attributes
         if names[i]:
-            result[names[i]] = found
+            result[names[i]] = attributes
     return result
 
 

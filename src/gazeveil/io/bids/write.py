@@ -251,8 +251,8 @@ def _physioevents(recording: Recording, stem: Path) -> None:
     if recording.events is not None:
         parts.append((recording.events.source, recording.events))
     parts += [
-        (LABEL + name, Events.from_words(words, recording.t_ns))
-        for name, words in recording.labels.items()
+        (LABEL + name, Events.from_words(column, recording.t_ns))
+        for name, column in recording.labels.items()
     ]
     if not parts and not recording.messages:
         return

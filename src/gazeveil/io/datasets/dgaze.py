@@ -42,8 +42,8 @@ def sniff(head: Head) -> bool:
 
 def has_width(head: Head, width: int) -> bool:
     """Whether a file is an array of numbers with so many columns."""
-    found = header(head)
-    return found is not None and found[0][1:] == (width,) and found[1].kind == "f"
+    npy_header = header(head)
+    return npy_header is not None and npy_header[0][1:] == (width,) and npy_header[1].kind == "f"
 
 
 def read_rows(path: Path, width: int, title: str) -> NDArray[np.generic]:
@@ -70,8 +70,8 @@ def partner(path: Path, letter: str) -> Path | None:
     """The file beside `...X.npy` that has another last part, or None."""
     name = path.name
     at = name.lower().rfind("x.npy")
-    other = path.with_name(name[:at] + letter + name[at + 1 :]) if at >= 0 else path
-    return other if other != path and other.is_file() else None
+    sibling = path.with_name(name[:at] + letter + name[at + 1 :]) if at >= 0 else path
+    return sibling if sibling != path and sibling.is_file() else None
 
 
 def scan(path: Path, root: Path, every: int = 1) -> Iterable[Handle]:

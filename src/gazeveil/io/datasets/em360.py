@@ -110,22 +110,22 @@ def people(root: Path, files: Iterable[Path] = ()) -> Mapping[str, Attributes]:
         return {}
     table = read_table(place, max(",;\t", key=Head.of(place).first.count))
     names = table.names
-    found: dict[str, Attributes] = {}
+    by_person: dict[str, Attributes] = {}
     rows = zip(*(table.words(n) for n in names), strict=True)
     for person, *values in rows:
         attributes = {
             n.strip().lower(): _value(v) for n, v in zip(names[1:], values, strict=True) if v
         }
         for alias in {person, person.zfill(2), person.zfill(3)} if person.isdigit() else {person}:
-            found[alias] = attributes
-    return found
+            by_person[alias] = attributes
+    return by_person
 
 
 def _value(text: str) -> object:
-    found = numbers(text)
-    if found is None or len(found) != 1:
+    parsed = numbers(text)
+    if parsed is None or len(parsed) != 1:
         return text
-    return int(found[0]) if found[0].is_integer() else found[0]
+    return int(parsed[0]) if parsed[0].is_integer() else parsed[0]
 
 
 FORMAT = Format(

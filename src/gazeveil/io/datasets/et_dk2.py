@@ -145,17 +145,17 @@ def _times_ns(table: Table, rows: Bools) -> Ints:
 def _gaze(table: Table, rows: Bools) -> tuple[Floats, str]:
     vectors = np.stack([table.floats(f"GIW_{axis}")[rows] for axis in "XYZ"], axis=1).reshape(-1, 3)
     length = np.linalg.norm(vectors, axis=1)
-    there = np.isfinite(length) & (length > 0)
-    vectors[~there] = np.nan
-    middle = float(np.median(length[there])) if there.any() else 0.0
-    round_enough = there.any() and np.percentile(np.abs(length[there] - middle), 95) < 0.2 * middle
+    valid = np.isfinite(length) & (length > 0)
+    vectors[~valid] = np.nan
+    middle = float(np.median(length[valid])) if valid.any() else 0.0
+    round_enough = valid.any() and np.percentile(np.abs(length[valid] - middle), 95) < 0.2 * middle
     # A column filled with one value is a placeholder, not a gaze.
-    if round_enough and np.count_nonzero(there) > 2 and not np.ptp(vectors[there], axis=0).any():
+    if round_enough and np.count_nonzero(valid) > 2 and not np.ptp(vectors[valid], axis=0).any():
         round_enough = False
     if not table.has("GIW_TEXTURE_X", "GIW_TEXTURE_Y"):
         return vectors, "GIW"
     place, unit = _texture(table.floats("GIW_TEXTURE_X")[rows], table.floats("GIW_TEXTURE_Y")[rows])
-    both = there & np.isfinite(place).all(axis=1)
+    both = valid & np.isfinite(place).all(axis=1)
     if not round_enough:
         return (place, f"GIW_TEXTURE ({unit})") if np.isfinite(place).any() else (vectors, "GIW")
     if unit == "degrees" and both.any() and np.median(angle_deg(vectors[both], place[both])) > 5.0:

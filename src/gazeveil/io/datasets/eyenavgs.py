@@ -95,9 +95,9 @@ def load(path: Path, person: str, scene: str) -> Recording:
     time_name = next((t for t in _TIMES if table.has(t)), _TIMES[0])
     t_ns = table.times_ns(time_name, "ms")[first]
 
-    seen = (gaze[:, :3] != 0).any(axis=1)
+    tracked = (gaze[:, :3] != 0).any(axis=1)
     direction = rotate(gaze, np.array([0.0, 0.0, -1.0])) * _TO_OURS
-    direction[~seen] = np.nan
+    direction[~tracked] = np.nan
     eyes = []
     for side in (left, ~left):
         vectors = np.full((frames, 3), np.nan)

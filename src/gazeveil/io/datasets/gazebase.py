@@ -52,8 +52,8 @@ def file_names(path: Path) -> Names:
 
 def sniff(head: Head) -> bool:
     """A CSV file with the columns n, x, y, val and dP or lab, and none of single eyes."""
-    found = columns(head)
-    return {"n", "x", "y", "val"} <= found and bool({"dp", "lab"} & found) and "lx" not in found
+    names = columns(head)
+    return {"n", "x", "y", "val"} <= names and bool({"dp", "lab"} & names) and "lx" not in names
 
 
 def scan(path: Path, root: Path) -> Iterable[Handle]:

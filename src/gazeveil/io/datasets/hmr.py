@@ -53,17 +53,17 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
 def load(path: Path, person: str, stimulus: str) -> Recording:
     """One file as a recording."""
     table = read_table(path, _separator(Head.of(path).first))
-    words = []
+    labels = []
     for row, letter in enumerate(table.words("Pattern")):
-        word = PATTERNS.get(letter.upper())
-        if word is None:
+        label = PATTERNS.get(letter.upper())
+        if label is None:
             raise FormatError(
                 path,
                 f"the pattern '{letter}' is not one of F, S, P, B",
                 "Mend the line.",
                 table.line_of(row),
             )
-        words.append(word)
+        labels.append(label)
     confidence = table.floats("Confidence")
     x_deg, y_deg = EYE_IMAGE.from_px(table.floats("X_coord"), table.floats("Y_coord"))
     return assemble(
@@ -77,7 +77,7 @@ def load(path: Path, person: str, stimulus: str) -> Recording:
         valid=confidence > 0,
         rate_hz=_RATE_HZ,
         confidence=confidence,
-        labels={"pattern": words},
+        labels={"pattern": labels},
         metadata={"calibrated": False, "times": "rows 5 ms apart; the file has no times"},
     )
 

@@ -42,11 +42,11 @@ _GEOMETRY = (
 
 def sniff(head: Head) -> bool:
     """A structured array with time, gaze and event codes."""
-    found = header(head)
+    npy_header = header(head)
     return (
-        found is not None
-        and found[1].names is not None
-        and {"t", "x", "y", "evt"} <= set(found[1].names)
+        npy_header is not None
+        and npy_header[1].names is not None
+        and {"t", "x", "y", "evt"} <= set(npy_header[1].names)
     )
 
 

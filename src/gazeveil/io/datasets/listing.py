@@ -36,7 +36,7 @@ _NAMED_FILES = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class DatasetEntry:
     """One public dataset.
 
     Parameters
@@ -121,14 +121,14 @@ class DatasetCheck:
     def __str__(self) -> str:
         lines = [f"{self.path}: {self.format}" + ("" if self.ok else ", with problems")]
         if self.recordings:
-            what = (
+            contents = (
                 f"{self.samples} samples"
                 if self.samples or not self.events
                 else f"{self.events} fixations, no samples"
             )
             lines.append(
                 f"  {self.recordings} recordings, {self.people} people, {self.stimuli} stimuli,"
-                f" {what}"
+                f" {contents}"
             )
         if self.layout:
             lines.append(f"  expected layout: {self.layout}")
@@ -150,7 +150,7 @@ class DatasetCheck:
 
 
 #: Listed so that who looks for it learns why it cannot be read.
-_OPENNEEDS = Entry(
+_OPENNEEDS = DatasetEntry(
     format="openneeds",
     title="OpenNEEDS",
     publisher="Emery, Zannoli, Warren, Xiao, Talathi (Facebook Reality Labs)",
@@ -166,7 +166,7 @@ _OPENNEEDS = Entry(
 )
 
 
-def describe() -> list[Entry]:
+def describe() -> list[DatasetEntry]:
     """All known public datasets, by format name."""
     return [entry(name) for name in _names()]
 
@@ -179,7 +179,7 @@ def _names() -> list[str]:
     return sorted([*ours, *others, *registry.WITHOUT_READER])
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> DatasetEntry:
     """One dataset.
 
     Raises
@@ -191,7 +191,7 @@ def entry(name: str) -> Entry:
         return _OPENNEEDS
     form = registry.get(name)
     assert form.dataset is not None
-    return Entry(form.name, **asdict(form.dataset), options=tuple(sorted(form.options)))
+    return DatasetEntry(form.name, **asdict(form.dataset), options=tuple(sorted(form.options)))
 
 
 def check(path: str | Path, name: str | None = None, **options: object) -> DatasetCheck:
@@ -225,7 +225,7 @@ def check(path: str | Path, name: str | None = None, **options: object) -> Datas
             broken=1,
             missing=_missing(place, name or ""),
         )
-    found = expected or _format_of(cohort)
+    dataset = expected or _format_of(cohort)
     problems: list[str] = []
     broken = samples = events = 0
     for item in cohort.items:
@@ -240,8 +240,8 @@ def check(path: str | Path, name: str | None = None, **options: object) -> Datas
         events += 0 if recording.events is None else len(recording.events)
     return DatasetCheck(
         path=str(place),
-        format="unknown" if found is None else found.format,
-        layout="" if found is None else found.layout,
+        format="unknown" if dataset is None else dataset.format,
+        layout="" if dataset is None else dataset.layout,
         recordings=len(cohort),
         people=len(cohort.people),
         stimuli=len(cohort.stimuli),
@@ -250,7 +250,7 @@ def check(path: str | Path, name: str | None = None, **options: object) -> Datas
         skipped=cohort.skipped,
         problems=tuple(problems),
         broken=broken,
-        missing=() if found is None else _missing(place, found.format),
+        missing=() if dataset is None else _missing(place, dataset.format),
     )
 
 
@@ -258,22 +258,22 @@ def _missing(place: Path, name: str) -> tuple[str, ...]:
     """Named files that are neither under the folder nor beside it."""
     if not place.is_dir():
         return ()
-    there = {
+    present = {
         p.name.removesuffix(".gz")
         for p in (*place.rglob("*"), *place.parent.glob("*"))
         if p.is_file()
     }
-    return tuple(n for n in _NAMED_FILES.get(name, ()) if n not in there)
+    return tuple(n for n in _NAMED_FILES.get(name, ()) if n not in present)
 
 
-def _format_of(cohort: Cohort) -> Entry | None:
+def _format_of(cohort: Cohort) -> DatasetEntry | None:
     """The dataset of the first recording's file."""
     source = next((i.source for i in cohort.items if i.source), "")
-    found = registry.sniff(Path(source)) if source else None
-    if found is None:
+    form = registry.sniff(Path(source)) if source else None
+    if form is None:
         return None
     return (
-        entry(found.name)
-        if found.dataset is not None
-        else Entry(found.name, found.title, "", "", "", "")
+        entry(form.name)
+        if form.dataset is not None
+        else DatasetEntry(form.name, form.title, "", "", "", "")
     )

@@ -66,14 +66,14 @@ def read_features(
     """The first 52 columns of each file, one below the other, and a key for each row."""
     blocks, keys = [], []
     for path in files:
-        found = person_and_recording(path)
-        if found is None:
+        names = person_and_recording(path)
+        if names is None:
             raise FormatError(
                 path,
                 "the file name does not say P<person>_R<recording>",
                 "Keep the published file names.",
             )
-        person, recording = found
+        person, recording = names
         values = read_matrix(path, least)[:, :FEATURES]
         blocks.append(values)
         keys += [

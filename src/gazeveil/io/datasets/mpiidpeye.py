@@ -55,15 +55,15 @@ def _is_features(head: Head) -> bool:
 
 def _order(line: str) -> list[str] | None:
     """Our name of each column of a header line, or None if one of x, y and time is not there."""
-    found = []
+    names = []
     for cell in line.lower().split(";"):
-        words = cell.replace("_", " ").split()
+        parts = cell.replace("_", " ").split()
         guess = next(
-            (n for n in ("time", "confidence", "diameter") if any(w.startswith(n) for w in words)),
+            (n for n in ("time", "confidence", "diameter") if any(w.startswith(n) for w in parts)),
             "",
         )
-        found.append(guess or next((n for n in ("x", "y") if words and words[-1].endswith(n)), ""))
-    return found if {"x", "y", "time"} <= set(found) else None
+        names.append(guess or next((n for n in ("x", "y") if parts and parts[-1].endswith(n)), ""))
+    return names if {"x", "y", "time"} <= set(names) else None
 
 
 def sniff(head: Head) -> bool:
@@ -86,8 +86,8 @@ def scan(path: Path, root: Path) -> Iterable[Handle]:
             "Read it with gazeveil.io.datasets.mpiidpeye.features(path), which gives rows and"
             " keys.",
         )
-    found = person_and_recording(path)
-    person, recording = found or (stem(path), "")
+    names = person_and_recording(path)
+    person, recording = names or (stem(path), "")
     stimulus = DOCUMENTS.get(recording, recording or stem(path))
     return [
         Handle(

@@ -91,9 +91,9 @@ def _images(path: Path) -> list[tuple[str, list[tuple[Floats, ...]]]]:
 @lru_cache(maxsize=2)
 def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ...]]]]:
     place = Path(path)
-    found = read_variable(place, "fixations", "Check that this is OSIE's fixations.mat.")
+    fixations = read_variable(place, "fixations", "Check that this is OSIE's fixations.mat.")
     images = []
-    for i, entry in enumerate(np.atleast_1d(found)):
+    for i, entry in enumerate(np.atleast_1d(fixations)):
         if not hasattr(entry, "img") or not hasattr(entry, "subjects"):
             raise FormatError(
                 place,
@@ -101,15 +101,15 @@ def _cached(path: str, changed_ns: int) -> list[tuple[str, list[tuple[Floats, ..
                 "Check that this is OSIE's fixations.mat.",
             )
         people = []
-        for one in np.atleast_1d(entry.subjects):
-            if not all(hasattr(one, n) for n in _FIELDS):
+        for gaze in np.atleast_1d(entry.subjects):
+            if not all(hasattr(gaze, n) for n in _FIELDS):
                 raise FormatError(
                     place,
                     f"entry {i + 1} has a person without {', '.join(_FIELDS)}",
                     "Check that this is OSIE's fixations.mat.",
                 )
             people.append(
-                tuple(np.atleast_1d(getattr(one, n)).astype(np.float64).ravel() for n in _FIELDS)
+                tuple(np.atleast_1d(getattr(gaze, n)).astype(np.float64).ravel() for n in _FIELDS)
             )
         images.append((str(entry.img), people))
     return images

@@ -82,16 +82,16 @@ def scan(path: Path, root: Path, frame_interval_s: object = None) -> Iterable[Ha
     ]
 
 
-def _interval_s(given: object, video: str) -> float:
-    if isinstance(given, str | os.PathLike):
-        given = _mapping_of(os.fspath(given))
-    if isinstance(given, Mapping):
-        by_video = {str(k).zfill(3) if str(k).isdigit() else str(k): v for k, v in given.items()}
+def _interval_s(option: object, video: str) -> float:
+    if isinstance(option, str | os.PathLike):
+        option = _mapping_of(os.fspath(option))
+    if isinstance(option, Mapping):
+        by_video = {str(k).zfill(3) if str(k).isdigit() else str(k): v for k, v in option.items()}
         if video in by_video:
             return checks.positive("Format vr-eyetracking", "frame_interval_s", by_video[video])
-        given = None
-    if given is not None:
-        return checks.positive("Format vr-eyetracking", "frame_interval_s", given)
+        option = None
+    if option is not None:
+        return checks.positive("Format vr-eyetracking", "frame_interval_s", option)
     warnings.warn(
         "VR-EyeTracking files carry frame numbers only; 1/30 s per frame is assumed for video"
         f" '{video}'. Give frame_interval_s= to be exact.",

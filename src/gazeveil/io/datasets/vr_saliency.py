@@ -92,12 +92,12 @@ def load(path: Path, person: str, scene: str, task: str, number: int) -> Recordi
     space = Sphere()
     head = eye = None
     if "headLatLon" in run:
-        where = _numbers(path, run, "headLatLon", 2)
+        latlon = _numbers(path, run, "headLatLon", 2)
         roll = (
-            _numbers(path, run, "headTilt", 1)[:, 0] if "headTilt" in run else np.zeros(len(where))
+            _numbers(path, run, "headTilt", 1)[:, 0] if "headTilt" in run else np.zeros(len(latlon))
         )
-        if len(where) == len(roll) == len(gaze):
-            head = np.stack((wrap_x(where[:, 1]), where[:, 0], roll), axis=1)
+        if len(latlon) == len(roll) == len(gaze):
+            head = np.stack((wrap_x(latlon[:, 1]), latlon[:, 0], roll), axis=1)
             eye = np.stack(eye_in_head(space.vectors(gaze[:, 1], gaze[:, 0]), head), axis=1)
     return assemble(
         path,

@@ -86,8 +86,8 @@ def _condition(content: Mapping[str, object], text: str) -> str:
     trials = content.get("trials")
     if not isinstance(trials, Mapping):
         return ""
-    own = max((t for t in trials if t in text), key=len, default=None)
-    entry = trials.get(own)
+    title = max((t for t in trials if t in text), key=len, default=None)
+    entry = trials.get(title)
     return str(entry.get("condition", "")) if isinstance(entry, Mapping) else ""
 
 
@@ -133,16 +133,16 @@ def _screen(path: Path, content: Mapping[str, object]) -> Screen:
 
 def people(root: Path, files: Iterable[Path]) -> Mapping[str, Attributes]:
     """Age, language, fluency and vision of the people whose files these are."""
-    found: dict[str, Attributes] = {}
+    by_person: dict[str, Attributes] = {}
     for path in files:
         content = read_json(path)
         person = str(content.get("worker_id") or stem(path))
-        found[person] = {
+        by_person[person] = {
             ours: content[theirs]
             for ours, theirs in _ATTRIBUTES.items()
             if content.get(theirs) is not None
         }
-    return found
+    return by_person
 
 
 FORMAT = Format(

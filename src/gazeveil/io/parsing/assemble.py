@@ -88,13 +88,13 @@ def assemble(
             doubtful |= wrong
             eye[~are_plain(space, eye[:, 0], eye[:, 1])] = np.nan
     if x_deg is None or y_deg is None:
-        x, y, seen = combine_eyes(left_deg, right_deg, space)
+        x, y, finite = combine_eyes(left_deg, right_deg, space)
     else:
         x, y = _closed(space, np.array(x_deg, dtype=np.float64), np.array(y_deg, dtype=np.float64))
-        seen = np.isfinite(x) & np.isfinite(y)
+        finite = np.isfinite(x) & np.isfinite(y)
     doubtful |= _impossible(path, space, x, y, flags)
     impossible = int(np.count_nonzero(doubtful))
-    mask = seen & flags & are_plain(space, x, y)
+    mask = finite & flags & are_plain(space, x, y)
     kept = increasing(t_ns, mask)
     faults = int(np.count_nonzero(mask & ~kept))
     extra: dict[str, object] = {"source": str(path)}
@@ -143,11 +143,11 @@ def _impossible(path: Path, space: Space, x: Floats, y: Floats, flags: Bools) ->
     """Where there is a value that cannot be degrees; more than one in twenty of
     them is an error.
     """
-    there = flags & np.isfinite(x) & np.isfinite(y)
-    wrong = there & ~are_plain(space, x, y)
-    if np.count_nonzero(wrong) > _WRONG_UNIT_SHARE * np.count_nonzero(there):
-        x_low, x_high = float(np.min(x[there])), float(np.max(x[there]))
-        y_low, y_high = float(np.min(y[there])), float(np.max(y[there]))
+    present = flags & np.isfinite(x) & np.isfinite(y)
+    impossible = present & ~are_plain(space, x, y)
+    if np.count_nonzero(impossible) > _WRONG_UNIT_SHARE * np.count_nonzero(present):
+        x_low, x_high = float(np.min(x[present])), float(np.max(x[present]))
+        y_low, y_high = float(np.min(y[present])), float(np.max(y[present]))
         raise FormatError(
             path,
             f"gaze runs from {x_low:g} to {x_high:g} (x) and from {y_low:g} to {y_high:g} (y),"
@@ -155,7 +155,7 @@ def _impossible(path: Path, space: Space, x: Floats, y: Floats, flags: Bools) ->
             "Pixels in a table are read with format='csv', unit='px' and screen=Screen(...); a"
             " number that means lost is named by missing=.",
         )
-    return wrong
+    return impossible
 
 
 def _own(eye: Floats | None) -> Floats | None:

@@ -56,7 +56,7 @@ def header_keys(head: Head, comment: str = "#") -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class KeyedTable:
     """A table whose columns are found by :func:`key`; what was read once is kept, because many
     recordings may lie in one file.
     """
@@ -90,33 +90,33 @@ class Sheet:
         """The file's name of the first of these columns that is there; an error that lists what is
         there otherwise.
         """
-        found = self.name(*wanted)
-        if found is None:
+        name = self.name(*wanted)
+        if name is None:
             self.table.column(wanted[0])
             raise AssertionError  # the line above has raised
-        return found
+        return name
 
     def floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats:
         """The first of these columns as numbers."""
-        asked = self.need(*wanted), tuple(missing)
-        if asked not in self._numbers:
-            self._numbers[asked] = self.table.floats(*asked)
-            self._numbers[asked].setflags(write=False)
-        return self._numbers[asked]
+        cache_key = self.need(*wanted), tuple(missing)
+        if cache_key not in self._numbers:
+            self._numbers[cache_key] = self.table.floats(*cache_key)
+            self._numbers[cache_key].setflags(write=False)
+        return self._numbers[cache_key]
 
     def times_ns(self, *wanted: str, unit: str, relative: bool = False) -> Ints:
         """The first of these columns as nanoseconds; see
         :meth:`gazeveil.io.parsing.table.Table.times_ns`.
         """
-        asked = self.need(*wanted), unit, relative
-        if asked not in self._times:
-            self._times[asked] = self.table.times_ns(*asked)
-        return self._times[asked]
+        cache_key = self.need(*wanted), unit, relative
+        if cache_key not in self._times:
+            self._times[cache_key] = self.table.times_ns(*cache_key)
+        return self._times[cache_key]
 
     def maybe_floats(self, *wanted: str, missing: Sequence[str] = ()) -> Floats | None:
         """The first of these columns as numbers, None where none is there."""
-        found = self.name(*wanted)
-        return None if found is None else self.floats(found, missing=missing)
+        name = self.name(*wanted)
+        return None if name is None else self.floats(name, missing=missing)
 
     def vectors(self, pattern: str) -> Floats:
         """Three columns as (n, 3): `pattern` has `{}` where x, y and z stand."""
@@ -135,14 +135,14 @@ class Sheet:
             For a word that is neither.
         """
         name = self.need(*wanted)
-        words = self.table.column(name).fill_null("").str.strip_chars().str.to_lowercase()
-        yes = words.is_in(list(YES))
-        wrong = (~yes & ~words.is_in(list(NO))).arg_true()
+        cells = self.table.column(name).fill_null("").str.strip_chars().str.to_lowercase()
+        yes = cells.is_in(list(YES))
+        wrong = (~yes & ~cells.is_in(list(NO))).arg_true()
         if len(wrong):
             row = int(wrong[0])
             raise FormatError(
                 self.table.path,
-                f"'{words[row]}' in column '{name}' is neither yes nor no",
+                f"'{cells[row]}' in column '{name}' is neither yes nor no",
                 "Mend the line.",
                 self.table.line_of(row),
             )
@@ -154,18 +154,18 @@ class Sheet:
         """
         if not len(self):
             return [(tuple("" for _ in columns), np.empty(0, dtype=np.int64))]
-        words = {
+        cells = {
             f"{i}": self.table.column(c).fill_null("").str.strip_chars()
             for i, c in enumerate(columns)
             if c is not None
         }
-        if not words:
+        if not cells:
             return [(tuple("" for _ in columns), np.arange(len(self), dtype=np.int64))]
-        frame = pl.DataFrame(words).with_row_index("row")
-        grouped = frame.group_by(list(words), maintain_order=True).agg(pl.col("row"))
+        frame = pl.DataFrame(cells).with_row_index("row")
+        grouped = frame.group_by(list(cells), maintain_order=True).agg(pl.col("row"))
         parts = [
             tuple(str(record.get(f"{i}", "")) for i in range(len(columns)))
-            for record in grouped.select(list(words)).iter_rows(named=True)
+            for record in grouped.select(list(cells)).iter_rows(named=True)
         ]
         return [
             (part, rows.to_numpy().astype(np.int64))
@@ -180,7 +180,7 @@ def open_sheet(
     comment: str = "",
     text: str | None = None,
     first_line: int = 1,
-) -> Sheet:
+) -> KeyedTable:
     """Read delimited text with a header.
 
     Parameters
@@ -227,7 +227,7 @@ def open_sheet(
                 pl.all().str.replace(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$", "${1}.${2}")
             ),
         )
-    return Sheet(table)
+    return KeyedTable(table)
 
 
 def _has_comma_numbers(table: Table) -> bool:

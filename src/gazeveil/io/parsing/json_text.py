@@ -26,7 +26,7 @@ def read_json(path: Path) -> dict[str, object]:
 def _read(path: str, changed_ns: int) -> dict[str, object]:
     place = Path(path)
     try:
-        found = json.loads(read_text(place))
+        content = json.loads(read_text(place))
     except json.JSONDecodeError as error:
         raise FormatError(
             place,
@@ -38,10 +38,10 @@ def _read(path: str, changed_ns: int) -> dict[str, object]:
         raise FormatError(
             place, "its objects are nested too deeply", "Check that this is the file you meant."
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise FormatError(
             place,
             "it holds a list or a value where an object was expected",
             "Check that this is the file you meant.",
         )
-    return found
+    return content

@@ -40,7 +40,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Given:
+class NamingOptions:
     """What the user said about the names; None means "find out".
 
     Parameters
@@ -101,31 +101,31 @@ class Given:
             if self.pattern is not None
             else (place or _from_place(path, root))
         )
-        found = {
+        names = {
             n: getattr(self, n) or file_says.get(n) or from_path.get(n)
             for n in ("person", "stimulus", "session", "task")
         }
         return Names(
-            found["person"] or stem(path),
-            found["stimulus"] or stem(path),
-            found["session"] or "1",
-            found["task"] or "",
+            names["person"] or stem(path),
+            names["stimulus"] or stem(path),
+            names["session"] or "1",
+            names["task"] or "",
         )
 
     def _from_pattern(self, path: Path, root: Path) -> dict[str, str]:
         assert self.pattern is not None
-        wanted = self.pattern[:-3] if self.pattern.lower().endswith(".gz") else self.pattern
-        expression, last, seen = "", 0, set()
-        for field in _FIELD.finditer(wanted):
-            expression += re.escape(wanted[last : field.start()])
+        pattern = self.pattern[:-3] if self.pattern.lower().endswith(".gz") else self.pattern
+        expression, last, fields = "", 0, set()
+        for field in _FIELD.finditer(pattern):
+            expression += re.escape(pattern[last : field.start()])
             name = field[1]
             expression += (
-                f"(?P={name})" if name in seen else (f"(?P<{name}>[^/]+?)" if name else "[^/]*?")
+                f"(?P={name})" if name in fields else (f"(?P<{name}>[^/]+?)" if name else "[^/]*?")
             )
             if name:
-                seen.add(name)
+                fields.add(name)
             last = field.end()
-        expression += re.escape(wanted[last:])
+        expression += re.escape(pattern[last:])
         place = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
         place = place[:-3] if place.lower().endswith(".gz") else place
         # A pattern may name more folders than lie below the root that was asked for.
@@ -140,9 +140,10 @@ class Given:
         )
 
 
-def given(**options: object) -> Given:
+def naming_options(**options: object) -> NamingOptions:
     """The naming options among a reader's options; others are left alone."""
-    return Given(**{k: v for k, v in options.items() if k in OPTIONS})  # type: ignore[arg-type]
+    named = {k: v for k, v in options.items() if k in OPTIONS}
+    return NamingOptions(**named)  # type: ignore[arg-type]
 
 
 def _from_place(path: Path, root: Path) -> dict[str, str]:

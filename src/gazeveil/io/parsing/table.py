@@ -105,13 +105,13 @@ class Table:
 
     def column(self, name: str) -> pl.Series:
         """A column of strings; a missing one is an error that lists what is there."""
-        found = self._index.get(name.strip().lower())
-        if found is None:
+        spelling = self._index.get(name.strip().lower())
+        if spelling is None:
             problem = f"there is no column '{name}' (columns: {listed(self.names)})"
             raise FormatError(
                 self.path, problem, "Check the export settings or the column map.", self.first_line
             )
-        return self.frame[found]
+        return self.frame[spelling]
 
     def words(self, name: str) -> list[str]:
         """A column as stripped text; missing cells are empty."""

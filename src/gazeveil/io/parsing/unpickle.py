@@ -31,10 +31,10 @@ class Inert:
 
     def __new__(cls, *args: object, **_: object) -> Inert:
         """Keep the arguments, whatever they are."""
-        made = object.__new__(cls)
-        made.args = args
-        made.state = None
-        return made
+        record = object.__new__(cls)
+        record.args = args
+        record.state = None
+        return record
 
     args: tuple[object, ...]
     state: object
@@ -136,9 +136,9 @@ class _Refused(pickle.UnpicklingError):
 
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> object:
-        found = _ALLOWED.get((module, name))
-        if found is not None:
-            return found
+        allowed = _ALLOWED.get((module, name))
+        if allowed is not None:
+            return allowed
         if module == "pandas" or module.startswith("pandas."):
             return type("Inert", (Inert,), {"name": f"{module}.{name}"})
         raise _Refused(f"{module}.{name}")
@@ -241,8 +241,8 @@ def _labels(index: object) -> np.ndarray:
                 return np.arange(int(inner["start"]), int(inner["stop"]), int(inner.get("step", 1)))
             if isinstance(inner, dict) and "data" in inner:
                 return _labels(inner["data"])
-            if isinstance(inner, Inert) and (found := _labels(inner)).size:
-                return found
+            if isinstance(inner, Inert) and (labels := _labels(inner)).size:
+                return labels
     if isinstance(index, list | tuple):
         array = np.empty(len(index), dtype=object)
         array[:] = list(index)
@@ -271,9 +271,9 @@ def walk(value: object, wanted: Callable[[dict[str, object]], bool]) -> Iterator
     looked through too.
     """
     if isinstance(value, dict):
-        named = {str(k): v for k, v in value.items()}
-        if wanted(named):
-            yield named
+        record = {str(k): v for k, v in value.items()}
+        if wanted(record):
+            yield record
         else:
             for inner in value.values():
                 yield from walk(inner, wanted)

@@ -64,18 +64,18 @@ def parse(path: Path) -> Arff:
         Without `@DATA`, without attributes, or for a row that does not fit.
     """
     text = read_text(path)
-    found = re.search(r"^@DATA\s*$", text, re.IGNORECASE | re.MULTILINE)
-    if found is None:
+    data_line = re.search(r"^@DATA\s*$", text, re.IGNORECASE | re.MULTILINE)
+    if data_line is None:
         raise FormatError(path, "there is no @DATA line", "The file was cut, or it is not ARFF.")
-    header, rows = text[: found.start()], text[found.end() + 1 :]
+    header, rows = text[: data_line.start()], text[data_line.end() + 1 :]
     metadata: dict[str, float] = {}
     names: list[str] = []
     nominal: list[str] = []
     for number, line in enumerate(header.split("\n"), start=1):
-        words = line.split()
-        if line.upper().startswith("%@METADATA") and len(words) >= 3:
+        tokens = line.split()
+        if line.upper().startswith("%@METADATA") and len(tokens) >= 3:
             try:
-                metadata[words[1]] = float(words[2])
+                metadata[tokens[1]] = float(tokens[2])
             except ValueError:
                 continue  # metadata may be any text; only numbers matter here
         elif line.upper().startswith("@ATTRIBUTE"):
@@ -142,7 +142,7 @@ def load(
             )
             eye = np.stack(eye_in_head(space.vectors(x_deg, y_deg), head), axis=1)
     # Zero confidence is how these trackers say "no eye here".
-    seen = None if confidence is None else confidence > 0
+    valid = None if confidence is None else confidence > 0
     return assemble(
         path,
         person=person,
@@ -152,18 +152,18 @@ def load(
         space=space,
         x_deg=x_deg,
         y_deg=y_deg,
-        valid=seen,
+        valid=valid,
         head_deg=head,
         eye_in_head_deg=eye,
         confidence=confidence,
         labels={
-            n: _words(arff, n) for n in table.names if n.lower() in arff.nominal or _LABEL.search(n)
+            n: _texts(arff, n) for n in table.names if n.lower() in arff.nominal or _LABEL.search(n)
         },
         metadata={f"arff_{k}": v for k, v in meta.items()},
     )
 
 
-def _words(arff: Arff, name: str) -> Texts:
+def _texts(arff: Arff, name: str) -> Texts:
     """A label column in our words: nominal text, or integer codes."""
     if name.lower() in arff.nominal:
         column = (
@@ -202,9 +202,10 @@ def scan(
     """One recording per file: the person is the folder, the stimulus the file name, unless said
     otherwise.
     """
-    who = person or (path.parent.name if path.parent != root else stem(path))
-    what = stimulus or stem(path)
-    return [Handle(who, what, partial(load, path, who, what, screen), source=str(path))]
+    person = person or (path.parent.name if path.parent != root else stem(path))
+    stimulus = stimulus or stem(path)
+    load_file = partial(load, path, person, stimulus, screen)
+    return [Handle(person, stimulus, load_file, source=str(path))]
 
 
 FORMAT = Format(

@@ -22,8 +22,8 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, header_keys, open_sheet, stamp
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet, stamp
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 
@@ -36,7 +36,7 @@ def sniff(head: Head) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _open(path: Path, _stamp: tuple[int, int]) -> tuple[Sheet, dict[tuple[str, ...], Ints]]:
+def _open(path: Path, _stamp: tuple[int, int]) -> tuple[KeyedTable, dict[tuple[str, ...], Ints]]:
     """The file and its rows by user and video; kept until the next file, so that its recordings do
     not parse it again.
     """
@@ -78,10 +78,10 @@ def load(path: Path, names: Names, part: tuple[str, ...]) -> Recording:
 
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per user and video, in the order they appear."""
-    said = given(**options)
+    naming = naming_options(**options)
     handles = []
     for part in _open(path, stamp(path))[1]:
-        names = said.names(path, root, person=part[0], stimulus=part[1])
+        names = naming.names(path, root, person=part[0], stimulus=part[1])
         handles.append(names.handle(partial(load, path, names, part), path))
     return handles
 

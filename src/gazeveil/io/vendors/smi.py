@@ -35,9 +35,9 @@ from gazeveil.gaze.events import WORD
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, find_separator, key, stamp
+from gazeveil.io.parsing.delimited import KeyedTable, find_separator, key, stamp
 from gazeveil.io.parsing.headset import mean_of_eyes
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import Table
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text, stem
@@ -54,7 +54,7 @@ class SmiExport:
     """Header, sample rows as a table, messages and trials of a file."""
 
     header: dict[str, str]
-    sheet: Sheet
+    sheet: KeyedTable
     messages: tuple[tuple[str, Message], ...]
     parts: dict[tuple[str, ...], Ints]
 
@@ -113,7 +113,7 @@ def parse(path: Path, _stamp: tuple[int, int]) -> SmiExport:
         raise FormatError(
             path, problem, "The file was cut; export it again or remove the line.", int(at[row_at])
         )
-    sheet = Sheet(_Rows(path, _frame(names, samples, separator), "", 1, "", at))
+    sheet = KeyedTable(_Rows(path, _frame(names, samples, separator), "", 1, "", at))
     trials = dict(sheet.groups(sheet.name("Trial"), sheet.name("Stimulus")))
     return SmiExport(header, sheet, tuple(messages), trials)
 
@@ -201,17 +201,17 @@ def _numbers(text: str) -> list[float]:
     return [float(n.replace(",", ".")) for n in re.findall(r"\d+(?:[.,]\d+)?", text)]
 
 
-def _words(sheet: Sheet, column: str, rows: Ints) -> Texts:
-    said = sheet.table.words(column)
-    return np.array([_EVENTS.get(said[i].lower(), "undefined") for i in rows], dtype=WORD)
+def _labels(sheet: KeyedTable, column: str, rows: Ints) -> Texts:
+    cells = sheet.table.words(column)
+    return np.array([_EVENTS.get(cells[i].lower(), "undefined") for i in rows], dtype=WORD)
 
 
 def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None) -> Recording:
     """One trial of a file."""
     export = parse(path, stamp(path))
     sheet, rows = export.sheet, export.parts[part]
-    made, assumed = _screen(export.header)
-    space = screen or made
+    header_screen, assumed = _screen(export.header)
+    space = screen or header_screen
     eyes: dict[str, Floats] = {}
     labels: dict[str, Texts] = {}
     for letter, side in (("L", "left"), ("R", "right")):
@@ -225,9 +225,9 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
         )
         info = sheet.name(f"{letter} Event Info")
         if info is not None:
-            words = _words(sheet, info, rows)
-            labels["smi" if not labels else f"smi_{side}"] = words
-            eyes[side][words == "blink"] = np.nan
+            side_labels = _labels(sheet, info, rows)
+            labels["smi" if not labels else f"smi_{side}"] = side_labels
+            eyes[side][side_labels == "blink"] = np.nan
     if not eyes:
         raise FormatError(
             path,
@@ -235,7 +235,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
             "Export it from BeGaze.",
         )
     sizes = [_size(sheet, letter) for letter in "LR"]
-    there = [s[rows] for s in sizes if s is not None]
+    pupils = [s[rows] for s in sizes if s is not None]
     messages = tuple(m for trial, m in export.messages if trial == part[0])
     rate = _numbers(export.header.get("sample rate", ""))
     metadata: dict[str, object] = {
@@ -256,8 +256,8 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
         rate_hz=rate[0] if rate and rate[0] > 0 else None,
         pupil=(
             None
-            if not there
-            else (mean_of_eyes(there[0], there[1]) if len(there) == 2 else there[0])
+            if not pupils
+            else (mean_of_eyes(pupils[0], pupils[1]) if len(pupils) == 2 else pupils[0])
         ),
         labels=labels,
         messages=messages,
@@ -267,7 +267,7 @@ def load(path: Path, names: Names, part: tuple[str, ...], screen: Screen | None)
     )
 
 
-def _size(sheet: Sheet, letter: str) -> Floats | None:
+def _size(sheet: KeyedTable, letter: str) -> Floats | None:
     names = (
         f"{letter} Pupil Diameter [mm]",
         f"{letter} Mapped Diameter [mm]",
@@ -287,10 +287,10 @@ def scan(
     """
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse("Format smi", "screen", "a Screen", screen)
-    said = given(**options)
+    naming = naming_options(**options)
     export = parse(path, stamp(path))
     handles = []
-    seen: dict[str, int] = {}
+    sessions: dict[str, int] = {}
     for part in export.parts:
         trial, stimulus = part
         if not stimulus:
@@ -299,9 +299,9 @@ def scan(
                 (p[0] for t in texts if (p := _PICTURE.search(t))),
                 trial if len(export.parts) > 1 else "",
             )
-        seen[stimulus] = seen.get(stimulus, 0) + 1
-        again = f"{seen[stimulus]}" if seen[stimulus] > 1 else None
-        names = said.names(
+        sessions[stimulus] = sessions.get(stimulus, 0) + 1
+        again = f"{sessions[stimulus]}" if sessions[stimulus] > 1 else None
+        names = naming.names(
             path,
             root,
             {"person": stem(path), "stimulus": stem(path)},

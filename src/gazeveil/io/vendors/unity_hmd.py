@@ -35,8 +35,8 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, find_separator, header_keys, key, open_sheet
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.delimited import KeyedTable, find_separator, header_keys, key, open_sheet
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
 
@@ -54,11 +54,11 @@ def sniff(head: Head) -> bool:
     )
 
 
-def _open(path: Path) -> tuple[Sheet, bool]:
+def _open(path: Path) -> tuple[KeyedTable, bool]:
     text = read_text(path)
-    header, _, rest = text.partition("\n")
+    header, _, body = text.partition("\n")
     separator = find_separator(header)
-    first = next((line for line in rest.split("\n", 8) if line.strip()), "")
+    first = next((line for line in body.split("\n", 8) if line.strip()), "")
     glued = (
         bool(separator)
         and bool(first)
@@ -66,7 +66,7 @@ def _open(path: Path) -> tuple[Sheet, bool]:
         and _GLUED.search(first) is not None
     )
     if glued:
-        text = header + "\n" + _GLUED.sub(separator, rest)
+        text = header + "\n" + _GLUED.sub(separator, body)
     return open_sheet(path, text=text), glued
 
 
@@ -100,13 +100,13 @@ def load(path: Path, names: Names) -> Recording:
     )
 
 
-def _eye(sheet: Sheet, patterns: tuple[str, ...], *flags: str) -> Floats:
+def _eye(sheet: KeyedTable, patterns: tuple[str, ...], *flags: str) -> Floats:
     pattern = next((p for p in patterns if sheet.has(p.format("x"))), patterns[0])
-    seen: Bools | None = sheet.flags(*flags) if sheet.name(*flags) is not None else None
-    return headset.unit(sheet.vectors(pattern), seen)
+    valid: Bools | None = sheet.flags(*flags) if sheet.name(*flags) is not None else None
+    return headset.unit(sheet.vectors(pattern), valid)
 
 
-def _rotation(sheet: Sheet) -> Floats | None:
+def _rotation(sheet: KeyedTable) -> Floats | None:
     if sheet.has("cameraRotation.x", "cameraRotation.y", "cameraRotation.z", "cameraRotation.w"):
         return np.stack([sheet.floats(f"cameraRotation.{axis}") for axis in "xyzw"], axis=1)
     if sheet.has("cam_pitch", "cam_yaw", "cam_roll"):
@@ -116,10 +116,10 @@ def _rotation(sheet: Sheet) -> Floats | None:
     return None
 
 
-def _clock(sheet: Sheet) -> tuple[str, str]:
+def _clock(sheet: KeyedTable) -> tuple[str, str]:
     """The tracker's time column and its unit, by name and by the span of Unity's milliseconds."""
-    said = next((c for c in _CLOCKS if sheet.has(c)), "oculoTS")
-    name, unit = sheet.need(said), _CLOCKS[said]
+    column = next((c for c in _CLOCKS if sheet.has(c)), "oculoTS")
+    name, unit = sheet.need(column), _CLOCKS[column]
     unity = sheet.maybe_floats("unityTS", "UnityTimeStamp")
     ticks = sheet.floats(name)
     if unity is not None and len(sheet) > 1 and np.ptp(unity) > 500:
@@ -133,7 +133,7 @@ def _clock(sheet: Sheet) -> tuple[str, str]:
 
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per file."""
-    names = given(**options).names(path, root)
+    names = naming_options(**options).names(path, root)
     return [names.handle(partial(load, path, names), path)]
 
 

@@ -30,8 +30,8 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, header_keys, open_sheet
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, stem
 
@@ -83,7 +83,7 @@ def load(path: Path, names: Names) -> Recording:
     )
 
 
-def _rotation(sheet: Sheet) -> Floats | None:
+def _rotation(sheet: KeyedTable) -> Floats | None:
     if not sheet.has("helmet_rot_x", "helmet_rot_y", "helmet_rot_z"):
         return None
     angles = [sheet.floats(f"helmet_rot_{axis}") for axis in "xyz"]
@@ -98,8 +98,9 @@ def _rotation(sheet: Sheet) -> Floats | None:
 
 def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
     """One recording per file."""
-    who, _, what = stem(path).partition("_")
-    names = given(**options).names(path, root, {"person": who, "stimulus": what} if what else None)
+    person, _, stimulus = stem(path).partition("_")
+    place = {"person": person, "stimulus": stimulus} if stimulus else None
+    names = naming_options(**options).names(path, root, place)
     return [names.handle(partial(load, path, names), path)]
 
 

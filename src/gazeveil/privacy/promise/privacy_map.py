@@ -126,9 +126,9 @@ class UnitMap(PrivacyMap):
         """The loss of the smallest unit that holds the change; several units may share their noise,
         so they count as a group.
         """
-        known = dict(self.losses)
+        losses = dict(self.losses)
         unit: str | None = change.unit
-        while unit is not None and unit not in known:
+        while unit is not None and unit not in losses:
             unit = LARGER.get(unit)
         if unit is None:
             has = ", ".join(u for u, _ in self.losses)
@@ -136,7 +136,7 @@ class UnitMap(PrivacyMap):
                 f"This promise is about a {has}, and what that adds up to for a {change.unit} is"
                 " not known."
             )
-        return known[unit].grouped(change.count * (self._chunks(change) if unit == "chunk" else 1))
+        return losses[unit].grouped(change.count * (self._chunks(change) if unit == "chunk" else 1))
 
     def clause(self, change: Change) -> str:
         """With whether which recordings there are is protected too."""

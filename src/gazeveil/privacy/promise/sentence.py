@@ -74,10 +74,10 @@ def sentence(g: Guarantee) -> str:
             f" refuted: {g.reason}." + _clause("Besides, it does not cover", g.not_covered)
         )
     if g.status != "proved":
-        known = {"claimed": "is claimed but not proved", "empirical": "rests on experiments alone"}[
+        basis = {"claimed": "is claimed but not proved", "empirical": "rests on experiments alone"}[
             g.status
         ]
-        return f"{who}: {claim(g)} {known}: {g.reason}." + _tail(g)
+        return f"{who}: {claim(g)} {basis}: {g.reason}." + _tail(g)
     return f"{who} promises {claim(g)}.{_meaning(g)}" + _tail(g)
 
 

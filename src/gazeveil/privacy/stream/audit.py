@@ -209,7 +209,7 @@ def _corrected(plan: KaleidoPlan, r_deg: float, side: int, rows: int, bits: Any)
 
 
 def _published(mechanism: Kaleido, side: int, rows: int, bits: Any) -> Floats:
-    stage = mechanism.stage(RATE_HZ, _SCREEN, rows, _Fixed(bits))
+    stage = mechanism.stage(RATE_HZ, _SCREEN, rows, _FixedSource(bits))
     assert isinstance(stage, PublishedKaleido)
     sample_ns = int(1e9 / RATE_HZ)
     tested = np.arange(0, mechanism.w, max(1, -(-stage.skip_ns // sample_ns)))[
@@ -236,7 +236,7 @@ def _published(mechanism: Kaleido, side: int, rows: int, bits: Any) -> Floats:
     )
 
 
-class _Fixed(Bits):
+class _FixedSource(Bits):
     """Hands one source to a stage."""
 
     def __init__(self, bits: Any) -> None:

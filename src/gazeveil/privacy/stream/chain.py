@@ -212,12 +212,12 @@ class Chain(StreamMechanism):
         """The stages, each with randomness of its own and at the rate it is given."""
         made = []
         for number, stage in enumerate(self.stages):
-            made.append(stage.stage(rate_hz, space, streams, _Numbered(bits, number)))
+            made.append(stage.stage(rate_hz, space, streams, _StageBits(bits, number)))
             rate_hz /= stage.stride
-        return _Row(made)
+        return _ChainStage(made)
 
 
-class _Numbered(Bits):
+class _StageBits(Bits):
     """The randomness of one stage."""
 
     def __init__(self, bits: Bits, number: int) -> None:
@@ -228,12 +228,12 @@ class _Numbered(Bits):
         """Sources that no other stage gets."""
         return self.bits.sources(streams, "chain", self.number, *keys)
 
-    def of_person(self) -> _Numbered:
+    def of_person(self) -> _StageBits:
         """Those of the person."""
-        return _Numbered(self.bits.of_person(), self.number)
+        return _StageBits(self.bits.of_person(), self.number)
 
 
-class _Row(Stage):
+class _ChainStage(Stage):
     def __init__(self, stages: list[Stage]) -> None:
         self.stages = stages
 

@@ -166,7 +166,7 @@ class GaussianFixation(StreamMechanism):
             [Integers(partial(discrete_gaussian, lattice.sigma_steps), s) for s in sources], streams
         )
         detection = (self.near_deg, self.apart_deg, self.changes == "detected")
-        return _Memo(
+        return _FixationStage(
             lattice.bits,
             isinstance(space, Sphere),
             gap,
@@ -176,7 +176,7 @@ class GaussianFixation(StreamMechanism):
         )
 
 
-class _Memo(Stage):
+class _FixationStage(Stage):
     def __init__(
         self,
         bits: int,

@@ -161,10 +161,10 @@ class StreamMechanism(Mechanism[Any]):
             )
         if not isinstance(data, Cohort):
             checks.refuse(self.name, "data", "a Recording or a Cohort", data)
-        result, known = protect_cohort(partial(self.protected, kept=kept), data, seed)
+        result, shapes = protect_cohort(partial(self.protected, kept=kept), data, seed)
 
         def promised() -> Guarantee:
-            return self._released(known.all(), kept, seed).with_not_covered(
+            return self._released(shapes.all(), kept, seed).with_not_covered(
                 "the attributes of people", "who saw what"
             )
 

@@ -152,17 +152,17 @@ def motion_of(recording: Recording, events: Events) -> Motion:
     lengths = (events.offset - events.onset + 1).astype(np.float64)
     fixations = np.column_stack((places, lengths[looked]))
     saccades = np.column_stack((curves, lengths[moved]))
-    known = np.zeros(len(events), dtype=np.bool_)
-    known[looked], known[moved] = np.isfinite(places).all(axis=1), np.isfinite(curves).all(axis=1)
+    usable = np.zeros(len(events), dtype=np.bool_)
+    usable[looked], usable[moved] = np.isfinite(places).all(axis=1), np.isfinite(curves).all(axis=1)
     return Motion(
         recording.space,
         recording.rate_hz,
         len(recording),
-        fixations[known[looked]],
-        saccades[known[moved]],
-        looked[known],
-        events.onset[known],
-        profiles[known[moved]],
+        fixations[usable[looked]],
+        saccades[usable[moved]],
+        looked[usable],
+        events.onset[usable],
+        profiles[usable[moved]],
     )
 
 

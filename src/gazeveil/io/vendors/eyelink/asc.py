@@ -30,7 +30,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from glob import escape
 from itertools import islice, pairwise
@@ -48,7 +48,7 @@ from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import stamp
 from gazeveil.io.parsing.headset import mean_of_eyes
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import MOST_NS, printable
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text, stem
@@ -160,8 +160,8 @@ def parse(path: Path, _stamp: tuple[int, int], trials: str | None = None) -> Par
     events = event_lines(path, other)
     starts = np.array([b.line for b in blocks])
     labels = words_of(events, list(eyes), t_ns, block_of, starts)
-    for eye, words in labels.items():
-        eyes[eye][words == "blink"] = np.nan
+    for eye, eye_labels in labels.items():
+        eyes[eye][eye_labels == "blink"] = np.nan
     messages = [(n, *m) for n, t in other if (m := _message(t)) is not None]
     metadata = _metadata(other)
     if strange:
@@ -208,36 +208,36 @@ def _refuse_unused_pattern(
     path: Path, trials: str | None, messages: list[tuple[int, int, str]]
 ) -> None:
     if trials is not None and not any(re.search(trials, text) for _, _, text in messages):
-        shown = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
+        last = "; ".join(printable(text) for _, _, text in messages[-3:]) or "none"
         raise FormatError(
             path,
-            f"no message fits trials='{trials}' (the last messages: {shown})",
+            f"no message fits trials='{trials}' (the last messages: {last})",
             "Mend the pattern, or leave it out.",
         )
 
 
 def _message(line: str) -> tuple[int, str] | None:
     """Time in nanoseconds and text of a MSG, INPUT or BUTTON line."""
-    found = _MESSAGE.match(line)
-    if found is not None:
-        return round(float(found[1]) * 1e6), found[2].strip()
-    words = line.split()
+    match = _MESSAGE.match(line)
+    if match is not None:
+        return round(float(match[1]) * 1e6), match[2].strip()
+    tokens = line.split()
     if (
-        words
-        and words[0] in ("INPUT", "BUTTON")
-        and len(words) >= 3
-        and re.fullmatch(r"\d{1,15}(?:\.\d+)?", words[1])
+        tokens
+        and tokens[0] in ("INPUT", "BUTTON")
+        and len(tokens) >= 3
+        and re.fullmatch(r"\d{1,15}(?:\.\d+)?", tokens[1])
     ):
-        return round(float(words[1]) * 1e6), " ".join((words[0], *words[2:]))
+        return round(float(tokens[1]) * 1e6), " ".join((tokens[0], *tokens[2:]))
     return None
 
 
 def _header(line: str) -> dict[str, object]:
     """Key and value of a `** KEY: value` line; blanked values are left out."""
-    for word, name in _HEADER.items():
-        found = re.match(rf"\*\*\s+{word}(?::|\s)\s*(.*)$", line)
-        if found is not None and found[1].strip():
-            return {name: found[1].strip()}
+    for keyword, name in _HEADER.items():
+        match = re.match(rf"\*\*\s+{keyword}(?::|\s)\s*(.*)$", line)
+        if match is not None and match[1].strip():
+            return {name: match[1].strip()}
     return {}
 
 
@@ -245,47 +245,46 @@ def _blocks(path: Path, other: list[tuple[int, str]]) -> list[_Block]:
     """Blocks in file order; a file without START has one that its samples must explain."""
     blocks: list[_Block] = []
     for number, line in other:
-        words = line.split()
-        if not words:
+        tokens = line.split()
+        if not tokens:
             continue
-        if words[0] == "START":
+        if tokens[0] == "START":
             blocks.append(
                 _Block(
                     number,
-                    "LEFT" in words or "RIGHT" not in words,
-                    "RIGHT" in words,
-                    known="LEFT" in words or "RIGHT" in words,
+                    "LEFT" in tokens or "RIGHT" not in tokens,
+                    "RIGHT" in tokens,
+                    known="LEFT" in tokens or "RIGHT" in tokens,
                 )
             )
-        elif words[0] == "SAMPLES" and len(words) > 1:
+        elif tokens[0] == "SAMPLES" and len(tokens) > 1:
             rate = next(
                 (
                     float(b)
-                    for a, b in pairwise(words)
+                    for a, b in pairwise(tokens)
                     if a == "RATE" and re.fullmatch(r"\d{1,6}(?:\.\d+)?", b)
                 ),
                 float("nan"),
             )
             rate = rate if rate > 0 else float("nan")
-            if words[1] == "PUPIL":
+            if tokens[1] == "PUPIL":
                 raise FormatError(
                     path,
                     "its samples are raw pupil positions, not gaze",
                     "Convert the EDF file again with edf2asc, with gaze (not -sp).",
                     number + 1,
                 )
-            said = _Block(
+            block = _Block(
                 number,
-                "LEFT" in words or "RIGHT" not in words,
-                "RIGHT" in words,
-                words[1],
+                "LEFT" in tokens or "RIGHT" not in tokens,
+                "RIGHT" in tokens,
+                tokens[1],
                 rate,
-                "LEFT" in words or "RIGHT" in words,
+                "LEFT" in tokens or "RIGHT" in tokens,
             )
             if blocks and not np.isfinite(blocks[-1].rate_hz):
-                said = _Block(blocks[-1].line, said.left, said.right, said.kind, rate, said.known)
-                blocks.pop()
-            blocks.append(said)
+                block = replace(block, line=blocks.pop().line)
+            blocks.append(block)
     return blocks or [_Block(-1)]
 
 
@@ -309,7 +308,7 @@ def _samples(
                 [c for c in str(text[0]).split() if re.fullmatch(r"-?[\d.]+(?:e[-+]?\d+)?", c)]
             )
             right = cells >= 7
-        names = [e for e, there in (("left", left), ("right", right)) if there]
+        names = [e for e, present in (("left", left), ("right", right)) if present]
         columns = _columns(path, text, at[mine], 1 + 3 * len(names))
         wild = np.flatnonzero(~(np.abs(columns[0]) * 1e6 < MOST_NS))
         if len(wild):
@@ -359,14 +358,14 @@ def _columns(path: Path, text: pl.Series, at: Ints, wanted: int) -> Floats:
         ).arg_true()
         if len(wrong):
             row = int(wrong[0])
-            shown = (
+            problem = (
                 f"'{printable(column[row])}' is not a number"
                 if column[row] is not None
                 else f"the sample has fewer than {wanted} values"
             )
             raise FormatError(
                 path,
-                f"{shown} (column {i + 1})",
+                f"{problem} (column {i + 1})",
                 "The file was cut; convert the EDF file again or remove the line.",
                 int(at[row]) + 1,
             )
@@ -445,7 +444,7 @@ def scan(
                 "a regular expression for the messages that begin a trial",
                 trials,
             )
-    said = given(**options)
+    naming = naming_options(**options)
     parsed = parse(path, stamp(path), trials)
     if from_messages(parsed.texts, screen).source == "assumed":
         warnings.warn(
@@ -456,7 +455,7 @@ def scan(
     handles = []
     place = {"person": _person(path, root), "stimulus": stem(path)}
     for index, trial in enumerate(parsed.trials):
-        names = said.names(path, root, place, stimulus=trial.name)
+        names = naming.names(path, root, place, stimulus=trial.name)
         if trial.session > 1:
             names = Names(
                 names.person,

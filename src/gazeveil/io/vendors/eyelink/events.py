@@ -42,29 +42,29 @@ def event_lines(path: Path, other: list[tuple[int, str]]) -> tuple[EventLine, ..
     """
     result = []
     for number, line in other:
-        words = line.split()
-        if not words or words[0] not in _KINDS:
+        tokens = line.split()
+        if not tokens or tokens[0] not in _KINDS:
             continue
         try:
-            onset, offset = (round(float(w) * 1e6) for w in words[2:4])
+            onset, offset = (round(float(w) * 1e6) for w in tokens[2:4])
         except (ValueError, OverflowError):
             raise FormatError(
-                path, f"the {words[0]} line has no times", "Mend or remove the line.", number + 1
+                path, f"the {tokens[0]} line has no times", "Mend or remove the line.", number + 1
             ) from None
         if max(abs(onset), abs(offset)) > MOST_NS:
             raise FormatError(
                 path,
-                f"the {words[0]} line has a time that is too large to be one",
+                f"the {tokens[0]} line has a time that is too large to be one",
                 "Mend or remove the line.",
                 number + 1,
             )
-        place = [_number(w) for w in words[5:7]] if words[0] == "EFIX" else []
+        place = [_number(w) for w in tokens[5:7]] if tokens[0] == "EFIX" else []
         x, y = place if len(place) == 2 else (float("nan"), float("nan"))
         result.append(
             EventLine(
                 number,
-                _KINDS[words[0]],
-                "right" if words[1] == "R" else "left",
+                _KINDS[tokens[0]],
+                "right" if tokens[1] == "R" else "left",
                 onset,
                 offset,
                 x,
@@ -74,9 +74,9 @@ def event_lines(path: Path, other: list[tuple[int, str]]) -> tuple[EventLine, ..
     return tuple(result)
 
 
-def _number(word: str) -> float:
+def _number(text: str) -> float:
     try:
-        return float(word)
+        return float(text)
     except ValueError:
         return float("nan")
 

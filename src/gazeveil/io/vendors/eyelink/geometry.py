@@ -68,8 +68,8 @@ def from_messages(texts: list[str], screen: Screen | None = None) -> Geometry:
     pitch_mm = _ASSUMED_WIDTH_MM / width
     distance_px = _distance_px(texts)
     distance_mm = _ASSUMED_DISTANCE_MM if distance_px is None else distance_px * pitch_mm
-    made = Screen(width, height, _ASSUMED_WIDTH_MM, height * pitch_mm, distance_mm)
-    return Geometry(made, left, top, "assumed" if distance_px is None else "calibration")
+    estimated = Screen(width, height, _ASSUMED_WIDTH_MM, height * pitch_mm, distance_mm)
+    return Geometry(estimated, left, top, "assumed" if distance_px is None else "calibration")
 
 
 def _extent(span: float) -> float:
@@ -86,10 +86,10 @@ def _distance_px(texts: list[str]) -> float | None:
     for text in texts:
         if "Calibration points" in text:
             points = []
-        elif (found := _POINT.match(text)) is not None:
-            points.append((float(found[1]), float(found[2])))
-        elif (found := _TARGET.search(text)) is not None:
-            targets[int(found[1])] = (float(found[3]), float(found[4]))
+        elif (match := _POINT.match(text)) is not None:
+            points.append((float(match[1]), float(match[2])))
+        elif (match := _TARGET.search(text)) is not None:
+            targets[int(match[1])] = (float(match[3]), float(match[4]))
     count = len(targets)
     if count < 5 or len(points) < count or sorted(targets) != list(range(count)):
         return None

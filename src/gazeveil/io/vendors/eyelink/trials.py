@@ -48,10 +48,10 @@ def cut_trials(
     ] = []  # line, and the trial that begins there (None: one ends)
     pattern = re.compile(trials) if trials is not None else _TRIALID
     for number, _, text in messages:
-        found = pattern.search(text)
-        if found is not None:
+        match = pattern.search(text)
+        if match is not None:
             marks.append(
-                (number, ((found[1] if found.groups() else None) or found[0]).strip() or "trial")
+                (number, ((match[1] if match.groups() else None) or match[0]).strip() or "trial")
             )
         elif trials is None and _TRIAL_RESULT.match(text):
             marks.append((number, None))
@@ -70,7 +70,7 @@ def cut_trials(
         order = np.argsort(mark_of, kind="stable")
         values, first = np.unique(mark_of[order], return_index=True)
         rows_by_mark = {int(v): r for v, r in zip(values, np.split(order, first[1:]), strict=True)}
-    result, empty, seen = [], [], dict[str, int]()
+    result, empty, sessions = [], [], dict[str, int]()
     loose: list[Ints] = [rows_by_mark[-1]] if -1 in rows_by_mark else []
     trial_messages: dict[int, list[Message]] = {}
     owner = (
@@ -90,8 +90,8 @@ def cut_trials(
         elif rows is None:
             empty.append(name)
         else:
-            seen[name] = seen.get(name, 0) + 1
-            result.append(Trial(name, rows, tuple(trial_messages.get(i, ())), seen[name]))
+            sessions[name] = sessions.get(name, 0) + 1
+            result.append(Trial(name, rows, tuple(trial_messages.get(i, ())), sessions[name]))
     if loose:
         result.append(Trial(NO_TRIAL, np.sort(np.concatenate(loose)), tuple(outside)))
     if not result:

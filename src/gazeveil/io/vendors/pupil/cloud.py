@@ -31,9 +31,9 @@ from gazeveil.gaze.geometry import Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, find_file, header_keys, open_sheet, stamp
+from gazeveil.io.parsing.delimited import KeyedTable, find_file, header_keys, open_sheet, stamp
 from gazeveil.io.parsing.intervals import mark, nearest
-from gazeveil.io.parsing.naming import Names, given
+from gazeveil.io.parsing.naming import Names, naming_options
 from gazeveil.io.source import Head, read_text
 
 
@@ -99,16 +99,16 @@ def _info(folder: Path) -> dict[str, object]:
     if place is None:
         return {}
     try:
-        found = json.loads(read_text(place))
+        info = json.loads(read_text(place))
     except json.JSONDecodeError as error:
         raise FormatError(
             place, f"it is not JSON ({error.msg})", "Export the recording again.", error.lineno
         ) from error
-    return found if isinstance(found, dict) else {}
+    return info if isinstance(info, dict) else {}
 
 
 @lru_cache(maxsize=1)
-def _open(path: Path, _stamp: tuple[int, int]) -> tuple[Sheet, dict[tuple[str, ...], Ints]]:
+def _open(path: Path, _stamp: tuple[int, int]) -> tuple[KeyedTable, dict[tuple[str, ...], Ints]]:
     sheet = open_sheet(path)
     return sheet, dict(sheet.groups(sheet.name("recording id")))
 
@@ -136,14 +136,13 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
         )
         x, y = Sphere().degrees(ahead)
         metadata["assumed_geometry"] = True
-    words = _labels(sheet, rows, folder, part, t_ns)
-    valid = words != "blink"
+    labels = _labels(sheet, rows, folder, part, t_ns)
+    valid = labels != "blink"
     worn = sheet.maybe_floats("worn", missing=("true", "false"))
     if worn is not None:
-        said = np.array([w.lower() for w in sheet.table.words(sheet.need("worn"))], dtype=np.str_)[
-            rows
-        ]
-        valid &= ~((worn[rows] == 0) | (said == "false"))
+        texts = sheet.table.words(sheet.need("worn"))
+        flags = np.array([t.lower() for t in texts], dtype=np.str_)[rows]
+        valid &= ~((worn[rows] == 0) | (flags == "false"))
     pupil = _pupil(folder, part, t_ns)
     if pupil is not None:
         metadata["pupil_unit"] = "mm"
@@ -160,13 +159,13 @@ def load(path: Path, names: Names, part: tuple[str, ...], camera: Camera) -> Rec
         valid=valid,
         eye_in_head_deg=gaze.eye_in_head_deg,
         pupil=pupil,
-        labels={"pupil-labs": words},
+        labels={"pupil-labs": labels},
         messages=_messages(folder, part),
         metadata=metadata,
     )
 
 
-def _beside(folder: Path, part: tuple[str, ...], *names: str) -> tuple[Sheet, Ints] | None:
+def _beside(folder: Path, part: tuple[str, ...], *names: str) -> tuple[KeyedTable, Ints] | None:
     """Another table of the folder, and its rows of one recording."""
     place = find_file(folder, *names)
     if place is None:
@@ -180,38 +179,40 @@ def _beside(folder: Path, part: tuple[str, ...], *names: str) -> tuple[Sheet, In
     )
 
 
-def _labels(sheet: Sheet, rows: Ints, folder: Path, part: tuple[str, ...], t_ns: Ints) -> Texts:
+def _labels(
+    sheet: KeyedTable, rows: Ints, folder: Path, part: tuple[str, ...], t_ns: Ints
+) -> Texts:
     """One word per sample; a blink covers all else."""
-    words = np.full(len(rows), "undefined", dtype=WORD)
-    found: dict[str, tuple[Sheet, Ints] | None] = {
+    labels = np.full(len(rows), "undefined", dtype=WORD)
+    tables: dict[str, tuple[KeyedTable, Ints] | None] = {
         "saccade": _beside(folder, part, "saccades.csv"),
         "fixation": None if sheet.has("fixation id") else _beside(folder, part, "fixations.csv"),
         "blink": _beside(folder, part, "blinks.csv"),
     }
-    for word in ("saccade", "fixation", "blink"):
-        table = found[word]
+    for kind in ("saccade", "fixation", "blink"):
+        table = tables[kind]
         if table is not None:
-            other, mine = table
+            events, mine = table
             ends = [
-                other.table.times_ns(other.need(f"{end} timestamp [ns]"), "ns")[mine]
+                events.table.times_ns(events.need(f"{end} timestamp [ns]"), "ns")[mine]
                 for end in ("start", "end")
             ]
-            mark(words, t_ns, ends[0], ends[1], word)
-        name = sheet.name(f"{word} id")
+            mark(labels, t_ns, ends[0], ends[1], kind)
+        name = sheet.name(f"{kind} id")
         if name is not None:
-            there = np.isfinite(sheet.floats(name))[rows]
-            words[there] = word
-    return words
+            inside = np.isfinite(sheet.floats(name))[rows]
+            labels[inside] = kind
+    return labels
 
 
 def _pupil(folder: Path, part: tuple[str, ...], t_ns: Ints) -> Floats | None:
     table = _beside(folder, part, "3d_eye_states.csv")
     if table is None:
         return None
-    other, mine = table
+    states, mine = table
     sizes = [
         v
-        for v in (other.maybe_floats(f"pupil diameter {side} [mm]") for side in ("left", "right"))
+        for v in (states.maybe_floats(f"pupil diameter {side} [mm]") for side in ("left", "right"))
         if v is not None
     ]
     if not sizes:
@@ -219,7 +220,7 @@ def _pupil(folder: Path, part: tuple[str, ...], t_ns: Ints) -> Floats | None:
     size = (headset.mean_of_eyes(sizes[0], sizes[1]) if len(sizes) == 2 else sizes[0])[mine]
     return nearest(
         t_ns,
-        other.table.times_ns(other.need("timestamp [ns]"), "ns")[mine],
+        states.table.times_ns(states.need("timestamp [ns]"), "ns")[mine],
         np.where(size > 0, size, np.nan),
         _SAME_SAMPLE_NS,
     )
@@ -229,10 +230,10 @@ def _messages(folder: Path, part: tuple[str, ...]) -> tuple[Message, ...]:
     table = _beside(folder, part, "events.csv")
     if table is None:
         return ()
-    other, mine = table
+    events, mine = table
     times, texts = (
-        other.table.times_ns(other.need("timestamp [ns]"), "ns"),
-        other.table.words(other.need("name")),
+        events.table.times_ns(events.need("timestamp [ns]"), "ns"),
+        events.table.words(events.need("name")),
     )
     return tuple(Message(int(times[i]), texts[i]) for i in mine)
 
@@ -254,12 +255,12 @@ def scan(path: Path, root: Path, camera: Camera, **options: object) -> Iterable[
     parts = _open(place, stamp(place))[1]
     handles = []
     for part in parts:
-        words = {
+        file_says = {
             "person": wearer if isinstance(wearer, str) else None,
             "session": part[0] if len(parts) > 1 else None,
         }
-        names = given(**options).names(
-            folder, root, {"person": above or folder.name, "stimulus": folder.name}, **words
+        names = naming_options(**options).names(
+            folder, root, {"person": above or folder.name, "stimulus": folder.name}, **file_says
         )
         handles.append(names.handle(partial(load, place, names, part, camera), place))
     return handles

@@ -32,9 +32,9 @@ from gazeveil.gaze.geometry import Screen, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, find_file, header_keys, open_sheet
+from gazeveil.io.parsing.delimited import KeyedTable, find_file, header_keys, open_sheet
 from gazeveil.io.parsing.intervals import mark, nearest
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
@@ -60,7 +60,7 @@ def sniff_folder(folder: Path) -> bool:
     return place is not None and sniff(Head.of(place))
 
 
-def _times(sheet: Sheet, *names: str) -> Ints:
+def _times(sheet: KeyedTable, *names: str) -> Ints:
     return sheet.table.times_ns(sheet.need(*names), "s")
 
 
@@ -91,7 +91,7 @@ def load(path: Path, names: Names, min_confidence: float) -> Recording:
         metadata["assumed_geometry"] = True
     confidence = sheet.floats("confidence")
     folder = path.parent
-    words = _labels(folder, t_ns)
+    labels = _labels(folder, t_ns)
     gaze = headset.gaze(eyes[0], eyes[1], combined=combined)
     pupil = _pupil(folder, t_ns)
     if pupil is not None:
@@ -102,10 +102,10 @@ def load(path: Path, names: Names, min_confidence: float) -> Recording:
         t_ns=t_ns,
         space=Sphere(),
         **vars(gaze),
-        valid=(confidence >= min_confidence) & (words != "blink"),
+        valid=(confidence >= min_confidence) & (labels != "blink"),
         pupil=pupil,
         confidence=confidence,
-        labels={"pupil-player": words},
+        labels={"pupil-player": labels},
         messages=_messages(folder),
         metadata={**metadata, "min_confidence": min_confidence},
     )
@@ -119,7 +119,7 @@ def load_surface(path: Path, names: Names, min_confidence: float, screen: Screen
         sheet.floats("x_norm") * screen.width_px, (1.0 - sheet.floats("y_norm")) * screen.height_px
     )
     confidence = sheet.floats("confidence") if sheet.has("confidence") else np.ones(len(sheet))
-    words = _labels(path.parent.parent, t_ns)
+    labels = _labels(path.parent.parent, t_ns)
     on = (
         sheet.flags("on_surf", "on_srf")
         if sheet.name("on_surf", "on_srf") is not None
@@ -132,23 +132,23 @@ def load_surface(path: Path, names: Names, min_confidence: float, screen: Screen
         space=screen,
         x_deg=x,
         y_deg=y,
-        valid=on & (confidence >= min_confidence) & (words != "blink"),
+        valid=on & (confidence >= min_confidence) & (labels != "blink"),
         confidence=confidence,
-        labels={"pupil-player": words},
+        labels={"pupil-player": labels},
         messages=_messages(path.parent.parent),
         metadata={"frame": "surface", "min_confidence": min_confidence},
     )
 
 
 def _labels(folder: Path, t_ns: Ints) -> Texts:
-    words = np.full(len(t_ns), "undefined", dtype=WORD)
+    labels = np.full(len(t_ns), "undefined", dtype=WORD)
     place = find_file(folder, "fixations.csv")
     if place is not None:
         sheet = open_sheet(place)
         onset = _times(sheet, "start_timestamp")
         # Fixation durations are milliseconds in Pupil Player's export.
         mark(
-            words,
+            labels,
             t_ns,
             onset,
             onset + np.round(sheet.floats("duration") * UNIT_NS["ms"]).astype(np.int64),
@@ -157,8 +157,9 @@ def _labels(folder: Path, t_ns: Ints) -> Texts:
     place = find_file(folder, "blinks.csv")
     if place is not None:
         sheet = open_sheet(place)
-        mark(words, t_ns, _times(sheet, "start_timestamp"), _times(sheet, "end_timestamp"), "blink")
-    return words
+        onset, offset = _times(sheet, "start_timestamp"), _times(sheet, "end_timestamp")
+        mark(labels, t_ns, onset, offset, "blink")
+    return labels
 
 
 def _pupil(folder: Path, t_ns: Ints) -> Floats | None:
@@ -224,12 +225,12 @@ def scan(
     parts = {"person": above or recording.name, "stimulus": recording.name}
     if inside and folder.name not in ("000", "0"):
         parts["session"] = folder.name
-    names = given(**options).names(folder, root, parts)
+    names = naming_options(**options).names(folder, root, parts)
     if surface is None:
         run = partial(load, place, names, least)
     else:
-        found = find_file(folder / "surfaces", f"gaze_positions_on_surface_{surface}.csv")
-        if found is None:
+        surface_file = find_file(folder / "surfaces", f"gaze_positions_on_surface_{surface}.csv")
+        if surface_file is None:
             raise FormatError(
                 folder / "surfaces",
                 f"there is no gaze on a surface '{surface}'",
@@ -237,7 +238,7 @@ def scan(
             )
         if not isinstance(screen, Screen):
             checks.refuse("Format pupil-core", "screen", "the Screen that the surface is", screen)
-        run = partial(load_surface, found, names, least, screen)
+        run = partial(load_surface, surface_file, names, least, screen)
     return [names.handle(run, place)]
 
 

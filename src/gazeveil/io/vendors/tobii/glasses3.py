@@ -28,7 +28,7 @@ from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
 from gazeveil.io.parsing.delimited import find_file
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import MOST_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head, read_text
@@ -59,23 +59,23 @@ def _lines(path: Path) -> list[tuple[int, dict[str, object]]]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            record = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            words = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
             raise FormatError(
                 path,
-                f"the line is not JSON ({words})",
+                f"the line is not JSON ({reason})",
                 "The file was cut; copy it again or remove the line.",
                 number,
             ) from error
         # JSON as Python reads it has NaN and infinity, and integers of any length.
         if (
-            not isinstance(found, dict)
-            or not isinstance(found.get("timestamp"), int | float)
-            or not abs(found["timestamp"]) < _MOST_S
+            not isinstance(record, dict)
+            or not isinstance(record.get("timestamp"), int | float)
+            or not abs(record["timestamp"]) < _MOST_S
         ):
             raise FormatError(path, "the line has no timestamp", "Mend or remove the line.", number)
-        result.append((number, found))
+        result.append((number, record))
     return result
 
 
@@ -100,8 +100,8 @@ def load(path: Path, names: Names) -> Recording:
     sizes = {side: np.full(n, np.nan) for _, side in _EYES}
     for i, (number, line) in enumerate(gaze):
         data = line.get("data")
-        for word, side in _EYES:
-            eye = data.get(word) if isinstance(data, dict) else None
+        for eye_key, side in _EYES:
+            eye = data.get(eye_key) if isinstance(data, dict) else None
             if isinstance(eye, dict):
                 directions[side][i] = _triple(path, number, eye.get("gazedirection"))
                 size = eye.get("pupildiameter")
@@ -143,7 +143,7 @@ def _name_in(path: Path) -> str | None:
     if not path.is_file():
         return None
     try:
-        found = json.loads(read_text(path))
+        content = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise FormatError(
             path,
@@ -151,7 +151,7 @@ def _name_in(path: Path) -> str | None:
             "Copy the recording again, or remove this file.",
             error.lineno,
         ) from error
-    name = found.get("name") if isinstance(found, dict) else None
+    name = content.get("name") if isinstance(content, dict) else None
     return name if isinstance(name, str) and name.strip() else None
 
 
@@ -166,12 +166,12 @@ def scan(path: Path, root: Path, **options: object) -> Iterable[Handle]:
         )
     folder = place.parent
     above = folder.parent.name if folder != root and folder.parent != root else ""
-    words = {
+    file_says = {
         "person": _name_in(folder / "meta" / "participant"),
         "stimulus": _name_in(folder / "recording.g3"),
     }
-    names = given(**options).names(
-        folder, root, {"person": above or folder.name, "stimulus": folder.name}, **words
+    names = naming_options(**options).names(
+        folder, root, {"person": above or folder.name, "stimulus": folder.name}, **file_says
     )
     return [names.handle(partial(load, place, names), place)]
 

@@ -40,8 +40,8 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Message, Recording
 from gazeveil.io.parsing import headset
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, header_cells, key, open_sheet, stamp
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.delimited import KeyedTable, header_cells, key, open_sheet, stamp
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.parsing.table import UNIT_NS
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
@@ -72,7 +72,7 @@ def sniff(head: Head) -> bool:
 class TobiiExport:
     """A parsed export with its columns by bare name."""
 
-    sheet: Sheet
+    sheet: KeyedTable
     parts: dict[tuple[str, ...], Ints]
 
     def column(self, *wanted: str, bracket: str = "") -> str | None:
@@ -121,11 +121,11 @@ class TobiiExport:
     @cached_property
     def types(self) -> Texts | None:
         """The tracker's word for each row, in ours."""
-        said = self.words("eyemovementtype", "gazeeventtype")
+        cells = self.words("eyemovementtype", "gazeeventtype")
         return (
             None
-            if said is None
-            else said.str.to_lowercase()
+            if cells is None
+            else cells.str.to_lowercase()
             .replace_strict(_TYPES, default="undefined")
             .to_numpy()
             .astype(WORD)
@@ -134,15 +134,15 @@ class TobiiExport:
     @cached_property
     def events(self) -> list[tuple[int, str]]:
         """Row and text of each event."""
-        said, values = (
+        names, values = (
             self.words("event", "studioevent"),
             self.words("eventvalue", "studioeventdata"),
         )
-        if said is None:
+        if names is None:
             return []
         return [
-            (i, f"{said[i]} {values[i] if values is not None else ''}".strip())
-            for i in said.ne("").arg_true().to_list()
+            (i, f"{names[i]} {values[i] if values is not None else ''}".strip())
+            for i in names.ne("").arg_true().to_list()
         ]
 
 
@@ -150,9 +150,9 @@ class TobiiExport:
 def _open(path: Path, _stamp: tuple[int, int], decimal: str | None) -> TobiiExport:
     """The export; kept until the next file, so that its recordings do not parse it again."""
     sheet = open_sheet(path, decimal=decimal)
-    found = TobiiExport(sheet, {})
-    person, recording = found.column("participantname"), found.column("recordingname")
-    stimulus = found.column(
+    export = TobiiExport(sheet, {})
+    person, recording = export.column("participantname"), export.column("recordingname")
+    stimulus = export.column(
         "presentedstimulusname", "presentedmedianame", "medianame", "stimulusname"
     )
     return TobiiExport(sheet, dict(sheet.groups(person, recording, stimulus)))
@@ -177,11 +177,11 @@ def load(
     sizes = [
         export.floats(export.column(f"pupildiameter{s}", f"pupil{s}")) for s in ("left", "right")
     ]
-    there = [np.where(p[kept] > 0, p[kept], np.nan) for p in sizes if p is not None]
+    pupils = [np.where(p[kept] > 0, p[kept], np.nan) for p in sizes if p is not None]
     pupil = (
         None
-        if not there
-        else (headset.mean_of_eyes(there[0], there[1]) if len(there) == 2 else there[0])
+        if not pupils
+        else (headset.mean_of_eyes(pupils[0], pupils[1]) if len(pupils) == 2 else pupils[0])
     )
     eyes = [None if eye is None else eye[kept] for eye in (left, right)]
     single = None if combined is None or any(e is not None for e in eyes) else combined[kept]
@@ -207,12 +207,12 @@ def load(
 
 def _times(export: TobiiExport, time_unit: str | None) -> Ints:
     name = export.column("recordingtimestamp") or export.sheet.need("Recording timestamp")
-    said = " ".join(_BRACKETS.findall(name)).lower()
+    brackets = " ".join(_BRACKETS.findall(name)).lower()
     unit = time_unit or next(
         (
             u
             for w, u in (("ms", "ms"), ("us", "us"), ("µs", "us"), ("μs", "us"))
-            if w in said.split()
+            if w in brackets.split()
         ),
         None,
     )
@@ -223,11 +223,11 @@ def _times(export: TobiiExport, time_unit: str | None) -> Ints:
 
 
 def _valid(export: TobiiExport, side: str) -> Bools | None:
-    words = export.words(f"validity{side}")
+    cells = export.words(f"validity{side}")
     return (
         None
-        if words is None
-        else words.str.to_lowercase().is_in(["valid", "0", "1", "0.0", "1.0"]).to_numpy()
+        if cells is None
+        else cells.str.to_lowercase().is_in(["valid", "0", "1", "0.0", "1.0"]).to_numpy()
     )
 
 
@@ -251,8 +251,8 @@ def _gaze(
             eyes.append(headset.unit(vectors * [-1.0, 1.0, 1.0], _valid(export, side)))
         gaze = headset.gaze(eyes[0], eyes[1])
         return Sphere(), gaze.left_deg, gaze.right_deg, None, {"frame": "head"}
-    found = {side: _points(export, side) for side in ("left", "right", "")}
-    if all(points is None for points in found.values()):
+    by_side = {side: _points(export, side) for side in ("left", "right", "")}
+    if all(points is None for points in by_side.values()):
         raise FormatError(
             path,
             "there is no gaze point in pixels or as a fraction of the screen",
@@ -260,21 +260,21 @@ def _gaze(
         )
     metadata: dict[str, object] = {}
     if screen is None:
-        screen, source = _screen(export, found)
+        screen, source = _screen(export, by_side)
         metadata["geometry"] = source
         if source == "assumed":
             metadata["assumed_geometry"] = True
     placed: dict[str, Floats | None] = {}
-    for side, points in found.items():
+    for side, points in by_side.items():
         if points is None:
             placed[side] = None
             continue
         values, norm = points
         scale = np.array([screen.width_px, screen.height_px]) if norm else np.ones(2)
         degrees = np.stack(screen.from_px(*(values * scale).T), axis=1)
-        seen = _valid(export, side) if side else None
-        if seen is not None:
-            degrees[~seen] = np.nan
+        valid = _valid(export, side) if side else None
+        if valid is not None:
+            degrees[~valid] = np.nan
         placed[side] = degrees
     return screen, placed["left"], placed["right"], placed[""], metadata
 
@@ -296,7 +296,7 @@ def _points(export: TobiiExport, side: str) -> tuple[Floats, bool] | None:
 
 
 def _screen(
-    export: TobiiExport, found: Mapping[str, tuple[Floats, bool] | None]
+    export: TobiiExport, by_side: Mapping[str, tuple[Floats, bool] | None]
 ) -> tuple[Screen, str]:
     """Resolution from the export; millimetres from columns that have them, else assumed."""
     width, height = (
@@ -312,7 +312,7 @@ def _screen(
     width, height = width or 1920.0, height or 1080.0
     pitch_mm, distance_mm = None, None
     for side in ("left", "right"):
-        points = found[side]
+        points = by_side[side]
         mm = export.floats(export.column(f"gazepoint{side}x", bracket=r"mm"))
         if points is not None and mm is not None and not points[1]:
             both_there = np.isfinite(points[0][:, 0]) & np.isfinite(mm)
@@ -327,19 +327,19 @@ def _screen(
             )
     plausible = distance_mm is not None and 250 < distance_mm < 2000
     pitch = pitch_mm if pitch_mm is not None and 0.05 < pitch_mm < 2 else _ASSUMED_WIDTH_MM / width
-    made = Screen(
+    screen = Screen(
         width,
         height,
         width * pitch,
         height * pitch,
         distance_mm if plausible and distance_mm is not None else _ASSUMED_DISTANCE_MM,
     )
-    return made, "measured" if plausible and pitch_mm is not None else "assumed"
+    return screen, "measured" if plausible and pitch_mm is not None else "assumed"
 
 
 def _first(values: Floats | None) -> float | None:
-    seen = None if values is None else values[np.isfinite(values) & (values > 0)]
-    return None if seen is None or not len(seen) else float(seen[0])
+    positive = None if values is None else values[np.isfinite(values) & (values > 0)]
+    return None if positive is None or not len(positive) else float(positive[0])
 
 
 def scan(
@@ -357,9 +357,9 @@ def scan(
         checks.one_of("Format tobii-tsv", "time_unit", time_unit, UNIT_NS)
     if decimal is not None:
         checks.one_of("Format tobii-tsv", "decimal", decimal, (".", ","))
-    said = given(**options)
+    naming = naming_options(**options)
     export = _open(path, stamp(path), decimal)
-    named = any(stimulus for _, _, stimulus in export.parts)
+    has_stimuli = any(stimulus for _, _, stimulus in export.parts)
     several = {
         person
         for person, _, _ in export.parts
@@ -368,12 +368,12 @@ def scan(
     handles = []
     for part in export.parts:
         person, recording, stimulus = part
-        words = {
+        file_says = {
             "person": person,
-            "stimulus": stimulus or (NO_STIMULUS if named else ""),
+            "stimulus": stimulus or (NO_STIMULUS if has_stimuli else ""),
             "session": recording if person in several else "",
         }
-        names = said.names(path, root, **words)
+        names = naming.names(path, root, **file_says)
         load_part = partial(load, path, names, part, (screen, time_unit, decimal))
         handles.append(names.handle(load_part, path))
     return handles

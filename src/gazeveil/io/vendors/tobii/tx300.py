@@ -25,9 +25,9 @@ from gazeveil.gaze.cohort import Handle
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.parsing.assemble import assemble
-from gazeveil.io.parsing.delimited import Sheet, header_keys, open_sheet
+from gazeveil.io.parsing.delimited import KeyedTable, header_keys, open_sheet
 from gazeveil.io.parsing.headset import mean_of_eyes
-from gazeveil.io.parsing.naming import OPTIONS, Names, given
+from gazeveil.io.parsing.naming import OPTIONS, Names, naming_options
 from gazeveil.io.registry import Format
 from gazeveil.io.source import Head
 
@@ -43,7 +43,7 @@ def sniff(head: Head) -> bool:
     return {"time", "lgazepos2dx", "rgazepos2dx", "lvalidity", "rvalidity"} <= header_keys(head)
 
 
-def _eye(sheet: Sheet, side: str) -> Floats:
+def _eye(sheet: KeyedTable, side: str) -> Floats:
     """Fractions of the screen, NaN where the tracker found no eye."""
     fractions = np.stack([sheet.floats(f"{side}GazePos2d{axis}") for axis in "xy"], axis=1)
     lost = ~(sheet.floats(f"{side}Validity") <= _USABLE) | (fractions == -1).all(axis=1)
@@ -129,7 +129,7 @@ def scan(
     """
     if screen is not None and not isinstance(screen, Screen):
         checks.refuse("Format tobii-tx300", "screen", "a Screen", screen)
-    names = given(**options).names(path, path.parent.parent)
+    names = naming_options(**options).names(path, path.parent.parent)
     return [names.handle(partial(load, path, names, screen), path)]
 
 

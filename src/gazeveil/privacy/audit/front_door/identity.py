@@ -91,8 +91,8 @@ def releases(mechanism: Mechanism[Any]) -> Iterator[Game]:
     except GazeveilError:
         return
     if mechanism.kind == "stream":
-        seen = [bytes_of(r) for r in first.data if r.valid.any()]
-        same = len(set(seen)) < len(seen)
+        noisy = [bytes_of(r) for r in first.data if r.valid.any()]
+        same = len(set(noisy)) < len(noisy)
         yield _reuse_game(
             "Eight recordings of equal gaze in one release.",
             same,

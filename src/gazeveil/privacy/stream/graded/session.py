@@ -309,11 +309,11 @@ class GradedSession:
         with self._lock:
             oldest = max(self._first, self.count - self.remember)
             if begin < oldest or begin + n > self.count:
-                known = f"samples {oldest} to {self.count - 1}" if oldest < self.count else "none"
+                stored = f"samples {oldest} to {self.count - 1}" if oldest < self.count else "none"
                 checks.refuse(
                     "graded",
                     "first",
-                    f"samples that were pushed into this session and are remembered: {known}",
+                    f"samples that were pushed into this session and are remembered: {stored}",
                     f"{begin} to {begin + n - 1}",
                     "Keep the views that push returns, or open the session with remember=; a copy"
                     " does not answer for the original.",

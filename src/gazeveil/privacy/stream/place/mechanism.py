@@ -234,23 +234,25 @@ class GaussianPlace(StreamMechanism):
         if not isinstance(noise, PlaceNoise):
             checks.refuse(f"{self.name}.open_with", "noise", "a PlaceNoise", noise)
         noise.sigma(self.sigma_deg)
-        session = Session(self, rate_hz, Sphere() if space is None else space, bits=_Kept(noise))
+        session = Session(
+            self, rate_hz, Sphere() if space is None else space, bits=_KeptNoise(noise)
+        )
         session.seeded = noise.seeded
         return session
 
     def stage(self, rate_hz: float, space: Space, streams: int, bits: Bits) -> Stage:
         """The cell of each stream, and the places that were told."""
         # All recordings of one person in a release are one period.
-        kept = bits.of_person()
+        own_bits = bits.of_person()
         sigma = Fraction(self.sigma_deg)
         grid = self.grid(space)
         hysteresis = float(self.hysteresis_deg or 0)
-        if isinstance(kept, _Kept):
-            return _Places(sigma, CellWalk(grid, hysteresis, streams), [kept.noise] * streams)
+        if isinstance(own_bits, _KeptNoise):
+            return _Places(sigma, CellWalk(grid, hysteresis, streams), [own_bits.noise] * streams)
         return _OwnPlaces(
             sigma,
             CellWalk(grid, hysteresis, streams),
-            kept.sources(streams, self.name, self.reading),
+            own_bits.sources(streams, self.name, self.reading),
         )
 
     def audit_game(self, unit: str | None) -> Game:
@@ -260,7 +262,7 @@ class GaussianPlace(StreamMechanism):
         return place(self, unit)
 
 
-class _Kept(Bits):
+class _KeptNoise(Bits):
     """Hands a noise that is kept elsewhere to a stage."""
 
     def __init__(self, noise: PlaceNoise) -> None:

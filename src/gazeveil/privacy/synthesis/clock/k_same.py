@@ -165,14 +165,14 @@ def crowd(places: Floats, k: int, on_sphere: bool) -> Floats:
         NaN where fewer than k were seen.
     """
     there: Bools = np.isfinite(places[:, :, 0])
-    known = np.where(there[:, :, None], places, 0.0)
+    filled = np.where(there[:, :, None], places, 0.0)
     near = np.radians(NEAR_DEG) if on_sphere else NEAR_DEG
     total, weights = np.zeros(places.shape[1:]), np.zeros(places.shape[1])
     for m in range(len(places)):
-        away = ((known - known[m]) ** 2).sum(axis=2)
+        away = ((filled - filled[m]) ** 2).sum(axis=2)
         agree = (np.exp(-away / (2 * near * near)) * there).sum(axis=0)
         weight = np.where(there[m], agree * agree, 0.0)
-        total += weight[:, None] * known[m]
+        total += weight[:, None] * filled[m]
         weights += weight
     enough = there.sum(axis=0) >= k
     return np.where(enough[:, None], total / np.where(enough, weights, 1.0)[:, None], np.nan)

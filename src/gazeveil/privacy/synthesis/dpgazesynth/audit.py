@@ -129,8 +129,8 @@ def _ratios(
     other = [scheme.ask(plan, head, _many(w, rows), Streams(0))[1] for w in pair]
     for name, oracle in scheme.questions(plan).items():
         answers = oracle.report(truth[name], Words(streams.source("answers", name)))
-        held = [_supports(oracle, answers, o[name]).astype(np.float64) for o in other]
-        gain = (held[0] - held[1]) * math.log(oracle.odds)
+        supported = [_supports(oracle, answers, o[name]).astype(np.float64) for o in other]
+        gain = (supported[0] - supported[1]) * math.log(oracle.odds)
         where = {"counts": np.arange(0, rows, 2), "lengths": np.arange(1, rows, 2)}.get(
             name, np.arange(len(gain)) * rows // max(len(gain), 1)
         )
@@ -140,7 +140,7 @@ def _ratios(
 
 def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
     """The game of both mechanisms."""
-    asked = asked_unit(unit, "window", ("window",))
+    game_unit = asked_unit(unit, "window", ("window",))
     chosen = mechanism.settled(None)
     claimed = float(Fraction(str(chosen.epsilon)))
     layout = chosen.scheme().plan(_SCREEN, RATE_HZ)
@@ -150,7 +150,7 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
             f"{_PAIR} One sends {len(pair[0].cell)} fixation time, the other {len(pair[1].cell)}."
         )
         return Game(
-            asked,
+            game_unit,
             claimed,
             description,
             lambda side, trials, _: np.full((trials, 1), float(len(pair[side].cell))),
@@ -170,4 +170,4 @@ def windows_game(mechanism: Synthesis, unit: str | None) -> Game:
         ]
         return np.concatenate(parts)[:, None]
 
-    return Game(asked, claimed, _PAIR, play, _exact(scheme, plan, pair))
+    return Game(game_unit, claimed, _PAIR, play, _exact(scheme, plan, pair))

@@ -206,11 +206,11 @@ class Synthesis(Mechanism[Cohort]):
     def _promised(
         self, recordings: Iterable[tuple[str, WindowLayout, int]], reason: str
     ) -> Guarantee:
-        known = list(recordings)
-        sphere = known[0][1].sphere
+        listed = list(recordings)
+        sphere = listed[0][1].sphere
         window_s = Fraction(self.window_s)
         maps: dict[WindowLayout, WindowsMap] = {}
-        for _, plan, _ in known:
+        for _, plan, _ in listed:
             if plan not in maps:
                 # The start of one window, its times, and at most so many draws behind the sums.
                 start = Fraction(1, 1 << 370) if sphere else planar_delta(plan.start_scale)
@@ -219,7 +219,7 @@ class Synthesis(Mechanism[Cohort]):
                 )
         return Guarantee(
             "epsilon-w-r-t-dp",
-            RecordingsMap.of((person, maps[plan], samples) for person, plan, samples in known),
+            RecordingsMap.of((person, maps[plan], samples) for person, plan, samples in listed),
             Change.window(seconds=window_s, start_deg=min(p.r_deg for p in maps)),
             mechanism=self.title,
             assumptions=(
@@ -348,11 +348,11 @@ class DPGazeSynthOneReport(Synthesis):
         """(epsilon, w, r, t)-DP of every window, what follows for a person, and what shuffling
         would add.
         """
-        known = list(recordings)
+        listed = list(recordings)
         scheme = self.scheme()
-        windows = [-(-samples // plan.samples) for _, plan, samples in known]
+        windows = [-(-samples // plan.samples) for _, plan, samples in listed]
         mixed = shuffled(scheme.epsilon * (scheme.split[1] + scheme.split[2]), windows)
-        return replace(self._promised(known, "proofs/dpgazesynth-one-report.md"), also=mixed)
+        return replace(self._promised(listed, "proofs/dpgazesynth-one-report.md"), also=mixed)
 
 
 def _given(

@@ -97,11 +97,11 @@ def found_share(released: Cohort, known: Cohort) -> tuple[float, int]:
     """
     sides = []
     for cohort in (released, known):
-        seen = {r.person: traits(r) for r in cohort}
-        rows = np.array([v for v in seen.values() if np.isfinite(v).all()]).reshape(-1, 3)
+        vectors = {r.person: traits(r) for r in cohort}
+        rows = np.array([v for v in vectors.values() if np.isfinite(v).all()]).reshape(-1, 3)
         unit = np.maximum(rows.std(axis=0), 1e-9) if len(rows) > 1 else np.ones(3)
         sides.append(
-            {p: (v - rows.mean(axis=0)) / unit for p, v in seen.items() if np.isfinite(v).all()}
+            {p: (v - rows.mean(axis=0)) / unit for p, v in vectors.items() if np.isfinite(v).all()}
         )
     right = 0
     for name, mine in sides[0].items():

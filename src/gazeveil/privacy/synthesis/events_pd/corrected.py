@@ -115,15 +115,15 @@ def corrected_plans(
         # 2: in the pool, with or without events; 1: a recording whose rate is not known, which
         # tells nothing about time; 0: none.
         own = [motions.get((person, *cell)) for person in people]
-        known = np.array([0 if m is None else 1 + (m.rate_hz > 0) for m in own])
-        members = np.flatnonzero(known == 2)
+        status = np.array([0 if m is None else 1 + (m.rate_hz > 0) for m in own])
+        members = np.flatnonzero(status == 2)
         if len(members) < how.rule.k:
             continue
         pool = [motions[people[i], *cell] for i in members]
         frames[cell] = frame = common_frame(pool, how.rule.k)
         coded = how.coding_for(coding, frame)
         # The crowd seeds whoever has a recording, so that nothing shows whose rate was not known.
-        seeded = members if how.own else np.flatnonzero(known)
+        seeded = members if how.own else np.flatnonzero(status)
         keys = [(people[i], *cell) for i in seeded]
         drawn = _draw(coded, keys, pool, frame, how, source)
         for key, events in zip(keys, drawn, strict=True):
@@ -133,7 +133,7 @@ def corrected_plans(
         allowed += 2 * how.rule.attempts * pairs
         # Whoever has no recording there would have released none, and whoever has one of unknown
         # rate nothing but lost samples.
-        joint += np.where(known[:, None] == known, 0.0, -np.inf)
+        joint += np.where(status[:, None] == status, 0.0, -np.inf)
         if how.own:
             joint[np.ix_(members, members)] += np.array([events.joint for events in drawn])
     return CorrectedPlans(plans, all_drawn, frames, joint, allowed)

@@ -229,13 +229,13 @@ def private_moments(
     # The generators alone need no cipher: a machine that only trains may not have one.
     from gazeveil.privacy.noise.exact import discrete_gaussian, tail_delta
 
-    seen = np.zeros((POINTS + _FEATURES, COSINES + _FEATURES))
-    seen[:POINTS, :COSINES] = np.cos(
+    basis = np.zeros((POINTS + _FEATURES, COSINES + _FEATURES))
+    basis[:POINTS, :COSINES] = np.cos(
         np.pi * np.arange(COSINES) * (TIMES[:, None] * (POINTS - 1) + 0.5) / POINTS
     ) * math.sqrt(2 / POINTS)
-    seen[:POINTS, 0] /= math.sqrt(2)
-    seen[POINTS:, COSINES:] = np.eye(_FEATURES)
-    small = seen.T @ total @ seen
+    basis[:POINTS, 0] /= math.sqrt(2)
+    basis[POINTS:, COSINES:] = np.eye(_FEATURES)
+    small = basis.T @ total @ basis
     upper = np.triu_indices(len(small))
     scale = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
     grid = clip**2 / 2**_GRID_BITS
@@ -252,7 +252,7 @@ def private_moments(
     out[upper] = noisy * grid / scale
     out = out + np.triu(out, 1).T
     out[COSINES, COSINES] = people  # the feature 1, squared
-    return seen @ out @ seen.T, tail_delta(rho, len(scale))
+    return basis @ out @ basis.T, tail_delta(rho, len(scale))
 
 
 def fitted(second: Floats, latent: int = LATENT) -> PPCA:

@@ -115,7 +115,7 @@ class EventsSoFar(NamedTuple):
     time_s: Floats
 
 
-class _Room(NamedTuple):
+class _Workspace(NamedTuple):
     """Which records of each person may seed the event, and room for densities."""
 
     spans: Ints
@@ -218,7 +218,7 @@ def _from_record(
 def _crowd_event(
     seeds: SeedRecords,
     rule: Rule,
-    room: _Room,
+    room: _Workspace,
     words: WordArray,
     position: int,
     y: Floats,
@@ -285,7 +285,7 @@ def _event(
     at_s: float,
     rule: Rule,
     own: int,
-    room: _Room,
+    room: _Workspace,
     words: WordArray,
     position: int,
     y: Floats,
@@ -319,7 +319,7 @@ def fill(
     counts, joint = out.counts, out.joint
     position, at_s, n = 0, out.time_s[0], counts[0]
     before = joint.copy()
-    room = _Room(
+    room = _Workspace(
         np.empty((len(fixations.starts), 2), dtype=np.int64),
         np.empty(max(len(fixations.onset_s), len(saccades.onset_s))),
     )

@@ -226,9 +226,9 @@ class KSameSelect(Mechanism[FeatureTable]):
         count = np.zeros(total.shape, dtype=np.int64)
         for recording in members_with_data:
             part = values[seqs.rows(recording)[:length]]
-            seen = np.isfinite(part)
-            total[: len(part)] += np.where(seen, part, 0.0)
-            count[: len(part)] += seen
+            finite = np.isfinite(part)
+            total[: len(part)] += np.where(finite, part, 0.0)
+            count[: len(part)] += finite
         mean = total / np.maximum(count, 1)
         few = count < self.k
         if few.any():

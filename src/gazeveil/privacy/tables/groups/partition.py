@@ -96,9 +96,9 @@ def summaries(seqs: Sequences, people: list[str]) -> Floats:
         Order of the points.
     """
     ordered = seqs.table.values[seqs.order]
-    seen = np.isfinite(ordered)
-    sums = np.add.reduceat(np.where(seen, ordered, 0.0), seqs.starts[:-1], axis=0)
-    counts = np.add.reduceat(seen.astype(np.float64), seqs.starts[:-1], axis=0)
+    finite = np.isfinite(ordered)
+    sums = np.add.reduceat(np.where(finite, ordered, 0.0), seqs.starts[:-1], axis=0)
+    counts = np.add.reduceat(finite.astype(np.float64), seqs.starts[:-1], axis=0)
     means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     cells = {cell: i for i, cell in enumerate(sorted({key[1:] for key in seqs.keys}))}
     centred = (
@@ -118,7 +118,7 @@ def summaries(seqs: Sequences, people: list[str]) -> Floats:
 def _mean_by(values: Floats, labels: Ints, count: int) -> Floats:
     """Means over rows with the same label, NaN left out; NaN where nothing is left."""
     sums, counts = np.zeros((count, values.shape[1])), np.zeros((count, values.shape[1]))
-    seen = np.isfinite(values)
-    np.add.at(sums, labels, np.where(seen, values, 0.0))
-    np.add.at(counts, labels, seen)
+    finite = np.isfinite(values)
+    np.add.at(sums, labels, np.where(finite, values, 0.0))
+    np.add.at(counts, labels, finite)
     return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)

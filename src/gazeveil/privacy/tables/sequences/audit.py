@@ -115,13 +115,13 @@ class _Shape:
         values = mechanism.parameters()
         size, chunks = (int(str(values["chunk"])), CHUNKS) if "chunk" in values else (ROWS, 1)
         per = str(values["per"])
-        asked = asked_unit(unit, per, PER if "chunk" in values else WHOLE)
+        game_unit = asked_unit(unit, per, PER if "chunk" in values else WHOLE)
         return cls(
             size,
             chunks,
-            1 if asked == "chunk" else chunks,
+            1 if game_unit == "chunk" else chunks,
             per_feature_epsilon(mechanism.budget, per, 1, 1, chunks),
-            asked,
+            game_unit,
         )
 
     @property

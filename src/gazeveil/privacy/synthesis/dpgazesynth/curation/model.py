@@ -56,8 +56,8 @@ def kept_share(difference: Floats, variance: float, freedom: int) -> float:
 
     if freedom < 1 or variance <= 0:
         return 0.0
-    seen = float(np.sum(difference**2)) / variance
-    return max(0.0, 1.0 - float(chi2.ppf(_SURE, freedom)) / seen) if seen > 0 else 0.0
+    statistic = float(np.sum(difference**2)) / variance
+    return max(0.0, 1.0 - float(chi2.ppf(_SURE, freedom)) / statistic) if statistic > 0 else 0.0
 
 
 def histogram(

@@ -99,11 +99,11 @@ class Blur(ABC):
             A density to begin with.
         """
         noisy = self._inner(noisy)
-        seen = np.maximum(self.backward(self._inner(np.ones_like(noisy))), _LEAST)
+        covered = np.maximum(self.backward(self._inner(np.ones_like(noisy))), _LEAST)
         density = begin * (noisy.sum() / begin.sum())
         for _ in range(ROUNDS):
             density = (
-                density * self.backward(noisy / np.maximum(self.forward(density), _LEAST)) / seen
+                density * self.backward(noisy / np.maximum(self.forward(density), _LEAST)) / covered
             )
             density = np.maximum(self._smoothed(density), _LEAST)
         return density / density.sum()

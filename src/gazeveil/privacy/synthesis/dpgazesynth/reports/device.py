@@ -106,7 +106,7 @@ def report(scheme: Scheme, recording: Recording, streams: Streams) -> tuple[Wind
     """What a device tells of a recording: everything private is behind noise when this returns."""
     samples = samples_of_window(recording, float(scheme.window_s), "dpgazesynth")
     plan, head = scheme.plan(recording.space, recording.rate_hz), head_of(recording)
-    asked, truth = scheme.ask(plan, head, windows_of(recording, plan.grid, samples), streams)
+    draft, truth = scheme.ask(plan, head, windows_of(recording, plan.grid, samples), streams)
     answers = {}
     for name, oracle in scheme.questions(plan).items():
         words = Words(streams.source("answers", name))
@@ -118,7 +118,7 @@ def report(scheme: Scheme, recording: Recording, streams: Streams) -> tuple[Wind
         answers[name] = (
             np.concatenate(packed) if packed else pack(oracle, oracle.report(truth[name], words))
         )
-    return plan, Report(head, asked.x_deg, asked.y_deg, asked.counts, asked.lengths, answers)
+    return plan, Report(head, draft.x_deg, draft.y_deg, draft.counts, draft.lengths, answers)
 
 
 def message(scheme: Scheme, parameters: str, recording: Recording, streams: Streams) -> bytes:

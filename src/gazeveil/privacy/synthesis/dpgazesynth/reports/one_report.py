@@ -148,18 +148,20 @@ class OneReport(Scheme):
     ) -> Model:
         """Each part as far as the reports tell it from what is public."""
         plan = next(iter(plans.values()))
-        asked = self.questions(plan)
+        oracles = self.questions(plan)
         densities = _densities(plans, reports)
         shares, learned = {}, {}
         for name, size in (("counts", self.cap), ("lengths", PARTS)):
-            variance = float(asked[name].variance(max(sums[name].reports, 1), Fraction(1, size)))
+            variance = float(oracles[name].variance(max(sums[name].reports, 1), Fraction(1, size)))
             shares[name], learned[name] = histogram(
-                asked[name].estimate(sums[name]),
+                oracles[name].estimate(sums[name]),
                 sums[name].reports,
                 variance,
                 np.full(size, 1.0 / size),
             )
-        steps = asked["steps"].estimate(sums["steps"])[:-1].reshape(self.zones**2, self._before, 8)
+        steps = (
+            oracles["steps"].estimate(sums["steps"])[:-1].reshape(self.zones**2, self._before, 8)
+        )
         occupied = next(
             (d for (_, stimulus), d in densities.items() if stimulus == ""), even(plan.grid)
         ).ravel()
@@ -167,7 +169,7 @@ class OneReport(Scheme):
             plan.grid,
             steps,
             sums["steps"].reports,
-            float(asked["steps"].variance(max(sums["steps"].reports, 1))),
+            float(oracles["steps"].variance(max(sums["steps"].reports, 1))),
             occupied,
         )
         transitions, kept = levels.transitions()
@@ -207,22 +209,22 @@ def _densities(
         ):
             continue
         noise = blur(plan.grid, plan.start_scale_deg)
-        seen: dict[str, Floats] = {}
+        starts: dict[str, Floats] = {}
         for report in reports:
             if report.head.space == space and len(report):
                 counted = noise.counted(*noise.bins(report.x_deg, report.y_deg))
-                seen[report.head.stimulus] = (
-                    seen[report.head.stimulus] + counted
-                    if report.head.stimulus in seen
+                starts[report.head.stimulus] = (
+                    starts[report.head.stimulus] + counted
+                    if report.head.stimulus in starts
                     else counted
                 )
-        if not seen:
+        if not starts:
             continue
-        everything = noise.density(np.sum(list(seen.values()), axis=0), even(plan.grid))
+        everything = noise.density(np.sum(list(starts.values()), axis=0), even(plan.grid))
         densities[space, ""] = everything
-        for stimulus in sorted(seen):
-            if len(seen) > 1 and seen[stimulus].sum() >= LEAST_WINDOWS:
-                densities[space, stimulus] = noise.density(seen[stimulus], everything)
+        for stimulus in sorted(starts):
+            if len(starts) > 1 and starts[stimulus].sum() >= LEAST_WINDOWS:
+                densities[space, stimulus] = noise.density(starts[stimulus], everything)
     return densities
 
 

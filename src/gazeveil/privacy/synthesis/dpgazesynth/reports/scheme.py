@@ -208,10 +208,10 @@ class Scheme(ABC):
         return self._with_answers(plan, report, reader)
 
     def _with_answers(self, plan: WindowLayout, report: Report, reader: Reader) -> Report:
-        asked, due = self.questions(plan), self.due(plan, report)
+        oracles, due = self.questions(plan), self.due(plan, report)
         answers = {
-            name: np.asarray(reader.take("u1", due[name], width(asked[name])), dtype=np.uint8)
-            for name in sorted(asked)
+            name: np.asarray(reader.take("u1", due[name], width(oracles[name])), dtype=np.uint8)
+            for name in sorted(oracles)
         }
         reader.finish()
         return Report(
