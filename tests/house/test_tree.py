@@ -1,12 +1,7 @@
-"""The rules of the source tree hold, and each rule notices a tree that breaks it.
-
-`known_breaks.toml` lists what still breaks a rule. An entry that no longer does fails too, so the
-list only gets shorter.
-"""
+"""The rules of the source tree hold, and each rule notices a tree that breaks it."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +11,6 @@ from tests.support import house_rules as rules
 from tests.support.house_rules import Tree
 from tests.support.places import ROOT
 
-KNOWN: dict[str, list[str]] = tomllib.loads(
-    (Path(__file__).parent / "known_breaks.toml").read_text("utf-8")
-)
 RULES: tuple[Callable[[Tree], list[str]], ...] = (
     rules.full_folders,
     rules.shared_prefixes,
@@ -37,13 +29,7 @@ def tree() -> Tree:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_tree_keeps_the_rule(rule: Callable[[Tree], list[str]], tree: Tree) -> None:
-    breaks, known = set(rule(tree)), set(KNOWN.get(rule.__name__, ()))
-    assert not breaks - known, f"{rule.__doc__}"
-    assert not known - breaks, "These hold now: take them out of known_breaks.toml."
-
-
-def test_the_list_of_known_breaks_names_rules_only() -> None:
-    assert set(KNOWN) <= {"long_lines", *(rule.__name__ for rule in RULES)}
+    assert rule(tree) == [], f"{rule.__doc__}"
 
 
 def _paths() -> list[Path]:
@@ -56,10 +42,7 @@ def _paths() -> list[Path]:
 
 def test_no_line_is_above_100_characters() -> None:
     assert len(_paths()) > 500
-    files = {place.split(":")[0] for place in rules.long_lines(_paths(), ROOT)}
-    known = set(KNOWN.get("long_lines", ()))
-    assert not files - known
-    assert not known - files, "These hold now: take them out of known_breaks.toml."
+    assert rules.long_lines(_paths(), ROOT) == []
 
 
 def _made_up(folder: Path, files: dict[str, str]) -> Tree:
