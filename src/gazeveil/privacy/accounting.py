@@ -86,6 +86,7 @@ class Filter:
     Examples
     --------
     >>> account = Filter(1, unit="user")
+    >>> from gazeveil.privacy.promise.loss import Loss
     >>> from gazeveil.privacy.promise.privacy_map import UnitMap
     >>> loss = UnitMap.of("user", Loss.pure("2/3"))
     >>> g = Guarantee("epsilon-dp", loss, Change.person(), mechanism="lpa")

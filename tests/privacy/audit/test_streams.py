@@ -192,6 +192,7 @@ for text in sys.argv[2:]:
 """
 
 
+@pytest.mark.heavy
 def test_windows_of_a_million_samples_are_audited_in_little_memory() -> None:
     pytest.importorskip("resource")
     texts = [
