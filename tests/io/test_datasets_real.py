@@ -21,7 +21,7 @@ COUNTS = [
     (("eyenavgs_nthu",), "eyenavgs", 144, 12, 12),
     (("irf_lookatpoint",), "irf", 2, 2, 1),
     (("hmr",), "hmr", 3, 3, 1),
-    (("lund2013",), "lund2013", 19, 9, 12),
+    (("lund2013",), "lund2013", 19, 9, 9),
     (("osie",), "osie", 10500, 15, 700),
     (("neuroliaa_interiors",), "neuroliaa", 1283, 10, 134),
     (("webqamgaze",), "webqamgaze", 375, 15, 264),
