@@ -19,7 +19,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from tests.support.opendp_noise import opendp_gaussian, opendp_laplace
 
 from gazeveil.privacy.noise.exact import discrete_gaussian, discrete_laplace
 from gazeveil.privacy.noise.knorm import knorm
@@ -28,6 +27,7 @@ from gazeveil.privacy.noise.planar import planar_laplace
 from gazeveil.privacy.noise.table import gaussian_table, laplace_table
 from gazeveil.privacy.randomness.rng import SystemSource, Words, source
 from lines import Lines, best_s
+from opendp_noise import opendp_gaussian, opendp_laplace
 
 SCALES = (1, 10, 1000, 1_000_000)
 

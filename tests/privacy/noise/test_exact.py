@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from benchmarks.opendp_noise import opendp_gaussian, opendp_laplace, opendp_noise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +42,6 @@ from tests.support.laws import (
     discrete_laplace_cdf,
     laplace_cdf,
 )
-from tests.support.opendp_noise import opendp_gaussian, opendp_laplace, opendp_noise
 
 WORD = 1 << 64
 
