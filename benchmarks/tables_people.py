@@ -157,7 +157,7 @@ def bench_speed(lines: Lines) -> None:
         ),
         (
             "marginals, corrected, randomised test",
-            Marginals(4, pd="randomised", delta=10**6),
+            Marginals(4, pd="randomised", epsilon0=10),
             5.0,
             slow_marginals,
         ),

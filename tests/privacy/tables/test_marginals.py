@@ -498,3 +498,8 @@ def test_wrong_parameters_get_one_sentence(parameters, words):
 def test_unusable_tables_get_one_sentence_and_no_release(parameters, data, error, words):
     with pytest.raises(error, match=words):
         mechanism("marginals", **parameters).release(data)
+
+
+def test_a_delta_that_is_no_probability_is_refused_at_once() -> None:
+    with pytest.raises(ParameterError, match="'delta' parameter of marginals must be at most 1"):
+        Marginals(4, pd="randomised", delta=10**6)

@@ -166,6 +166,8 @@ class Marginals(Mechanism[FeatureTable]):
         self.store("bins", checks.count(self.name, "bins", self.bins, least=2))
         for name in ("epsilon", "epsilon0", "delta"):
             self.store(name, exact(self.name, name, getattr(self, name), above=0))
+        if self._exact("delta") > 1:
+            checks.refuse(self.name, "delta", "at most 1: it is a probability", self.delta)
         checks.one_of(self.name, "per", self.per, WHOLE)
         checks.one_of(self.name, "pd", self.pd, TESTS)
         self.store("kept", checks.count(self.name, "kept", self.kept))
