@@ -40,3 +40,18 @@ def fused(function: Callable[P, R]) -> Callable[P, R]:
         "Callable[P, R]",
         numba.njit(function, cache=True, nogil=True, error_model="numpy", fastmath={"contract"}),
     )
+
+
+def fused_inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """As :func:`fused`, and always compiled into its caller."""
+    return cast(
+        "Callable[P, R]",
+        numba.njit(
+            function,
+            cache=True,
+            nogil=True,
+            error_model="numpy",
+            fastmath={"contract"},
+            forceinline=True,
+        ),
+    )

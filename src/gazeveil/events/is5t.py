@@ -34,7 +34,7 @@ import numpy as np
 from gazeveil import checks
 from gazeveil.arrays import Bools, Codes, Floats, Ints
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.saccades import distance
+from gazeveil.events.auto.speed import distance
 from gazeveil.events.dorr import PUBLISHED, mark_dorr, signal_of
 from gazeveil.events.okn import mark_okn
 from gazeveil.events.trace import FIXATION, NOISE, PURSUIT, SACCADE, UNDEFINED, to_events

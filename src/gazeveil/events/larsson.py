@@ -26,7 +26,7 @@ import numpy as np
 
 from gazeveil.arrays import Codes, Floats, Ints
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.saccades import distance
+from gazeveil.events.auto.speed import distance
 from gazeveil.events.trace import FIXATION, PURSUIT, UNDEFINED
 
 _WINDOW_S, _OVERLAP_S, _SHORTEST_S = 0.044, 0.012, 0.032

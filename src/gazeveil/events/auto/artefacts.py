@@ -3,10 +3,9 @@
 A blink starts before the tracker loses the eye and ends after it has found it again: the lid drags
 the pupil's centre, which looks like one or more fast saccades. The core of an artefact is what
 cannot be gaze (lost samples, impossible speed, a place beside the screen); it grows over the
-saccades near it. Three further rules: trackers that code a lost eye as the corner (0, 0) in pixels
-are recognised; saccades that follow one another at once and end near where they began are a blink
-that was never lost; and a saccade that covers its whole way within one sample, at a rate at which
-it could not, is a tracker jump.
+saccades, and what the network takes for no gaze, near it. Two further rules: trackers that code a
+lost eye as the corner (0, 0) in pixels are recognised; and a saccade that covers its whole way
+within one sample, at a rate at which it could not, is a tracker jump.
 
 A dropout of a few samples is no blink: it is bridged (see :mod:`gazeveil.events.trace`). A somewhat
 longer one is a blink only if the lid moved, that is, if bridging it makes a saccade.
@@ -18,8 +17,8 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Codes, Floats
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.saccades import distance
-from gazeveil.events.trace import BLINK, FIXATION, NOISE, PSO, SACCADE
+from gazeveil.events.auto.speed import distance
+from gazeveil.events.trace import BLINK, FIXATION, NOISE, SACCADE
 from gazeveil.gaze.geometry import Screen
 from gazeveil.gaze.recording import Recording
 
@@ -92,7 +91,9 @@ def mark_cores(
 
 @compiled
 def settle_short(codes: Codes, reach: int, cores: Codes) -> None:
-    """SHORT runs with a saccade in them or within `reach` samples become LOST, the others GAZE."""
+    """SHORT runs with a saccade or noise in them or within `reach` samples become LOST, the others
+    GAZE.
+    """
     n, i = len(cores), 0
     while i < n:
         if cores[i] != SHORT:
@@ -103,7 +104,7 @@ def settle_short(codes: Codes, reach: int, cores: Codes) -> None:
             i += 1
         core = GAZE
         for k in range(max(0, start - reach), min(n, i + reach)):
-            if codes[k] == SACCADE:
+            if codes[k] == SACCADE or codes[k] == NOISE:
                 core = LOST
         cores[start:i] = core
 
@@ -130,54 +131,12 @@ def mark_jumps(points: Floats, share: float, least_deg: float, codes: Codes) -> 
 
 
 @compiled
-def mark_returns(
-    points: Floats, gap: int, share: float, least_deg: float, least: float, codes: Codes
-) -> None:
-    """Saccades at most `gap` samples apart, `least` samples or more together, that end near their
-    start become BLINK.
-
-    Near means: within `share` of the greatest distance from the start, which must be `least_deg` or
-    more.
-    """
-    n, i = len(codes), 0
-    while i < n:
-        if codes[i] != SACCADE:
-            i += 1
-            continue
-        start, own = i, i
-        while own < n and codes[own] == SACCADE:
-            own += 1
-        end, calm, j = own - 1, 0, own
-        while (
-            j < n
-            and calm <= gap
-            and (codes[j] == SACCADE or codes[j] == PSO or codes[j] == FIXATION)
-        ):
-            if codes[j] != FIXATION:
-                end, calm = j, 0
-            else:
-                calm += 1
-            j += 1
-        i = own
-        if end - start + 1 < least:
-            continue
-        far = 0.0
-        for k in range(start, end + 1):
-            far = max(far, distance(points, start, k))
-        if far >= least_deg and distance(points, start, end) < share * far:
-            codes[start : end + 1] = BLINK
-            i = end + 1
-
-
-@compiled
 def grow_artefacts(
     cores: Codes,
     join: int,
     near_lost: int,
     near_beside: int,
     flank: int,
-    head: int,
-    tail: int,
     longest_blink: float,
     codes: Codes,
 ) -> None:
@@ -185,9 +144,8 @@ def grow_artefacts(
     again and again.
 
     `near_lost` and `near_beside` are the reach in samples; what begins more than `flank` samples
-    from the core is left alone. `head` and `tail` samples are added around those that hold a LOST
-    core. An artefact with a LOST core of at most `longest_blink` samples is a BLINK, any other
-    NOISE.
+    from the core is left alone. An artefact with a LOST core of at most `longest_blink` samples is
+    a BLINK, any other NOISE.
     """
     n = len(codes)
     i = 0
@@ -204,9 +162,6 @@ def grow_artefacts(
             j += 1
         reach = near_lost if lost else near_beside
         first, last = _absorb(codes, first, last, reach, flank)
-        if lost:
-            first = max(0, first - head)
-            last = min(n - 1, last + tail)
         code = BLINK if lost and last - first + 1 <= longest_blink else NOISE
         codes[first : last + 1] = code
         i = last + 1

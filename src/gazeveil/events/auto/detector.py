@@ -1,26 +1,33 @@
 """The default detector: fixation, saccade, pursuit, pso, blink and noise, on screen and sphere,
-from 25 Hz to 2 kHz.
+from 32 Hz to 2 kHz.
 
-Its stages, each in a file of its own: what cannot be gaze (:mod:`gazeveil.events.auto.artefacts`),
-saccades by two speed thresholds (:mod:`gazeveil.events.auto.saccades`), artefacts grown over the
-saccades near them, settling after a saccade, and smooth pursuit among the intervals that remain
-(:mod:`gazeveil.events.auto.pursuit`).
+Its stages, each in a file of its own: a network says how likely each sample is a fixation, a
+saccade, its settling, a pursuit or no gaze (:mod:`gazeveil.events.auto.motion`,
+:mod:`gazeveil.events.auto.network`); saccades get their boundaries from the speed at the tracker's
+own rate (:mod:`gazeveil.events.auto.boundaries`); what cannot be gaze takes in what is near it
+(:mod:`gazeveil.events.auto.artefacts`); and each interval between saccades is fixation or pursuit
+as a whole (:mod:`gazeveil.events.auto.pursuit`).
 
-One set of parameters in ms, deg and deg/s serves all recordings. Two regimes by rate: from
-`pso_from_hz` on, the settling after a saccade can be seen, so it is an event of its own and small
-saccades count too (`fine_peak_deg_s`); below, the settling belongs to the saccade and `peak_deg_s`
-applies. The values were chosen on the GazeCom people with odd numbers; `docs/reference/events.md`
-has the figures on the others.
+One set of parameters in ms, deg and deg/s serves all recordings; noise is measured in each of them.
+From `pso_from_hz` on, the settling after a saccade can be seen, so it is an event of its own and
+small saccades count too; below, the settling belongs to the saccade. `docs/reference/events.md` has
+the figures on datasets that the network never saw.
+
+A recording outside what the detector was shown to handle, slower or very noisy, gets fixations by
+dispersion instead (:mod:`gazeveil.events.auto.fallback`), with a warning; the events' source says
+so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Codes, Floats
+from gazeveil.arrays import Bools, Codes, Floats, Singles
 from gazeveil.events.auto.artefacts import (
     LOST,
     beside_screen,
@@ -28,22 +35,33 @@ from gazeveil.events.auto.artefacts import (
     grow_artefacts,
     mark_cores,
     mark_jumps,
-    mark_returns,
     settle_short,
 )
+from gazeveil.events.auto.boundaries import mark_coarse, mark_fine, spread_chances, trust_speed
+from gazeveil.events.auto.fallback import detect_by_dispersion, outside
+from gazeveil.events.auto.motion import grid_factor, motion, noise_on_grid, to_grid
+from gazeveil.events.auto.network import Network, shipped
 from gazeveil.events.auto.pursuit import mark_pursuit
-from gazeveil.events.auto.saccades import (
+from gazeveil.events.auto.speed import (
     close_short_fixations,
-    mark_saccades,
-    mark_saccades_and_pso,
     noise_deg,
     smoothed,
     smoothing_samples,
     speeds,
 )
-from gazeveil.events.trace import BLINK_S, BridgedGaze, to_events
+from gazeveil.events.trace import BLINK_S, FIXATION, PSO, SACCADE, BridgedGaze, to_events
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording
+
+#: What becomes of the settling after a saccade.
+PSO_CHOICES = ("separate", "saccade", "fixation")
+
+# The most by which a boundary moves out of the network's run below `pso_from_hz`, and the longest
+# rest of such a run that is dropped, in ms.
+_COARSE_MARGIN_MS, _COARSE_REST_MS = 12.0, 16.0
+
+# Half the stretch around a saccade's peak that gives its direction, in ms.
+_DIRECTION_MS = 4.0
 
 
 @dataclass(frozen=True)
@@ -54,26 +72,38 @@ class AutoParameters:
     ----------
     smooth_ms : float
         Standard deviation of the Gaussian over positions, for a quiet tracker.
-    noise_share : float
-        A noisy recording is smoothed more, until its sample noise adds no more than this share of a
-        saccade's least peak to the speed.
-    interval_ms, fine_interval_ms : float
-        Interval over which speed is measured below and from `pso_from_hz`.
+    speed_noise_deg_s : float
+        A noisy recording is smoothed more, until its noise adds no more than this to the speed.
+    widest_ms, fine_widest_ms : float
+        Where that takes a wider Gaussian, the network's own boundaries stay: below and from
+        `pso_from_hz`.
+    speed_from_hz : float
+        Below this rate they stay too.
+    interval_ms : float
+        Interval over which speed is measured.
+    fast_deg_s : float
+        Gaze this fast is a saccade whatever the network says.
+    chance, fine_chance : float
+        Chance of a saccade that is enough, below and from `pso_from_hz`, where small ones count.
     peak_deg_s, fine_peak_deg_s : float
-        Least peak speed of a saccade below and from `pso_from_hz`.
-    onset_deg_s, offset_deg_s : float
-        Speed at which a saccade begins and ends.
-    tail_ms : float
-        Settling that belongs to the saccade below `pso_from_hz`.
-    min_saccade_ms, min_fixation_ms : float
-        Shorter saccades are dropped; shorter fixations between two saccades join them.
+        Least peak speed of a saccade, below and from `pso_from_hz`.
+    onset_deg_s, fine_onset_deg_s : float
+        Speed at which a saccade begins, below and from `pso_from_hz`.
+    offset_deg_s, tail_ms : float
+        Below `pso_from_hz` a saccade ends so many ms after its speed fell below this.
+    ahead_deg_s : float
+        From `pso_from_hz` a saccade ends when it moves on in its own direction more slowly.
+    second_share : float
+        Another saccade in the same run of the network's reaches this share of the first one's peak.
+    margin_ms, apart_ms : float
+        From `pso_from_hz`: the most by which a boundary moves out of the network's run, and the
+        least distance of two saccades in one.
+    min_fixation_ms : float
+        Shorter fixations between two saccades join them.
     pso_from_hz : float
         Rate from which the settling is a class of its own.
-    valley_share : float
-        From `pso_from_hz`, a saccade also ends in the first dip of its speed below this share of
-        its peak.
-    settled_deg_s, pause_ms, max_pso_ms, min_pso_ms : float
-        A pso ends when the speed stays below `settled_deg_s` for `pause_ms`.
+    min_pso_ms : float
+        A shorter pso is part of the fixation.
     fastest_deg_s : float
         Gaze cannot be faster, measured over 4 ms or one step.
     beside_deg : float
@@ -81,56 +111,49 @@ class AutoParameters:
     dropout_ms : float
         Lost runs up to this long are no blink: they are bridged.
     short_loss_ms, near_short_ms : float
-        Lost runs up to `short_loss_ms` are a blink only if there is a saccade within
-        `near_short_ms`.
+        Lost runs up to `short_loss_ms` are a blink only if something moved within `near_short_ms`.
     join_ms : float
         Artefacts closer than this are one.
     near_lost_ms, near_beside_ms : float
-        An artefact takes in saccades this near to it.
+        An artefact takes in saccades and noise this near to it.
     flank_ms : float
-        No saccade that begins further than this from the core is taken in.
-    head_ms, blink_tail_ms : float
-        Added before and after a blink.
-    return_gap_ms, return_share, return_deg, return_ms : float
-        Saccades at most so far apart that come back to within a share of their reach, of at least
-        so many degrees and ms, are a blink.
+        None that begins further than this from the core is taken in.
     jump_share, jump_deg : float
         A saccade of at least so many degrees that covers more than this share in one step of at
         most 5 ms is a tracker jump.
     """
 
     smooth_ms: float = 1.4
-    noise_share: float = 0.18
+    speed_noise_deg_s: float = 13.0
+    widest_ms: float = 2.5
+    fine_widest_ms: float = 10.0
+    speed_from_hz: float = 200.0
     interval_ms: float = 9.0
-    fine_interval_ms: float = 5.0
-    peak_deg_s: float = 73.0
-    fine_peak_deg_s: float = 30.0
+    fast_deg_s: float = 150.0
+    chance: float = 0.5
+    fine_chance: float = 0.15
+    peak_deg_s: float = 50.0
+    fine_peak_deg_s: float = 35.0
     onset_deg_s: float = 22.0
+    fine_onset_deg_s: float = 20.0
     offset_deg_s: float = 24.0
     tail_ms: float = 8.0
-    min_saccade_ms: float = 4.0
+    ahead_deg_s: float = 8.0
+    second_share: float = 0.7
+    margin_ms: float = 8.0
+    apart_ms: float = 6.0
     min_fixation_ms: float = 10.0
     pso_from_hz: float = 400.0
-    valley_share: float = 0.35
-    settled_deg_s: float = 10.0
-    pause_ms: float = 9.0
-    max_pso_ms: float = 30.0
     min_pso_ms: float = 3.0
     fastest_deg_s: float = 1800.0
-    beside_deg: float = 0.5
+    beside_deg: float = 2.0
     dropout_ms: float = 10.0
     short_loss_ms: float = 40.0
     near_short_ms: float = 20.0
     join_ms: float = 150.0
-    near_lost_ms: float = 70.0
+    near_lost_ms: float = 20.0
     near_beside_ms: float = 40.0
     flank_ms: float = 150.0
-    head_ms: float = 4.0
-    blink_tail_ms: float = 24.0
-    return_gap_ms: float = 24.0
-    return_share: float = 0.9
-    return_deg: float = 1.0
-    return_ms: float = 116.0
     jump_share: float = 0.8
     jump_deg: float = 1.6
 
@@ -148,7 +171,11 @@ DEFAULTS = AutoParameters()
 
 
 def detect_auto(
-    recording: Recording, parameters: AutoParameters = DEFAULTS, pursuit: bool = True
+    recording: Recording,
+    pso: str | None = None,
+    pursuit: bool = True,
+    parameters: AutoParameters = DEFAULTS,
+    network: Network | None = None,
 ) -> Events:
     """Detect all kinds of events with one set of parameters.
 
@@ -156,79 +183,168 @@ def detect_auto(
     ----------
     recording : Recording
         Any space and rate.
-    parameters : AutoParameters
-        Replace single ones with `dataclasses.replace(DEFAULTS, ...)`.
+    pso : {"separate", "saccade", "fixation"}, optional
+        What becomes of the oscillation after a saccade: an event of its own, a part of the saccade,
+        or a part of the fixation. Default: its own from 400 Hz on, below that a part of the
+        saccade, as human labellers have it. `separate` needs 100 Hz.
     pursuit : bool
         False leaves pursuit among the fixations, for stimuli in which nothing moves.
+    parameters : AutoParameters
+        Replace single ones with `dataclasses.replace(DEFAULTS, ...)`.
+    network : Network, optional
+        Other weights than those that come with the package.
 
     Returns
     -------
     Events
-        A partition of the recording.
+        A partition of the recording. Its source is `auto`, or `auto (idt)` with a
+        :class:`~gazeveil.events.quality.QualityWarning` where the recording is outside what the
+        detector was shown to handle.
     """
+    owner = "detect auto"
+    if pso is not None:
+        checks.one_of(owner, "pso", pso, PSO_CHOICES)
     if not isinstance(parameters, AutoParameters):
-        checks.refuse("detect auto", "parameters", "an AutoParameters", parameters)
+        checks.refuse(owner, "parameters", "an AutoParameters", parameters)
     if not isinstance(pursuit, bool):
-        checks.refuse("detect auto", "pursuit", "True or False", pursuit)
-    trace, points, codes = stages(recording, parameters)
-    if pursuit and len(trace.segments):
-        mark_pursuit(points, trace.rate_hz, codes)
-    return to_events(codes, recording.t_ns, trace.cuts, "auto")
-
-
-def stages(recording: Recording, p: AutoParameters) -> tuple[BridgedGaze, Floats, Codes]:
-    """All stages but pursuit: the trace, the smoothed positions and the codes."""
-    valid = recording.valid & ~corner_coded(recording)
-    trace = BridgedGaze.of(recording, valid)
-    codes, rate = trace.codes, trace.rate_hz
+        checks.refuse(owner, "pursuit", "True or False", pursuit)
+    if network is not None and not isinstance(network, Network):
+        checks.refuse(owner, "network", "a Network, as Network.load gives it", network)
+    trace = BridgedGaze.of(recording, recording.valid & ~corner_coded(recording))
     if len(trace.segments) == 0:
-        return trace, np.empty((2, 0)), codes
-    per_ms = rate / 1000
+        return to_events(trace.codes, recording.t_ns, trace.cuts, "auto")
+    noise = noise_deg(np.stack(trace.axes), trace.segments)
+    if outside(trace.rate_hz, noise):
+        return detect_by_dispersion(recording, trace.rate_hz, noise)
+    found = stages(
+        recording, trace, noise, pso, parameters, shipped("auto") if network is None else network
+    )
+    if pursuit:
+        merge, split = grid_factor(trace.rate_hz)
+        mark_pursuit(found.points, found.chances, merge, split, trace.rate_hz, found.codes)
+    return to_events(found.codes, recording.t_ns, trace.cuts, "auto")
+
+
+class Stages(NamedTuple):
+    """All stages but pursuit: smoothed positions, chances on the grid, and codes."""
+
+    points: Floats
+    chances: Singles
+    codes: Codes
+
+
+def stages(
+    recording: Recording,
+    trace: BridgedGaze,
+    noise: float,
+    pso: str | None,
+    p: AutoParameters,
+    network: Network,
+) -> Stages:
+    """All stages but pursuit; `noise` is that of a sample, in deg per direction."""
+    codes, rate, per_ms = trace.codes, trace.rate_hz, trace.rate_hz / 1000
     raw = np.stack(trace.axes)
-    beside = beside_screen(recording, p.beside_deg) & valid
-    noise = noise_deg(raw, trace.segments)
+    chances = chances_on_grid(whole(raw, trace), trace.seen, rate, network)
     # The tracker's own jitter is not a jump, however large it is.
     fastest = max(p.fastest_deg_s, 8 * noise / max(0.004, 1 / rate))
     cores = mark_cores(
-        raw, valid, beside, rate, fastest, 0.004, p.dropout_ms * per_ms, p.short_loss_ms * per_ms
+        raw,
+        trace.seen,
+        beside_screen(recording, p.beside_deg) & trace.seen,
+        rate,
+        fastest,
+        0.004,
+        p.dropout_ms * per_ms,
+        p.short_loss_ms * per_ms,
     )
-    fine = rate >= p.pso_from_hz
-    peak = p.fine_peak_deg_s if fine else p.peak_deg_s
-    width = smoothing_samples(noise, rate, p.smooth_ms * per_ms, max(1e-9, p.noise_share * peak))
-    points = smoothed(raw, trace.segments, width)
-    speed = speeds(
-        points, trace.segments, rate, (p.fine_interval_ms if fine else p.interval_ms) / 1000
-    )
-    limits = (p.onset_deg_s, p.offset_deg_s, p.min_saccade_ms * per_ms)
-    if fine:
-        pause, longest = round(p.pause_ms * per_ms), round(p.max_pso_ms * per_ms)
-        settling = (p.valley_share, p.settled_deg_s, pause, longest, p.min_pso_ms * per_ms)
-        mark_saccades_and_pso(speed, cores == LOST, trace.segments, peak, limits, settling, codes)
-    else:
-        mark_saccades(
-            speed, cores == LOST, trace.segments, peak, limits, round(p.tail_ms * per_ms), codes
-        )
+    points = mark_all_saccades(raw, chances, cores == LOST, trace, noise, pso, p)
+    if pso in ("saccade", "fixation"):
+        codes[codes == PSO] = SACCADE if pso == "saccade" else FIXATION
     settle_short(codes, round(p.near_short_ms * per_ms), cores)
     if rate >= 200:
         mark_jumps(raw, p.jump_share, p.jump_deg, codes)
-    mark_returns(
-        points,
-        round(p.return_gap_ms * per_ms),
-        p.return_share,
-        p.return_deg,
-        p.return_ms * per_ms,
-        codes,
-    )
     grow_artefacts(
         cores,
         round(p.join_ms * per_ms),
         round(p.near_lost_ms * per_ms),
         round(p.near_beside_ms * per_ms),
         round(p.flank_ms * per_ms),
-        round(p.head_ms * per_ms),
-        round(p.blink_tail_ms * per_ms),
         BLINK_S * rate,
         codes,
     )
     close_short_fixations(trace.segments, p.min_fixation_ms * per_ms, codes)
-    return trace, points, codes
+    return Stages(points, chances, codes)
+
+
+def chances_on_grid(points: Floats, seen: Bools, rate_hz: float, network: Network) -> Singles:
+    """Chance of each class on the grid, shape (n, 5); `points` have no holes."""
+    merge, split = grid_factor(rate_hz)
+    grid, there = to_grid(points, seen, merge, split)
+    noise = np.full(len(there), noise_on_grid(grid, there, split))
+    return network.chances(motion(grid, there, rate_hz * split / merge, noise, False))
+
+
+def mark_all_saccades(
+    raw: Floats,
+    chances: Singles,
+    lost: Bools,
+    trace: BridgedGaze,
+    noise: float,
+    pso: str | None,
+    p: AutoParameters,
+) -> Floats:
+    """Write FIXATION, SACCADE, PSO and NOISE into the segments; the smoothed positions."""
+    rate, per_ms, codes = trace.rate_hz, trace.rate_hz / 1000, trace.codes
+    moves, settles = spread_chances(chances, *grid_factor(rate), trace.segments, codes)
+    width = smoothing_samples(noise, rate, p.smooth_ms * per_ms, max(1e-9, p.speed_noise_deg_s))
+    points = smoothed(raw, trace.segments, width)
+    speed = speeds(points, trace.segments, rate, p.interval_ms / 1000)
+    trust_speed(speed, max(p.fast_deg_s, 8 * noise * rate / max(1.0, width)), codes, moves)
+    fine_from_hz = min(p.pso_from_hz, 100.0) if pso == "separate" else p.pso_from_hz
+    if rate >= fine_from_hz and width <= p.fine_widest_ms * per_ms:
+        limits = (
+            p.fine_chance,
+            p.fine_peak_deg_s,
+            p.fine_onset_deg_s,
+            p.ahead_deg_s,
+            p.second_share,
+        )
+        counts = (
+            round(p.margin_ms * per_ms),
+            max(1, round(_DIRECTION_MS * per_ms)),
+            round(p.apart_ms * per_ms),
+            round(p.min_pso_ms * per_ms),
+        )
+        mark_fine(points, moves, settles, lost, trace.segments, rate, limits, counts, codes)
+        return points
+    clear = rate >= p.speed_from_hz and width <= p.widest_ms * per_ms
+    onset, offset = (p.onset_deg_s, p.offset_deg_s) if clear else (0.0, 0.0)
+    tail = 0.0 if pso == "fixation" else p.tail_ms
+    mark_coarse(
+        moves,
+        speed,
+        lost,
+        trace.segments,
+        (p.chance, p.peak_deg_s, onset, offset),
+        (round(tail * per_ms), round(_COARSE_MARGIN_MS * per_ms), round(_COARSE_REST_MS * per_ms)),
+        codes,
+    )
+    return points
+
+
+def whole(points: Floats, trace: BridgedGaze) -> Floats:
+    """Positions with the gaps between the segments bridged too: the network is told that nothing
+    was seen there, and needs some number.
+    """
+    n = points.shape[1]
+    first, stop = trace.segments[0, 0], trace.segments[-1, 1]
+    if len(trace.segments) == 1 and first == 0 and stop == n:
+        return points
+    result = points.copy()
+    result[:, :first] = points[:, first, None]
+    result[:, stop:] = points[:, stop - 1, None]
+    for (_, before), (after, _) in pairwise(trace.segments):
+        share = np.arange(1, after - before + 1) / (after - before + 1)
+        step = points[:, after] - points[:, before - 1]
+        result[:, before:after] = points[:, before - 1, None] + step[:, None] * share
+    return result

@@ -1,44 +1,44 @@
 """The online detector: onsets and ends of fixations, saccades and blinks while samples arrive.
 
-It sees the past only. Speed is the distance between the mean of the last k samples and the mean of
-the k before them, k samples being about 4 ms (one sample at low rates), and belongs to the first of
-the later ones. A saccade begins where the speed rose above `onset_deg_s` on its way to
-`peak_deg_s`, at most 40 ms back; it ends when the speed has been below `offset_deg_s` for `tail_ms`
-(which belong to it), or after 200 ms. A fixation is all else, told once it has lasted 40 ms or has
-ended. Lost samples: up to 75 ms (or one and a half steps) are bridged once the eye is back; longer
-ones are a `blink`, from 500 ms on the rest is `undefined`. A step in time of that length without
-samples closes the event before it. A sample whose time does not come after the last valid one
-counts as lost, until that has gone on for 500 ms: then the clock was set back, and the new one is
-believed.
+It is the twin of `auto` (:mod:`gazeveil.events.auto.detector`) that sees the past only: a causal
+network on the same numbers, which adapts to the noise of the stream as it goes. What it says is
+about the grid sample `DELAY` before the newest one, 8 ms at 250 Hz. A saccade, its settling
+included, begins where the network sees one with a chance above one half and ends where that falls
+below 0.4. A fixation is all else, told once it has lasted 40 ms or has ended. Lost samples: up to
+75 ms (or one and a half steps) belong to what is running; longer ones are a `blink`, from 500 ms on
+the rest is `undefined`. A step in time of that length without samples closes the event before it. A
+sample whose time does not come after the last valid one counts as lost, until that has gone on for
+500 ms: then the clock was set back, and the new one is believed.
 
-Every edge is decided at most :attr:`OnlineDetector.latency_s` after the sample it belongs to: the
-longest bridged gap, plus 40 ms, plus the samples of the speed. With `pursuit=True` the end of a
-fixation says `pursuit` where the eye followed something (:mod:`gazeveil.events.online.following`);
-what it is becomes known with its end, so its onset was told as `fixation`. The state is a few
-hundred numbers and can be pickled. `detect(recording, "online")` pushes the whole recording at
-once; any other way of cutting it into blocks gives the same events.
+Every edge is decided at most :attr:`OnlineDetector.latency_s` after the sample it belongs to. With
+`pursuit=True` the end of a fixation says `pursuit` where the eye followed something; what it is
+becomes known with its end, so its onset was told as `fixation`. The state is about 40 kB and can be
+pickled. `detect(recording, "online")` pushes the whole recording at once; any other way of cutting
+it into blocks gives the same events.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gazeveil import checks
-from gazeveil.arrays import Bools, Floats, Ints
+from gazeveil.arrays import Bools, Floats, Ints, Singles
 from gazeveil.errors import DataError
-from gazeveil.events.online.following import way_of
-from gazeveil.events.online.kernel import close_stream, new_state, push_samples
+from gazeveil.events.auto.motion import grid_factor
+from gazeveil.events.auto.network import DELAY, Network, shipped
+from gazeveil.events.online.kernel import LIMITS, close_stream, new_numbers, new_state, push_samples
+from gazeveil.events.online.streaming import new_memory, packed
 from gazeveil.events.trace import BLINK_S, BRIDGE_S
 from gazeveil.gaze.events import KINDS, WORD, Events
 from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.validity import set_back_samples
 
-_LOOK_BACK_S = 0.04
-_LONGEST_SACCADE_S = 0.2
+_TOLD_AFTER_S = 0.04
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,11 @@ class OnlineDetector:
         Nominal rate of the stream.
     space : Sphere or Screen
         What the degrees mean.
-    peak_deg_s, onset_deg_s, offset_deg_s : float
-        Speed a saccade must reach, begins at and ends below.
-    tail_ms : float
-        How long the speed must stay below `offset_deg_s`.
     pursuit : bool
         Whether the offset of a fixation says `pursuit` where it was one.
+
+    network : Network, optional
+        Other weights than those that come with the package.
 
     Examples
     --------
@@ -95,11 +94,8 @@ class OnlineDetector:
         self,
         rate_hz: float,
         space: Space | None = None,
-        peak_deg_s: float = 73.0,
-        onset_deg_s: float = 22.0,
-        offset_deg_s: float = 24.0,
-        tail_ms: float = 8.0,
         pursuit: bool = False,
+        network: Network | None = None,
     ) -> None:
         owner = "OnlineDetector"
         self.rate_hz = checks.positive(owner, "rate_hz", rate_hz)
@@ -107,45 +103,45 @@ class OnlineDetector:
         self._sphere = isinstance(self.space, Sphere)
         if not isinstance(self.space, Sphere | Screen):
             checks.refuse(owner, "space", "a Sphere or a Screen", space)
-        peak = checks.positive(owner, "peak_deg_s", peak_deg_s)
-        onset = checks.positive(owner, "onset_deg_s", onset_deg_s)
-        offset = checks.positive(owner, "offset_deg_s", offset_deg_s)
-        if peak < max(onset, offset):
-            checks.refuse(owner, "peak_deg_s", "at least onset_deg_s and offset_deg_s", peak_deg_s)
-        tail = max(1, round(checks.not_negative(owner, "tail_ms", tail_ms) * self.rate_hz / 1000))
-        k = max(1, round(0.004 * self.rate_hz))
+        if not isinstance(pursuit, bool):
+            checks.refuse(owner, "pursuit", "True or False", pursuit)
+        self._network = network
+        self._weights = _shipped_weights() if network is None else packed(network)
+        merge, split = grid_factor(self.rate_hz)
         bridge_s = max(BRIDGE_S, 1.5 / self.rate_hz)
-        back = max(1, round(_LOOK_BACK_S * self.rate_hz))
-        bridge = max(
-            0, int(bridge_s * self.rate_hz + 1e-9) - 1
-        )  # lost samples between two valid ones
-        self._speeds = np.array([peak, onset, offset, self.rate_hz])
-        self._limits = np.array(
-            [
-                k,
-                back,
-                tail,
-                max(1, round(_LONGEST_SACCADE_S * self.rate_hz)),
-                bridge,
-                max(bridge + 1, round(BLINK_S * self.rate_hz)),
-                int(1e9 * bridge_s),
-                int(1e9 * BLINK_S),
-                set_back_samples(self.rate_hz),
-            ],
-            dtype=np.int64,
+        back = max(1, round(_TOLD_AFTER_S * self.rate_hz))
+        # Lost samples between two valid ones.
+        bridge = max(0, int(bridge_s * self.rate_hz + 1e-9) - 1)
+        self._limits = np.zeros(LIMITS, dtype=np.int64)
+        self._limits[:] = (
+            back,
+            bridge,
+            max(bridge + 1, round(BLINK_S * self.rate_hz)),
+            int(1e9 * bridge_s),
+            int(1e9 * BLINK_S),
+            set_back_samples(self.rate_hz),
+            merge,
+            split,
         )
+        # A grid sample is whole with its last sample, and spoken of DELAY grid samples later.
+        late = (DELAY + 1) * merge if merge > 1 else -(-DELAY // split) + 1
+        self._longest_reach = bridge + back + late
         self._state = new_state()
-        self._points = np.zeros((2 * k, 3))
-        self._place = np.zeros(3)
-        # Times are kept as far back as an edge can lie, also over the longest lost run before it is
-        # told.
-        reach = bridge + back + tail + 2 * k + 8
-        self._times = np.zeros(reach, dtype=np.int64)
-        self._seen_ns = np.zeros(1, dtype=np.int64)
-        # An end lies at most so far behind the newest sample that went through the filter.
-        self._way = way_of(self.rate_hz, back + k) if pursuit else np.zeros((0, 3))
-        self._longest_reach = bridge + back + tail + k
+        self._memory = new_memory(self.rate_hz * split / merge)
+        self._numbers = new_numbers(self.rate_hz, pursuit)
+        # Times are kept as far back as an edge can lie.
+        self._times = np.zeros(self._longest_reach + 8, dtype=np.int64)
+        self._lost = np.zeros(self._longest_reach + 8, dtype=np.bool_)
         self._closed = False
+
+    def __getstate__(self) -> dict[str, object]:
+        # The weights that come with the package are not sent along.
+        return {k: v for k, v in vars(self).items() if k != "_weights"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        network = self._network
+        self._weights = _shipped_weights() if network is None else packed(network)
 
     @property
     def latency_s(self) -> float:
@@ -182,11 +178,8 @@ class OnlineDetector:
         """
         if self._closed:
             raise DataError("This OnlineDetector is closed. Make a new one for the next recording.")
-        t = np.atleast_1d(np.asarray(t_ns)).astype(np.int64)
-        x, y = (
-            np.atleast_1d(np.asarray(x_deg, dtype=np.float64)),
-            np.atleast_1d(np.asarray(y_deg, dtype=np.float64)),
-        )
+        t = np.array(t_ns, ndmin=1).astype(np.int64, copy=False)
+        x, y = (np.array(axis, dtype=np.float64, ndmin=1) for axis in (x_deg, y_deg))
         mask = (
             np.isfinite(x) & np.isfinite(y) if x.shape == y.shape else np.zeros(0, dtype=np.bool_)
         )
@@ -203,8 +196,7 @@ class OnlineDetector:
         """
         if self._closed:
             raise DataError("This OnlineDetector is closed. Make a new one for the next recording.")
-        # Each sample closes and opens at most three events; those that wait for the eye to come
-        # back are pushed with it.
+        # Each sample closes and opens at most three events, and so does each one that waits.
         edges = np.empty((6 * (len(t_ns) + len(self._times)) + 16, 4), dtype=np.int64)
         count = push_samples(
             t_ns,
@@ -212,14 +204,13 @@ class OnlineDetector:
             y_deg,
             good,
             self._sphere,
-            self._speeds,
             self._limits,
             self._state,
-            self._points,
-            self._place,
+            self._numbers,
+            *self._memory,
+            self._weights,
             self._times,
-            self._seen_ns,
-            self._way,
+            self._lost,
             edges,
         )
         return edges[:count]
@@ -234,17 +225,17 @@ class OnlineDetector:
         if self._closed:
             return edges[:0]
         self._closed = True
-        count = close_stream(self._speeds, self._state, self._times, self._way, edges)
+        count = close_stream(self._state, self._numbers, self._times, edges)
         return edges[:count]
 
 
+@cache
+def _shipped_weights() -> Singles:
+    return packed(shipped("online"))
+
+
 def detect_online(
-    recording: Recording,
-    peak_deg_s: float = 73.0,
-    onset_deg_s: float = 22.0,
-    offset_deg_s: float = 24.0,
-    tail_ms: float = 8.0,
-    pursuit: bool = False,
+    recording: Recording, pursuit: bool = False, network: Network | None = None
 ) -> Events:
     """The offline twin: the events an :class:`OnlineDetector` tells when it is given the whole
     recording.
@@ -253,19 +244,13 @@ def detect_online(
     ----------
     recording : Recording
         Any space and rate. Where the rate is not known, all samples are `undefined`.
-    peak_deg_s, onset_deg_s, offset_deg_s, tail_ms, pursuit
+    pursuit, network
         As :class:`OnlineDetector` takes them.
     """
     n = len(recording)
     known = bool(recording.rate_hz > 0)
     detector = OnlineDetector(
-        recording.rate_hz if known else 1.0,
-        recording.space,
-        peak_deg_s,
-        onset_deg_s,
-        offset_deg_s,
-        tail_ms,
-        pursuit,
+        recording.rate_hz if known else 1.0, recording.space, pursuit, network
     )
     if n == 0:
         return Events.empty("online")

@@ -1,0 +1,233 @@
+"""Where saccades begin and end: the network says that there is one, the speed at the tracker's own
+rate says from which sample to which.
+
+Two conventions, as human labellers have them. Where the rate shows the settling of the eye
+(`fine`), a saccade ends when the eye no longer moves on in the saccade's direction; the
+oscillation that follows is an event of its own. At lower rates the settling cannot be told from
+the saccade and belongs to it: it ends where the speed falls below a bound, and some ms later.
+Where noise hides the speed, the network's own boundaries stay.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gazeveil.arrays import Bools, Codes, Floats, Ints, Singles
+from gazeveil.compiled import compiled
+from gazeveil.events.auto.network import FIXATES, OTHER, PURSUES, SACCADES, SETTLES
+from gazeveil.events.trace import FIXATION, NOISE, PSO, SACCADE
+
+# At most so many saccades in one run of the network's.
+_MOST = 5
+
+
+@compiled
+def spread_chances(
+    chances: Singles, merge: int, split: int, segments: Ints, codes: Codes
+) -> tuple[Floats, Floats]:
+    """Chances of a saccade or its settling, and of the settling alone, at each sample, given that
+    it is gaze; what is most likely something else becomes NOISE, the rest of the segments FIXATION.
+    """
+    n = len(codes)
+    moves, settles = np.zeros(n), np.zeros(n)
+    for s in range(len(segments)):
+        for i in range(segments[s, 0], segments[s, 1]):
+            row = chances[i * split // merge]
+            moved = row[SACCADES] + row[SETTLES]
+            rested = row[FIXATES] + row[PURSUES]
+            if row[OTHER] > max(moved, rested):
+                codes[i] = NOISE
+            else:
+                codes[i] = FIXATION
+                moves[i] = moved / (moved + rested)
+                settles[i] = row[SETTLES] / (moved + rested)
+    return moves, settles
+
+
+@compiled
+def trust_speed(speed: Floats, fast_deg_s: float, codes: Codes, moves: Floats) -> None:
+    """Gaze at `fast_deg_s` or more moves, whatever the network says."""
+    for i in range(len(codes)):
+        if speed[i] >= fast_deg_s and codes[i] == FIXATION:
+            moves[i] = 1.0
+
+
+@compiled
+def mark_coarse(
+    moves: Floats,
+    speed: Floats,
+    lost: Bools,
+    segments: Ints,
+    limits: tuple[float, float, float, float],
+    counts: tuple[int, int, int],
+    codes: Codes,
+) -> None:
+    """Write SACCADE where the settling belongs to it.
+
+    `limits` are the chance from which there is a saccade, its least peak, and the speeds at which
+    it begins and ends in deg/s (0: the network's boundaries stay); `counts` are the tail, the most
+    by which boundaries move outwards, and the longest rest of a run that is dropped, in samples.
+    """
+    chance, peak, onset, offset = limits
+    tail, margin, rest = counts
+    for s in range(len(segments)):
+        first, stop = segments[s, 0], segments[s, 1]
+        i = first
+        while i < stop:
+            if lost[i] or moves[i] <= chance:
+                i += 1
+                continue
+            begin, top = i, i
+            while i < stop and not lost[i] and moves[i] > chance:
+                if speed[i] > speed[top]:
+                    top = i
+                i += 1
+            end = i - 1
+            if onset == 0.0:
+                codes[begin : end + 1] = SACCADE
+                continue
+            if speed[top] < peak:
+                continue
+            a, b = top, top
+            while (
+                a > max(first, begin - margin)
+                and not lost[a - 1]
+                and speed[a - 1] >= onset
+                and codes[a - 1] == FIXATION
+            ):
+                a -= 1
+            while b + 1 < min(stop, end + margin) and not lost[b + 1] and speed[b + 1] >= offset:
+                b += 1
+            reached = b
+            while reached + 1 < stop and reached < b + tail and not lost[reached + 1]:
+                reached += 1
+            b = reached
+            # A long rest of the run is another saccade, too close to be told apart.
+            if a - begin > rest:
+                a = begin
+            if end - b > rest:
+                b = end
+            codes[a : b + 1] = SACCADE
+            i = max(i, b + 1)
+
+
+@compiled
+def mark_fine(
+    points: Floats,
+    moves: Floats,
+    settles: Floats,
+    lost: Bools,
+    segments: Ints,
+    rate_hz: float,
+    limits: tuple[float, float, float, float, float],
+    counts: tuple[int, int, int, int],
+    codes: Codes,
+) -> None:
+    """Write SACCADE and PSO where the rate shows both.
+
+    `limits` are the chance from which there may be a saccade, its least peak, the speed at which it
+    begins, the speed in its own direction at which it ends (deg/s), and the share of the run's peak
+    that another saccade of the run needs; `counts` are the most by which boundaries move outwards,
+    half the stretch that gives a saccade's direction, the least distance of two saccades, and the
+    least length of an oscillation, in samples.
+    """
+    chance, peak, onset, ahead, second = limits
+    margin, reach, apart, least = counts
+    for s in range(len(segments)):
+        first, stop = segments[s, 0], segments[s, 1]
+        i = first
+        while i < stop:
+            if lost[i] or moves[i] <= chance:
+                i += 1
+                continue
+            begin = i
+            while i < stop and not lost[i] and moves[i] > chance:
+                i += 1
+            end = i - 1
+            low, high = max(first, begin - margin), min(stop - 1, end + margin)
+            while low < begin and (lost[low] or codes[low] != FIXATION):
+                low += 1
+            # Where something was found, and a strip beside it in which nothing more is looked for.
+            taken = np.zeros(high - low + 1, dtype=np.bool_)
+            begins, ends, top = high + 1, low - 1, 0.0
+            for _ in range(_MOST):
+                best, fastest = -1, 0.0
+                for k in range(begin, end + 1):
+                    if not taken[k - low]:
+                        v = _speed(points, k, first, stop, rate_hz)
+                        if v > fastest:
+                            best, fastest = k, v
+                if best < 0 or fastest < max(peak, second * top):
+                    break
+                if top > 0.0 and 2.0 * settles[best] > moves[best]:
+                    break
+                a = best
+                while (
+                    a > low
+                    and not taken[a - 1 - low]
+                    and _speed(points, a - 1, first, stop, rate_hz) >= onset
+                ):
+                    a -= 1
+                b = _end(points, best, high, first, stop, rate_hz, reach, ahead, lost)
+                top = max(top, fastest)
+                codes[a : b + 1] = SACCADE
+                taken[max(0, a - apart - low) : b + 1 + apart - low] = True
+                begins, ends = min(begins, a), max(ends, b)
+            # What lies between two saccades of a run, and behind the last one, is settling.
+            run = 0
+            for k in range(begins, max(end, ends) + 1):
+                if codes[k] == FIXATION:
+                    codes[k] = PSO
+            for k in range(begins, max(end, ends) + 2):
+                if k <= max(end, ends) and codes[k] == PSO:
+                    run += 1
+                elif run > 0:
+                    if run < least:
+                        codes[k - run : k] = FIXATION
+                    run = 0
+            i = max(i, ends + 1)
+
+
+@compiled
+def _end(
+    points: Floats,
+    top: int,
+    high: int,
+    first: int,
+    stop: int,
+    rate_hz: float,
+    reach: int,
+    ahead: float,
+    lost: Bools,
+) -> int:
+    """Last sample after `top` at which the eye still moves on in its direction at `top`."""
+    axes = len(points)
+    before, after = max(first, top - reach), min(stop - 1, top + reach)
+    length = 0.0
+    for a in range(axes):
+        length += (points[a, after] - points[a, before]) ** 2
+    length = max(math.sqrt(length), 1e-9)
+    b = top
+    while b + 1 <= high and not lost[b + 1]:
+        lo, hi = max(first, b), min(stop - 1, b + 2)
+        along = 0.0
+        for a in range(axes):
+            way = points[a, after] - points[a, before]
+            along += (points[a, hi] - points[a, lo]) * way
+        if along * rate_hz / (hi - lo) < ahead * length:
+            break
+        b += 1
+    return b
+
+
+@compiled
+def _speed(points: Floats, i: int, first: int, stop: int, rate_hz: float) -> float:
+    lo, hi = max(first, i - 1), min(stop - 1, i + 1)
+    if hi == lo:
+        return 0.0
+    square = 0.0
+    for a in range(len(points)):
+        square += (points[a, hi] - points[a, lo]) ** 2
+    return math.sqrt(square) * rate_hz / (hi - lo)
