@@ -1,18 +1,20 @@
 """Detectors against human labels, ours and the peers' on the same samples in one run.
 
-    python benchmarks/events_agreement.py [--sixth] [--json FILE] [--no-peers]
-    python benchmarks/events_agreement.py --refit
+    python benchmarks/events_agreement.py [--sixth] [--json FILE] [--no-peers] [--only TABLE]
 
-GazeCom (250 Hz, screen video): the people with even numbers, none of whom was used to choose a
-parameter, against `handlabeller_final`; all samples pooled, every sample counts. The labels
-`unknown` (0) and `noise` (4) are classes of their own: a sample that a person calls either and a
-detector calls fixation, saccade or pursuit is a false positive there, and whatever else the
-detector says of it is right. irf (1000 Hz, points to look at): both people. `--sixth` takes every
-sixth GazeCom recording of those people. The two people who labelled GazeCom are compared with each
-other as well.
+Four tables. `datasets`: each labelled dataset, judged with a network that was trained without it
+(`benchmarks/event_networks`, made by `events_training.py`), beside the network that comes with the
+package, our other detectors, REMoDNaV, pymovements' I-VT and the experts among themselves. GazeCom
+(250 Hz) is judged on the people with even numbers, once with the others in training and once
+without any of GazeCom. `degraded`: the same recordings at lower rates and with white noise added,
+beside I-VT. `online`: the causal twin. `webcam`: what becomes of gaze that no detector should be
+trusted with.
 
-`--refit` fits the pursuit rule again on the people with odd numbers, and prints it with its figures
-on both halves.
+All samples are pooled and every one counts. Where two experts labelled, a detector is judged
+against both. The labels `unknown` and `noise` are classes of their own: a sample that a person
+calls either and a detector calls fixation, saccade or pursuit is a false positive there. The online
+detector calls the settling a part of the saccade, so labels of it are joined to saccades in its
+table. `--sixth` takes every sixth GazeCom recording.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
@@ -32,69 +35,60 @@ from numpy.typing import NDArray
 
 from gazeveil import Recording, detect, read
 from gazeveil.events.agreement import Agreement, pool
-from gazeveil.events.auto.detector import DEFAULTS, stages
-from gazeveil.events.auto.pursuit import FEATURES, RULE, fixation_runs, interval_features
+from gazeveil.events.auto.network import Network
+from gazeveil.events.peers import remodnav
 
-Detector = Callable[[Recording], NDArray[np.str_]]
+Words = NDArray[np.str_]
+Detector = Callable[[Recording], Words]
 WORDS = ("fixation", "saccade", "pursuit", "pso")
+TABLES = ("datasets", "degraded", "online", "webcam")
+NETWORKS = Path(__file__).parent / "event_networks"
 
-#: What the project set itself: (data, word) -> least sample F1 of the default detector.
+#: What the project set itself: (data, word) -> least sample F1 of `auto` with a network that never
+#: saw the dataset (GazeCom: those people).
 FLOORS = {
-    ("gazecom", "fixation"): 0.93,
-    ("gazecom", "saccade"): 0.86,
-    ("gazecom", "pursuit"): 0.66,
-    ("irf S1", "saccade"): 0.85,
-    ("irf S2", "saccade"): 0.92,
+    ("gazecom, other people", "fixation"): 0.945,
+    ("gazecom, other people", "saccade"): 0.88,
+    ("gazecom, other people", "pursuit"): 0.70,
+    ("lund2013 img", "fixation"): 0.95,
+    ("lund2013 img", "saccade"): 0.86,
+    ("lund2013 dots", "saccade"): 0.74,
+    ("lund2013 dots", "pursuit"): 0.86,
+    ("lund2013 video", "saccade"): 0.82,
+    ("lund2013 video", "pursuit"): 0.75,
+    ("irf S1", "saccade"): 0.88,
+    ("irf S2", "saccade"): 0.95,
 }
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Recordings, their label columns, what the network was trained without, and whether the
+    labellers had oscillations.
+    """
+
+    recordings: list[Recording]
+    labels: tuple[str, ...]
+    without: str
+    pso: bool = True
 
 
 def ours(method: str, **parameters: object) -> Detector:
     """One of our detectors, as one word per sample."""
 
-    def run(recording: Recording) -> NDArray[np.str_]:
+    def run(recording: Recording) -> Words:
         return detect(recording, method, **parameters).words(len(recording))
 
     return run
 
 
-def remodnav(recording: Recording) -> NDArray[np.str_]:
-    """REMoDNaV with its defaults; the filter is made as long as its own check asks for (an odd
-    number of samples above its order).
-    """
-    from remodnav.clf import EyegazeClassifier
-
-    rate = recording.rate_hz
-    samples = max(5, int(0.019 * rate) | 1)
-    gaze = np.empty(len(recording), dtype=[("x", float), ("y", float)])
-    seen = np.flatnonzero(recording.valid)
-    for name, values in (("x", recording.x_deg), ("y", recording.y_deg)):
-        gaze[name] = np.where(recording.valid, values, np.nan)
-        # It stops where a loss touches either end of a recording: there the nearest gaze is held
-        # for the length of the filter.
-        for end in (slice(0, samples + 3), slice(len(gaze) - samples - 3, None)):
-            gaze[name][end] = np.interp(np.arange(len(gaze))[end], seen, values[seen])
-    classifier = EyegazeClassifier(px2deg=1.0, sampling_rate=rate)
-    kinds = {
-        "FIXA": "fixation",
-        "PURS": "pursuit",
-        "SACC": "saccade",
-        "ISAC": "saccade",
-        "HPSO": "pso",
-        "IHPS": "pso",
-        "LPSO": "pso",
-        "ILPS": "pso",
-    }
-    words = np.full(len(recording), "undefined", dtype="<U12")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for event in classifier(classifier.preproc(gaze, savgol_length=(samples + 0.5) / rate)):
-            words[round(event["start_time"] * rate) : round(event["end_time"] * rate)] = kinds[
-                event["label"]
-            ]
-    return words
+def unseen(kind: str, without: str, **parameters: object) -> Detector:
+    """`auto` or `online` with the network that was trained without a dataset."""
+    network = Network.load(NETWORKS / f"{kind}_{without}.npz")
+    return ours(kind, network=network, **parameters)
 
 
-def pymovements_ivt(recording: Recording) -> NDArray[np.str_]:
+def pymovements_ivt(recording: Recording) -> Words:
     """Velocity threshold of pymovements at 30 deg/s, any duration; samples in no fixation are
     saccades.
     """
@@ -118,16 +112,13 @@ def pymovements_ivt(recording: Recording) -> NDArray[np.str_]:
     return words
 
 
-OURS: dict[str, Detector] = {
-    "gazeveil auto": ours("auto"),
+OTHERS: dict[str, Detector] = {
+    "gazeveil auto, all datasets": ours("auto"),
     "gazeveil ivt": ours("ivt"),
     "gazeveil ivt ren2024": ours("ivt", setting="ren2024"),
     "gazeveil idt": ours("idt"),
     "gazeveil dorr": ours("dorr"),
     "gazeveil dorr larsson": ours("dorr", between="larsson"),
-    "gazeveil is5t": ours("is5t"),
-    "gazeveil online": ours("online"),
-    "gazeveil online pursuit": ours("online", pursuit=True),
 }
 PEERS: dict[str, tuple[str, Detector]] = {
     "remodnav": ("remodnav", remodnav),
@@ -135,200 +126,255 @@ PEERS: dict[str, tuple[str, Detector]] = {
 }
 
 
+def datasets(data: Path, sixth: bool) -> dict[str, Labelled]:
+    """All labelled recordings, by what they are called in the tables."""
+    gazecom = read(data / "gazecom", format="gazecom")
+    even = gazecom.select(people=[p for p in gazecom.people if int(p.removeprefix("obs")) % 2 == 0])
+    chosen = list(even[::6] if sixth else even)
+    final = ("handlabeller_final",)
+    sets = {
+        "gazecom, other people": Labelled(chosen, final, "gazecom-even", pso=False),
+        "gazecom, none of it": Labelled(chosen, final, "gazecom", pso=False),
+    }
+    for task in ("img", "dots", "video"):
+        trials = list(read(data / "lund2013" / task, format="lund2013"))
+        sets[f"lund2013 {task}"] = Labelled(trials, ("MN", "RA"), "lund2013")
+    for r in read(data / "irf_lookatpoint", format="irf"):
+        sets[f"irf {r.person}"] = Labelled([r], ("expert",), "irf")
+    sets["hmr"] = Labelled(list(read(data / "hmr")), ("pattern",), "hmr", pso=False)
+    return sets
+
+
 def judge(
-    recordings: Iterable[Recording], label: str, detector: Detector
+    recordings: Iterable[Recording],
+    labels: tuple[str, ...],
+    detector: Detector,
+    join: dict[str, str] | None = None,
 ) -> tuple[Agreement, float]:
-    """Agreement over all recordings, and seconds spent detecting."""
+    """Agreement over all recordings and labellers, and seconds spent detecting."""
     spent = 0.0
 
-    def labelled() -> Iterator[tuple[NDArray[np.str_], NDArray[np.str_], NDArray[np.int64]]]:
+    def labelled() -> Iterator[tuple[Words, Words, NDArray[np.int64]]]:
         nonlocal spent
         for r in recordings:
             begin = perf_counter()
             found = detector(r)
             spent += perf_counter() - begin
-            yield r.labels[label], found, r.t_ns
+            for label in labels:
+                if label in r.labels:
+                    yield r.labels[label], found, r.t_ns
 
-    return pool(labelled()), spent
+    return pool(labelled(), join=join), spent
 
 
-def main() -> None:
-    """Print the table, and write JSON lines if asked."""
-    arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    arguments.add_argument("--sixth", action="store_true", help="every sixth recording of GazeCom")
-    arguments.add_argument("--json", type=Path, help="write one JSON line per figure")
-    arguments.add_argument("--no-peers", action="store_true", help="leave the slow peers out")
-    arguments.add_argument("--refit", action="store_true", help="fit the pursuit rule again")
-    given = arguments.parse_args()
-    logging.disable(logging.WARNING)
-    data = Path(
-        os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent / ".." / "shared" / "data")
-    )
-    cohort = read(data / "gazecom", format="gazecom")
-    halves = [
-        cohort.select(people=[p for p in cohort.people if int(p.removeprefix("obs")) % 2 == odd])
-        for odd in (1, 0)
-    ]
-    if given.refit:
-        refit(list(halves[0]), list(halves[1]))
-        return
-    sets: dict[str, tuple[list[Recording], str]] = {
-        "gazecom": (list(halves[1][::6] if given.sixth else halves[1]), "handlabeller_final")
-    }
-    for r in read(data / "irf_lookatpoint", format="irf"):
-        sets[f"irf {r.person}"] = ([r], "expert")
-    rows: list[dict[str, object]] = []
-    for name, (recordings, label) in sets.items():
-        samples = sum(len(r) for r in recordings)
+class Report:
+    """Prints figures and keeps them as JSON rows."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, object]] = []
+
+    def heading(self, text: str) -> None:
+        """Begin a table."""
+        print(f"\n{text}")
         print(
-            f"\n{name}: {len(recordings)} recordings, {samples} samples, against {label}",
+            f"{'detector':<40}{'fixation':>9}{'saccade':>9}{'pursuit':>9}{'pso':>9}{'kappa':>8}"
+            f"{'saccade events: IoU':>21}{'overlap':>9}{'M samples/s':>13}",
             flush=True,
         )
-        print(
-            f"{'detector':<32}{'fixation':>9}{'saccade':>9}{'pursuit':>9}{'pso':>9}{'kappa':>9}"
-            f"{'saccade event F1':>18}{'M samples/s':>13}"
+
+    def line(
+        self,
+        figure: str,
+        data: str,
+        detector: str,
+        release: str,
+        found: Agreement,
+        speed: float = float("nan"),
+        judged: bool = False,
+    ) -> None:
+        """One line of the table and its JSON rows; `judged` compares it with the floors."""
+        f1 = {
+            word: found[word].f1
+            if word in found.classes and found[word].samples_true
+            else float("nan")
+            for word in WORDS
+        }
+        event = found.classes.get("saccade")
+        cells = "".join(f"{value:9.3f}" for value in f1.values())
+        iou, overlap = (
+            (event.event_f1, event.event_f1_overlap) if event else (float("nan"), float("nan"))
         )
-        detectors: dict[str, tuple[str, Detector]] = {n: ("gazeveil", d) for n, d in OURS.items()}
-        if not given.no_peers:
+        print(
+            f"{detector:<40}{cells}{found.kappa:8.3f}{iou:21.3f}{overlap:9.3f}{speed:13.2f}",
+            flush=True,
+        )
+        for word, value in f1.items():
+            if np.isnan(value):
+                continue
+            scores = found[word]
+            row: dict[str, object] = {
+                "figure": figure,
+                "data": data,
+                "detector": detector,
+                "version": release,
+                "word": word,
+                "f1": round(value, 4),
+                "event_f1": round(scores.event_f1, 4),
+                "event_f1_overlap": round(scores.event_f1_overlap, 4),
+                "kappa": round(scores.kappa, 4),
+                "onset_distance_ms": scores.onset_distance_ms,
+                "offset_distance_ms": scores.offset_distance_ms,
+                "samples": found.samples,
+            }
+            floor = FLOORS.get((data, word)) if judged else None
+            if floor is not None:
+                row |= {"floor": floor, "met": bool(value >= floor)}
+            self.rows.append(row)
+
+
+def compare(report: Report, sets: dict[str, Labelled], peers: bool) -> None:
+    """Table `datasets`."""
+    for name, given in sets.items():
+        samples = sum(len(r) for r in given.recordings)
+        report.heading(
+            f"{name}: {len(given.recordings)} recordings, {samples} samples, against"
+            f" {' and '.join(given.labels)}"
+        )
+        pair = ("handlabeller1", "handlabeller2") if "gazecom" in name else given.labels
+        if len(pair) == 2:
+            between, _ = judge(given.recordings, pair[:1], lambda r, other=pair[1]: r.labels[other])
+            report.line("sample_f1", name, f"{pair[0]} against {pair[1]}", "", between)
+        detectors: dict[str, tuple[str, Detector]] = {
+            f"gazeveil auto, without {given.without}": ("gazeveil", unseen("auto", given.without))
+        }
+        detectors |= {n: ("gazeveil", d) for n, d in OTHERS.items()}
+        if peers:
             detectors |= PEERS
-        if name == "gazecom":
-            other, _ = judge(recordings, "handlabeller1", lambda r: r.labels["handlabeller2"])
-            report(rows, name, "labeller 1 against labeller 2", "", other, float("nan"), samples)
         for detector, (package, run) in detectors.items():
             try:
                 release = version(package)
             except PackageNotFoundError:
-                print(f"{detector:<32}is not installed")
+                print(f"{detector:<40}is not installed")
                 continue
-            run(recordings[0])  # compiles
-            found, spent = judge(recordings, label, run)
-            report(rows, name, detector, release, found, spent, samples)
+            run(given.recordings[0])  # compiles
+            found, spent = judge(given.recordings, given.labels, run)
+            judged = detector.startswith("gazeveil auto, without")
+            report.line("sample_f1", name, detector, release, found, samples / spent / 1e6, judged)
+
+
+def degraded(recording: Recording, rate_hz: float, noise_deg: float, seed: int) -> Recording:
+    """Every k-th sample of a recording, with white noise."""
+    step = max(1, round(recording.rate_hz / rate_hz))
+    keep = np.arange(0, len(recording), step)
+    rng = np.random.default_rng(seed)
+    x, y = (
+        axis[keep] + noise_deg * rng.standard_normal(len(keep))
+        for axis in (recording.x_deg, recording.y_deg)
+    )
+    return recording.with_(
+        t_ns=recording.t_ns[keep],
+        x_deg=x,
+        y_deg=y,
+        valid=recording.valid[keep],
+        rate_hz=recording.rate_hz / step,
+        labels={name: words[keep] for name, words in recording.labels.items()},
+        confidence=None,
+        counts={},
+    )
+
+
+def compare_degraded(report: Report, sets: dict[str, Labelled]) -> None:
+    """Table `degraded`: ours beside I-VT, with oscillations as an event of their own where the
+    labellers had them.
+    """
+    for name in ("gazecom, other people", "lund2013 img", "lund2013 video", "irf S1"):
+        given = sets[name]
+        run = unseen("auto", given.without, pso="separate" if given.pso else "saccade")
+        report.heading(f"{name}, at lower rates and with noise")
+        for rate_hz in (given.recordings[0].rate_hz, 250.0, 120.0, 60.0, 36.0):
+            if rate_hz == 250.0 == given.recordings[0].rate_hz:
+                continue
+            for noise_deg in (0.0, 0.1, 0.3, 0.5):
+                worse = [
+                    degraded(r, rate_hz, noise_deg, seed) for seed, r in enumerate(given.recordings)
+                ]
+                where = f"{rate_hz:.0f} Hz, {noise_deg:g} deg"
+                for detector, function in (("auto", run), ("ivt", ours("ivt"))):
+                    found, _ = judge(worse, given.labels, function)
+                    report.line("degraded", f"{name}, {where}", f"{where}: {detector}", "", found)
+
+
+def compare_online(report: Report, sets: dict[str, Labelled]) -> None:
+    """Table `online`: it calls the settling a part of the saccade."""
+    for name, given in sets.items():
+        report.heading(f"{name}, while samples arrive")
+        for detector, function in (
+            (f"online, without {given.without}", unseen("online", given.without, pursuit=True)),
+            ("online, all datasets", ours("online", pursuit=True)),
+        ):
+            found, _ = judge(given.recordings, given.labels, function, {"pso": "saccade"})
+            report.line("online", name, detector, "", found)
+
+
+def webcam(report: Report, data: Path) -> None:
+    """Table `webcam`: people who read, at 8 to 30 Hz, without labels."""
+    shares, durations, rates = [], [], []
+    for recording in read(data / "webqamgaze"):
+        if len(recording) < 60:
+            continue
+        events = detect(recording)
+        fixations = events.of("fixation")
+        seconds = float(recording.t_ns[-1] - recording.t_ns[0]) / 1e9
+        shares.append(float(np.mean(events.words(len(recording)) == "pursuit")))
+        durations.append(float(np.median(fixations.duration_s)) if len(fixations) else 0.0)
+        rates.append(len(fixations) / seconds)
+    row: dict[str, object] = {
+        "figure": "webcam",
+        "recordings": len(shares),
+        "pursuit_share": float(np.mean(shares)),
+        "fixation_s": round(float(np.median(durations)), 3),
+        "fixations_per_s": round(float(np.median(rates)), 2),
+    }
+    print(f"\nwebcam: {row}")
+    report.rows.append(row)
+
+
+def main() -> None:
+    """Print the tables, and write JSON lines if asked."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    arguments.add_argument("--sixth", action="store_true", help="every sixth recording of GazeCom")
+    arguments.add_argument("--json", type=Path, help="write one JSON line per figure")
+    arguments.add_argument("--no-peers", action="store_true", help="leave the slow peers out")
+    arguments.add_argument("--only", choices=TABLES, help="one table")
+    given = arguments.parse_args()
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    data = Path(
+        os.environ.get("GAZEVEIL_DATA", Path(__file__).parent.parent / ".." / "shared" / "data")
+    )
+    sets = datasets(data, given.sixth)
+    report = Report()
+    wanted = TABLES if given.only is None else (given.only,)
+    if "datasets" in wanted:
+        compare(report, sets, not given.no_peers)
+    if "degraded" in wanted:
+        compare_degraded(report, sets)
+    if "online" in wanted:
+        compare_online(report, sets)
+    if "webcam" in wanted:
+        webcam(report, data)
     if given.json is not None:
         given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    missed = [f"{row['data']} {row['word']} {row['f1']}" for row in rows if row.get("met") is False]
+        given.json.write_text("".join(json.dumps(row) + "\n" for row in report.rows))
+    missed = [
+        f"{row['data']} {row['word']} {row['f1']}" for row in report.rows if row.get("met") is False
+    ]
     print(
         "\nfloors of the default detector: "
         + ("all met" if not missed else "missed " + ", ".join(missed))
     )
-
-
-def report(
-    rows: list[dict[str, object]],
-    data: str,
-    detector: str,
-    release: str,
-    found: Agreement,
-    spent: float,
-    samples: int,
-) -> None:
-    """One line of the table and its JSON rows."""
-    f1 = {
-        word: found[word].f1 if word in found.classes and found[word].samples_true else float("nan")
-        for word in WORDS
-    }
-    event = found["saccade"].event_f1
-    cells = "".join(f"{value:9.3f}" for value in (*f1.values(), found.kappa))
-    print(f"{detector:<32}{cells}{event:18.3f}{samples / spent / 1e6:13.2f}", flush=True)
-    for word, value in f1.items():
-        if np.isnan(value):
-            continue
-        row: dict[str, object] = {
-            "figure": "sample_f1",
-            "data": data,
-            "detector": detector,
-            "version": release,
-            "word": word,
-            "f1": round(value, 4),
-        }
-        row |= {
-            "event_f1": round(found[word].event_f1, 4),
-            "kappa": round(found[word].kappa, 4),
-            "samples": samples,
-        }
-        floor = FLOORS.get((data, word)) if detector == "gazeveil auto" else None
-        rows.append(row | ({} if floor is None else {"floor": floor, "met": bool(value >= floor)}))
-
-
-def refit(train: list[Recording], test: list[Recording]) -> None:
-    """Fit the pursuit rule by weighted logistic regression, choose its threshold for pursuit F1,
-    both on `train`.
-    """
-    x, counts = intervals(train)
-    design = np.column_stack((np.ones(len(x)), x))
-    weight = counts["pursuit"] + counts["fixation"]
-    truth = (counts["pursuit"] > counts["fixation"]).astype(float)
-    beta = np.zeros(design.shape[1])
-    for _ in range(50):  # Newton's method
-        chance = 1 / (1 + np.exp(-design @ beta))
-        gradient = design.T @ (weight * (truth - chance)) - 0.01 * beta
-        curvature = (design * (weight * chance * (1 - chance))[:, None]).T @ design + 0.01 * np.eye(
-            len(beta)
-        )
-        beta += np.linalg.solve(curvature, gradient)
-    shifts = np.linspace(-1, 2, 61)
-    best = max(shifts, key=lambda shift: pursuit_f1(train, counts, design @ beta + shift)[1])
-    beta[0] += best
-    print(
-        "fitted:   "
-        + ", ".join(
-            f"{name}={value:.2f}"
-            for name, value in zip(("intercept", *FEATURES), beta, strict=True)
-        )
-    )
-    print(
-        "in use:   "
-        + ", ".join(f"{name}={getattr(RULE, name):.2f}" for name in ("intercept", *FEATURES))
-    )
-    used = np.array([RULE.intercept, *RULE.weights])
-    for name, half in (("fitted on (odd)", train), ("held out (even)", test)):
-        x, counts = intervals(half)
-        for rule, weights in (("fitted", beta), ("in use", used)):
-            fixation, pursuit = pursuit_f1(half, counts, weights[0] + x @ weights[1:])
-            print(f"{name}, rule {rule}: fixation F1 {fixation:.3f}, pursuit F1 {pursuit:.3f}")
-
-
-def intervals(
-    recordings: list[Recording],
-) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """Features of all intervals between saccades, how many samples of each label they hold, and
-    whether they are long enough.
-    """
-    rows, counts = [], {word: [] for word in ("fixation", "pursuit", "all", "long")}
-    for r in recordings:
-        trace, points, codes = stages(r, DEFAULTS)
-        runs = fixation_runs(codes)
-        x = interval_features(points, runs, trace.rate_hz)
-        rows.append(x)
-        labels = r.labels["handlabeller_final"]
-        for a, b in runs:
-            part = labels[a : b + 1]
-            counts["fixation"].append(np.count_nonzero(part == "fixation"))
-            counts["pursuit"].append(np.count_nonzero(part == "pursuit"))
-            counts["all"].append(b - a + 1)
-            counts["long"].append(b - a + 1 >= RULE.min_ms * trace.rate_hz / 1000)
-    return np.vstack(rows), {word: np.array(c, dtype=float) for word, c in counts.items()}
-
-
-def pursuit_f1(
-    recordings: list[Recording], counts: dict[str, NDArray[np.float64]], score: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Sample F1 of fixation and pursuit for a score per interval."""
-    total = {
-        word: sum(np.count_nonzero(r.labels["handlabeller_final"] == word) for r in recordings)
-        for word in ("fixation", "pursuit")
-    }
-    pursues = (score > 0) & (counts["long"] > 0)
-    return (
-        float(
-            2
-            * counts["fixation"][~pursues].sum()
-            / (total["fixation"] + counts["all"][~pursues].sum())
-        ),
-        float(
-            2 * counts["pursuit"][pursues].sum() / (total["pursuit"] + counts["all"][pursues].sum())
-        ),
-    )
+    if missed:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

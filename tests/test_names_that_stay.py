@@ -163,6 +163,9 @@ def test_cohort_selects(cohort: gazeveil.Cohort) -> None:
     ("method", "parameters"),
     [
         ("auto", {}),
+        ("auto", {"pso": "separate"}),
+        ("auto", {"pso": "saccade"}),
+        ("auto", {"pso": "fixation"}),
         ("ivt", {}),
         ("ivt", {"setting": "george"}),
         ("ivt", {"setting": "ren2024"}),

@@ -6,12 +6,14 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gazeveil import Events
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.events.agreement import agreement, pool
 
-F, S, N = "fixation", "saccade", "noise"
+F, S, N, P = "fixation", "saccade", "noise", "pso"
 
 
 def t_ns(n: int) -> np.ndarray:
@@ -54,6 +56,76 @@ def test_a_hit_needs_half_of_the_union_and_pairs_once() -> None:
     a = agreement(truth, split)
     assert (a[S].events_true, a[S].events_found, a[S].hits) == (1, 2, 1)
     assert a[S].event_f1 == pytest.approx(2 / 3)
+
+
+def test_one_shared_sample_is_an_overlap_and_no_hit() -> None:
+    truth = [F] * 4 + [S] * 4 + [F] * 4
+    found = [F] * 7 + [S] * 4 + [F]  # one of seven samples is shared
+    a = agreement(truth, found)
+    assert (a[S].hits, a[S].touches) == (0, 1)
+    assert (a[S].event_f1, a[S].event_f1_overlap) == (0.0, 1.0)
+    apart = [F] * 8 + [S] * 4
+    assert agreement(truth, apart)[S].touches == 0
+
+
+def test_overlapping_events_pair_one_to_one_and_the_largest_overlap_first() -> None:
+    truth = [S] * 10 + [F] * 2
+    split = [S] * 2 + [F] + [S] * 3 + [F] + [S] * 3 + [F] * 2
+    a = agreement(truth, split)
+    assert (a[S].events_true, a[S].events_found, a[S].touches) == (1, 3, 1)
+    assert a[S].event_f1_overlap == pytest.approx(2 * 1 / (1 + 3))
+    # The true events share 1 and 5 samples with the first one found, and the second of them 2 with
+    # the other: 5 goes first, so the events at both ends have no partner left.
+    truth = [S] * 3 + [F] + [S] * 9 + [F] * 4
+    found = [F] * 2 + [S] * 7 + [F] * 2 + [S] * 4 + [F] * 2
+    a = agreement(truth, found)
+    assert (a[S].events_true, a[S].events_found, a[S].touches) == (2, 2, 1)
+
+
+def test_overlaps_are_pooled_over_recordings() -> None:
+    truth, found = [F] * 4 + [S] * 4 + [F] * 4, [F] * 7 + [S] * 4 + [F]
+    a = pool([(truth, found, None), (truth, truth, None), (truth, [F] * 12, None)])
+    assert (a[S].hits, a[S].touches) == (1, 2)
+    assert a[S].event_f1_overlap == pytest.approx(2 * 2 / (3 + 2))
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([F, S, P])] * 2), min_size=1, max_size=60))
+def test_a_hit_is_an_overlap(pairs: list[tuple[str, str]]) -> None:
+    truth, found = zip(*pairs, strict=True)
+    a = agreement(truth, found)
+    for scores in a.classes.values():
+        assert scores.hits <= scores.touches <= min(scores.events_true, scores.events_found)
+        assert scores.event_f1 <= scores.event_f1_overlap
+
+
+def test_joined_words_are_one_class_and_one_event() -> None:
+    truth = [F] * 4 + [S] * 5 + [F] * 3
+    found = [F] * 4 + [S] * 3 + [P] * 2 + [F] * 3
+    apart = agreement(truth, found, t_ns(12))
+    assert apart[S].f1 == pytest.approx(2 * 3 / (5 + 3))
+    assert apart[S].offset_error_ms == -4.0
+    a = agreement(truth, found, t_ns(12), join={P: S})
+    assert P not in a.classes
+    assert (a[S].f1, a[S].events_found, a[S].event_f1) == (1.0, 1, 1.0)
+    assert (a[S].offset_error_ms, a.kappa) == (0.0, 1.0)
+    assert a == pool([(truth, found, t_ns(12))], join={P: S})
+    assert agreement(truth, found, join={}).f1 == agreement(truth, found).f1
+
+
+def test_joined_events_and_joined_words_say_the_same() -> None:
+    truth = np.array([F] * 4 + [S] * 3 + [P] * 2 + [S] * 2 + [F] * 3 + [P] + [F])
+    found = np.array([F] * 5 + [S] * 4 + [P] * 2 + [F] * 3 + [S] + [F])
+    events = [Events.from_words(words, t_ns(16)) for words in (truth, found)]
+    by_words = agreement(truth, found, t_ns(16), join={P: S})
+    assert by_words[S].events_true == 2
+    assert agreement(*events, t_ns(16), join={P: S}) == by_words
+
+
+def test_events_that_were_apart_before_a_join_stay_apart() -> None:
+    second = ["", "", "vor", "vor", ""]
+    events = Events.from_words([S, S, S, S, P], t_ns(5), secondary=second)
+    a = agreement(events, [S] * 5, t_ns(5), join={P: S})
+    assert (a[S].events_true, a[S].events_found) == (2, 1)
 
 
 def test_errors_of_onset_and_offset_are_medians_in_ms_with_their_sign() -> None:
@@ -106,6 +178,10 @@ REFUSED = [
     (lambda: agreement([F, "jump"], [F, S], t_ns(2)), ParameterError, "Got 'jump' instead"),
     (lambda: agreement([F], [F], overlap=0), ParameterError, "must be a positive"),
     (lambda: agreement([F], [F], overlap=1.1), ParameterError, "at most 1"),
+    (lambda: agreement([F], [F], join={"jump": S}), ParameterError, "words of .* Got 'jump'"),
+    (lambda: agreement([F], [F], join={P: "jump"}), ParameterError, "'join' .* Got 'jump' instead"),
+    (lambda: pool([], join={P: 3}), ParameterError, "Got 3 instead"),
+    (lambda: pool([], join=[P, S]), ParameterError, "'join' parameter .* must be a mapping"),
     (
         lambda: agreement(Events.from_words([F, S], [0, 1]), [F], t_ns(1)),
         DataError,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +12,9 @@ from hypothesis import strategies as st
 from gazeveil import Events, Recording, Sphere, detect
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.events import METHODS
-from gazeveil.events.auto.detector import DEFAULTS
 from gazeveil.events.ivt import squared_steps
 from gazeveil.events.okn import mark_okn
+from gazeveil.events.quality import QualityWarning, quality
 from gazeveil.events.trace import BridgedGaze
 from tests.support.event_signals import SCREEN, jitter, on_screen, on_sphere, ramp, step_path, times
 
@@ -193,6 +192,8 @@ REFUSED = [
     ("auto", {"parameter": 1}, "has no option 'parameter'. Did you mean 'parameters'?"),
     ("auto", {"parameters": 3}, "must be an AutoParameters"),
     ("auto", {"pursuit": "no"}, "must be True or False"),
+    ("auto", {"pso": "fixations"}, "must be one of fixation, saccade, separate"),
+    ("auto", {"network": "auto.npz"}, "must be a Network"),
     ("ivt", {"setting": "georg"}, "Did you mean 'george'?"),
     ("ivt", {"threshold_deg_s": 0}, "must be a positive finite number"),
     ("ivt", {"min_fixation_ms": -1}, "must be a finite number of at least 0"),
@@ -203,7 +204,8 @@ REFUSED = [
     ("dorr", {"between": "nothing"}, "must be one of dorr, larsson"),
     ("dorr", {"onset_fast_deg_s": 20.0}, "must be at least onset_slow_deg_s (35)"),
     ("is5t", {"high_deg_s": 5.0}, "must be above low_deg_s (10)"),
-    ("online", {"peak_deg_s": 10.0}, "must be at least onset_deg_s and offset_deg_s"),
+    ("online", {"peak_deg_s": 10.0}, "has no option 'peak_deg_s'"),
+    ("online", {"pursuit": 1}, "must be True or False"),
     ("smooth", {}, "must be one of auto, dorr, idt, is5t, ivt, online"),
 ]
 
@@ -567,20 +569,25 @@ def test_a_short_loss_is_a_blink_only_if_the_lid_moved() -> None:
     ]
 
 
-def test_a_blink_does_not_swallow_saccades_without_end() -> None:
-    """Saccades every 60 ms for two seconds after a loss: only those near it belong to the blink."""
-    hops = np.concatenate([step_path(250.0, tuple(6.0 * (k % 2) for k in range(30)), 40.0, 20.0)])
+def test_a_blink_does_not_swallow_the_saccades_that_follow_it() -> None:
+    hops = step_path(250.0, tuple(6.0 * (k % 2) for k in range(10)), 250.0)
     path = np.concatenate([np.zeros(100), hops])
     valid = np.ones(len(path), dtype=bool)
-    valid[60:95] = False
-    r = on_screen(path, valid=valid)
-    words = detect(r).words(len(path))
-    assert (words[60:95] == "blink").all()
-    assert np.count_nonzero(words[200:] == "saccade") > 50
-    assert (
-        "saccade"
-        not in detect(r, parameters=replace(DEFAULTS, flank_ms=1e6)).words(len(path))[200:]
-    )
+    valid[40:75] = False
+    events = detect(on_screen(path, valid=valid))
+    assert (events.words(len(path))[40:75] == "blink").all()
+    assert len(events.of("saccade")) == 9
+    assert len(events.of("blink")) == 1
+
+
+def test_no_fixation_moves_fast_whatever_the_network_says() -> None:
+    """A stroke of 3 deg within 20 ms beside a loss was never in the training recordings."""
+    valid = np.ones(500, dtype=bool)
+    valid[200:208] = False
+    y = jitter(500, seed=1)
+    y[195:200], y[208:213] = ramp(0, 3, 5), ramp(3, 0, 5)
+    words = detect(on_screen(jitter(500), y=y, valid=valid)).words(500)
+    assert "fixation" not in words[196:199]
 
 
 def test_the_corner_of_the_screen_means_no_eye() -> None:
@@ -611,7 +618,44 @@ def test_a_noisy_tracker_is_smoothed_until_its_fixations_stay_whole() -> None:
     x = step_path(250.0, (0.0, 10.0, -5.0, 6.0), 500.0)
     r = on_screen(x + jitter(len(x), 0.3), y=jitter(len(x), 0.3, 1))
     assert kinds(detect(r)).count("saccade") == 3
-    assert kinds(detect(r, parameters=replace(DEFAULTS, noise_share=1e9))).count("fixation") != 4
+    assert kinds(detect(r, pursuit=False)).count("fixation") == 4
+    assert kinds(detect(r, "ivt")).count("fixation") != 4
+
+
+@pytest.mark.parametrize("rate_hz", [250.0, 1000.0])
+def test_settling_goes_where_one_wants_it(rate_hz: float) -> None:
+    x = step_path(rate_hz, (0.0, 8.0), 400.0)
+    start = int(np.flatnonzero(x == 8.0)[0])
+    after = np.arange(len(x) - start) / rate_hz
+    x[start:] += 0.8 * np.exp(-after / 0.012) * np.sin(2 * np.pi * 25.0 * after)
+    r = on_screen(x + jitter(len(x), 0.005), rate_hz, y=jitter(len(x), 0.005, 1))
+    own, joined, left = (detect(r, pso=choice) for choice in ("separate", "saccade", "fixation"))
+    assert kinds(own) == ["fixation", "saccade", "pso", "fixation"]
+    assert kinds(joined) == kinds(left) == ["fixation", "saccade", "fixation"]
+    assert left.of("saccade").offset[0] < joined.of("saccade").offset[0]
+    assert kinds(detect(r)) == kinds(own if rate_hz >= 400 else joined)
+
+
+@pytest.mark.parametrize(("rate_hz", "noise_deg"), [(20.0, 0.1), (250.0, 1.5)])
+def test_outside_what_it_was_shown_to_handle_auto_says_so_and_uses_dispersion(
+    rate_hz: float, noise_deg: float
+) -> None:
+    x = step_path(rate_hz, (0.0, 12.0, -8.0), 900.0)
+    r = on_screen(x + jitter(len(x), noise_deg), rate_hz, y=jitter(len(x), noise_deg, 1))
+    with pytest.warns(QualityWarning, match="was not shown to handle this recording") as caught:
+        events = detect(r)
+    assert f"{rate_hz:.0f} Hz" in str(caught[0].message) or "noise" in str(caught[0].message)
+    assert events.source == "auto (idt)"
+    assert_partition(events, len(r))
+    assert len(events.of("fixation")) == 3
+    assert "pursuit" not in kinds(events)
+    assert quality(r, events).concerns
+
+
+def test_a_recording_it_can_handle_gets_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    events = detect(on_screen(step_path(36.0), 36.0))
+    assert events.source == "auto"
+    assert not [w for w in recwarn if issubclass(w.category, QualityWarning)]
 
 
 def test_detected_events_can_be_pickled() -> None:
@@ -622,3 +666,12 @@ def test_detected_events_can_be_pickled() -> None:
 def test_the_old_name_of_a_setting_is_answered_with_the_new_one() -> None:
     with pytest.raises(ParameterError, match="'s003' of detect ivt is called 'ren2024' now"):
         ivt_plain(np.zeros(200), setting="s003")
+
+
+@pytest.mark.parametrize("dispersion", ["range", "pairwise"])
+def test_fixations_that_follow_one_another_at_once_stay_apart(dispersion: str) -> None:
+    """At 20 Hz a saccade leaves no sample between two fixations."""
+    x = np.repeat([0.0, 10.0, 3.0], 20)
+    events = detect(on_screen(x, 20.0), "idt", dispersion=dispersion)
+    assert events.kind.tolist() == ["fixation"] * 3
+    assert events.onset.tolist() == [0, 20, 40]

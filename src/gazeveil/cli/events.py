@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from gazeveil.arrays import Floats, Texts
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.cli.arguments import (
     FormatOption,
     JsonOption,
@@ -18,14 +21,19 @@ from gazeveil.cli.arguments import (
     ScreenOption,
     SetOption,
     console,
+    counted,
     options,
     read_cohort,
     say,
     write_json,
 )
 from gazeveil.cli.progress import track
+from gazeveil.cli.quality import print_quality
 from gazeveil.errors import ParameterError
 from gazeveil.events import agreement, detect
+from gazeveil.events.comparison import EVENT_WORDS, WORDS, Comparison, ComparisonRow, label_columns
+from gazeveil.events.quality import Quality, QualityWarning, quality
+from gazeveil.gaze.cohort import Cohort
 from gazeveil.gaze.events import KINDS, Events
 from gazeveil.gaze.recording import Recording
 from gazeveil.io.events_file import write_events
@@ -35,6 +43,12 @@ HELP = """Detect fixations, saccades, pursuits, blinks and the rest.
 
 Example: `gazeveil events recordings/ --method ivt --parameter setting=ren2024 --out
 events.parquet`"""
+
+#: The value of `--against` that stands for all labels.
+LABELS = "labels"
+
+#: Narrowest screen, in characters, on which the comparison has its words in full.
+_WIDE = 110
 
 
 def command(
@@ -52,7 +66,10 @@ def command(
     against: Annotated[
         str | None,
         typer.Option(
-            "--against", metavar="LABELLER", help="Score against labels in the recordings."
+            "--against",
+            metavar="LABELLER",
+            help="Score against one column of labels in the recordings; 'labels' compares the"
+            " method, I-VT, REMoDNaV and the labellers on all of them.",
         ),
     ] = None,
     out: Annotated[
@@ -64,16 +81,25 @@ def command(
     """Detect events."""
     cohort = read_cohort(path, format_name, settings, screen)
     parsed = options(parameters, taken={"recording": "the argument PATH", "method": "--method"})
+    comparison = _comparison(cohort, against, method, parsed)
     durations: dict[str, list[Floats]] = {k: [] for k in KINDS}
-    label_pairs: list[tuple[Texts, Texts]] = []
+    label_pairs: list[tuple[Texts, Texts, Ints]] = []
+    qualities: list[Quality] = []
 
     def each() -> Iterator[tuple[tuple[str, str, str, str], Events]]:
         for recording in track(cohort, len(cohort), "Detecting"):
-            events = detect(recording, method, **parsed)
+            with warnings.catch_warnings():
+                # What it warns of is said below, once for all recordings.
+                warnings.simplefilter("ignore", QualityWarning)
+                events = detect(recording, method, **parsed)
+            qualities.append(quality(recording, events))
             for kind in KINDS:
                 durations[kind].append(events.of(kind).duration_s)
-            if against is not None:
-                label_pairs.append((_labels(recording, against), events.words(len(recording))))
+            if comparison is not None:
+                comparison.add(recording, events)
+            elif against is not None:
+                labels, found = _labels(recording, against), events.words(len(recording))
+                label_pairs.append((labels, found, recording.t_ns))
             yield recording.key, events
 
     if out is not None:
@@ -91,15 +117,39 @@ def command(
         "parameters": parsed,
         "recordings": len(cohort),
         "events": statistics,
+        "quality": [asdict(q) for q in qualities],
     }
-    if against is not None:
-        truth, detected = (np.concatenate([pair[i] for pair in label_pairs]) for i in (0, 1))
-        score = agreement.agreement(truth, detected)
+    print_quality(screen_out, qualities)
+    if comparison is not None:
+        rows = comparison.rows()
+        screen_out.print(_comparison_table(rows, comparison.left_out, screen_out.width >= _WIDE))
+        result["comparison"] = [row.as_dict() for row in rows]
+    elif against is not None:
+        score = agreement.pool(label_pairs)
         screen_out.print(str(score))
         result["agreement"] = {"against": against, "f1": dict(score.f1), "kappa": score.kappa}
     if out is not None:
         say(f"Events: {out}")
     write_json(json_file, result)
+
+
+def _comparison(
+    cohort: Cohort, against: str | None, method: str, parameters: dict[str, object]
+) -> Comparison | None:
+    """What `--against labels` asks for; None where it names one column of labels, or nothing."""
+    if against != LABELS:
+        return None
+    # Most folders are labelled throughout: one recording tells.
+    looked = track(cohort, len(cohort), "Looking for labels")
+    first = next((r for r in looked if LABELS in r.labels or label_columns(r)), None)
+    if first is None:
+        raise ParameterError(
+            "The '--against' option needs labels of events, and no recording here has any. Name a"
+            " folder that was labelled, or leave the option out.",
+            name="--against",
+            got=against,
+        )
+    return None if LABELS in first.labels else Comparison(method, parameters)
 
 
 def _labels(recording: Recording, name: str) -> Texts:
@@ -133,3 +183,69 @@ def _table(statistics: dict[str, dict[str, float | int | None]], title: str) -> 
             ms = (f"{f[name]:.0f}" for name in ("quarter_ms", "median_ms", "three_quarters_ms"))
             table.add_row(kind, f"{f['count']:,}", f"{f['total_s']:.1f}", *ms)
     return table
+
+
+def _comparison_table(rows: list[ComparisonRow], left_out: tuple[str, ...], wide: bool) -> Table:
+    """Rows by group; full words where the screen is wide."""
+    table = Table(
+        title="Detectors and labellers against the labels",
+        title_justify="left",
+        caption=_caption(rows, left_out),
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1 if wide else 0, 0, 0),
+        pad_edge=False,
+    )
+    table.add_column("", overflow="fold", min_width=10)
+    for head in _heads(wide):
+        table.add_column(head, justify="right", no_wrap=True)
+    group = None
+    for row in rows:
+        if row.group != group:
+            group = row.group
+            table.add_section()
+            count = counted(max(r.recordings for r in rows if r.group == group), "recording")
+            table.add_row(f"{group}, {count}" if group else count)
+        table.add_row(row.name + (f" ({row.note})" if row.note else ""), *_cells(row))
+    return table
+
+
+def _heads(wide: bool) -> list[str]:
+    """Heads of the columns of :func:`_cells`, four lines each."""
+    short = {"fixation": "fix.", "saccade": "sacc.", "pursuit": "purs."}
+    words = {word: word if wide else short.get(word, word) for word in WORDS}
+    sample, overlap = ("sample", "overlap") if wide else ("smpl.", "over.")
+    heads = [f"\n{sample}\nF1\n{words[word]}" for word in WORDS]
+    heads.append("\n\n\nkappa")
+    for by in ("IoU", overlap):
+        heads += [f"event\nF1\n{by}\n{words[word]}" for word in EVENT_WORDS]
+    return [*heads, "\nsacc.\nonset\nms", "\nsacc.\noffset\nms"]
+
+
+def _cells(row: ComparisonRow) -> list[str]:
+    shares = [row.figure(word, "f1") for word in WORDS]
+    shares.append(row.kappa)
+    shares += [row.figure(word, "event_f1") for word in EVENT_WORDS]
+    shares += [row.figure(word, "event_f1_overlap") for word in EVENT_WORDS]
+    times_ms = [row.figure("saccade", f"{end}_distance_ms") for end in ("onset", "offset")]
+    return ["" if np.isnan(v) else f"{v:.3f}" for v in shares] + [
+        "" if np.isnan(v) else f"{v:.1f}" for v in times_ms
+    ]
+
+
+def _caption(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> str:
+    """What the figures mean, and what was done to the labels."""
+    columns = dict.fromkeys(name for row in rows for name in row.against)
+    sentences = [
+        f"Detectors against {', '.join(columns)}"
+        + (": all samples and events of these columns pooled." if len(columns) > 1 else "."),
+        "Event F1: pairs with an intersection over union of at least 0.5, and pairs that overlap"
+        " at all. Onset and offset of saccades: median distance. Blank: the labels have none.",
+    ]
+    joined = dict.fromkeys(row.group for row in rows if row.joined)
+    if joined:
+        where = f" of {', '.join(joined)}" if any(joined) else ""
+        sentences.append(f"The labels{where} have no pso, so pso counts as saccade there.")
+    if left_out:
+        sentences.append(f"Left out, with words that are not events: {', '.join(left_out)}.")
+    return "\n".join(sentences)

@@ -8,10 +8,14 @@
   greedily by intersection over union (largest first, ties by the earlier event), and a pair is a
   hit when its intersection over union is at least 0.5. Above 0.5 at most one partner is possible,
   so the pairing is then also the best one.
+* Event F1 by overlap of a class (Hooge et al. 2018, Startsev et al. 2019): pairs are one to one
+  again, greedily by overlap in samples (largest first, ties by the earlier event), and one shared
+  sample is enough for a pair.
 * Onset and offset error: median over hits of (found minus true) in ms, and the median of its size.
 
 Several recordings are pooled by their samples and events, never by averaging figures: see
-:func:`pool`.
+:func:`pool`. Classes that one side does not tell apart can be joined first: people who do not label
+post-saccadic oscillations call them saccades, so they are compared with `join={"pso": "saccade"}`.
 """
 
 from __future__ import annotations
@@ -40,8 +44,9 @@ class ClassAgreement:
     ----------
     samples_true, samples_found, samples_both : int
         Samples of this class in the truth, in the detection, in both.
-    events_true, events_found, hits : int
-        The same for events; `hits` are pairs with enough overlap.
+    events_true, events_found, hits, touches : int
+        The same for events; `hits` are pairs with enough intersection over union, `touches` pairs
+        that overlap at all.
     kappa : float
         Cohen's kappa of this class against the rest.
     onset_error_ms, offset_error_ms : float
@@ -56,6 +61,7 @@ class ClassAgreement:
     events_true: int
     events_found: int
     hits: int
+    touches: int
     kappa: float
     onset_error_ms: float
     offset_error_ms: float
@@ -79,8 +85,13 @@ class ClassAgreement:
 
     @property
     def event_f1(self) -> float:
-        """F1 over events; NaN where neither side has one."""
+        """F1 over events by intersection over union; NaN where neither side has one."""
         return _f1(self.hits, self.events_true, self.events_found)
+
+    @property
+    def event_f1_overlap(self) -> float:
+        """F1 over events by overlap of any size; NaN where neither side has one."""
+        return _f1(self.touches, self.events_true, self.events_found)
 
 
 @dataclass(frozen=True)
@@ -105,9 +116,9 @@ class Agreement:
     >>> a = agreement(true, detected, t_ns=np.arange(10) * 1_000_000)
     >>> print(a)
     10 samples, kappa 0.545, a hit is an overlap of at least 0.5
-    class        F1  kappa  event F1  events true found   onset  offset (median ms)
-    fixation  0.857  0.545     1.000            1     1    +0.0    -2.0
-    saccade   0.667  0.545     1.000            1     1    -2.0    +0.0
+    class        F1  kappa  event F1  by overlap  events true found   onset  offset (median ms)
+    fixation  0.857  0.545     1.000       1.000            1     1    +0.0    -2.0
+    saccade   0.667  0.545     1.000       1.000            1     1    -2.0    +0.0
     """
 
     classes: Mapping[str, ClassAgreement]
@@ -137,12 +148,14 @@ class Agreement:
                 f"{self.samples} samples, kappa {self.kappa:.3f}, a hit is an overlap of at least"
                 f" {self.overlap:g}"
             ),
-            "class        F1  kappa  event F1  events true found   onset  offset (median ms)",
+            "class        F1  kappa  event F1  by overlap  events true found   onset  offset"
+            " (median ms)",
         ]
         for kind, c in self.classes.items():
             counts = f"{c.events_true:11d} {c.events_found:5d}"
             lines.append(
-                f"{kind:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}  {counts}"
+                f"{kind:<9} {c.f1:5.3f} {c.kappa:6.3f}     {c.event_f1:5.3f}"
+                f"       {c.event_f1_overlap:5.3f}  {counts}"
                 f" {c.onset_error_ms:+7.1f} {c.offset_error_ms:+7.1f}"
             )
         return "\n".join(lines)
@@ -153,6 +166,8 @@ def agreement(
     found: Events | ArrayLike,
     t_ns: ArrayLike | None = None,
     overlap: float = 0.5,
+    *,
+    join: Mapping[str, str] | None = None,
 ) -> Agreement:
     """Compare two labellings of one recording.
 
@@ -164,17 +179,31 @@ def agreement(
         Times of the samples; without them onset and offset errors are NaN.
     overlap : float
         Least intersection over union of a hit, above 0 up to 1.
+    join : mapping of str to str, optional
+        Words of both sides to read as another word before comparing, e.g. `{"pso": "saccade"}`.
+        Neighbouring events that have one word afterwards are one event.
 
     Returns
     -------
     Agreement
+
+    Examples
+    --------
+    >>> true = ["fixation"] * 6 + ["saccade"] * 4
+    >>> detected = ["fixation"] * 6 + ["saccade"] * 3 + ["pso"]
+    >>> round(agreement(true, detected)["saccade"].f1, 3)
+    0.857
+    >>> agreement(true, detected, join={"pso": "saccade"})["saccade"].f1
+    1.0
     """
-    return pool([(truth, found, t_ns)], overlap)
+    return pool([(truth, found, t_ns)], overlap, join=join)
 
 
 def pool(
     labelled: Iterable[tuple[Events | ArrayLike, Events | ArrayLike, ArrayLike | None]],
     overlap: float = 0.5,
+    *,
+    join: Mapping[str, str] | None = None,
 ) -> Agreement:
     """Compare many recordings as one: samples and events are added up before any figure is made.
 
@@ -184,52 +213,62 @@ def pool(
         As :func:`agreement` takes them.
     overlap : float
         Least intersection over union of a hit.
+    join : mapping of str to str, optional
+        As :func:`agreement` takes it.
     """
     least = checks.positive("agreement", "overlap", overlap)
     if least > 1:
         checks.refuse("agreement", "overlap", "a number above 0 and at most 1", overlap)
+    joined = _joined(join)
     size = len(KINDS)
     table = np.zeros((size, size), dtype=np.int64)
-    counts = np.zeros((size, 3), dtype=np.int64)
+    counts = np.zeros((size, 4), dtype=np.int64)
     errors: list[list[Floats]] = [[] for _ in KINDS]
     for truth, detected, times in labelled:
         n = _samples(truth, detected) if times is None else len(np.asarray(times))
-        a, ea = _codes_and_events("truth", truth, n)
-        b, eb = _codes_and_events("found", detected, n)
+        a, ea = _codes_and_events("truth", truth, n, joined)
+        b, eb = _codes_and_events("found", detected, n, joined)
         table += np.bincount(a.astype(np.int64) * size + b, minlength=size * size).reshape(
             size, size
         )
         for code in range(size):
-            ta, tb = ea[ea[:, 2] == code], eb[eb[:, 2] == code]
-            pairs = _pairs(np.ascontiguousarray(ta), np.ascontiguousarray(tb), least)
-            counts[code] += (len(ta), len(tb), len(pairs))
+            ta, tb = (np.ascontiguousarray(e[e[:, 2] == code]) for e in (ea, eb))
+            i, j, share, both = _overlaps(ta, tb)
+            enough = share >= least
+            pairs = _pairs(i[enough], j[enough], share[enough])
+            counts[code] += (len(ta), len(tb), len(pairs), len(_pairs(i, j, both)))
             if times is not None:
                 t = np.asarray(times, dtype=np.int64)
                 errors[code].append((t[tb[pairs[:, 1], :2]] - t[ta[pairs[:, 0], :2]]) / 1e6)
-    classes = {}
-    total = int(table.sum())
-    for code, kind in enumerate(KINDS):
-        true, seen, both = int(table[code].sum()), int(table[:, code].sum()), int(table[code, code])
-        if not (true or seen):
-            continue
-        binary = np.array([[both, true - both], [seen - both, total - true - seen + both]])
-        error = np.concatenate(errors[code]) if errors[code] else np.empty((0, 2))
-        signed = np.median(error, axis=0) if len(error) else np.full(2, np.nan)
-        unsigned = np.median(np.abs(error), axis=0) if len(error) else np.full(2, np.nan)
-        classes[kind] = ClassAgreement(
-            samples_true=true,
-            samples_found=seen,
-            samples_both=both,
-            events_true=int(counts[code, 0]),
-            events_found=int(counts[code, 1]),
-            hits=int(counts[code, 2]),
-            kappa=_kappa(binary),
-            onset_error_ms=float(signed[0]),
-            offset_error_ms=float(signed[1]),
-            onset_distance_ms=float(unsigned[0]),
-            offset_distance_ms=float(unsigned[1]),
-        )
-    return Agreement(classes, _kappa(table), total, least)
+    classes = {
+        kind: _scores(table, code, counts[code], errors[code])
+        for code, kind in enumerate(KINDS)
+        if table[code].any() or table[:, code].any()
+    }
+    return Agreement(classes, _kappa(table), int(table.sum()), least)
+
+
+def _scores(table: Ints, code: int, counts: Ints, errors: list[Floats]) -> ClassAgreement:
+    """One class from the table of samples (truth, found), its counted events and its errors."""
+    true, seen, both = int(table[code].sum()), int(table[:, code].sum()), int(table[code, code])
+    rest = int(table.sum()) - true - seen + both
+    error = np.concatenate(errors) if errors else np.empty((0, 2))
+    signed = np.median(error, axis=0) if len(error) else np.full(2, np.nan)
+    unsigned = np.median(np.abs(error), axis=0) if len(error) else np.full(2, np.nan)
+    return ClassAgreement(
+        samples_true=true,
+        samples_found=seen,
+        samples_both=both,
+        events_true=int(counts[0]),
+        events_found=int(counts[1]),
+        hits=int(counts[2]),
+        touches=int(counts[3]),
+        kappa=_kappa(np.array([[both, true - both], [seen - both, rest]])),
+        onset_error_ms=float(signed[0]),
+        offset_error_ms=float(signed[1]),
+        onset_distance_ms=float(unsigned[0]),
+        offset_distance_ms=float(unsigned[1]),
+    )
 
 
 def _f1(both: int, true: int, detected: int) -> float:
@@ -260,29 +299,34 @@ def _samples(truth: Events | ArrayLike, detected: Events | ArrayLike) -> int:
     return max(ends, default=0)
 
 
-def _codes_and_events(name: str, labelling: Events | ArrayLike, n: int) -> tuple[Codes, Ints]:
+def _joined(join: Mapping[str, str] | None) -> Ints:
+    """The code that each code is read as."""
+    result = np.arange(len(KINDS))
+    if join is None:
+        return result
+    allowed = "a mapping of words to words of " + ", ".join(KINDS)
+    if not isinstance(join, Mapping):
+        checks.refuse("agreement", "join", allowed, join)
+    for word, other in join.items():
+        for given in (word, other):
+            if not isinstance(given, str) or given not in _CODE:
+                checks.refuse("agreement", "join", allowed, given)
+        result[_CODE[word]] = _CODE[other]
+    return result
+
+
+def _codes_and_events(
+    name: str, labelling: Events | ArrayLike, n: int, joined: Ints
+) -> tuple[Codes, Ints]:
     """One code per sample, and events as rows (onset, offset, code)."""
     if isinstance(labelling, Events):
-        if len(labelling) and (labelling.offset.max() >= n or labelling.onset.min() < 0):
-            raise DataError(
-                f"The {name} of agreement has events outside the {n} samples. Compare events of the"
-                " same recording."
-            )
-        kinds = np.array([_CODE[k] for k in labelling.kind.tolist()], dtype=np.int64)
-        codes = np.full(n, _CODE["undefined"], dtype=np.int8)
-        for code, first, last in zip(kinds, labelling.onset, labelling.offset, strict=True):
-            codes[first : last + 1] = code
-        return codes, (
-            np.stack((labelling.onset, labelling.offset, kinds), axis=1)
-            if len(labelling)
-            else np.empty((0, 3), dtype=np.int64)
-        )
+        return _of_events(name, labelling, n, joined)
     labels = np.asarray(labelling)
     if labels.shape != (n,):
         raise DataError(f"The {name} of agreement has shape {labels.shape} for {n} samples.")
     codes = np.full(n, -1, dtype=np.int8)
     for kind, code in _CODE.items():
-        codes[labels == kind] = code
+        codes[labels == kind] = joined[code]
     if (codes < 0).any():
         checks.refuse(
             "agreement",
@@ -297,12 +341,32 @@ def _codes_and_events(name: str, labelling: Events | ArrayLike, n: int) -> tuple
     return codes, np.stack((onset, offset, codes[onset].astype(np.int64)), axis=1)
 
 
-def _pairs(a: Ints, b: Ints, least: float) -> Ints:
-    """Rows (index in a, index in b) of one-to-one pairs with intersection over union of at least
-    `least`.
-    """
-    i, j, share = _overlaps(a, b, least)
-    order = np.lexsort((j, i, -share))
+def _of_events(name: str, events: Events, n: int, joined: Ints) -> tuple[Codes, Ints]:
+    codes = np.full(n, joined[_CODE["undefined"]], dtype=np.int8)
+    if len(events) == 0:
+        return codes, np.empty((0, 3), dtype=np.int64)
+    if events.offset.max() >= n or events.onset.min() < 0:
+        raise DataError(
+            f"The {name} of agreement has events outside the {n} samples. Compare events of the"
+            " same recording."
+        )
+    before = np.array([_CODE[k] for k in events.kind.tolist()], dtype=np.int64)
+    after = joined[before]
+    for code, first, last in zip(after, events.onset, events.offset, strict=True):
+        codes[first : last + 1] = code
+    # Only what the join made equal is one event: equal neighbours from before were apart already.
+    one = (
+        (after[1:] == after[:-1])
+        & (before[1:] != before[:-1])
+        & (events.onset[1:] == events.offset[:-1] + 1)
+    )
+    begins, ends = np.append(True, ~one), np.append(~one, True)
+    return codes, np.stack((events.onset[begins], events.offset[ends], after[begins]), axis=1)
+
+
+def _pairs(i: Ints, j: Ints, size: Floats) -> Ints:
+    """Rows (index in a, index in b) of one-to-one pairs, the largest first; ties by the earlier."""
+    order = np.lexsort((j, i, -size))
     used_a, used_b = set(), set()
     result = []
     for k in order.tolist():
@@ -315,19 +379,22 @@ def _pairs(a: Ints, b: Ints, least: float) -> Ints:
 
 
 @compiled
-def _overlaps(a: Ints, b: Ints, least: float) -> tuple[Ints, Ints, Floats]:
+def _overlaps(a: Ints, b: Ints) -> tuple[Ints, Ints, Floats, Floats]:
+    """Indices of all events that overlap, their intersection over union and their intersection in
+    samples.
+    """
     room = len(a) + len(b)
-    i, j, share = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room)
+    i, j = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    share, shared = np.empty(room), np.empty(room)
     count, p, q = 0, 0, 0
     while p < len(a) and q < len(b):
         both = min(a[p, 1], b[q, 1]) - max(a[p, 0], b[q, 0]) + 1
         if both > 0:
-            value = both / (max(a[p, 1], b[q, 1]) - min(a[p, 0], b[q, 0]) + 1)
-            if value >= least:
-                i[count], j[count], share[count] = p, q, value
-                count += 1
+            i[count], j[count], shared[count] = p, q, both
+            share[count] = both / (max(a[p, 1], b[q, 1]) - min(a[p, 0], b[q, 0]) + 1)
+            count += 1
         if a[p, 1] < b[q, 1]:
             p += 1
         else:
             q += 1
-    return i[:count], j[:count], share[:count]
+    return i[:count], j[:count], share[:count], shared[:count]

@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Codes, Floats, Ints
+from gazeveil.arrays import Bools, Codes, Floats, Ints
 from gazeveil.compiled import compiled
 from gazeveil.events.trace import FIXATION, SACCADE, BridgedGaze, to_events
 from gazeveil.gaze.events import Events
@@ -62,16 +62,19 @@ def detect_idt(
     threshold = checks.positive("detect idt", "threshold_deg", threshold_deg)
     shortest = checks.positive("detect idt", "min_fixation_ms", min_fixation_ms)
     trace = BridgedGaze.of(recording)
+    begins = np.zeros(len(recording), dtype=np.bool_)
     if len(trace.segments):
         least = max(2, math.ceil(shortest * trace.rate_hz / 1000 - 1e-6))
         if form == "range":
             x, y, round_world = _plane(recording, trace)
-            _by_range(x, y, trace.segments, threshold, least, round_world, trace.codes)
+            _by_range(x, y, trace.segments, threshold, least, round_world, trace.codes, begins)
         else:
             points = _vectors(recording, trace)
             chord = 2 * math.sin(math.radians(min(threshold, 180.0)) / 2)
-            _by_pairs(points, trace.segments, chord, least, trace.codes)
-    return to_events(trace.codes, recording.t_ns, trace.cuts, f"idt:{form}")
+            _by_pairs(points, trace.segments, chord, least, trace.codes, begins)
+    # Where the rate is low, one fixation may follow another without a sample between them.
+    cuts = np.union1d(trace.cuts, np.flatnonzero(begins))
+    return to_events(trace.codes, recording.t_ns, cuts, f"idt:{form}")
 
 
 def _plane(recording: Recording, trace: BridgedGaze) -> tuple[Floats, Floats, bool]:
@@ -100,6 +103,7 @@ def _by_range(
     least: int,
     round_world: bool,
     codes: Codes,
+    begins: Bools,
 ) -> None:
     # The window [start, start + least) is looked at from its end: if [k, end) is too wide, no
     # window with both ends can be a fixation, and start moves behind k at once, whatever lies
@@ -182,6 +186,7 @@ def _by_range(
                         break
                     end += 1
                 codes[start:end] = FIXATION
+                begins[start] = True
                 start = middle = end
                 left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
 
@@ -195,7 +200,9 @@ def _range(left: float, right: float, top: float, bottom: float, round_world: bo
 
 
 @compiled
-def _by_pairs(points: Floats, segments: Ints, chord: float, least: int, codes: Codes) -> None:
+def _by_pairs(
+    points: Floats, segments: Ints, chord: float, least: int, codes: Codes, begins: Bools
+) -> None:
     square = chord * chord
     low, high = np.empty(3), np.empty(3)
     for s in range(len(segments)):
@@ -228,6 +235,7 @@ def _by_pairs(points: Floats, segments: Ints, chord: float, least: int, codes: C
             if far >= start:
                 if i - start >= least:
                     codes[start:i] = FIXATION
+                    begins[start] = True
                     start = i
                 else:
                     start = far + 1
@@ -237,3 +245,4 @@ def _by_pairs(points: Floats, segments: Ints, chord: float, least: int, codes: C
                         low[a], high[a] = min(low[a], points[a, k]), max(high[a], points[a, k])
         if stop - start >= least:
             codes[start:stop] = FIXATION
+            begins[start] = True

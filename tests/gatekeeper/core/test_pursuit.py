@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 import gazeveil
 from gazeveil.events import OnlineDetector, detect
 from gazeveil.events.agreement import pool
-from gazeveil.events.auto.pursuit import interval_features
-from gazeveil.events.online.detector import Edge
-from gazeveil.events.online.following import follow, keep, way_and_spread, way_of
+from gazeveil.events.auto.network import Network
+from gazeveil.events.online.detector import Edge, gather
 from gazeveil.gatekeeper import PublicEvent, SaccadeStart
 from gazeveil.gatekeeper.client.client import connect
 from gazeveil.gaze.geometry import Screen
@@ -68,58 +67,26 @@ def kinds(
     return [e.kind for e in edges if e.edge == "offset"]
 
 
-# --- sums and bounds
+# --- what is a pursuit
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rate_hz", [30.0, 120.0, 250.0, 1000.0])
-def test_the_sums_give_the_way_and_spread_that_the_whole_interval_gives(rate_hz: float) -> None:
-    rng = np.random.default_rng(5)
-    points = rng.normal(0, 0.1, (3, 4000)).cumsum(1) + 100.0
-    delay = 13
-    way = way_of(rate_hz, delay)
-    runs = np.array([(0, 400), (402, 409), (420, 421), (500, 1300), (1301, 1363), (2000, 3900)])
-    compared = 0
-    for first, last in runs.tolist():
-        for index in range(first, min(last + delay, points.shape[1] - 1) + 1):
-            keep(way, index, np.ascontiguousarray(points[:, index]))
-            if index - delay >= first:
-                follow(way, first, index - delay)
-        blocks, moved, spread = way_and_spread(way, first, last)
-        full = max(1, int(0.02 * rate_hz + 0.5))
-        assert blocks == (last - first + 1) // full
-        if blocks:
-            log_way, _, log_spread, _ = interval_features(
-                points, np.array([[first, last]]), rate_hz
-            )[0]
-            assert np.allclose(
-                [np.log(0.1 + moved), np.log(0.05 + spread)], [log_way, log_spread], atol=1e-7
-            )
-            compared += 1
-    assert compared >= 4
-
-
+@pytest.mark.parametrize("rate_hz", [60.0, 120.0, 250.0, 1000.0])
 @pytest.mark.parametrize(
     ("way_deg", "seconds", "kind"),
-    [
-        (0.9, 0.5, "fixation"),
-        (1.2, 0.5, "pursuit"),
-        (1.2, 0.08, "fixation"),
-        (3.0, 2.5, "pursuit"),
-        (3.0, 3.5, "fixation"),
-    ],
+    [(8.0, 1.0, "pursuit"), (4.0, 0.6, "pursuit"), (0.1, 1.0, "fixation"), (0.0, 0.6, "fixation")],
 )
-def test_a_pursuit_is_long_enough_and_fast_enough(
-    way_deg: float, seconds: float, kind: str
+def test_gaze_that_gets_somewhere_is_a_pursuit(
+    way_deg: float, seconds: float, kind: str, rate_hz: float
 ) -> None:
-    assert kinds(np.linspace(0, way_deg, round(seconds * 250))) == [kind]
+    path = np.linspace(0, way_deg, round(seconds * rate_hz))
+    assert kinds(path, rate_hz, noise_deg=0.02) == [kind]
 
 
 def test_a_small_jump_inside_a_fixation_is_no_pursuit() -> None:
-    # 1.5 deg at 50 deg/s: too slow for a saccade of this detector.
     jump = np.concatenate((np.zeros(50), np.linspace(0, 1.5, 8), np.full(50, 1.5)))
-    assert kinds(jump) == ["fixation"]
-    assert kinds(np.linspace(0, 1.5, len(jump))) == ["pursuit"]
+    assert "pursuit" not in kinds(jump, noise_deg=0.01)
+    assert kinds(np.linspace(0, 1.5, len(jump)), noise_deg=0.01) == ["pursuit"]
 
 
 @pytest.mark.parametrize("rate_hz", [30.0, 60.0, 120.0])
@@ -160,7 +127,8 @@ def test_any_blocks_give_the_same_pursuits_and_the_option_changes_nothing_else(
 ) -> None:
     (recording,) = gazeveil.simulate(1, 1, 20, rate_hz, task="tracking", seed=1)
     whole = pushed(recording, [10**6])
-    assert sum(e.kind == "pursuit" for e in whole) >= 10
+    assert sum(e.kind == "pursuit" for e in whole) >= 3
+    assert gather(whole).of("pursuit").duration_s.sum() > 0.8 * 20
     assert pushed(recording, [1]) == whole
     assert pushed(recording, [1, 7, 250, 3]) == whole
     plain = pushed(recording, [10**6], pursuit=False)
@@ -178,19 +146,21 @@ def test_any_blocks_give_the_same_pursuits_and_the_option_changes_nothing_else(
 
 
 def test_people_call_it_pursuit_too() -> None:
-    # All recordings of the people with even numbers: the bounds were looked at on the others. It is
-    # 0.68 there; a few recordings alone may well lie below 0.6.
+    # All recordings of the people with even numbers, with the network that was trained on the
+    # others: 0.71.
     cohort = gazeveil.read(real("gazecom"), format="gazecom")
     even = list(
         cohort.select(people=[p for p in cohort.people if int(p.removeprefix("obs")) % 2 == 0])
     )
-    found = [detect(r, "online", pursuit=True).words(len(r)) for r in even]
+    file = Path(__file__).parents[3] / "benchmarks/event_networks/online_gazecom-even.npz"
+    unseen = Network.load(file)
+    found = [detect(r, "online", pursuit=True, network=unseen).words(len(r)) for r in even]
     label = [r.labels["handlabeller_final"] for r in even]
     right = pool((a, b, r.t_ns) for a, b, r in zip(label, found, even, strict=True))["pursuit"].f1
     turned = pool(
         (a, np.roll(b, len(b) // 2), r.t_ns) for a, b, r in zip(label, found, even, strict=True)
     )["pursuit"].f1
-    assert right > 0.6
+    assert right > 0.68
     assert turned < 0.3
 
 

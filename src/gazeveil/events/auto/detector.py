@@ -20,6 +20,8 @@ so.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import NamedTuple
@@ -39,8 +41,10 @@ from gazeveil.events.auto.artefacts import (
 )
 from gazeveil.events.auto.boundaries import mark_coarse, mark_fine, spread_chances, trust_speed
 from gazeveil.events.auto.fallback import detect_by_dispersion, outside
+from gazeveil.events.auto.motion import REACH as MOTION_REACH
 from gazeveil.events.auto.motion import grid_factor, motion, noise_on_grid, to_grid
-from gazeveil.events.auto.network import Network, shipped
+from gazeveil.events.auto.network import CLASSES, STRIDE, Network, shipped
+from gazeveil.events.auto.network import REACH as NETWORK_REACH
 from gazeveil.events.auto.pursuit import mark_pursuit
 from gazeveil.events.auto.speed import (
     close_short_fixations,
@@ -55,6 +59,10 @@ from gazeveil.gaze.recording import Recording
 
 #: What becomes of the settling after a saccade.
 PSO_CHOICES = ("separate", "saccade", "fixation")
+
+# Grid samples that are computed at once, and what is computed beside them.
+_PIECE = 8192
+_OVERLAP = NETWORK_REACH + -(-MOTION_REACH // STRIDE) * STRIDE
 
 # The most by which a boundary moves out of the network's run below `pso_from_hz`, and the longest
 # rest of such a run that is dropped, in ms.
@@ -225,7 +233,7 @@ def detect_auto(
     return to_events(found.codes, recording.t_ns, trace.cuts, "auto")
 
 
-class Stages(NamedTuple):
+class Decoded(NamedTuple):
     """All stages but pursuit: smoothed positions, chances on the grid, and codes."""
 
     points: Floats
@@ -240,7 +248,7 @@ def stages(
     pso: str | None,
     p: AutoParameters,
     network: Network,
-) -> Stages:
+) -> Decoded:
     """All stages but pursuit; `noise` is that of a sample, in deg per direction."""
     codes, rate, per_ms = trace.codes, trace.rate_hz, trace.rate_hz / 1000
     raw = np.stack(trace.axes)
@@ -273,15 +281,36 @@ def stages(
         codes,
     )
     close_short_fixations(trace.segments, p.min_fixation_ms * per_ms, codes)
-    return Stages(points, chances, codes)
+    return Decoded(points, chances, codes)
 
 
 def chances_on_grid(points: Floats, seen: Bools, rate_hz: float, network: Network) -> Singles:
-    """Chance of each class on the grid, shape (n, 5); `points` have no holes."""
+    """Chance of each class on the grid, shape (n, 5); `points` have no holes.
+
+    Long recordings are cut into pieces that share what they need of one another, and several are
+    computed at a time.
+    """
     merge, split = grid_factor(rate_hz)
     grid, there = to_grid(points, seen, merge, split)
-    noise = np.full(len(there), noise_on_grid(grid, there, split))
-    return network.chances(motion(grid, there, rate_hz * split / merge, noise, False))
+    noise, n = noise_on_grid(grid, there, split), len(there)
+    result = np.empty((n, len(CLASSES)), dtype=np.float32)
+
+    def fill(first: int) -> None:
+        stop = min(n, first + _PIECE)
+        # A multiple of the network's stride, so that pieces do not move its slow samples.
+        low, high = max(0, first - _OVERLAP), min(n, stop + _OVERLAP)
+        part = slice(low, high)
+        loud = np.full(high - low, noise)
+        features = motion(grid[:, part], there[part], rate_hz * split / merge, loud, False)
+        result[first:stop] = network.chances(features)[first - low : stop - low]
+
+    starts = range(0, n, _PIECE)
+    if len(starts) == 1:
+        fill(0)
+    else:
+        with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as pool:
+            list(pool.map(fill, starts))
+    return result
 
 
 def mark_all_saccades(

@@ -30,6 +30,9 @@ GRID_HZ = 250.0
 SCALES = (1, 2, 4, 8, 16, 32, 64)
 HALF_DEG_S = (60.0, 45.0, 30.0, 20.0, 12.0, 8.0, 5.0)
 
+#: Grid samples before and after that the numbers of one depend on.
+REACH = SCALES[-1] + SCALES[-1] // 2
+
 #: Numbers per grid sample: speeds, turns, whether the eye was seen, the noise.
 FEATURES = 2 * len(SCALES) + 2
 
@@ -152,26 +155,65 @@ def motion(grid: Floats, there: Bools, grid_hz: float, noise: Floats, late: bool
         result[i, FEATURES - 2] = 1.0 if there[i] else -1.0
         result[i, FEATURES - 1] = math.log(noise[i] + 0.002) * 0.25 + 0.5
     scales = len(_SCALES)
+    fast, turn = np.empty(n), np.empty(n)
     for s in range(scales):
         k = _SCALES[s]
         half = k // 2
+        back = half + k if late else 0
+        _at_scale(totals, grid, noise, k, back, grid_hz, _HALF[s], fast, turn)
         for i in range(n):
-            middle = i - half - k if late else i
-            along, before, after, whole = 0.0, 0.0, 0.0, 0.0
-            for a in range(axes):
-                low = _block(totals, grid, a, middle - k, half, n)
-                mid = _block(totals, grid, a, middle, half, n)
-                high = _block(totals, grid, a, middle + k, half, n)
-                one, two = mid - low, high - mid
-                along += one * two
-                before += one * one
-                after += two * two
-                whole += (high - low) ** 2
-            hush = noise[i] * noise[i] / (2 * half + 1) + 1e-8
-            speed = math.sqrt(whole) * grid_hz / (2.0 * k)
-            result[i, s] = speed / (speed + _HALF[s])
-            result[i, scales + s] = along / (math.sqrt(before * after) + hush)
+            result[i, s] = fast[i]
+            result[i, scales + s] = turn[i]
     return result
+
+
+@compiled
+def _at_scale(
+    totals: Floats,
+    grid: Floats,
+    noise: Floats,
+    k: int,
+    back: int,
+    grid_hz: float,
+    half_deg_s: float,
+    fast: Floats,
+    turn: Floats,
+) -> None:
+    """Squashed speed and turn of all grid samples at one scale, with blocks `back` samples before
+    them.
+    """
+    axes, n = grid.shape
+    half = k // 2
+    size, per_s = 1.0 / (2 * half + 1), grid_hz / (2.0 * k)
+    fast[:], turn[:] = 0.0, 0.0
+    before, after = np.zeros(n), np.zeros(n)
+    # Blocks that lie inside the recording, in a loop that becomes vector instructions.
+    first, stop = min(n, max(0, k + half + back)), max(0, n - max(0, k + half - back))
+    for a in range(axes):
+        row = totals[a]
+        for i in range(first, stop):
+            m = i - back
+            low = row[m - k + half + 1] - row[m - k - half]
+            mid = row[m + half + 1] - row[m - half]
+            high = row[m + k + half + 1] - row[m + k - half]
+            one, two = (mid - low) * size, (high - mid) * size
+            fast[i] += (one + two) * (one + two)
+            turn[i] += one * two
+            before[i] += one * one
+            after[i] += two * two
+        for i in range(n):
+            if i < first or i >= stop:
+                m = i - back
+                one = _block(totals, grid, a, m, half, n) - _block(totals, grid, a, m - k, half, n)
+                two = _block(totals, grid, a, m + k, half, n) - _block(totals, grid, a, m, half, n)
+                fast[i] += (one + two) * (one + two)
+                turn[i] += one * two
+                before[i] += one * one
+                after[i] += two * two
+    for i in range(n):
+        speed = math.sqrt(fast[i]) * per_s
+        fast[i] = speed / (speed + half_deg_s)
+        turn[i] /= math.sqrt(before[i] * after[i]) + noise[i] * noise[i] * size + 1e-8
 
 
 @compiled

@@ -6,8 +6,7 @@ weights come with the package; `benchmarks/events_training.py` trains them and
 `docs/explain/event_network.md` says on what. PyTorch is not needed.
 
 The causal form looks to the past only: every layer's three samples end at its own, and what it says
-at a grid sample is about the one `DELAY` before. One sample at a time or all at once, it adds up
-the same numbers in the same order.
+at a grid sample is about the one `DELAY` before (:mod:`gazeveil.events.online.streaming` runs it).
 """
 
 from __future__ import annotations
@@ -37,12 +36,16 @@ DELAY = 2
 # compiled to vector instructions.
 WIDTH, HIDDEN = 16, 32
 
-# Grid samples that are computed at once: they stay in the processor's cache. What lies further away
-# than the reach has no influence.
-_PIECE = 8192
-_REACH = STRIDE * (sum(DILATIONS) + 2)
+#: What lies further away than so many grid samples has no influence.
+REACH = STRIDE * (sum(DILATIONS) + 2)
 
 _DILATIONS = np.array(DILATIONS)
+
+# Rows of one product: so few that the library behind it does not start threads for them.
+_ROWS = 256
+
+# The classes, and as many columns as vector instructions take at once: the rest is zero.
+_CLASSES, LANES = len(CLASSES), 8
 
 
 class Network(NamedTuple):
@@ -62,8 +65,8 @@ class Network(NamedTuple):
         Back to the grid's rate.
     fine : array, shape (3, WIDTH, WIDTH)
         Last layer at the grid's rate.
-    out : array, shape (WIDTH, 5)
-        To the classes.
+    out : array, shape (WIDTH, 8)
+        To the classes; the last three columns are zero.
     stem_bias, down_bias, deep_bias, wide_bias, up_bias, fine_bias, out_bias : array
         What is added to each.
     """
@@ -96,28 +99,20 @@ class Network(NamedTuple):
             np.stack([w[f"wide.{i}.weight"][:, :, 0].T for i in count]),
             w["up.weight"][:, :, 0].T,
             w["fine.weight"].transpose(2, 1, 0),
-            w["out.weight"][:, :, 0].T,
+            np.pad(w["out.weight"][:, :, 0].T, ((0, 0), (0, LANES - _CLASSES))),
             w["stem.bias"],
             w["down.bias"],
             np.stack([w[f"deep.{i}.bias"] for i in count]),
             np.stack([w[f"wide.{i}.bias"] for i in count]),
             w["up.bias"],
             w["fine.bias"],
-            w["out.bias"],
+            np.pad(w["out.bias"], (0, LANES - _CLASSES)),
         )
         return cls(*(np.ascontiguousarray(a, dtype=np.float32) for a in arrays))
 
     def chances(self, features: Singles) -> Singles:
         """Chance of each class at each grid sample, shape (n, 5)."""
-        n = len(features)
-        result = np.empty((n, len(CLASSES)), dtype=np.float32)
-        for first in range(0, n, _PIECE):
-            stop = min(n, first + _PIECE)
-            # Reach and pieces are whole numbers of slow samples, so pieces do not move their grid.
-            low, high = max(0, first - _REACH), min(n, stop + _REACH)
-            piece = _chances(self, features[low:high])
-            result[first:stop] = piece[first - low : stop - low]
-        return result
+        return _chances(self, features)
 
 
 @fused_inlined
@@ -159,80 +154,113 @@ def add_fast(source: Singles, weight: Singles, result: Singles) -> None:
 
 
 @fused_inlined
-def classify(row: Singles, weight: Singles, bias: Singles, result: Singles) -> None:
-    """Chances of the classes from the last layer's numbers of one grid sample."""
-    top = np.float32(-np.inf)
-    for o in range(len(bias)):
-        total = bias[o]
-        for c in range(len(row)):
-            total += row[c] * weight[c, o]
-        result[o] = total
-        top = max(top, total)
+def classify(row: Singles, weight: Singles, bias: Singles, scratch: Singles) -> None:
+    """Chances of the classes from the last layer's numbers of one grid sample, in `scratch`."""
+    for o in range(LANES):
+        scratch[o] = bias[o]
+    for c in range(0, WIDTH, 4):
+        a, b, d, e = row[c], row[c + 1], row[c + 2], row[c + 3]
+        for o in range(LANES):
+            scratch[o] += (
+                a * weight[c, o]
+                + b * weight[c + 1, o]
+                + d * weight[c + 2, o]
+                + e * weight[c + 3, o]
+            )
+    top = scratch[0]
+    for o in range(1, _CLASSES):
+        top = max(top, scratch[o])
     whole = np.float32(0)
-    for o in range(len(bias)):
-        result[o] = np.float32(math.exp(result[o] - top))
-        whole += result[o]
-    for o in range(len(bias)):
-        result[o] /= whole
+    for o in range(_CLASSES):
+        scratch[o] = math.exp(scratch[o] - top)
+        whole += scratch[o]
+    for o in range(_CLASSES):
+        scratch[o] /= whole
 
 
 @fused
 def _chances(net: Network, features: Singles) -> Singles:
+    """All grid samples at once: the products of each layer in blocks of rows."""
     n = len(features)
     slow_n = (n + STRIDE - 1) // STRIDE
-    zero = np.float32(0)
-    fast = np.empty((n, WIDTH), dtype=np.float32)
-    last = np.empty(WIDTH, dtype=np.float32)
-    one, other = np.empty(HIDDEN, dtype=np.float32), np.empty(HIDDEN, dtype=np.float32)
-    for i in range(n):
-        last[:] = net.stem_bias
-        for k in range(3):
-            if 0 <= i + k - 1 < n:
-                add_fast(features[i + k - 1], net.stem[k], last)
-        for o in range(WIDTH):
-            fast[i, o] = max(last[o], zero)
+    fast = np.zeros((slow_n * STRIDE, WIDTH), dtype=np.float32)
+    _over_three(features, net.stem, net.stem_bias, fast[:n])
     slow = np.empty((slow_n, HIDDEN), dtype=np.float32)
-    for j in range(slow_n):
-        one[:] = net.down_bias
-        for k in range(STRIDE):
-            if j * STRIDE + k < n:
-                add_wide(fast[j * STRIDE + k], net.down[k], one)
-        for o in range(HIDDEN):
-            slow[j, o] = max(one[o], zero)
-    after = np.empty_like(slow)
+    blocks, down = (
+        fast.reshape((slow_n, STRIDE * WIDTH)),
+        net.down.reshape((STRIDE * WIDTH, HIDDEN)),
+    )
+    for first in range(0, slow_n, _ROWS):
+        stop = min(slow_n, first + _ROWS)
+        np.dot(blocks[first:stop], down, slow[first:stop])
+    _rectify(slow, net.down_bias)
+    mixed, product = np.empty_like(slow), np.empty((_ROWS, HIDDEN), dtype=np.float32)
     for layer in range(len(_DILATIONS)):
-        d, deep = _DILATIONS[layer], net.deep[layer]
-        for j in range(slow_n):
-            for o in range(HIDDEN):
-                one[o] = net.deep_bias[layer, o] + slow[j, o] * deep[1, o]
-            if j >= d:
+        _along_time(slow, net.deep[layer], net.deep_bias[layer], _DILATIONS[layer], mixed)
+        for first in range(0, slow_n, _ROWS):
+            stop = min(slow_n, first + _ROWS)
+            rows = product[: stop - first]
+            np.dot(mixed[first:stop], net.wide[layer], rows)
+            _rectify(rows, net.wide_bias[layer])
+            for j in range(stop - first):
                 for o in range(HIDDEN):
-                    one[o] += slow[j - d, o] * deep[0, o]
-            if j + d < slow_n:
-                for o in range(HIDDEN):
-                    one[o] += slow[j + d, o] * deep[2, o]
-            other[:] = net.wide_bias[layer]
-            add_wide(one, net.wide[layer], other)
-            for o in range(HIDDEN):
-                after[j, o] = slow[j, o] + max(other[o], zero)
-        slow, after = after, slow
-    up = np.empty(WIDTH, dtype=np.float32)
-    for j in range(slow_n):
-        up[:] = net.up_bias
-        add_fast(slow[j], net.up, up)
-        for i in range(j * STRIDE, min(n, (j + 1) * STRIDE)):
-            for o in range(WIDTH):
-                fast[i, o] = max(fast[i, o] + up[o], zero)
-    result = np.empty((n, len(net.out_bias)), dtype=np.float32)
+                    slow[first + j, o] += rows[j, o]
+    up = np.empty((slow_n, WIDTH), dtype=np.float32)
+    for first in range(0, slow_n, _ROWS):
+        stop = min(slow_n, first + _ROWS)
+        np.dot(slow[first:stop], net.up, up[first:stop])
     for i in range(n):
-        last[:] = net.fine_bias
-        for k in range(3):
-            if 0 <= i + k - 1 < n:
-                add_fast(fast[i + k - 1], net.fine[k], last)
         for o in range(WIDTH):
-            last[o] = fast[i, o] + max(last[o], zero)
-        classify(last, net.out, net.out_bias, result[i])
+            fast[i, o] = max(fast[i, o] + up[i // STRIDE, o] + net.up_bias[o], np.float32(0))
+    last = np.empty((n, WIDTH), dtype=np.float32)
+    _over_three(fast[:n], net.fine, net.fine_bias, last)
+    result, scratch = np.empty((n, _CLASSES), dtype=np.float32), np.empty(LANES, dtype=np.float32)
+    for i in range(n):
+        for o in range(WIDTH):
+            last[i, o] += fast[i, o]
+        classify(last[i], net.out, net.out_bias, scratch)
+        for o in range(_CLASSES):
+            result[i, o] = scratch[o]
     return result
+
+
+@fused
+def _over_three(source: Singles, weight: Singles, bias: Singles, result: Singles) -> None:
+    """A layer over the sample before, the sample and the one after; beyond the ends is nothing."""
+    n, width = source.shape
+    flat = weight.reshape((3 * width, WIDTH))
+    rows = np.zeros((_ROWS, 3 * width), dtype=np.float32)
+    for first in range(0, n, _ROWS):
+        stop = min(n, first + _ROWS)
+        for i in range(first, stop):
+            for k in range(3):
+                at = i + k - 1
+                for c in range(width):
+                    rows[i - first, k * width + c] = source[at, c] if 0 <= at < n else 0.0
+        np.dot(rows[: stop - first], flat, result[first:stop])
+    _rectify(result, bias)
+
+
+@fused
+def _along_time(slow: Singles, weight: Singles, bias: Singles, reach: int, result: Singles) -> None:
+    """Each channel by itself over the sample `reach` before, the sample and the one after."""
+    n = len(slow)
+    for j in range(n):
+        for o in range(HIDDEN):
+            result[j, o] = bias[o] + slow[j, o] * weight[1, o]
+    for j in range(reach, n):
+        for o in range(HIDDEN):
+            result[j, o] += slow[j - reach, o] * weight[0, o]
+    for j in range(n - reach):
+        for o in range(HIDDEN):
+            result[j, o] += slow[j + reach, o] * weight[2, o]
+
+
+@fused
+def _rectify(values: Singles, bias: Singles) -> None:
+    for i in range(values.shape[0]):
+        for o in range(values.shape[1]):
+            values[i, o] = max(values[i, o] + bias[o], np.float32(0))
 
 
 @cache

@@ -15,19 +15,33 @@ from gazeveil.compiled import compiled
 from gazeveil.events.auto.motion import LOUD
 from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED
 
+# Second differences from which a median is certain enough.
+_ENOUGH = 100_000
+
 
 def noise_deg(points: Floats, segments: Ints) -> float:
     """Standard deviation of white noise per direction, from the median second difference, which
-    real movement hardly touches.
+    real movement hardly touches; 0 where there is none. Long recordings are looked at here and
+    there.
     """
-    inside = np.zeros(points.shape[1], dtype=np.bool_)
-    for first, stop in segments:
-        inside[first + 1 : stop - 1] = True
-    if not inside[1:-1].any():
-        return 0.0
-    bend = points[:, 2:] - 2 * points[:, 1:-1] + points[:, :-2]
-    size = np.sqrt((bend[:, inside[1:-1]] ** 2).sum(axis=0))
-    return float(np.median(size)) / math.sqrt(LOUD)
+    squares = _second_differences(points, segments, max(1, points.shape[1] // _ENOUGH))
+    return math.sqrt(float(np.median(squares)) / LOUD) if len(squares) else 0.0
+
+
+@compiled
+def _second_differences(points: Floats, segments: Ints, step: int) -> Floats:
+    """Squares of every `step`-th second difference within the segments."""
+    result = np.empty(points.shape[1])
+    count = 0
+    for s in range(len(segments)):
+        for i in range(segments[s, 0] + 1, segments[s, 1] - 1, step):
+            square = 0.0
+            for a in range(len(points)):
+                bend = points[a, i + 1] - 2.0 * points[a, i] + points[a, i - 1]
+                square += bend * bend
+            result[count] = square
+            count += 1
+    return result[:count]
 
 
 def smoothing_samples(

@@ -19,6 +19,7 @@ it into blocks gives the same events.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -28,6 +29,7 @@ from numpy.typing import ArrayLike
 from gazeveil import checks
 from gazeveil.arrays import Bools, Floats, Ints, Singles
 from gazeveil.errors import DataError
+from gazeveil.events.auto.fallback import SLOWEST_HZ
 from gazeveil.events.auto.motion import grid_factor
 from gazeveil.events.auto.network import DELAY, Network, shipped
 from gazeveil.events.online.kernel import LIMITS, close_stream, new_numbers, new_state, push_samples
@@ -76,7 +78,7 @@ class OnlineDetector:
     space : Sphere or Screen
         What the degrees mean.
     pursuit : bool
-        Whether the offset of a fixation says `pursuit` where it was one.
+        Whether the offset of a fixation says `pursuit` where it was one; needs 32 Hz.
 
     network : Network, optional
         Other weights than those that come with the package.
@@ -128,10 +130,13 @@ class OnlineDetector:
         self._longest_reach = bridge + back + late
         self._state = new_state()
         self._memory = new_memory(self.rate_hz * split / merge)
-        self._numbers = new_numbers(self.rate_hz, pursuit)
+        # Slower streams show too little of a pursuit to tell it from trembling.
+        told = pursuit and self.rate_hz >= SLOWEST_HZ
+        self._numbers = new_numbers(self.rate_hz, told)
         # Times are kept as far back as an edge can lie.
         self._times = np.zeros(self._longest_reach + 8, dtype=np.int64)
         self._lost = np.zeros(self._longest_reach + 8, dtype=np.bool_)
+        self._most_waiting = 6 * len(self._times) + 16
         self._closed = False
 
     def __getstate__(self) -> dict[str, object]:
@@ -176,8 +181,15 @@ class OnlineDetector:
             Place of the kind in `KINDS` times two, plus one for an offset; index; time; the sample
             at which it became known.
         """
-        if self._closed:
-            raise DataError("This OnlineDetector is closed. Make a new one for the next recording.")
+        if isinstance(x_deg, float) and isinstance(y_deg, float) and isinstance(t_ns, int):
+            # One sample, as a tracker gives it: half of the time went into looking at arrays.
+            good = math.isfinite(x_deg) and math.isfinite(y_deg) and (valid is None or bool(valid))
+            return self.push_arrays(
+                np.array([t_ns], dtype=np.int64),
+                np.array([x_deg]),
+                np.array([y_deg]),
+                np.array([good]),
+            )
         t = np.array(t_ns, ndmin=1).astype(np.int64, copy=False)
         x, y = (np.array(axis, dtype=np.float64, ndmin=1) for axis in (x_deg, y_deg))
         mask = (
@@ -197,7 +209,7 @@ class OnlineDetector:
         if self._closed:
             raise DataError("This OnlineDetector is closed. Make a new one for the next recording.")
         # Each sample closes and opens at most three events, and so does each one that waits.
-        edges = np.empty((6 * (len(t_ns) + len(self._times)) + 16, 4), dtype=np.int64)
+        edges = np.empty((6 * len(t_ns) + self._most_waiting, 4), dtype=np.int64)
         count = push_samples(
             t_ns,
             x_deg,

@@ -216,6 +216,51 @@ def _feed(
 
 
 @compiled
+def _to_place(x: float, y: float, sphere: bool, place: Floats) -> None:
+    """Coordinates whose short distances are degrees."""
+    place[0], place[1] = x, y
+    if sphere:
+        lon, lat = math.radians(x - 180.0), math.radians(90.0 - y)
+        unit = 180.0 / math.pi
+        place[0], place[1], place[2] = (
+            unit * math.cos(lat) * math.sin(lon),
+            unit * math.sin(lat),
+            unit * math.cos(lat) * math.cos(lon),
+        )
+
+
+@compiled
+def _find(
+    edges: Ints,
+    count: int,
+    t_ns: int,
+    limits: Ints,
+    state: Ints,
+    stream: StreamState,
+    times: Ints,
+    now: int,
+    votes: Floats,
+) -> int:
+    """A valid sample has come: end what was lost, or what lies before a gap in time."""
+    seen, gap_ns = state[_SEEN], t_ns - state[_SEEN_NS]
+    if seen < 0 or gap_ns > limits[BRIDGE_NS]:
+        if seen >= 0 and state[_CODE] != BLINK and state[_CODE] != UNDEFINED:
+            # Too long a gap, though few samples were counted in it: rows are missing or times jump.
+            count = _end(edges, count, state, seen, times, now, votes)
+            if now - seen > 1:
+                blinked = gap_ns <= limits[BLINK_NS]
+                _begin(state, BLINK if blinked else UNDEFINED, seen + 1, votes)
+        if seen < 0 or now - seen == 1 or gap_ns > limits[BLINK_NS]:
+            forget(stream)
+            state[_BASE], state[_GRID] = now, 0
+    if state[_CODE] == BLINK or state[_CODE] == UNDEFINED:
+        count = _end(edges, count, state, now - 1, times, now, votes)
+    if state[_CODE] < 0:
+        _begin(state, FIXATION, now, votes)
+    return count
+
+
+@compiled
 def push_samples(
     t: Ints,
     x: Floats,
@@ -269,31 +314,8 @@ def push_samples(
                     votes,
                 )
             continue
-        if sphere:
-            lon, lat = math.radians(x[row] - 180.0), math.radians(90.0 - y[row])
-            unit = 180.0 / math.pi
-            place[0], place[1], place[2] = (
-                unit * math.cos(lat) * math.sin(lon),
-                unit * math.sin(lat),
-                unit * math.cos(lat) * math.cos(lon),
-            )
-        else:
-            place[0], place[1] = x[row], y[row]
-        if seen < 0 or t[row] - state[_SEEN_NS] > limits[BRIDGE_NS]:
-            if seen >= 0 and state[_CODE] != BLINK and state[_CODE] != UNDEFINED:
-                # Too long a gap, though few samples were counted in it: rows are missing or times
-                # jump.
-                count = _end(edges, count, state, seen, times, now, votes)
-                if now - seen > 1:
-                    blinked = t[row] - state[_SEEN_NS] <= limits[BLINK_NS]
-                    _begin(state, BLINK if blinked else UNDEFINED, seen + 1, votes)
-            if seen < 0 or now - seen == 1 or t[row] - state[_SEEN_NS] > limits[BLINK_NS]:
-                forget(stream)
-                state[_BASE], state[_GRID] = now, 0
-        if state[_CODE] == BLINK or state[_CODE] == UNDEFINED:
-            count = _end(edges, count, state, now - 1, times, now, votes)
-        if state[_CODE] < 0:
-            _begin(state, FIXATION, now, votes)
+        _to_place(x[row], y[row], sphere, place)
+        count = _find(edges, count, t[row], limits, state, stream, times, now, votes)
         if now == state[_BASE]:
             last_place[:] = place
         state[_SEEN] = now

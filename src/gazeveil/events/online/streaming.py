@@ -17,9 +17,9 @@ from gazeveil.arrays import Floats, Ints, Singles
 from gazeveil.compiled import compiled, fused
 from gazeveil.events.auto.motion import FEATURES, FIRST_NOISE_DEG, HALF_DEG_S, LOUD, PACE, SCALES
 from gazeveil.events.auto.network import (
-    CLASSES,
     DILATIONS,
     HIDDEN,
+    LANES,
     STRIDE,
     WIDTH,
     Network,
@@ -47,22 +47,20 @@ _SHAPES = (
     (len(DILATIONS), HIDDEN, HIDDEN),
     (HIDDEN, WIDTH),
     (3, WIDTH, WIDTH),
-    (WIDTH, len(CLASSES)),
+    (WIDTH, LANES),
     (WIDTH,),
     (HIDDEN,),
     (len(DILATIONS), HIDDEN),
     (len(DILATIONS), HIDDEN),
     (WIDTH,),
     (WIDTH,),
-    (len(CLASSES),),
+    (LANES,),
 )
 _CUTS = tuple(int(n) for n in np.cumsum([0, *(np.prod(shape) for shape in _SHAPES)]))
 _ROWS = int(_STARTS[-1])
 _MEMORY = tuple(
     int(n)
-    for n in np.cumsum(
-        [0, 3 * FEATURES, 3 * WIDTH, STRIDE * WIDTH, _ROWS * HIDDEN, WIDTH, len(CLASSES)]
-    )
+    for n in np.cumsum([0, 3 * FEATURES, 3 * WIDTH, STRIDE * WIDTH, _ROWS * HIDDEN, WIDTH, LANES])
 )
 
 
@@ -89,8 +87,8 @@ class StreamState(NamedTuple):
         Rings of the slow layers.
     up : array, shape (channels,)
         What the slow layers said last.
-    chances : array, shape (5,)
-        What the network says now, about the grid sample `DELAY` before.
+    chances : array, shape (8,)
+        What the network says now (the first five), about the grid sample `DELAY` before.
     """
 
     totals: Floats
