@@ -36,11 +36,11 @@ from gazeveil.events.auto.motion import (
     running_noise,
     to_grid,
 )
+from gazeveil.events.auto.network import CLASSES, DELAY, DILATIONS, HIDDEN, STRIDE, WIDTH
 
 Floats = NDArray[np.float64]
 
-#: Classes of the network, and the class of each word of `gazeveil.gaze.events.KINDS`.
-CLASSES = ("fixation", "saccade", "pso", "pursuit", "other")
+#: The network's class of each word of `gazeveil.gaze.events.KINDS`; `undefined` says nothing.
 CLASS_OF_KIND = np.array([0, 1, 3, 4, 2, 4, -1])
 
 #: How often a dataset is drawn, how many versions are made of each of its labellings, and whether
@@ -55,11 +55,7 @@ SETS = {
 }
 CLASS_WEIGHT = (1.0, 1.3, 1.3, 1.5, 0.7)
 
-#: Grid samples by which the online twin speaks late.
-DELAY = int(os.environ.get("GV_DELAY", "2"))
-
 WINDOW, BATCH = 2048, 48
-WIDTH, HIDDEN, STRIDE, DILATIONS = 16, 32, 4, (1, 2, 4, 8, 16, 32, 64)
 
 
 def export(path: Path) -> None:
@@ -141,12 +137,9 @@ def version(
     else:
         noise = np.full(len(there), noise_on_grid(grid, there, split))
     features = motion(grid, there, rate * split / merge, noise, online)
-    at = np.minimum(
-        (np.arange(len(there)) * merge + merge // 2 + split // 2) // split
-        if split > 1
-        else np.arange(len(there)) * merge + merge // 2,
-        len(labels) - 1,
-    )
+    # The label of the sample in the middle of a block, or next to a point between two samples.
+    nearest = (np.arange(len(there)) * merge + merge // 2 + split // 2) // split
+    at = np.minimum(nearest, len(labels) - 1)
     classes = CLASS_OF_KIND[labels[at]].astype(np.int8)
     if online:
         classes = np.concatenate((np.full(DELAY, -1, np.int8), classes[:-DELAY]))[: len(classes)]

@@ -242,6 +242,11 @@ def _caption(rows: list[ComparisonRow], left_out: tuple[str, ...]) -> str:
         "Event F1: pairs with an intersection over union of at least 0.5, and pairs that overlap"
         " at all. Onset and offset of saccades: median distance. Blank: the labels have none.",
     ]
+    if any(row.name == "auto" for row in rows):
+        sentences.append(
+            "The network of auto was trained on GazeCom, Lund 2013, irf and hmr: on recordings of"
+            " these its row says how well it learnt, not how well it does elsewhere."
+        )
     joined = dict.fromkeys(row.group for row in rows if row.joined)
     if joined:
         where = f" of {', '.join(joined)}" if any(joined) else ""

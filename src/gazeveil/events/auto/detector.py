@@ -330,7 +330,8 @@ def mark_all_saccades(
     speed = speeds(points, trace.segments, rate, p.interval_ms / 1000)
     trust_speed(speed, max(p.fast_deg_s, 8 * noise * rate / max(1.0, width)), codes, moves)
     fine_from_hz = min(p.pso_from_hz, 100.0) if pso == "separate" else p.pso_from_hz
-    if rate >= fine_from_hz and width <= p.fine_widest_ms * per_ms:
+    widest_ms = p.fine_widest_ms if rate >= p.pso_from_hz else p.widest_ms
+    if rate >= fine_from_hz and width <= widest_ms * per_ms:
         limits = (
             p.fine_chance,
             p.fine_peak_deg_s,

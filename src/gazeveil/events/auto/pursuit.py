@@ -24,8 +24,8 @@ from gazeveil.events.trace import FIXATION, PURSUIT
 SHARE = 0.12
 PRIOR_S = 2.0
 
-#: Slower recordings show too little of an interval to learn the share from them.
-SHARE_FROM_HZ = 100.0
+#: Slower recordings show too little of an interval: their share may fall, not rise.
+SHARE_FROM_HZ = 200.0
 
 #: Log odds are divided by this before they vote.
 TEMPERATURE = 1.5
@@ -58,7 +58,9 @@ def mark_pursuit(
             total += np.log((pursues + LEAST_CHANCE) / (fixates + LEAST_CHANCE))
         odds[p] = total / (end + 1 - begin)
         length[p] = (parts[p, 1] - parts[p, 0]) / rate_hz
-    shift = TEMPERATURE * share_shift(odds, length) if rate_hz >= SHARE_FROM_HZ else 0.0
+    shift = TEMPERATURE * share_shift(odds, length)
+    if rate_hz < SHARE_FROM_HZ:
+        shift = min(shift, 0.0)
     for p in range(count):
         if odds[p] + shift > 0.0 and _leaves(points, parts[p, 0], parts[p, 1]):
             codes[parts[p, 0] : parts[p, 1]] = PURSUIT

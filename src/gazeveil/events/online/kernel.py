@@ -52,13 +52,16 @@ from gazeveil.events.trace import BLINK, FIXATION, PURSUIT, SACCADE, UNDEFINED
 ) = range(9)
 
 # Columns of `votes`: log odds of pursuit and their weight in this fixation, what of both is kept
-# from sample to sample, and whether anyone asks for pursuit.
-_ODDS, _WEIGHT, _KEEP, _ASKED = range(4)
+# from sample to sample, samples at which they spoke for pursuit and samples in all, and whether
+# anyone asks for pursuit.
+_ODDS, _WEIGHT, _KEEP, _FOR, _HEARD, _ASKED = range(6)
 
 # Within an interval, what was said so long ago counts for little: the network knows more at its end
-# than at its beginning. It pursues if the odds of pursuit are above one half.
+# than at its beginning. It pursues if the odds of pursuit are above one half at its end, or were
+# for two thirds of it: what was followed may have stopped.
 _MEMORY_S = 0.1
 _LEAST_ODDS = -math.log(2.0)
+_MOST_OF_IT = 2.0 / 3.0
 
 # The chances at which a saccade begins and ends.
 _MOVES, _RESTS = 0.5, 0.4
@@ -74,7 +77,7 @@ def new_state() -> Ints:
 def new_numbers(rate_hz: float, pursuit: bool) -> Floats:
     """Place and votes before the first sample."""
     keep = math.exp(-1.0 / (_MEMORY_S * rate_hz))
-    return np.array([0.0, 0.0, 0.0, 0.0, 0.0, keep, float(pursuit)])
+    return np.array([0.0, 0.0, 0.0, 0.0, 0.0, keep, 0.0, 0.0, float(pursuit)])
 
 
 @compiled
@@ -95,7 +98,7 @@ def _end(
         if not state[_SENT]:
             count = _emit(edges, count, state[_CODE], 0, state[_ONSET], times, now)
         code = state[_CODE]
-        if code == FIXATION and votes[_ASKED] > 0.0 and votes[_ODDS] > _LEAST_ODDS * votes[_WEIGHT]:
+        if code == FIXATION and votes[_ASKED] > 0.0 and _pursued(votes):
             code = PURSUIT
         count = _emit(edges, count, code, 1, last, times, now)
     state[_CODE] = -1
@@ -103,9 +106,16 @@ def _end(
 
 
 @compiled
+def _pursued(votes: Floats) -> bool:
+    """Whether the interval was a pursuit."""
+    now = votes[_ODDS] > _LEAST_ODDS * votes[_WEIGHT]
+    return now or votes[_FOR] > _MOST_OF_IT * votes[_HEARD]
+
+
+@compiled
 def _begin(state: Ints, code: int, onset: int, votes: Floats) -> None:
     state[_CODE], state[_ONSET], state[_SENT] = code, onset, 0
-    votes[_ODDS], votes[_WEIGHT] = 0.0, 0.0
+    votes[_ODDS], votes[_WEIGHT], votes[_FOR], votes[_HEARD] = 0.0, 0.0, 0.0, 0.0
 
 
 @compiled
@@ -168,6 +178,9 @@ def _decide(
             odds = math.log((pursues + LEAST_CHANCE) / (fixates + LEAST_CHANCE))
             votes[_ODDS] = votes[_ODDS] * votes[_KEEP] + odds
             votes[_WEIGHT] = votes[_WEIGHT] * votes[_KEEP] + 1.0
+            votes[_HEARD] += 1.0
+            if votes[_ODDS] > _LEAST_ODDS * votes[_WEIGHT]:
+                votes[_FOR] += 1.0
     if state[_CODE] == FIXATION and not state[_SENT] and index - state[_ONSET] >= limits[BACK]:
         count = _emit(edges, count, FIXATION, 0, state[_ONSET], times, now)
         state[_SENT] = 1
