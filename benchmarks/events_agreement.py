@@ -291,9 +291,7 @@ def compare_degraded(report: Report, sets: dict[str, Labelled]) -> None:
         given = sets[name]
         run = unseen("auto", given.without, pso="separate" if given.pso else "saccade")
         report.heading(f"{name}, at lower rates and with noise")
-        for rate_hz in (given.recordings[0].rate_hz, 250.0, 120.0, 60.0, 36.0):
-            if rate_hz == 250.0 == given.recordings[0].rate_hz:
-                continue
+        for rate_hz in dict.fromkeys((given.recordings[0].rate_hz, 250.0, 120.0, 60.0, 36.0)):
             for noise_deg in (0.0, 0.1, 0.3, 0.5):
                 worse = [
                     degraded(r, rate_hz, noise_deg, seed) for seed, r in enumerate(given.recordings)

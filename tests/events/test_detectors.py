@@ -636,11 +636,11 @@ def test_settling_goes_where_one_wants_it(rate_hz: float) -> None:
     assert kinds(detect(r)) == kinds(own if rate_hz >= 400 else joined)
 
 
-@pytest.mark.parametrize(("rate_hz", "noise_deg"), [(20.0, 0.1), (250.0, 1.5)])
+@pytest.mark.parametrize(("rate_hz", "noise_deg"), [(20.0, 0.1), (250.0, 2.5)])
 def test_outside_what_it_was_shown_to_handle_auto_says_so_and_uses_dispersion(
     rate_hz: float, noise_deg: float
 ) -> None:
-    x = step_path(rate_hz, (0.0, 12.0, -8.0), 900.0)
+    x = step_path(rate_hz, (0.0, 16.0, -12.0), 900.0)
     r = on_screen(x + jitter(len(x), noise_deg), rate_hz, y=jitter(len(x), noise_deg, 1))
     with pytest.warns(QualityWarning, match="was not shown to handle this recording") as caught:
         events = detect(r)

@@ -8,6 +8,7 @@ and every utility asks for the same ones.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,7 @@ from gazeveil import checks
 from gazeveil.arrays import Bools
 from gazeveil.errors import DataError
 from gazeveil.events import detect
+from gazeveil.events.quality import QualityWarning
 from gazeveil.features.event import fixation_and_saccade_features
 from gazeveil.features.table import KEYS, FeatureTable, Keys
 from gazeveil.features.window import window_features
@@ -65,7 +67,10 @@ class FeaturePipeline:
     def events_of(self, recording: Recording) -> Events:
         """The events of one recording, found again or as carried."""
         if self.events == "redetected":
-            return detect(recording, self.method, **self.parameters)
+            with warnings.catch_warnings():
+                # Releases are noisy on purpose, and the report says how they were made.
+                warnings.simplefilter("ignore", QualityWarning)
+                return detect(recording, self.method, **self.parameters)
         if CARRIED not in recording.labels:
             raise DataError(
                 f"Recording {recording.person}, {recording.stimulus} carries no event labels. Use"

@@ -685,8 +685,9 @@ def test_levels_are_checked_and_named() -> None:
 
 
 def test_pushing_is_quick_with_nobody_subscribed() -> None:
-    """Aimed at: 20 microseconds a sample of CPU, a million samples a second in blocks of a fast
-    tracker; asserted with room for slow machines.
+    """Aimed at: 20 microseconds a sample of CPU, 160,000 samples a second in blocks of a fast
+    tracker (the network behind the events takes 5 microseconds a sample); asserted with room for
+    slow machines.
     """
     t, x, y = looks([(100, 80), (140, 80)] * 200, rate_hz=250.0)
     k = keeper("a", rate_hz=250.0)
@@ -703,4 +704,4 @@ def test_pushing_is_quick_with_nobody_subscribed() -> None:
     fresh.push(t[:500], x[:500], y[:500])
     begin = time.thread_time()
     fresh.push(t[500:], x[500:], y[500:])
-    assert (len(t) - 500) / (time.thread_time() - begin) > 250_000
+    assert (len(t) - 500) / (time.thread_time() - begin) > 80_000

@@ -61,7 +61,7 @@ from gazeveil.gaze.recording import Recording
 PSO_CHOICES = ("separate", "saccade", "fixation")
 
 # Grid samples that are computed at once, and what is computed beside them.
-_PIECE = 8192
+_PIECE = 16384
 _OVERLAP = NETWORK_REACH + -(-MOTION_REACH // STRIDE) * STRIDE
 
 # The most by which a boundary moves out of the network's run below `pso_from_hz`, and the longest
@@ -301,7 +301,9 @@ def chances_on_grid(points: Floats, seen: Bools, rate_hz: float, network: Networ
         low, high = max(0, first - _OVERLAP), min(n, stop + _OVERLAP)
         part = slice(low, high)
         loud = np.full(high - low, noise)
-        features = motion(grid[:, part], there[part], rate_hz * split / merge, loud, False)
+        features = motion(
+            np.ascontiguousarray(grid[:, part]), there[part], rate_hz * split / merge, loud, False
+        )
         result[first:stop] = network.chances(features)[first - low : stop - low]
 
     starts = range(0, n, _PIECE)

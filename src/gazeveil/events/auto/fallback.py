@@ -26,12 +26,12 @@ from gazeveil.gaze.recording import Recording
 
 #: The slowest and the noisiest recording that the network was shown to handle.
 SLOWEST_HZ = 32.0
-NOISIEST_DEG = 0.7
+NOISIEST_DEG = 1.5
 
 _WINDOW_S = 0.2
 _MEAN_S = 0.1
 _TIMES = 1.2
-_SPREAD = 10.0
+_SPREAD = 18.0
 _LEAST_DEG = 1.0
 
 

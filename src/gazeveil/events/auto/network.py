@@ -42,7 +42,7 @@ REACH = STRIDE * (sum(DILATIONS) + 2)
 _DILATIONS = np.array(DILATIONS)
 
 # Rows of one product: so few that the library behind it does not start threads for them.
-_ROWS = 256
+_ROWS = 64
 
 # The classes, and as many columns as vector instructions take at once: the rest is zero.
 _CLASSES, LANES = len(CLASSES), 8

@@ -89,7 +89,7 @@ class OnlineDetector:
     >>> x = np.r_[np.zeros(50), np.linspace(0, 8, 10), np.full(50, 8.0)]
     >>> edges = detector.push(np.arange(110) * 4_000_000, x, 0 * x) + detector.close()
     >>> [(e.kind, e.edge, e.index) for e in edges][:3]
-    [('fixation', 'onset', 0), ('fixation', 'offset', 50), ('saccade', 'onset', 51)]
+    [('fixation', 'onset', 0), ('fixation', 'offset', 49), ('saccade', 'onset', 50)]
     """
 
     def __init__(

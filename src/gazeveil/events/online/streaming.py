@@ -34,6 +34,7 @@ _DILATIONS = np.array(DILATIONS)
 
 # The longest reach of a block into the past is 3 half scales and two scales.
 _TOTALS = 256
+_MASK = _TOTALS - 1
 
 # Where the ring of each slow layer begins; it holds two reaches and the present.
 _STARTS = np.concatenate(([0], np.cumsum(2 * _DILATIONS + 1)))
@@ -230,7 +231,7 @@ def _advance(state: StreamState, net: Network, place: Floats, seen: bool) -> Non
     now, totals = state.counts[_GRID], state.totals
     if now == 0:
         state.places[_FIRST] = place
-    before, at = totals[now % _TOTALS], totals[(now + 1) % _TOTALS]
+    before, at = totals[now & _MASK], totals[(now + 1) & _MASK]
     for a in range(3):
         at[a] = before[a] + (place[a] - state.places[_FIRST, a])
     noise, grid_hz = state.noise[0], state.noise[1]
@@ -242,17 +243,18 @@ def _advance(state: StreamState, net: Network, place: Floats, seen: bool) -> Non
         k = _SCALES[s]
         half = k // 2
         size = 2 * half + 1
+        share = 1.0 / size
         along, low, high, whole = 0.0, 0.0, 0.0, 0.0
         for a in range(3):
-            newest = _mean(totals, now + 1, size, a)
-            middle = _mean(totals, now + 1 - k, size, a)
-            oldest = _mean(totals, now + 1 - 2 * k, size, a)
-            one, two = middle - oldest, newest - middle
+            newest = _sum(totals, now + 1, size, a)
+            middle = _sum(totals, now + 1 - k, size, a)
+            oldest = _sum(totals, now + 1 - 2 * k, size, a)
+            one, two = (middle - oldest) * share, (newest - middle) * share
             along += one * two
             low += one * one
             high += two * two
-            whole += (newest - oldest) ** 2
-        hush = noise * noise / size + 1e-8
+            whole += (one + two) * (one + two)
+        hush = noise * noise * share + 1e-8
         speed = math.sqrt(whole) * grid_hz / (2.0 * k)
         row[s] = speed / (speed + _HALF[s])
         row[scales + s] = along / (math.sqrt(low * high) + hush)
@@ -261,11 +263,11 @@ def _advance(state: StreamState, net: Network, place: Floats, seen: bool) -> Non
 
 
 @compiled
-def _mean(totals: Floats, stop: int, size: int, a: int) -> float:
-    """Mean of the `size` grid samples before `stop`; before the first one all are like it."""
-    upper = totals[stop % _TOTALS, a] if stop > 0 else 0.0
-    lower = totals[(stop - size) % _TOTALS, a] if stop > size else 0.0
-    return (upper - lower) / size
+def _sum(totals: Floats, stop: int, size: int, a: int) -> float:
+    """Sum of the `size` grid samples before `stop`; before the first one all are like it."""
+    upper = totals[stop & _MASK, a] if stop > 0 else 0.0
+    lower = totals[(stop - size) & _MASK, a] if stop > size else 0.0
+    return upper - lower
 
 
 @fused
