@@ -24,7 +24,7 @@ from gazeveil.features.recording_set import FeaturePipeline
 COHORTS = {"gazecom": "gazecom", "eyenavgs": "eyenavgs_nthu"}
 PIPELINES = {"auto": FeaturePipeline("auto", {}), "ivt": FeaturePipeline()}
 ATTACKS = ("linkage", "rbfn", "forest")
-UTILITIES = ("prediction", "density")
+UTILITIES = ("events",)
 
 
 def main() -> None:
