@@ -332,7 +332,8 @@ def mark_all_saccades(
     speed = speeds(points, trace.segments, rate, p.interval_ms / 1000)
     trust_speed(speed, max(p.fast_deg_s, 8 * noise * rate / max(1.0, width)), codes, moves)
     fine_from_hz = min(p.pso_from_hz, 100.0) if pso == "separate" else p.pso_from_hz
-    widest_ms = p.fine_widest_ms if rate >= p.pso_from_hz else p.widest_ms
+    # Below `pso_from_hz` an oscillation has few samples and drowns in less noise.
+    widest_ms = p.fine_widest_ms if rate >= p.pso_from_hz else p.fine_widest_ms / 2
     if rate >= fine_from_hz and width <= widest_ms * per_ms:
         limits = (
             p.fine_chance,
