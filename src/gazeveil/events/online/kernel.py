@@ -307,40 +307,27 @@ def push_samples(
         behind = seen >= 0 and t[row] <= state[_SEEN_NS] and now - seen <= limits[SET_BACK]
         good = valid[row] and not behind
         lost[now % len(lost)] = not good
-        if not good:
+        was_seen = now > 0 and not lost[(now - 1) % len(lost)]
+        if good:
+            _to_place(x[row], y[row], sphere, place)
+            count = _find(edges, count, t[row], limits, state, stream, times, now, votes)
+            if now == state[_BASE]:
+                last_place[:] = place
+            state[_SEEN] = now
+            state[_SEEN_NS] = t[row]
+        else:
             count = _lose(edges, count, limits, state, times, now, votes)
-            if seen >= 0:
-                count = _feed(
-                    edges,
-                    count,
-                    now,
-                    last_place,
-                    last_place,
-                    False,
-                    False,
-                    limits,
-                    state,
-                    stream,
-                    net,
-                    times,
-                    lost,
-                    votes,
-                )
-            continue
-        _to_place(x[row], y[row], sphere, place)
-        count = _find(edges, count, t[row], limits, state, stream, times, now, votes)
-        if now == state[_BASE]:
-            last_place[:] = place
-        state[_SEEN] = now
-        state[_SEEN_NS] = t[row]
+            if seen < 0:
+                continue
+            place[:] = last_place
         count = _feed(
             edges,
             count,
             now,
             last_place,
             place,
-            True,
-            now > 0 and not lost[(now - 1) % len(lost)],
+            good,
+            was_seen,
             limits,
             state,
             stream,
