@@ -287,8 +287,9 @@ def compare_degraded(report: Report, sets: dict[str, Labelled]) -> None:
     """Table `degraded`: ours beside I-VT, with oscillations as an event of their own where the
     labellers had them.
     """
-    for name in ("gazecom, other people", "lund2013 img", "lund2013 video", "irf S1"):
-        given = sets[name]
+    for name, given in sets.items():
+        if name in ("gazecom, none of it", "hmr"):
+            continue
         run = unseen("auto", given.without, pso="separate" if given.pso else "saccade")
         report.heading(f"{name}, at lower rates and with noise")
         for rate_hz in dict.fromkeys((given.recordings[0].rate_hz, 250.0, 120.0, 60.0, 36.0)):
