@@ -1,10 +1,10 @@
 """The only part of the Gatekeeper that sees gaze: samples in, quantised events out.
 
-Samples wait for the end of the current tick (or of the block they came in), go through the online
-detector and are forgotten. Of their past only running sums over the detector's reach stay, so that
-the mean of a fixation or pursuit can be told when its end is decided, and the detector's own sums
-over the open event, which say then which of the two it was. A mean becomes a cell at once, an edge
-a tick. An event is handed on when the tick in which it was decided is over: a listener with a good
+Samples wait for the end of the current tick (or of the block they came in) and go through the online
+detector. Of their past stay running sums over the detector's reach, so that the mean of a fixation
+or pursuit can be told when its end is decided, and the detector's own memory: running sums of the
+last second of places, and what its network made of the last four. Both stay inside this process. A
+mean becomes a cell at once, an edge a tick. An event is handed on when the tick in which it was decided is over: a listener with a good
 clock learns the tick and no more.
 
 A sample is lost if the tracker says so, if it is not a place of the space or if its time does not
