@@ -192,12 +192,12 @@ def network(online: bool) -> Any:
             super().__init__()
             self.stem = nn.Conv1d(FEATURES, WIDTH, 3)
             self.down = nn.Conv1d(WIDTH, HIDDEN, STRIDE, stride=STRIDE)
-            self.deep = nn.ModuleList(
+            self.depthwise = nn.ModuleList(
                 nn.Conv1d(HIDDEN, HIDDEN, 3, dilation=d, groups=HIDDEN) for d in DILATIONS
             )
-            self.wide = nn.ModuleList(nn.Conv1d(HIDDEN, HIDDEN, 1) for _ in DILATIONS)
+            self.pointwise = nn.ModuleList(nn.Conv1d(HIDDEN, HIDDEN, 1) for _ in DILATIONS)
             self.up = nn.Conv1d(HIDDEN, WIDTH, 1)
-            self.fine = nn.Conv1d(WIDTH, WIDTH, 3)
+            self.fuse = nn.Conv1d(WIDTH, WIDTH, 3)
             self.out = nn.Conv1d(WIDTH, len(CLASSES), 1)
 
         def forward(self, x: Any) -> Any:
@@ -206,14 +206,14 @@ def network(online: bool) -> Any:
 
             stem = torch.relu(self.stem(pad(x, 1)))
             g = torch.relu(self.down(stem))
-            for d, deep, wide in zip(DILATIONS, self.deep, self.wide, strict=True):
-                g = g + torch.relu(wide(deep(pad(g, d))))
+            for i, d in enumerate(DILATIONS):
+                g = g + torch.relu(self.pointwise[i](self.depthwise[i](pad(g, d))))
             u = self.up(g).repeat_interleave(STRIDE, dim=2)
             if online:
                 # A block is whole with its last sample.
                 u = functional.pad(u, (STRIDE - 1, 0))[:, :, : u.shape[2]]
             z = torch.relu(stem + u)
-            z = z + torch.relu(self.fine(pad(z, 1)))
+            z = z + torch.relu(self.fuse(pad(z, 1)))
             return self.out(z)
 
     return Network()

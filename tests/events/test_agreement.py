@@ -62,30 +62,30 @@ def test_one_shared_sample_is_an_overlap_and_no_hit() -> None:
     truth = [F] * 4 + [S] * 4 + [F] * 4
     found = [F] * 7 + [S] * 4 + [F]  # one of seven samples is shared
     a = agreement(truth, found)
-    assert (a[S].hits, a[S].touches) == (0, 1)
+    assert (a[S].hits, a[S].overlaps) == (0, 1)
     assert (a[S].event_f1, a[S].event_f1_overlap) == (0.0, 1.0)
     apart = [F] * 8 + [S] * 4
-    assert agreement(truth, apart)[S].touches == 0
+    assert agreement(truth, apart)[S].overlaps == 0
 
 
 def test_overlapping_events_pair_one_to_one_and_the_largest_overlap_first() -> None:
     truth = [S] * 10 + [F] * 2
     split = [S] * 2 + [F] + [S] * 3 + [F] + [S] * 3 + [F] * 2
     a = agreement(truth, split)
-    assert (a[S].events_true, a[S].events_found, a[S].touches) == (1, 3, 1)
+    assert (a[S].events_true, a[S].events_found, a[S].overlaps) == (1, 3, 1)
     assert a[S].event_f1_overlap == pytest.approx(2 * 1 / (1 + 3))
     # The true events share 1 and 5 samples with the first one found, and the second of them 2 with
     # the other: 5 goes first, so the events at both ends have no partner left.
     truth = [S] * 3 + [F] + [S] * 9 + [F] * 4
     found = [F] * 2 + [S] * 7 + [F] * 2 + [S] * 4 + [F] * 2
     a = agreement(truth, found)
-    assert (a[S].events_true, a[S].events_found, a[S].touches) == (2, 2, 1)
+    assert (a[S].events_true, a[S].events_found, a[S].overlaps) == (2, 2, 1)
 
 
 def test_overlaps_are_pooled_over_recordings() -> None:
     truth, found = [F] * 4 + [S] * 4 + [F] * 4, [F] * 7 + [S] * 4 + [F]
     a = pool([(truth, found, None), (truth, truth, None), (truth, [F] * 12, None)])
-    assert (a[S].hits, a[S].touches) == (1, 2)
+    assert (a[S].hits, a[S].overlaps) == (1, 2)
     assert a[S].event_f1_overlap == pytest.approx(2 * 2 / (3 + 2))
 
 
@@ -94,7 +94,7 @@ def test_a_hit_is_an_overlap(pairs: list[tuple[str, str]]) -> None:
     truth, found = zip(*pairs, strict=True)
     a = agreement(truth, found)
     for scores in a.classes.values():
-        assert scores.hits <= scores.touches <= min(scores.events_true, scores.events_found)
+        assert scores.hits <= scores.overlaps <= min(scores.events_true, scores.events_found)
         assert scores.event_f1 <= scores.event_f1_overlap
 
 

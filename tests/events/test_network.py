@@ -24,12 +24,12 @@ from gazeveil.events.auto.motion import (
 )
 from gazeveil.events.auto.network import CLASSES, shipped
 from gazeveil.events.online.streaming import (
-    hear,
+    add_sample,
     new_memory,
     packed,
-    put,
     unpack_network,
     unpack_state,
+    update_noise,
 )
 from tests.support.event_signals import step_path
 
@@ -49,7 +49,7 @@ def training() -> Any:
     return module
 
 
-def torch_chances(name: str, features: Singles) -> Singles:
+def torch_probabilities(name: str, features: Singles) -> Singles:
     """What PyTorch makes of the weights."""
     torch = pytest.importorskip("torch")
     net = training().network(name == "online")
@@ -125,8 +125,8 @@ def test_noise_is_measured_through_movement(sigma_deg: float) -> None:
 def test_the_weights_run_as_in_the_library_they_were_trained_with() -> None:
     n = 4000
     numbers = motion(gaze(n), np.ones(n, dtype=bool), 250.0, np.full(n, 0.02), False)
-    found = shipped("auto").chances(numbers)
-    np.testing.assert_allclose(found, torch_chances("auto", numbers), atol=1e-5)
+    found = shipped("auto").probabilities(numbers)
+    np.testing.assert_allclose(found, torch_probabilities("auto", numbers), atol=1e-5)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-5)
     assert found.shape == (n, len(CLASSES))
 
@@ -144,7 +144,7 @@ def test_a_stream_gives_what_the_causal_network_gives_at_once(
     size = len(there) // 4 * 4
     grid_hz = rate_hz * split / merge
     numbers = motion(grid, there, grid_hz, running_noise(grid, there, split), True)[:size]
-    whole = torch_chances("online", numbers)
+    whole = torch_probabilities("online", numbers)
     net, state = unpack_network(packed(shipped("online"))), unpack_state(*new_memory(grid_hz))
     told = []
     for i in range(n):
@@ -153,18 +153,18 @@ def test_a_stream_gives_what_the_causal_network_gives_at_once(
             before = points[:, max(0, i - 1)]
             place[:2] = before + (points[:, i] - before) * j / split
             if merge == 1 and j == split:
-                hear(state, place, True)
-            if put(state, net, place, True, merge):
-                told.append(state.chances[: len(CLASSES)].copy())
+                update_noise(state, place, True)
+            if add_sample(state, net, place, True, merge):
+                told.append(state.probabilities[: len(CLASSES)].copy())
     np.testing.assert_allclose(np.array(told)[:size], whole, atol=1e-5)
 
 
 def test_pieces_of_a_long_recording_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 9000
     points, seen = gaze(n, 7), np.ones(n, dtype=bool)
-    whole = auto.chances_on_grid(points, seen, 250.0, shipped("auto"))
+    whole = auto.class_probabilities(points, seen, 250.0, shipped("auto"))
     monkeypatch.setattr(auto, "_PIECE", 1024)
-    pieces = auto.chances_on_grid(points, seen, 250.0, shipped("auto"))
+    pieces = auto.class_probabilities(points, seen, 250.0, shipped("auto"))
     np.testing.assert_allclose(pieces, whole, atol=1e-5)
 
 

@@ -44,8 +44,8 @@ class ClassAgreement:
     ----------
     samples_true, samples_found, samples_both : int
         Samples of this class in the truth, in the detection, in both.
-    events_true, events_found, hits, touches : int
-        The same for events; `hits` are pairs with enough intersection over union, `touches` pairs
+    events_true, events_found, hits, overlaps : int
+        The same for events; `hits` are pairs with enough intersection over union, `overlaps` pairs
         that overlap at all.
     kappa : float
         Cohen's kappa of this class against the rest.
@@ -61,7 +61,7 @@ class ClassAgreement:
     events_true: int
     events_found: int
     hits: int
-    touches: int
+    overlaps: int
     kappa: float
     onset_error_ms: float
     offset_error_ms: float
@@ -91,7 +91,7 @@ class ClassAgreement:
     @property
     def event_f1_overlap(self) -> float:
         """F1 over events by overlap of any size; NaN where neither side has one."""
-        return _f1(self.touches, self.events_true, self.events_found)
+        return _f1(self.overlaps, self.events_true, self.events_found)
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def _scores(table: Ints, code: int, counts: Ints, errors: list[Floats]) -> Class
         events_true=int(counts[0]),
         events_found=int(counts[1]),
         hits=int(counts[2]),
-        touches=int(counts[3]),
+        overlaps=int(counts[3]),
         kappa=_kappa(np.array([[both, true - both], [seen - both, rest]])),
         onset_error_ms=float(signed[0]),
         offset_error_ms=float(signed[1]),

@@ -2,7 +2,7 @@
 rate says from which sample to which.
 
 Two conventions, as human labellers have them. Where the rate shows the settling of the eye
-(`fine`), a saccade ends when the eye no longer moves on in the saccade's direction; the
+(`fine`), a saccade ends when the eye no longer p_saccade on in the saccade's direction; the
 oscillation that follows is an event of its own. At lower rates the settling cannot be told from
 the saccade and belongs to it: it ends where the speed falls below a bound, and some ms later.
 Where noise hides the speed, the network's own boundaries stay.
@@ -16,7 +16,7 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Codes, Floats, Ints, Singles
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.network import FIXATES, OTHER, PURSUES, SACCADES, SETTLES
+from gazeveil.events.auto.network import P_FIXATION, P_OTHER, P_PSO, P_PURSUIT, P_SACCADE
 from gazeveil.events.trace import FIXATION, NOISE, PSO, SACCADE
 
 # At most so many saccades in one run of the network's.
@@ -24,39 +24,39 @@ _MOST = 5
 
 
 @compiled
-def spread_chances(
-    chances: Singles, merge: int, split: int, segments: Ints, codes: Codes
+def saccade_probabilities(
+    probabilities: Singles, merge: int, split: int, segments: Ints, codes: Codes
 ) -> tuple[Floats, Floats]:
     """Chances of a saccade or its settling, and of the settling alone, at each sample, given that
     it is gaze; what is most likely something else becomes NOISE, the rest of the segments FIXATION.
     """
     n = len(codes)
-    moves, settles = np.zeros(n), np.zeros(n)
+    p_saccade, p_pso = np.zeros(n), np.zeros(n)
     for s in range(len(segments)):
         for i in range(segments[s, 0], segments[s, 1]):
-            row = chances[i * split // merge]
-            moved = row[SACCADES] + row[SETTLES]
-            rested = row[FIXATES] + row[PURSUES]
-            if row[OTHER] > max(moved, rested):
+            row = probabilities[i * split // merge]
+            moving = row[P_SACCADE] + row[P_PSO]
+            resting = row[P_FIXATION] + row[P_PURSUIT]
+            if row[P_OTHER] > max(moving, resting):
                 codes[i] = NOISE
             else:
                 codes[i] = FIXATION
-                moves[i] = moved / (moved + rested)
-                settles[i] = row[SETTLES] / (moved + rested)
-    return moves, settles
+                p_saccade[i] = moving / (moving + resting)
+                p_pso[i] = row[P_PSO] / (moving + resting)
+    return p_saccade, p_pso
 
 
 @compiled
-def trust_speed(speed: Floats, fast_deg_s: float, codes: Codes, moves: Floats) -> None:
-    """Gaze at `fast_deg_s` or more moves, whatever the network says."""
+def mark_fast(speed: Floats, fast_deg_s: float, codes: Codes, p_saccade: Floats) -> None:
+    """Gaze at `fast_deg_s` or more p_saccade, whatever the network says."""
     for i in range(len(codes)):
         if speed[i] >= fast_deg_s and codes[i] == FIXATION:
-            moves[i] = 1.0
+            p_saccade[i] = 1.0
 
 
 @compiled
 def mark_coarse(
-    moves: Floats,
+    p_saccade: Floats,
     speed: Floats,
     lost: Bools,
     segments: Ints,
@@ -66,21 +66,22 @@ def mark_coarse(
 ) -> None:
     """Write SACCADE where the settling belongs to it.
 
-    `limits` are the chance from which there is a saccade, its least peak, and the speeds at which
-    it begins and ends in deg/s (0: the network's boundaries stay); `counts` are the tail, the most
-    by which boundaries move outwards, and the longest rest of a run that is dropped, in samples.
+    `limits` are the probability from which there is a saccade, its least peak, and the speeds at
+    which it begins and ends in deg/s (0: the network's boundaries stay); `counts` are the tail, the
+    most by which boundaries move outwards, and the longest rest of a run that is dropped, in
+    samples.
     """
-    chance, peak, onset, offset = limits
+    probability, peak, onset, offset = limits
     tail, margin, rest = counts
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
         i = first
         while i < stop:
-            if lost[i] or moves[i] <= chance:
+            if lost[i] or p_saccade[i] <= probability:
                 i += 1
                 continue
             begin, top = i, i
-            while i < stop and not lost[i] and moves[i] > chance:
+            while i < stop and not lost[i] and p_saccade[i] > probability:
                 if speed[i] > speed[top]:
                     top = i
                 i += 1
@@ -116,8 +117,8 @@ def mark_coarse(
 @compiled
 def mark_fine(
     points: Floats,
-    moves: Floats,
-    settles: Floats,
+    p_saccade: Floats,
+    p_pso: Floats,
     lost: Bools,
     segments: Ints,
     rate_hz: float,
@@ -127,23 +128,23 @@ def mark_fine(
 ) -> None:
     """Write SACCADE and PSO where the rate shows both.
 
-    `limits` are the chance from which there may be a saccade, its least peak, the speed at which it
-    begins, the speed in its own direction at which it ends (deg/s), and the share of the run's peak
-    that another saccade of the run needs; `counts` are the most by which boundaries move outwards,
-    half the stretch that gives a saccade's direction, the least distance of two saccades, and the
-    least length of an oscillation, in samples.
+    `limits` are the probability from which there may be a saccade, its least peak, the speed at
+    which it begins, the speed in its own direction at which it ends (deg/s), and the share of the
+    run's peak that another saccade of the run needs; `counts` are the most by which boundaries move
+    outwards, half the stretch that gives a saccade's direction, the least distance of two saccades,
+    and the least length of an oscillation, in samples.
     """
-    chance, peak, onset, ahead, second = limits
+    probability, peak, onset, ahead, second = limits
     margin, reach, apart, least = counts
     for s in range(len(segments)):
         first, stop = segments[s, 0], segments[s, 1]
         i = first
         while i < stop:
-            if lost[i] or moves[i] <= chance:
+            if lost[i] or p_saccade[i] <= probability:
                 i += 1
                 continue
             begin = i
-            while i < stop and not lost[i] and moves[i] > chance:
+            while i < stop and not lost[i] and p_saccade[i] > probability:
                 i += 1
             end = i - 1
             low, high = max(first, begin - margin), min(stop - 1, end + margin)
@@ -161,7 +162,7 @@ def mark_fine(
                             best, fastest = k, v
                 if best < 0 or fastest < max(peak, second * top):
                     break
-                if top > 0.0 and 2.0 * settles[best] > moves[best]:
+                if top > 0.0 and 2.0 * p_pso[best] > p_saccade[best]:
                     break
                 a = best
                 while (
@@ -202,7 +203,7 @@ def _end(
     ahead: float,
     lost: Bools,
 ) -> int:
-    """Last sample after `top` at which the eye still moves on in its direction at `top`."""
+    """Last sample after `top` at which the eye still p_saccade on in its direction at `top`."""
     axes = len(points)
     before, after = max(first, top - reach), min(stop - 1, top + reach)
     length = 0.0

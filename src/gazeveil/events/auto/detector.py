@@ -39,7 +39,7 @@ from gazeveil.events.auto.artefacts import (
     mark_jumps,
     settle_short,
 )
-from gazeveil.events.auto.boundaries import mark_coarse, mark_fine, spread_chances, trust_speed
+from gazeveil.events.auto.boundaries import mark_coarse, mark_fast, mark_fine, saccade_probabilities
 from gazeveil.events.auto.fallback import detect_by_dispersion, outside
 from gazeveil.events.auto.motion import REACH as MOTION_REACH
 from gazeveil.events.auto.motion import grid_factor, motion, noise_on_grid, to_grid
@@ -91,7 +91,7 @@ class AutoParameters:
         Interval over which speed is measured.
     fast_deg_s : float
         Gaze this fast is a saccade whatever the network says.
-    chance, fine_chance : float
+    min_probability, fine_min_probability : float
         Chance of a saccade that is enough, below and from `pso_from_hz`, where small ones count.
     peak_deg_s, fine_peak_deg_s : float
         Least peak speed of a saccade, below and from `pso_from_hz`.
@@ -100,11 +100,11 @@ class AutoParameters:
     offset_deg_s, tail_ms : float
         Below `pso_from_hz` a saccade ends so many ms after its speed fell below this.
     ahead_deg_s : float
-        From `pso_from_hz` a saccade ends when it moves on in its own direction more slowly.
+        From `pso_from_hz` a saccade ends when it p_saccade on in its own direction more slowly.
     second_share : float
         Another saccade in the same run of the network's reaches this share of the first one's peak.
     margin_ms, apart_ms : float
-        From `pso_from_hz`: the most by which a boundary moves out of the network's run, and the
+        From `pso_from_hz`: the most by which a boundary p_saccade out of the network's run, and the
         least distance of two saccades in one.
     min_fixation_ms : float
         Shorter fixations between two saccades join them.
@@ -138,8 +138,8 @@ class AutoParameters:
     speed_from_hz: float = 200.0
     interval_ms: float = 9.0
     fast_deg_s: float = 150.0
-    chance: float = 0.5
-    fine_chance: float = 0.15
+    min_probability: float = 0.5
+    fine_min_probability: float = 0.15
     peak_deg_s: float = 50.0
     fine_peak_deg_s: float = 35.0
     onset_deg_s: float = 22.0
@@ -196,7 +196,7 @@ def detect_auto(
         or a part of the fixation. Default: its own from 400 Hz on, below that a part of the
         saccade, as human labellers have it. `separate` needs 100 Hz.
     pursuit : bool
-        False leaves pursuit among the fixations, for stimuli in which nothing moves.
+        False leaves pursuit among the fixations, for stimuli in which nothing p_saccade.
     parameters : AutoParameters
         Replace single ones with `dataclasses.replace(DEFAULTS, ...)`.
     network : Network, optional
@@ -229,15 +229,15 @@ def detect_auto(
     )
     if pursuit:
         merge, split = grid_factor(trace.rate_hz)
-        mark_pursuit(found.points, found.chances, merge, split, trace.rate_hz, found.codes)
+        mark_pursuit(found.points, found.probabilities, merge, split, trace.rate_hz, found.codes)
     return to_events(found.codes, recording.t_ns, trace.cuts, "auto")
 
 
 class Decoded(NamedTuple):
-    """All stages but pursuit: smoothed positions, chances on the grid, and codes."""
+    """All stages but pursuit: smoothed positions, probabilities on the grid, and codes."""
 
     points: Floats
-    chances: Singles
+    probabilities: Singles
     codes: Codes
 
 
@@ -252,7 +252,7 @@ def stages(
     """All stages but pursuit; `noise` is that of a sample, in deg per direction."""
     codes, rate, per_ms = trace.codes, trace.rate_hz, trace.rate_hz / 1000
     raw = np.stack(trace.axes)
-    chances = chances_on_grid(whole(raw, trace), trace.seen, rate, network)
+    probabilities = class_probabilities(bridge_all_gaps(raw, trace), trace.seen, rate, network)
     # The tracker's own jitter is not a jump, however large it is.
     fastest = max(p.fastest_deg_s, 8 * noise / max(0.004, 1 / rate))
     cores = mark_cores(
@@ -265,7 +265,7 @@ def stages(
         p.dropout_ms * per_ms,
         p.short_loss_ms * per_ms,
     )
-    points = mark_all_saccades(raw, chances, cores == LOST, trace, noise, pso, p)
+    points = mark_all_saccades(raw, probabilities, cores == LOST, trace, noise, pso, p)
     if pso in ("saccade", "fixation"):
         codes[codes == PSO] = SACCADE if pso == "saccade" else FIXATION
     settle_short(codes, round(p.near_short_ms * per_ms), cores)
@@ -281,11 +281,11 @@ def stages(
         codes,
     )
     close_short_fixations(trace.segments, p.min_fixation_ms * per_ms, codes)
-    return Decoded(points, chances, codes)
+    return Decoded(points, probabilities, codes)
 
 
-def chances_on_grid(points: Floats, seen: Bools, rate_hz: float, network: Network) -> Singles:
-    """Chance of each class on the grid, shape (n, 5); `points` have no holes.
+def class_probabilities(points: Floats, seen: Bools, rate_hz: float, network: Network) -> Singles:
+    """Probability of each class on the grid, shape (n, 5); `points` have no holes.
 
     Long recordings are cut into pieces that share what they need of one another, and several are
     computed at a time.
@@ -300,16 +300,20 @@ def chances_on_grid(points: Floats, seen: Bools, rate_hz: float, network: Networ
         # A multiple of the network's stride, so that pieces do not move its slow samples.
         low, high = max(0, first - _OVERLAP), min(n, stop + _OVERLAP)
         part = slice(low, high)
-        loud = np.full(high - low, noise)
+        noise_at = np.full(high - low, noise)
         features = motion(
-            np.ascontiguousarray(grid[:, part]), there[part], rate_hz * split / merge, loud, False
+            np.ascontiguousarray(grid[:, part]),
+            there[part],
+            rate_hz * split / merge,
+            noise_at,
+            False,
         )
-        result[first:stop] = network.chances(features)[first - low : stop - low]
+        result[first:stop] = network.probabilities(features)[first - low : stop - low]
 
     starts = range(0, n, _PIECE)
     if len(starts) == 1:
         fill(0)
-    else:
+    elif len(starts) > 1:
         with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as pool:
             list(pool.map(fill, starts))
     return result
@@ -317,7 +321,7 @@ def chances_on_grid(points: Floats, seen: Bools, rate_hz: float, network: Networ
 
 def mark_all_saccades(
     raw: Floats,
-    chances: Singles,
+    probabilities: Singles,
     lost: Bools,
     trace: BridgedGaze,
     noise: float,
@@ -326,17 +330,19 @@ def mark_all_saccades(
 ) -> Floats:
     """Write FIXATION, SACCADE, PSO and NOISE into the segments; the smoothed positions."""
     rate, per_ms, codes = trace.rate_hz, trace.rate_hz / 1000, trace.codes
-    moves, settles = spread_chances(chances, *grid_factor(rate), trace.segments, codes)
+    p_saccade, p_pso = saccade_probabilities(
+        probabilities, *grid_factor(rate), trace.segments, codes
+    )
     width = smoothing_samples(noise, rate, p.smooth_ms * per_ms, max(1e-9, p.speed_noise_deg_s))
     points = smoothed(raw, trace.segments, width)
     speed = speeds(points, trace.segments, rate, p.interval_ms / 1000)
-    trust_speed(speed, max(p.fast_deg_s, 8 * noise * rate / max(1.0, width)), codes, moves)
+    mark_fast(speed, max(p.fast_deg_s, 8 * noise * rate / max(1.0, width)), codes, p_saccade)
     fine_from_hz = min(p.pso_from_hz, 100.0) if pso == "separate" else p.pso_from_hz
     # Below `pso_from_hz` an oscillation has few samples and drowns in less noise.
     widest_ms = p.fine_widest_ms if rate >= p.pso_from_hz else p.fine_widest_ms / 2
     if rate >= fine_from_hz and width <= widest_ms * per_ms:
         limits = (
-            p.fine_chance,
+            p.fine_min_probability,
             p.fine_peak_deg_s,
             p.fine_onset_deg_s,
             p.ahead_deg_s,
@@ -348,24 +354,24 @@ def mark_all_saccades(
             round(p.apart_ms * per_ms),
             round(p.min_pso_ms * per_ms),
         )
-        mark_fine(points, moves, settles, lost, trace.segments, rate, limits, counts, codes)
+        mark_fine(points, p_saccade, p_pso, lost, trace.segments, rate, limits, counts, codes)
         return points
     clear = rate >= p.speed_from_hz and width <= p.widest_ms * per_ms
     onset, offset = (p.onset_deg_s, p.offset_deg_s) if clear else (0.0, 0.0)
     tail = 0.0 if pso == "fixation" else p.tail_ms
     mark_coarse(
-        moves,
+        p_saccade,
         speed,
         lost,
         trace.segments,
-        (p.chance, p.peak_deg_s, onset, offset),
+        (p.min_probability, p.peak_deg_s, onset, offset),
         (round(tail * per_ms), round(_COARSE_MARGIN_MS * per_ms), round(_COARSE_REST_MS * per_ms)),
         codes,
     )
     return points
 
 
-def whole(points: Floats, trace: BridgedGaze) -> Floats:
+def bridge_all_gaps(points: Floats, trace: BridgedGaze) -> Floats:
     """Positions with the gaps between the segments bridged too: the network is told that nothing
     was seen there, and needs some number.
     """

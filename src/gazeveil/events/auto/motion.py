@@ -38,11 +38,11 @@ FEATURES = 2 * len(SCALES) + 2
 
 #: The running estimate of a stream's noise begins here and moves by this share per sample.
 FIRST_NOISE_DEG = 0.02
-PACE = 0.02
+NOISE_STEP = 0.02
 
 #: Median square of a second difference of white noise of deviation 1 in two directions: its length
 #: has the median 1.1774 times its deviation, whose square is 6.
-LOUD = 6.0 * 1.1774**2
+MEDIAN_SQUARE = 6.0 * 1.1774**2
 
 _SCALES = np.array(SCALES)
 _HALF = np.array(HALF_DEG_S)
@@ -114,13 +114,13 @@ def noise_on_grid(grid: Floats, there: Bools, step: int) -> float:
             count += 1
     if count == 0:
         return 0.0
-    return math.sqrt(np.median(size[:count]) / LOUD)
+    return math.sqrt(np.median(size[:count]) / MEDIAN_SQUARE)
 
 
 @compiled
 def running_noise(grid: Floats, there: Bools, step: int) -> Floats:
     """The same noise at each grid sample from those before it: a median that is followed up and
-    down by :data:`PACE` per sample.
+    down by :data:`NOISE_STEP` per sample.
     """
     axes, n = grid.shape
     result = np.empty(n)
@@ -132,18 +132,18 @@ def running_noise(grid: Floats, there: Bools, step: int) -> Floats:
             for a in range(axes):
                 bend = grid[a, i] - 2.0 * grid[a, i - step] + grid[a, i - 2 * step]
                 square += bend * bend
-            up = square > level * level * LOUD
-            level = min(max(level * (1.0 + PACE if up else 1.0 - PACE), 1e-3), 10.0)
+            up = square > level * level * MEDIAN_SQUARE
+            level = min(max(level * (1.0 + NOISE_STEP if up else 1.0 - NOISE_STEP), 1e-3), 10.0)
         result[i] = level
     return result
 
 
 @compiled
-def motion(grid: Floats, there: Bools, grid_hz: float, noise: Floats, late: bool) -> Singles:
+def motion(grid: Floats, there: Bools, grid_hz: float, noise: Floats, causal: bool) -> Singles:
     """The numbers of each grid sample, shape (n, FEATURES), float32.
 
-    With `late` the blocks end at the sample instead of lying around it, so that nothing after it is
-    needed. `noise` is that of each grid sample.
+    With `causal` the blocks end at the sample instead of lying around it, so that nothing after it
+    is needed. `noise` is that of each grid sample.
     """
     axes, n = grid.shape
     result = np.empty((n, FEATURES), dtype=np.float32)
@@ -159,7 +159,7 @@ def motion(grid: Floats, there: Bools, grid_hz: float, noise: Floats, late: bool
     for s in range(scales):
         k = _SCALES[s]
         half = k // 2
-        back = half + k if late else 0
+        back = half + k if causal else 0
         _at_scale(totals, grid, noise, k, back, grid_hz, _HALF[s], fast, turn)
         for i in range(n):
             result[i, s] = fast[i]

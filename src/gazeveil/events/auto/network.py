@@ -1,4 +1,4 @@
-"""The network of the `auto` detector: from motion on the grid to the chance of each class.
+"""The network of the `auto` detector: from motion on the grid to the probability of each class.
 
 A small convolutional network: one layer at the grid's rate, seven at a quarter of it whose reach
 doubles from one to the next (2 s to both sides in all), one more at the grid's rate. Its 12,500
@@ -23,7 +23,7 @@ from gazeveil.compiled import fused, fused_inlined
 
 #: What the network tells apart, and their places.
 CLASSES = ("fixation", "saccade", "pso", "pursuit", "other")
-FIXATES, SACCADES, SETTLES, PURSUES, OTHER = range(5)
+P_FIXATION, P_SACCADE, P_PSO, P_PURSUIT, P_OTHER = range(5)
 
 #: Grid samples that make one of the slow layers, and the reach of those in their own samples.
 STRIDE = 4
@@ -57,33 +57,33 @@ class Network(NamedTuple):
         First layer, at the grid's rate.
     down : array, shape (STRIDE, WIDTH, HIDDEN)
         To the slow rate.
-    deep : array, shape (7, 3, HIDDEN)
+    depthwise : array, shape (7, 3, HIDDEN)
         The slow layers, each channel by itself.
-    wide : array, shape (7, HIDDEN, HIDDEN)
+    pointwise : array, shape (7, HIDDEN, HIDDEN)
         What mixes the channels after each.
     up : array, shape (HIDDEN, WIDTH)
         Back to the grid's rate.
-    fine : array, shape (3, WIDTH, WIDTH)
+    fuse : array, shape (3, WIDTH, WIDTH)
         Last layer at the grid's rate.
     out : array, shape (WIDTH, 8)
         To the classes; the last three columns are zero.
-    stem_bias, down_bias, deep_bias, wide_bias, up_bias, fine_bias, out_bias : array
+    stem_bias, down_bias, depthwise_bias, pointwise_bias, up_bias, fuse_bias, out_bias : array
         What is added to each.
     """
 
     stem: Singles
     down: Singles
-    deep: Singles
-    wide: Singles
+    depthwise: Singles
+    pointwise: Singles
     up: Singles
-    fine: Singles
+    fuse: Singles
     out: Singles
     stem_bias: Singles
     down_bias: Singles
-    deep_bias: Singles
-    wide_bias: Singles
+    depthwise_bias: Singles
+    pointwise_bias: Singles
     up_bias: Singles
-    fine_bias: Singles
+    fuse_bias: Singles
     out_bias: Singles
 
     @classmethod
@@ -95,62 +95,24 @@ class Network(NamedTuple):
         arrays = (
             w["stem.weight"].transpose(2, 1, 0),
             w["down.weight"].transpose(2, 1, 0),
-            np.stack([w[f"deep.{i}.weight"][:, 0].T for i in count]),
-            np.stack([w[f"wide.{i}.weight"][:, :, 0].T for i in count]),
+            np.stack([w[f"depthwise.{i}.weight"][:, 0].T for i in count]),
+            np.stack([w[f"pointwise.{i}.weight"][:, :, 0].T for i in count]),
             w["up.weight"][:, :, 0].T,
-            w["fine.weight"].transpose(2, 1, 0),
+            w["fuse.weight"].transpose(2, 1, 0),
             np.pad(w["out.weight"][:, :, 0].T, ((0, 0), (0, LANES - _CLASSES))),
             w["stem.bias"],
             w["down.bias"],
-            np.stack([w[f"deep.{i}.bias"] for i in count]),
-            np.stack([w[f"wide.{i}.bias"] for i in count]),
+            np.stack([w[f"depthwise.{i}.bias"] for i in count]),
+            np.stack([w[f"pointwise.{i}.bias"] for i in count]),
             w["up.bias"],
-            w["fine.bias"],
+            w["fuse.bias"],
             np.pad(w["out.bias"], (0, LANES - _CLASSES)),
         )
         return cls(*(np.ascontiguousarray(a, dtype=np.float32) for a in arrays))
 
-    def chances(self, features: Singles) -> Singles:
+    def probabilities(self, features: Singles) -> Singles:
         """Chance of each class at each grid sample, shape (n, 5)."""
-        return _chances(self, features)
-
-
-@fused_inlined
-def add_wide(source: Singles, weight: Singles, result: Singles) -> None:
-    """Add `source` times `weight` to the HIDDEN numbers of `result`."""
-    for c in range(0, len(source), 8):
-        a, b, d, e = source[c], source[c + 1], source[c + 2], source[c + 3]
-        f, g, h, k = source[c + 4], source[c + 5], source[c + 6], source[c + 7]
-        for o in range(HIDDEN):
-            result[o] += (
-                a * weight[c, o]
-                + b * weight[c + 1, o]
-                + d * weight[c + 2, o]
-                + e * weight[c + 3, o]
-                + f * weight[c + 4, o]
-                + g * weight[c + 5, o]
-                + h * weight[c + 6, o]
-                + k * weight[c + 7, o]
-            )
-
-
-@fused_inlined
-def add_fast(source: Singles, weight: Singles, result: Singles) -> None:
-    """Add `source` times `weight` to the WIDTH numbers of `result`."""
-    for c in range(0, len(source), 8):
-        a, b, d, e = source[c], source[c + 1], source[c + 2], source[c + 3]
-        f, g, h, k = source[c + 4], source[c + 5], source[c + 6], source[c + 7]
-        for o in range(WIDTH):
-            result[o] += (
-                a * weight[c, o]
-                + b * weight[c + 1, o]
-                + d * weight[c + 2, o]
-                + e * weight[c + 3, o]
-                + f * weight[c + 4, o]
-                + g * weight[c + 5, o]
-                + h * weight[c + 6, o]
-                + k * weight[c + 7, o]
-            )
+        return _forward(self, features)
 
 
 @fused_inlined
@@ -179,7 +141,7 @@ def classify(row: Singles, weight: Singles, bias: Singles, scratch: Singles) -> 
 
 
 @fused
-def _chances(net: Network, features: Singles) -> Singles:
+def _forward(net: Network, features: Singles) -> Singles:
     """All grid samples at once: the products of each layer in blocks of rows."""
     n = len(features)
     slow_n = (n + STRIDE - 1) // STRIDE
@@ -196,12 +158,12 @@ def _chances(net: Network, features: Singles) -> Singles:
     _rectify(slow, net.down_bias)
     mixed, product = np.empty_like(slow), np.empty((_ROWS, HIDDEN), dtype=np.float32)
     for layer in range(len(_DILATIONS)):
-        _along_time(slow, net.deep[layer], net.deep_bias[layer], _DILATIONS[layer], mixed)
+        _along_time(slow, net.depthwise[layer], net.depthwise_bias[layer], _DILATIONS[layer], mixed)
         for first in range(0, slow_n, _ROWS):
             stop = min(slow_n, first + _ROWS)
             rows = product[: stop - first]
-            np.dot(mixed[first:stop], net.wide[layer], rows)
-            _rectify(rows, net.wide_bias[layer])
+            np.dot(mixed[first:stop], net.pointwise[layer], rows)
+            _rectify(rows, net.pointwise_bias[layer])
             for j in range(stop - first):
                 for o in range(HIDDEN):
                     slow[first + j, o] += rows[j, o]
@@ -213,7 +175,7 @@ def _chances(net: Network, features: Singles) -> Singles:
         for o in range(WIDTH):
             fast[i, o] = max(fast[i, o] + up[i // STRIDE, o] + net.up_bias[o], np.float32(0))
     last = np.empty((n, WIDTH), dtype=np.float32)
-    _over_three(fast[:n], net.fine, net.fine_bias, last)
+    _over_three(fast[:n], net.fuse, net.fuse_bias, last)
     result, scratch = np.empty((n, _CLASSES), dtype=np.float32), np.empty(LANES, dtype=np.float32)
     for i in range(n):
         for o in range(WIDTH):

@@ -16,7 +16,7 @@ import numpy as np
 
 from gazeveil.arrays import Codes, Floats, Ints, Singles
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.network import FIXATES, PURSUES
+from gazeveil.events.auto.network import P_FIXATION, P_PURSUIT
 from gazeveil.events.auto.speed import distance
 from gazeveil.events.trace import FIXATION, PURSUIT
 
@@ -37,12 +37,12 @@ PART_S = 1.0
 AREA_DEG = 0.3
 
 #: Chances count at least this much.
-LEAST_CHANCE = 1e-4
+LEAST_PROBABILITY = 1e-4
 
 
 @compiled
 def mark_pursuit(
-    points: Floats, chances: Singles, merge: int, split: int, rate_hz: float, codes: Codes
+    points: Floats, probabilities: Singles, merge: int, split: int, rate_hz: float, codes: Codes
 ) -> None:
     """Turn the parts of FIXATION that pursue into PURSUIT."""
     parts = _parts(codes, max(1, int(PART_S * rate_hz)))
@@ -54,15 +54,15 @@ def mark_pursuit(
         total = 0.0
         begin, end = parts[p, 0] * split // merge, (parts[p, 1] - 1) * split // merge
         for g in range(begin, end + 1):
-            pursues, fixates = chances[g, PURSUES], chances[g, FIXATES]
-            total += np.log((pursues + LEAST_CHANCE) / (fixates + LEAST_CHANCE))
+            pursues, fixates = probabilities[g, P_PURSUIT], probabilities[g, P_FIXATION]
+            total += np.log((pursues + LEAST_PROBABILITY) / (fixates + LEAST_PROBABILITY))
         odds[p] = total / (end + 1 - begin)
         length[p] = (parts[p, 1] - parts[p, 0]) / rate_hz
     shift = TEMPERATURE * share_shift(odds, length)
     if rate_hz < SHARE_FROM_HZ:
         shift = min(shift, 0.0)
     for p in range(count):
-        if odds[p] + shift > 0.0 and _leaves(points, parts[p, 0], parts[p, 1]):
+        if odds[p] + shift > 0.0 and _exceeds_area(points, parts[p, 0], parts[p, 1]):
             codes[parts[p, 0] : parts[p, 1]] = PURSUIT
 
 
@@ -84,7 +84,7 @@ def share_shift(odds: Floats, length_s: Floats) -> float:
 
 
 @compiled
-def _leaves(points: Floats, first: int, stop: int) -> bool:
+def _exceeds_area(points: Floats, first: int, stop: int) -> bool:
     """Whether gaze gets further than :data:`AREA_DEG` from where it was."""
     furthest = 0.0
     for i in range(first + 1, stop):

@@ -12,7 +12,7 @@ import numpy as np
 
 from gazeveil.arrays import Codes, Floats, Ints
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.motion import LOUD
+from gazeveil.events.auto.motion import MEDIAN_SQUARE
 from gazeveil.events.trace import FIXATION, SACCADE, UNDEFINED
 
 # Second differences from which a median is certain enough.
@@ -25,7 +25,7 @@ def noise_deg(points: Floats, segments: Ints) -> float:
     there.
     """
     squares = _second_differences(points, segments, max(1, points.shape[1] // _ENOUGH))
-    return math.sqrt(float(np.median(squares)) / LOUD) if len(squares) else 0.0
+    return math.sqrt(float(np.median(squares)) / MEDIAN_SQUARE) if len(squares) else 0.0
 
 
 @compiled

@@ -3,12 +3,12 @@
 It is the twin of `auto` (:mod:`gazeveil.events.auto.detector`) that sees the past only: a causal
 network on the same numbers, which adapts to the noise of the stream as it goes. What it says is
 about the grid sample `DELAY` before the newest one, 8 ms at 250 Hz. A saccade, its settling
-included, begins where the network sees one with a chance above one half and ends where that falls
-below 0.4. A fixation is all else, told once it has lasted 40 ms or has ended. Lost samples: up to
-75 ms (or one and a half steps) belong to what is running; longer ones are a `blink`, from 500 ms on
-the rest is `undefined`. A step in time of that length without samples closes the event before it. A
-sample whose time does not come after the last valid one counts as lost, until that has gone on for
-500 ms: then the clock was set back, and the new one is believed.
+included, begins where the network sees one with a probability above one half and ends where that
+falls below 0.4. A fixation is all else, told once it has lasted 40 ms or has ended. Lost samples:
+up to 75 ms (or one and a half steps) belong to what is running; longer ones are a `blink`, from 500
+ms on the rest is `undefined`. A step in time of that length without samples closes the event before
+it. A sample whose time does not come after the last valid one counts as lost, until that has gone
+on for 500 ms: then the clock was set back, and the new one is believed.
 
 Every edge is decided at most :attr:`OnlineDetector.latency_s` after the sample it belongs to. With
 `pursuit=True` the end of a fixation says `pursuit` where the eye followed something; what it is
@@ -32,7 +32,7 @@ from gazeveil.errors import DataError
 from gazeveil.events.auto.fallback import SLOWEST_HZ
 from gazeveil.events.auto.motion import grid_factor
 from gazeveil.events.auto.network import DELAY, Network, shipped
-from gazeveil.events.online.kernel import LIMITS, close_stream, new_numbers, new_state, push_samples
+from gazeveil.events.online.kernel import LIMITS, close_stream, new_floats, new_state, push_samples
 from gazeveil.events.online.streaming import new_memory, packed
 from gazeveil.events.trace import BLINK_S, BRIDGE_S
 from gazeveil.gaze.events import KINDS, WORD, Events
@@ -40,7 +40,7 @@ from gazeveil.gaze.geometry import Screen, Space, Sphere
 from gazeveil.gaze.recording import Recording
 from gazeveil.gaze.validity import set_back_samples
 
-_TOLD_AFTER_S = 0.04
+_REPORT_AFTER_S = 0.04
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class OnlineDetector:
         self._weights = _shipped_weights() if network is None else packed(network)
         merge, split = grid_factor(self.rate_hz)
         bridge_s = max(BRIDGE_S, 1.5 / self.rate_hz)
-        back = max(1, round(_TOLD_AFTER_S * self.rate_hz))
+        back = max(1, round(_REPORT_AFTER_S * self.rate_hz))
         # Lost samples between two valid ones.
         bridge = max(0, int(bridge_s * self.rate_hz + 1e-9) - 1)
         self._limits = np.zeros(LIMITS, dtype=np.int64)
@@ -132,7 +132,7 @@ class OnlineDetector:
         self._memory = new_memory(self.rate_hz * split / merge)
         # Slower streams show too little of a pursuit to tell it from trembling.
         told = pursuit and self.rate_hz >= SLOWEST_HZ
-        self._numbers = new_numbers(self.rate_hz, told)
+        self._floats = new_floats(self.rate_hz, told)
         # Times are kept as far back as an edge can lie.
         self._times = np.zeros(self._longest_reach + 8, dtype=np.int64)
         self._lost = np.zeros(self._longest_reach + 8, dtype=np.bool_)
@@ -218,7 +218,7 @@ class OnlineDetector:
             self._sphere,
             self._limits,
             self._state,
-            self._numbers,
+            self._floats,
             *self._memory,
             self._weights,
             self._times,
@@ -237,7 +237,7 @@ class OnlineDetector:
         if self._closed:
             return edges[:0]
         self._closed = True
-        count = close_stream(self._state, self._numbers, self._times, edges)
+        count = close_stream(self._state, self._floats, self._times, edges)
         return edges[:count]
 
 

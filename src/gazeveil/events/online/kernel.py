@@ -13,15 +13,15 @@ import numpy as np
 
 from gazeveil.arrays import Bools, Floats, Ints, Singles
 from gazeveil.compiled import compiled
-from gazeveil.events.auto.network import DELAY, FIXATES, PURSUES, SACCADES, SETTLES, Network
-from gazeveil.events.auto.pursuit import LEAST_CHANCE
+from gazeveil.events.auto.network import DELAY, P_FIXATION, P_PSO, P_PURSUIT, P_SACCADE, Network
+from gazeveil.events.auto.pursuit import LEAST_PROBABILITY
 from gazeveil.events.online.streaming import (
     StreamState,
-    forget,
-    hear,
-    put,
+    add_sample,
+    reset,
     unpack_network,
     unpack_state,
+    update_noise,
 )
 from gazeveil.events.trace import BLINK, FIXATION, PURSUIT, SACCADE, UNDEFINED
 
@@ -51,10 +51,10 @@ from gazeveil.events.trace import BLINK, FIXATION, PURSUIT, SACCADE, UNDEFINED
     LIMITS,
 ) = range(9)
 
-# Columns of `votes`: log odds of pursuit and their weight in this fixation, what of both is kept
-# from sample to sample, samples at which they spoke for pursuit and samples in all, and whether
-# anyone asks for pursuit.
-_ODDS, _WEIGHT, _KEEP, _FOR, _HEARD, _ASKED = range(6)
+# Columns of `odds_state`: running mean of the log odds of pursuit in this fixation as sum and
+# weight, how both decay from sample to sample, samples at which it was above the bound and samples
+# in all, and whether pursuit is wanted.
+_ODDS, _WEIGHT, _DECAY, _ABOVE, _SAMPLES, _WANTED = range(6)
 
 # Within an interval, what was said so long ago counts for little: the network knows more at its end
 # than at its beginning. It pursues if the odds of pursuit are above one half at its end, or were
@@ -63,8 +63,8 @@ _MEMORY_S = 0.1
 _LEAST_ODDS = -math.log(2.0)
 _MOST_OF_IT = 2.0 / 3.0
 
-# The chances at which a saccade begins and ends.
-_MOVES, _RESTS = 0.5, 0.4
+# The probabilities at which a saccade begins and ends.
+_BEGIN_PROBABILITY, _END_PROBABILITY = 0.5, 0.4
 
 
 def new_state() -> Ints:
@@ -74,8 +74,8 @@ def new_state() -> Ints:
     return state
 
 
-def new_numbers(rate_hz: float, pursuit: bool) -> Floats:
-    """Place and votes before the first sample."""
+def new_floats(rate_hz: float, pursuit: bool) -> Floats:
+    """Place and odds_state before the first sample."""
     keep = math.exp(-1.0 / (_MEMORY_S * rate_hz))
     return np.array([0.0, 0.0, 0.0, 0.0, 0.0, keep, 0.0, 0.0, float(pursuit)])
 
@@ -89,7 +89,7 @@ def _emit(edges: Ints, count: int, code: int, side: int, index: int, times: Ints
 
 @compiled
 def _end(
-    edges: Ints, count: int, state: Ints, last: int, times: Ints, now: int, votes: Floats
+    edges: Ints, count: int, state: Ints, last: int, times: Ints, now: int, odds_state: Floats
 ) -> int:
     """Emit the end of the running event, and its onset if that was not sent; an event that would
     only have begun now is dropped.
@@ -98,7 +98,7 @@ def _end(
         if not state[_SENT]:
             count = _emit(edges, count, state[_CODE], 0, state[_ONSET], times, now)
         code = state[_CODE]
-        if code == FIXATION and votes[_ASKED] > 0.0 and _pursued(votes):
+        if code == FIXATION and odds_state[_WANTED] > 0.0 and _pursued(odds_state):
             code = PURSUIT
         count = _emit(edges, count, code, 1, last, times, now)
     state[_CODE] = -1
@@ -106,21 +106,22 @@ def _end(
 
 
 @compiled
-def _pursued(votes: Floats) -> bool:
+def _pursued(odds_state: Floats) -> bool:
     """Whether the interval was a pursuit."""
-    now = votes[_ODDS] > _LEAST_ODDS * votes[_WEIGHT]
-    return now or votes[_FOR] > _MOST_OF_IT * votes[_HEARD]
+    now = odds_state[_ODDS] > _LEAST_ODDS * odds_state[_WEIGHT]
+    return now or odds_state[_ABOVE] > _MOST_OF_IT * odds_state[_SAMPLES]
 
 
 @compiled
-def _begin(state: Ints, code: int, onset: int, votes: Floats) -> None:
+def _begin(state: Ints, code: int, onset: int, odds_state: Floats) -> None:
     state[_CODE], state[_ONSET], state[_SENT] = code, onset, 0
-    votes[_ODDS], votes[_WEIGHT], votes[_FOR], votes[_HEARD] = 0.0, 0.0, 0.0, 0.0
+    for column in (_ODDS, _WEIGHT, _ABOVE, _SAMPLES):
+        odds_state[column] = 0.0
 
 
 @compiled
 def _lose(
-    edges: Ints, count: int, limits: Ints, state: Ints, times: Ints, now: int, votes: Floats
+    edges: Ints, count: int, limits: Ints, state: Ints, times: Ints, now: int, odds_state: Floats
 ) -> int:
     """A lost sample has come: tell a blink once the run is too long to be bridged, and what lies
     beyond a blink.
@@ -129,17 +130,17 @@ def _lose(
     if state[_SEEN] < 0:
         # Nothing was seen yet: it cannot be a blink.
         if state[_CODE] < 0:
-            _begin(state, UNDEFINED, now, votes)
+            _begin(state, UNDEFINED, now, odds_state)
             count = _emit(edges, count, UNDEFINED, 0, now, times, now)
             state[_SENT] = 1
     elif run == limits[BRIDGE] + 1:
-        count = _end(edges, count, state, state[_SEEN], times, now, votes)
-        _begin(state, BLINK, state[_SEEN] + 1, votes)
+        count = _end(edges, count, state, state[_SEEN], times, now, odds_state)
+        _begin(state, BLINK, state[_SEEN] + 1, odds_state)
         count = _emit(edges, count, BLINK, 0, state[_ONSET], times, now)
         state[_SENT] = 1
     elif run == limits[BLINKED] + 1 and state[_CODE] == BLINK:
-        count = _end(edges, count, state, now - 1, times, now, votes)
-        _begin(state, UNDEFINED, now, votes)
+        count = _end(edges, count, state, now - 1, times, now, odds_state)
+        _begin(state, UNDEFINED, now, odds_state)
         count = _emit(edges, count, UNDEFINED, 0, now, times, now)
         state[_SENT] = 1
     return count
@@ -156,31 +157,31 @@ def _decide(
     stream: StreamState,
     times: Ints,
     lost: Bools,
-    votes: Floats,
+    odds_state: Floats,
 ) -> int:
     """What the network said about the sample `index`; lost ones go on with what is running."""
     if index < state[_ONSET] or (state[_CODE] != FIXATION and state[_CODE] != SACCADE):
         return count
     if not lost[index % len(lost)]:
-        chances = stream.chances
-        moves = chances[SACCADES] + chances[SETTLES]
-        if state[_CODE] == FIXATION and moves > _MOVES:
+        probabilities = stream.probabilities
+        p_saccade = probabilities[P_SACCADE] + probabilities[P_PSO]
+        if state[_CODE] == FIXATION and p_saccade > _BEGIN_PROBABILITY:
             if index > state[_ONSET]:
-                count = _end(edges, count, state, index - 1, times, now, votes)
-            _begin(state, SACCADE, index, votes)
+                count = _end(edges, count, state, index - 1, times, now, odds_state)
+            _begin(state, SACCADE, index, odds_state)
             count = _emit(edges, count, SACCADE, 0, index, times, now)
             state[_SENT] = 1
-        elif state[_CODE] == SACCADE and moves < _RESTS:
-            count = _end(edges, count, state, index - 1, times, now, votes)
-            _begin(state, FIXATION, index, votes)
+        elif state[_CODE] == SACCADE and p_saccade < _END_PROBABILITY:
+            count = _end(edges, count, state, index - 1, times, now, odds_state)
+            _begin(state, FIXATION, index, odds_state)
         if state[_CODE] == FIXATION:
-            pursues, fixates = chances[PURSUES], chances[FIXATES]
-            odds = math.log((pursues + LEAST_CHANCE) / (fixates + LEAST_CHANCE))
-            votes[_ODDS] = votes[_ODDS] * votes[_KEEP] + odds
-            votes[_WEIGHT] = votes[_WEIGHT] * votes[_KEEP] + 1.0
-            votes[_HEARD] += 1.0
-            if votes[_ODDS] > _LEAST_ODDS * votes[_WEIGHT]:
-                votes[_FOR] += 1.0
+            pursues, fixates = probabilities[P_PURSUIT], probabilities[P_FIXATION]
+            odds = math.log((pursues + LEAST_PROBABILITY) / (fixates + LEAST_PROBABILITY))
+            odds_state[_ODDS] = odds_state[_ODDS] * odds_state[_DECAY] + odds
+            odds_state[_WEIGHT] = odds_state[_WEIGHT] * odds_state[_DECAY] + 1.0
+            odds_state[_SAMPLES] += 1.0
+            if odds_state[_ODDS] > _LEAST_ODDS * odds_state[_WEIGHT]:
+                odds_state[_ABOVE] += 1.0
     if state[_CODE] == FIXATION and not state[_SENT] and index - state[_ONSET] >= limits[BACK]:
         count = _emit(edges, count, FIXATION, 0, state[_ONSET], times, now)
         state[_SENT] = 1
@@ -202,7 +203,7 @@ def _feed(
     net: Network,
     times: Ints,
     lost: Bools,
-    votes: Floats,
+    odds_state: Floats,
 ) -> int:
     """One sample goes through the network, with the points that lie between it and the last."""
     merge, split = limits[MERGE], limits[SPLIT]
@@ -215,8 +216,8 @@ def _feed(
         if j == split:
             between[:] = place
             if merge == 1:
-                hear(stream, place, seen)
-        if not put(stream, net, between, seen and (j == split or seen_before), merge):
+                update_noise(stream, place, seen)
+        if not add_sample(stream, net, between, seen and (j == split or seen_before), merge):
             continue
         about = state[_GRID] - DELAY
         state[_GRID] += 1
@@ -224,7 +225,9 @@ def _feed(
             continue
         begin = state[_BASE] + about * merge // split
         for index in range(begin, begin + merge):
-            count = _decide(edges, count, index, now, limits, state, stream, times, lost, votes)
+            count = _decide(
+                edges, count, index, now, limits, state, stream, times, lost, odds_state
+            )
     return count
 
 
@@ -243,7 +246,7 @@ def _to_place(x: float, y: float, sphere: bool, place: Floats) -> None:
 
 
 @compiled
-def _find(
+def _end_gap(
     edges: Ints,
     count: int,
     t_ns: int,
@@ -252,24 +255,24 @@ def _find(
     stream: StreamState,
     times: Ints,
     now: int,
-    votes: Floats,
+    odds_state: Floats,
 ) -> int:
     """A valid sample has come: end what was lost, or what lies before a gap in time."""
     seen, gap_ns = state[_SEEN], t_ns - state[_SEEN_NS]
     if seen < 0 or gap_ns > limits[BRIDGE_NS]:
         if seen >= 0 and state[_CODE] != BLINK and state[_CODE] != UNDEFINED:
             # Too long a gap, though few samples were counted in it: rows are missing or times jump.
-            count = _end(edges, count, state, seen, times, now, votes)
+            count = _end(edges, count, state, seen, times, now, odds_state)
             if now - seen > 1:
                 blinked = gap_ns <= limits[BLINK_NS]
-                _begin(state, BLINK if blinked else UNDEFINED, seen + 1, votes)
+                _begin(state, BLINK if blinked else UNDEFINED, seen + 1, odds_state)
         if seen < 0 or now - seen == 1 or gap_ns > limits[BLINK_NS]:
-            forget(stream)
+            reset(stream)
             state[_BASE], state[_GRID] = now, 0
     if state[_CODE] == BLINK or state[_CODE] == UNDEFINED:
-        count = _end(edges, count, state, now - 1, times, now, votes)
+        count = _end(edges, count, state, now - 1, times, now, odds_state)
     if state[_CODE] < 0:
-        _begin(state, FIXATION, now, votes)
+        _begin(state, FIXATION, now, odds_state)
     return count
 
 
@@ -282,7 +285,7 @@ def push_samples(
     sphere: bool,
     limits: Ints,
     state: Ints,
-    numbers: Floats,
+    floats: Floats,
     doubles: Floats,
     singles: Singles,
     counts: Ints,
@@ -293,10 +296,10 @@ def push_samples(
 ) -> int:
     """Samples go through the detector one by one; the number of edges written to `edges`.
 
-    `numbers` are the last place and the votes; the next three arrays hold the stream's memory.
+    `floats` are the last place and the odds_state; the next three arrays hold the stream's memory.
     """
     count = 0
-    last_place, votes = numbers[:3], numbers[3:]
+    last_place, odds_state = floats[:3], floats[3:]
     stream, net = unpack_state(doubles, singles, counts), unpack_network(weights)
     place = np.zeros(3)
     for row in range(len(t)):
@@ -310,13 +313,13 @@ def push_samples(
         was_seen = now > 0 and not lost[(now - 1) % len(lost)]
         if good:
             _to_place(x[row], y[row], sphere, place)
-            count = _find(edges, count, t[row], limits, state, stream, times, now, votes)
+            count = _end_gap(edges, count, t[row], limits, state, stream, times, now, odds_state)
             if now == state[_BASE]:
                 last_place[:] = place
             state[_SEEN] = now
             state[_SEEN_NS] = t[row]
         else:
-            count = _lose(edges, count, limits, state, times, now, votes)
+            count = _lose(edges, count, limits, state, times, now, odds_state)
             if seen < 0:
                 continue
             place[:] = last_place
@@ -334,22 +337,22 @@ def push_samples(
             net,
             times,
             lost,
-            votes,
+            odds_state,
         )
         last_place[:] = place
     return count
 
 
 @compiled
-def close_stream(state: Ints, numbers: Floats, times: Ints, edges: Ints) -> int:
+def close_stream(state: Ints, floats: Floats, times: Ints, edges: Ints) -> int:
     """The stream ends: the number of edges written to `edges`."""
-    votes = numbers[3:]
+    odds_state = floats[3:]
     last, seen = state[_NEXT] - 1, state[_SEEN]
     if last < 0:
         return 0
     count = 0
     if state[_CODE] == BLINK or state[_CODE] == UNDEFINED or last == seen:
-        return _end(edges, count, state, last, times, last, votes)
-    count = _end(edges, count, state, seen, times, last, votes)
-    _begin(state, UNDEFINED, seen + 1, votes)
-    return _end(edges, count, state, last, times, last, votes)
+        return _end(edges, count, state, last, times, last, odds_state)
+    count = _end(edges, count, state, seen, times, last, odds_state)
+    _begin(state, UNDEFINED, seen + 1, odds_state)
+    return _end(edges, count, state, last, times, last, odds_state)

@@ -14,19 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from gazeveil.arrays import Floats, Ints, Singles
-from gazeveil.compiled import compiled, fused
-from gazeveil.events.auto.motion import FEATURES, FIRST_NOISE_DEG, HALF_DEG_S, LOUD, PACE, SCALES
-from gazeveil.events.auto.network import (
-    DILATIONS,
-    HIDDEN,
-    LANES,
-    STRIDE,
-    WIDTH,
-    Network,
-    add_fast,
-    add_wide,
-    classify,
+from gazeveil.compiled import compiled, fused, fused_inlined
+from gazeveil.events.auto.motion import (
+    FEATURES,
+    FIRST_NOISE_DEG,
+    HALF_DEG_S,
+    MEDIAN_SQUARE,
+    NOISE_STEP,
+    SCALES,
 )
+from gazeveil.events.auto.network import DILATIONS, HIDDEN, LANES, STRIDE, WIDTH, Network, classify
 
 _SCALES = np.array(SCALES)
 _HALF = np.array(HALF_DEG_S)
@@ -88,7 +85,7 @@ class StreamState(NamedTuple):
         Rings of the slow layers.
     up : array, shape (channels,)
         What the slow layers said last.
-    chances : array, shape (8,)
+    probabilities : array, shape (8,)
         What the network says now (the first five), about the grid sample `DELAY` before.
     """
 
@@ -101,7 +98,7 @@ class StreamState(NamedTuple):
     block: Singles
     slow: Singles
     up: Singles
-    chances: Singles
+    probabilities: Singles
 
 
 (_GRID, _PLACES, _FILLED, _FOUND, _WAS_SEEN) = range(5)
@@ -164,7 +161,7 @@ def unpack_network(flat: Singles) -> Network:
 
 
 @compiled
-def forget(state: StreamState) -> None:
+def reset(state: StreamState) -> None:
     """Begin again: what comes next has nothing to do with what was."""
     state.totals[:] = 0.0
     state.places[:] = 0.0
@@ -178,7 +175,7 @@ def forget(state: StreamState) -> None:
 
 
 @compiled
-def put(state: StreamState, net: Network, place: Floats, seen: bool, merge: int) -> bool:
+def add_sample(state: StreamState, net: Network, place: Floats, seen: bool, merge: int) -> bool:
     """Take one sample (or one point between two) in; whether it made a grid sample whole."""
     counts, places = state.counts, state.places
     if merge == 1:
@@ -197,7 +194,7 @@ def put(state: StreamState, net: Network, place: Floats, seen: bool, merge: int)
     for a in range(3):
         places[_BLOCK, a] /= number
     seen = 2 * counts[_FOUND] >= merge
-    hear(state, places[_BLOCK], seen)
+    update_noise(state, places[_BLOCK], seen)
     _advance(state, net, places[_BLOCK], seen)
     places[_BLOCK] = 0.0
     counts[_FILLED], counts[_FOUND] = 0, 0
@@ -205,7 +202,7 @@ def put(state: StreamState, net: Network, place: Floats, seen: bool, merge: int)
 
 
 @compiled
-def hear(state: StreamState, place: Floats, seen: bool) -> None:
+def update_noise(state: StreamState, place: Floats, seen: bool) -> None:
     """Follow the noise with a place at the tracker's or the grid's rate, whichever is lower."""
     count, places = state.counts[_PLACES], state.places
     at = count % 3
@@ -221,8 +218,8 @@ def hear(state: StreamState, place: Floats, seen: bool) -> None:
         bend = places[1 + at, a] - 2.0 * places[1 + middle, a] + places[1 + oldest, a]
         square += bend * bend
     level = state.noise[0]
-    up = square > level * level * LOUD
-    state.noise[0] = min(max(level * (1.0 + PACE if up else 1.0 - PACE), 1e-3), 10.0)
+    up = square > level * level * MEDIAN_SQUARE
+    state.noise[0] = min(max(level * (1.0 + NOISE_STEP if up else 1.0 - NOISE_STEP), 1e-3), 10.0)
 
 
 @compiled
@@ -254,76 +251,94 @@ def _advance(state: StreamState, net: Network, place: Floats, seen: bool) -> Non
             low += one * one
             high += two * two
             whole += (one + two) * (one + two)
-        hush = noise * noise * share + 1e-8
+        noise_term = noise * noise * share + 1e-8
         speed = math.sqrt(whole) * grid_hz / (2.0 * k)
         row[s] = speed / (speed + _HALF[s])
-        row[scales + s] = along / (math.sqrt(low * high) + hush)
-    _think(state, net, now)
+        row[scales + s] = along / (math.sqrt(low * high) + noise_term)
+    _forward(state, net, now)
     state.counts[_GRID] = now + 1
 
 
 @compiled
 def _sum(totals: Floats, stop: int, size: int, a: int) -> float:
     """Sum of the `size` grid samples before `stop`; before the first one all are like it."""
-    upper = totals[stop & _MASK, a] if stop > 0 else 0.0
-    lower = totals[(stop - size) & _MASK, a] if stop > size else 0.0
-    return upper - lower
+    # What lies before the first sample has not been written yet: the ring is longer than the reach.
+    return totals[stop & _MASK, a] - totals[(stop - size) & _MASK, a]
+
+
+@fused_inlined
+def _add_product(source: Singles, weight: Singles, result: Singles) -> None:
+    """Add `source` times `weight` to `result`; eight rows of weights at a time."""
+    for c in range(0, len(source), 8):
+        a, b, d, e = source[c], source[c + 1], source[c + 2], source[c + 3]
+        f, g, h, k = source[c + 4], source[c + 5], source[c + 6], source[c + 7]
+        for o in range(len(result)):
+            result[o] += (
+                a * weight[c, o]
+                + b * weight[c + 1, o]
+                + d * weight[c + 2, o]
+                + e * weight[c + 3, o]
+                + f * weight[c + 4, o]
+                + g * weight[c + 5, o]
+                + h * weight[c + 6, o]
+                + k * weight[c + 7, o]
+            )
 
 
 @fused
-def _think(state: StreamState, net: Network, now: int) -> None:
+def _forward(state: StreamState, net: Network, now: int) -> None:
     """The network at one grid sample."""
     zero = np.float32(0)
     stem = np.empty(WIDTH, dtype=np.float32)
     stem[:] = net.stem_bias
     for k in range(3):
         if now + k >= 2:
-            add_fast(state.features[(now + k - 2) % 3], net.stem[k], stem)
+            _add_product(state.features[(now + k - 2) % 3], net.stem[k], stem)
     for o in range(WIDTH):
         stem[o] = max(stem[o], zero)
     state.block[now % STRIDE] = stem
     if now % STRIDE == STRIDE - 1:
-        _think_slowly(state, net, now // STRIDE)
+        _forward_slow(state, net, now // STRIDE)
     fast, last = state.fast[now % 3], np.empty(WIDTH, dtype=np.float32)
     for o in range(WIDTH):
         fast[o] = max(stem[o] + state.up[o], zero)
-    last[:] = net.fine_bias
+    last[:] = net.fuse_bias
     for k in range(3):
         if now + k >= 2:
-            add_fast(state.fast[(now + k - 2) % 3], net.fine[k], last)
+            _add_product(state.fast[(now + k - 2) % 3], net.fuse[k], last)
     for o in range(WIDTH):
         last[o] = fast[o] + max(last[o], zero)
-    classify(last, net.out, net.out_bias, state.chances)
+    classify(last, net.out, net.out_bias, state.probabilities)
 
 
 @fused
-def _think_slowly(state: StreamState, net: Network, at: int) -> None:
+def _forward_slow(state: StreamState, net: Network, at: int) -> None:
     """The slow layers, once per block."""
     zero = np.float32(0)
     value = np.empty(HIDDEN, dtype=np.float32)
     value[:] = net.down_bias
     for k in range(STRIDE):
-        add_wide(state.block[k], net.down[k], value)
+        _add_product(state.block[k], net.down[k], value)
     for o in range(HIDDEN):
         value[o] = max(value[o], zero)
     one, other = np.empty(HIDDEN, dtype=np.float32), np.empty(HIDDEN, dtype=np.float32)
     for layer in range(len(_DILATIONS)):
-        d, start, deep = _DILATIONS[layer], _STARTS[layer], net.deep[layer]
+        d, start, depthwise = _DILATIONS[layer], _STARTS[layer], net.depthwise[layer]
         size = 2 * d + 1
         here = state.slow[start + at % size]
         mid, far = (state.slow[start + (at - d) % size], state.slow[start + (at - 2 * d) % size])
         for o in range(HIDDEN):
             here[o] = value[o]
             one[o] = (
-                net.deep_bias[layer, o]
-                + far[o] * deep[0, o]
-                + mid[o] * deep[1, o]
-                + value[o] * deep[2, o]
+                net.depthwise_bias[layer, o]
+                + far[o] * depthwise[0, o]
+                + mid[o] * depthwise[1, o]
+                + value[o] * depthwise[2, o]
             )
-        other[:] = net.wide_bias[layer]
-        add_wide(one, net.wide[layer], other)
+        other[:] = net.pointwise_bias[layer]
+        _add_product(one, net.pointwise[layer], other)
         for o in range(HIDDEN):
             value[o] += max(other[o], zero)
     up = state.up
     up[:] = net.up_bias
-    add_fast(value, net.up, up)
+    _add_product(value, net.up, up)

@@ -1,11 +1,11 @@
 """The only part of the Gatekeeper that sees gaze: samples in, quantised events out.
 
-Samples wait for the end of the current tick (or of the block they came in) and go through the online
-detector. Of their past stay running sums over the detector's reach, so that the mean of a fixation
-or pursuit can be told when its end is decided, and the detector's own memory: running sums of the
-last second of places, and what its network made of the last four. Both stay inside this process. A
-mean becomes a cell at once, an edge a tick. An event is handed on when the tick in which it was decided is over: a listener with a good
-clock learns the tick and no more.
+Samples wait for the end of the current tick (or of the block they came in) and go through the
+online detector. Of their past stay running sums over the detector's reach, so that the mean of a
+fixation or pursuit can be told when its end is decided, and the detector's own memory: running sums
+of the last second of places, and what its network made of the last four. Both stay inside this
+process. A mean becomes a cell at once, an edge a tick. An event is handed on when the tick in which
+it was decided is over: a listener with a good clock learns the tick and no more.
 
 A sample is lost if the tracker says so, if it is not a place of the space or if its time does not
 come after the last good one. After half a second of such times the clock is believed to have been
