@@ -681,3 +681,15 @@ def test_fixations_that_follow_one_another_at_once_stay_apart(dispersion: str) -
     events = detect(on_screen(x, 20.0), "idt", dispersion=dispersion)
     assert events.kind.tolist() == ["fixation"] * 3
     assert events.onset.tolist() == [0, 20, 40]
+
+
+@pytest.mark.parametrize("method", ["auto", "online"])
+@pytest.mark.parametrize("degrees", [0.0, 37.0, 180.0])
+def test_turned_mirrored_and_moved_gaze_gives_the_same_events(method: str, degrees: float) -> None:
+    x = step_path(250.0) + jitter(len(step_path(250.0)), 0.02)
+    y = jitter(len(x), 0.02, 1)
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    plain = detect(on_screen(x, y=y), method)
+    turned = detect(on_screen(c * x + s * y + 1.0, y=s * x - c * y - 2.0), method)
+    assert kinds(turned) == kinds(plain)
+    assert turned.onset.tolist() == plain.onset.tolist()
