@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 import gazeveil
+from gazeveil.attacks import battery
 from gazeveil.cli.main import main
+from gazeveil.errors import DataError
 from gazeveil.evaluation.columns import FRAME
 from gazeveil.evaluation.results import Results
+from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.io.parquet import write
 
@@ -77,7 +80,8 @@ def test_a_study_file_is_run_reported_and_resumed(
         == 0
     )
     said = capsys.readouterr()
-    assert "The strongest attacker of each mechanism" in said.out
+    title = "The only attacker tried (no battery, chosen one by one) on each release"
+    assert title in " ".join(said.out.split())
     assert "linkage" in said.out
     assert "guessing would give" in said.out
     assert f"Results: {out}    Report: {out / 'report.html'}" in said.out
@@ -134,6 +138,66 @@ def test_a_quick_study_needs_no_file(
     assert "Report" not in capsys.readouterr().out
 
 
+def members(name: str) -> set[str]:
+    return set(battery.battery(name))
+
+
+def test_utilities_do_not_drop_the_attackers_and_a_battery_is_joined_by_those_named(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "o"
+    short = ("-u", "density", "-r", 1, "--workers", 1, "--no-report", "--out", out)
+    quick = ("evaluate", raw, "-m", "gaussian:sigma_deg=2", *short, "--attacks", "quick")
+    assert run(*quick, "-a", "lda", "-a", "linkage") == 0
+    results = Results.read(out)
+    assert {a for a in results.frame["attack"] if a} == {"rbfn", "linkage", "lda"}
+    assert {u for u in results.frame["utility"] if u} == {"density"}
+    said = " ".join(capsys.readouterr().out.split())
+    assert "strongest of 3 attackers tried (quick battery and 2 more)" in said
+    assert "The strongest beside the RBF network" in said
+    assert "The RBF network alone, the attacker of the papers, would have called" in said
+
+
+def test_the_strong_battery_attacks_unless_somebody_is_named(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Only who is asked to attack is looked at: nothing is computed.
+    asked: list[tuple[Study, str]] = []
+
+    def stop(study: Study, *_: object) -> Results:
+        asked.append((study, study.battery))
+        raise DataError("Seen.")
+
+    monkeypatch.setattr("gazeveil.evaluation.run.run", stop)
+    monkeypatch.setattr("gazeveil.evaluation.api.run", stop)
+    (tmp_path / "s.toml").write_text(f'utilities = ["density"]\n[cohort]\npath = "{raw}"\n')
+    for arguments in ((raw,), (raw, "-u", "density"), (tmp_path / "s.toml",)):
+        assert run("evaluate", *arguments, "--out", tmp_path / "o") == 2
+    with pytest.raises(DataError, match="Seen"):
+        gazeveil.evaluate(gazeveil.read(raw), utilities=["density"])
+    assert len(asked) == 4
+    for study, words in asked:
+        assert {str(a) for a in study.attacks} == members("strong")
+        assert words == "strong battery"
+    asked.clear()
+    assert run("attack", raw, raw) == 2
+    without = {t for t in members("strong") if "knowledge" not in t}
+    assert {str(a) for a in asked[0][0].attacks} == without
+    asked.clear()
+    text = 'attacks = "all"\n[cohort]\npath = "{}"\n'
+    (tmp_path / "s.toml").write_text(text.format(raw))
+    assert run("evaluate", tmp_path / "s.toml", "--out", tmp_path / "o") == 2
+    assert {str(a) for a in asked[0][0].attacks} == members("all")
+    asked.clear()
+    for nobody in (("--no-attacks",), ("--attacks", "none"), ("--no-attacks", "--attacks", "none")):
+        assert run("evaluate", raw, "-u", "density", *nobody, "--out", tmp_path / "o") == 2
+    (tmp_path / "s.toml").write_text(
+        f'attacks = []\nutilities = ["density"]\n[cohort]\npath = "{raw}"\n'
+    )
+    assert run("evaluate", tmp_path / "s.toml", "--out", tmp_path / "o") == 2
+    assert [study.attacks for study, _ in asked] == [()] * 4
+
+
 def test_a_protected_copy_is_attacked_from_outside_and_against_itself(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +228,8 @@ def test_a_protected_copy_is_attacked_from_outside_and_against_itself(
         "raw, the copy",
         "the copy, the rest of it",
         "one release split afterwards",
+        "Measured:",
+        "strongest of 2 attackers tried (no battery, chosen one by one)",
         "chance",
     ):
         assert part in out
@@ -240,6 +306,13 @@ def copied(raw: Path, folder: Path, **changes: object) -> Path:
         ),
         (("evaluate", "TOML", "-a", "linkage"), "says its attacks itself"),
         (("evaluate", "RAW", "--quick"), "--quick"),
+        (("evaluate", "RAW", "--attacks", "stong"), "must be one of none, quick, strong, all"),
+        (("evaluate", "RAW", "--no-attacks", "-a", "linkage"), "Leave one of them out"),
+        (("evaluate", "RAW", "--attacks", "none", "-a", "lda"), "nobody attacks, and 'lda'"),
+        (("evaluate", "RAW", "--no-attacks"), "needs something to measure"),
+        (("evaluate", "TOML", "--attacks", "quick"), "says its attacks itself"),
+        (("attack", "RAW", "RAW", "--attacks", "none"), "needs something to measure"),
+        (("attack", "RAW", "RAW", "--kind", "attributes", "--attacks", "all"), "leave --kind out"),
         (("attack", "RAW", "nowhere"), "there is no such file or folder"),
         (("attack", "RAW", "RAW", "-a", "nonsense"), "must be one of"),
         (

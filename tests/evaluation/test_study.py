@@ -5,12 +5,14 @@ it splits people and stimuli.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gazeveil
+from gazeveil.attacks import battery
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import GazeveilError
 from gazeveil.evaluation.plan import Cell, plan, seed_of
@@ -260,6 +262,19 @@ def test_the_baseline_is_always_there_and_cells_are_the_product() -> None:
     assert {c.mechanism for c in cells(small())} == {"none"}
 
 
+def test_a_battery_is_unfolded_where_a_study_is_made_and_its_name_stays() -> None:
+    strong = small(attacks="strong")
+    assert [str(a) for a in strong.attacks] == list(battery.battery("strong"))
+    assert strong.describe()["battery"] == "strong battery"
+    assert replace(strong, repetitions=3).battery == "strong battery"
+    both = small(attacks=("lda", "quick", Place()))
+    assert [str(a) for a in both.attacks] == ["rbfn", "linkage", "lda", "place"]
+    assert both.battery == "quick battery and 2 more"
+    assert small().battery == "no battery, chosen one by one"
+    nobody = small(attacks="none", utilities=("density",))
+    assert (nobody.attacks, nobody.battery) == ((), "nobody")
+
+
 def test_cells_that_would_only_repeat_another_are_left_out_and_said() -> None:
     attacks: tuple[Attack, ...] = (
         Place(knowledge="white-box"),
@@ -289,9 +304,10 @@ def test_cells_that_would_only_repeat_another_are_left_out_and_said() -> None:
         c.what for c in planned.cells if c.mechanism.startswith("k-same") and c.kind == "attack"
     }
     assert table_cells == {"twin"}
-    assert any(
-        "white-box in private/raw is the black-box attacker again" in s for s in planned.left_out
-    )
+    # What would only repeat another figure comes last and is counted: nothing is missing for it.
+    repeated = planned.left_out[len(planned.left_out) - planned.repeats :]
+    assert any("white-box in private/raw is the black-box attacker again" in s for s in repeated)
+    assert not any("cannot use" in s for s in repeated)
     assert any(
         "place:denoiser=median cannot use a release of k-same-select, which holds fixation and"
         " saccade tables" in s

@@ -52,6 +52,23 @@ TestSeedOption = Annotated[
     int | None,
     typer.Option("--seed", help="For tests only: repeatable noise, which protects nobody."),
 ]
+AttackOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attack",
+        "-a",
+        metavar="NAME:...",
+        help="An attacker; see `gazeveil attacks`. May be repeated.",
+    ),
+]
+BatteryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--attacks",
+        metavar="quick|strong|all|none",
+        help="A battery of attackers, beside those of --attack; strong if nobody is named.",
+    ),
+]
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", "-w", min=1, help="Processes; one per core if not given.")
 ]
@@ -116,6 +133,21 @@ def options(
     if screen is not None:
         result["screen"] = parse_screen(screen)
     return result
+
+
+def attackers(named: list[str] | None, battery: str | None) -> tuple[str, ...]:
+    """Who attacks: those named, and a battery; the default battery where nobody is named."""
+    from gazeveil.attacks.battery import BATTERIES, DEFAULT
+
+    chosen = [battery] if battery is not None else []
+    if battery is not None and battery not in BATTERIES:
+        raise ParameterError(
+            f"The '--attacks' option must be one of {', '.join(BATTERIES)}. Got '{battery}'"
+            " instead. One attacker is named with --attack.",
+            name="--attacks",
+            got=battery,
+        )
+    return (*chosen, *(named or ())) or (DEFAULT,)
 
 
 def parse_screen(text: str) -> Screen:

@@ -6,18 +6,21 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from gazeveil import checks
 from gazeveil.cli.arguments import (
+    AttackOption,
+    BatteryOption,
     FormatOption,
     JsonOption,
     ScreenOption,
     SetOption,
     WorkersOption,
+    attackers,
     console,
     read_cohort,
     say,
@@ -28,13 +31,20 @@ from gazeveil.cli.progress import bar
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.gaze.cohort import Cohort
 
+if TYPE_CHECKING:
+    from gazeveil.evaluation.results import Results
+
 NAME = "attack"
 HELP = """Attack a protected copy with raw recordings of the same people.
 
 Kinds: identify (the default; also the copy against itself), attributes, membership, record-linkage,
 demographics and reconstruction, each as `kind:parameter=value,...`.
 
-Example: `gazeveil attack recordings/ protected/ -a linkage -a rbfn`
+The strong battery attacks unless somebody else is named.
+
+Example: `gazeveil attack recordings/ protected/`
+
+Example: `gazeveil attack recordings/ protected/ --attacks quick -a lda`
 
 Example: `gazeveil attack recordings/ protected/ --kind attributes:attribute=gender`"""
 
@@ -50,10 +60,8 @@ def command(
     protected: Annotated[
         Path, typer.Argument(help="The protected copy, with the same names of people and stimuli.")
     ],
-    attacks: Annotated[
-        list[str] | None,
-        typer.Option("--attack", "-a", metavar="NAME:...", help="linkage and rbfn by default."),
-    ] = None,
+    attacks: AttackOption = None,
+    battery: BatteryOption = None,
     kind: Annotated[
         str, typer.Option("--kind", "-k", metavar="KIND:...", help="What the attacker wants.")
     ] = "identify",
@@ -77,7 +85,8 @@ def command(
     json_file: JsonOption = None,
 ) -> None:
     """Attack a copy."""
-    from gazeveil.evaluation.api import DEFAULT_ATTACKS
+    from gazeveil.attacks.battery import named as battery_named
+    from gazeveil.attacks.battery import unfold
     from gazeveil.evaluation.existing_release import study_of_copy
     from gazeveil.evaluation.run import run
 
@@ -86,33 +95,48 @@ def command(
         read_cohort(protected, copy_format, None, None),
     )
     if kind != "identify":
-        if attacks:
+        if attacks or battery:
             raise ParameterError(
-                "--attack names attackers of the kind identify. Leave it out, or leave --kind out.",
+                "--attack and --attacks name attackers of the kind identify. Leave them out, or"
+                " leave --kind out.",
                 name="attack",
-                got=attacks,
+                got=attacks or battery,
             )
         _infer(kind, *cohorts, seed, json_file)
         return
+    chosen = attackers(attacks, battery)
     study = study_of_copy(
-        *cohorts,
-        tuple(attacks or DEFAULT_ATTACKS),
-        repetitions=repetitions,
-        train=train,
-        split=split,
-        seed=seed,
+        *cohorts, chosen, repetitions=repetitions, train=train, split=split, seed=seed
     )
     with bar("Attacking") as progress:
         results = run(study, None, workers, progress)
-    rates = results.frame.filter(metric="identification_rate")
-    if rates.filter(mechanism="copy").height == 0:
+    if results.frame.filter(metric="identification_rate", mechanism="copy").height == 0:
         raise DataError(
             " ".join(
                 ["Nobody could attack the copy.", *(f["sentence"] for f in results.failures[:1])]
             )
         )
+    _print_rates(results, protected.name, repetitions)
+    tried = {str(a) for a in study.attacks}
+    made = [t for t in unfold(battery_named(chosen)) if t not in tried]
+    if made:
+        say(
+            f"Not tried: {', '.join(map(str, made))}. They make releases of their own, and how the"
+            " copy was made is not known; `gazeveil evaluate` tries them with the mechanism."
+        )
+    for sentence in dict.fromkeys(f["sentence"] for f in results.failures):
+        say(f"Not computed: {sentence}")
+    write_json(json_file, figures(results))
+
+
+def _print_rates(results: Results, name: str, repetitions: int) -> None:
+    """Print every attacker's rates, the strongest one in words, and what to read with care."""
+    from gazeveil.evaluation.report.findings import Findings
+    from gazeveil.evaluation.report.summary import choice_note, measured
+
+    rates = results.frame.filter(metric="identification_rate")
     table = rate_table(
-        f"{protected.name}: people recognised, mean of {repetitions} splits",
+        f"{name}: people recognised, mean of {repetitions} splits",
         "attacker",
         "learns from, is asked about",
     )
@@ -122,15 +146,14 @@ def command(
     ):
         table.add_row(row["attack"], _WORDS[row["scenario"]], *rate_words(row))
     console().print(table)
+    for release in Findings(results).protected:
+        say(" ".join(filter(None, (f"Measured: {measured(release)}", choice_note(release)))))
     if "release/release" in rates["scenario"].to_list():
         say(
             "The copy against itself is one release split afterwards: what its noise has in common"
             " in both parts can identify people too. With the mechanism at hand, `gazeveil"
             " evaluate` compares two independent releases."
         )
-    for sentence in dict.fromkeys(f["sentence"] for f in results.failures):
-        say(f"Not computed: {sentence}")
-    write_json(json_file, figures(results))
 
 
 def _infer(text: str, raw: Cohort, protected: Cohort, seed: int, json_file: Path | None) -> None:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gazeveil.cli.arguments import (
+    AttackOption,
+    BatteryOption,
     FormatOption,
     JsonOption,
     ScreenOption,
     SetOption,
     WorkersOption,
+    attackers,
     options,
 )
 from gazeveil.cli.parts import (
@@ -42,11 +45,12 @@ NAME = "evaluate"
 HELP = """Attack protected recordings and measure what they are still good for: a study from a
 file, or a quick one on recordings.
 
-A study that was stopped goes on where it was when it is started again with the same folder.
+The strong battery attacks unless somebody else is named; --no-attacks measures utilities alone. A
+study that was stopped goes on where it was when it is started again with the same folder.
 
 Examples: `gazeveil evaluate study.toml --out results/`
 
-`gazeveil evaluate recordings/ -m gaussian:sigma_deg=5 -a linkage -u saliency --out results/`"""
+`gazeveil evaluate recordings/ -m gaussian:sigma_deg=5 -u saliency --out results/`"""
 
 
 def command(
@@ -63,10 +67,11 @@ def command(
             help="See `gazeveil mechanisms`.",
         ),
     ] = None,
-    attacks: Annotated[
-        list[str] | None,
-        typer.Option("--attack", "-a", metavar="NAME:...", help="linkage and rbfn by default."),
-    ] = None,
+    attacks: AttackOption = None,
+    battery: BatteryOption = None,
+    no_attacks: Annotated[
+        bool, typer.Option("--no-attacks", help="Nobody attacks; the same as --attacks none.")
+    ] = False,
     utilities: Annotated[
         list[str] | None,
         typer.Option("--utility", "-u", metavar="NAME:...", help="E.g. saliency, aoi, signal."),
@@ -107,7 +112,7 @@ def command(
     """Run a study."""
     choices: dict[str, Any] = {
         "mechanisms": mechanisms,
-        "attacks": attacks,
+        "attacks": _named(attacks, battery, no_attacks),
         "utilities": utilities,
         "scenarios": scenarios,
         "split": split,
@@ -136,6 +141,19 @@ def command(
         results = _plain(path, out, quick, chosen, counts, executor)
         page = results.report(out) if report else None
     print_places(results, out, page, json_file)
+
+
+def _named(attacks: list[str] | None, battery: str | None, nobody: bool) -> tuple[str, ...] | None:
+    """Who is said to attack; None where nothing is said."""
+    if not nobody:
+        return attackers(attacks, battery) if attacks or battery is not None else None
+    if attacks or battery not in (None, "none"):
+        raise ParameterError(
+            "--no-attacks says that nobody attacks, and somebody is named. Leave one of them out.",
+            name="--no-attacks",
+            got=attacks or battery,
+        )
+    return ("none",)
 
 
 def _plain(
@@ -168,7 +186,6 @@ def _plain(
 
 
 def _study(path: Path, chosen: dict[str, Any], counts: dict[str, Any]) -> Study:
-    from gazeveil.evaluation.api import DEFAULT_ATTACKS
     from gazeveil.evaluation.sources import Files
     from gazeveil.evaluation.study import Study
 
@@ -181,6 +198,5 @@ def _study(path: Path, chosen: dict[str, Any], counts: dict[str, Any]) -> Study:
     )
     source = Files(str(path), chosen.pop("format", None), read_options)
     lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in chosen.items()}
-    if "attacks" not in lists and "utilities" not in lists:
-        lists["attacks"] = DEFAULT_ATTACKS
+    lists.setdefault("attacks", attackers(None, None))
     return Study(source, **lists, **counts)

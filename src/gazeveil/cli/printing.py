@@ -10,6 +10,7 @@ from rich.table import Table
 from gazeveil.cli.arguments import console, say
 
 if TYPE_CHECKING:
+    from gazeveil.evaluation.report.findings import Findings
     from gazeveil.evaluation.results import Results
 
 #: How a rate is shown; see :func:`rate_words`.
@@ -17,17 +18,19 @@ RATE_COLUMNS = ("found", "95 %", "chance", "p")
 
 
 def show(results: Results) -> None:
-    """Print the strongest attacker of every mechanism, the sentences of the summary, and what could
-    not be computed.
+    """Print the strongest attacker of every mechanism, how it compares with the RBF network, the
+    sentences of the summary, and what could not be computed.
     """
     from gazeveil.evaluation.report import headline
+    from gazeveil.evaluation.report.findings import Findings
     from gazeveil.evaluation.report.labels import mechanism_label
 
-    plain = console()
+    plain, findings = console(), Findings(results)
     best = results.worst_case()
     if best.height:
         table = rate_table(
-            "The strongest attacker of each mechanism", "mechanism", "attacker", "scenario"
+            f"The {findings.strongest} on each release: an upper envelope, chosen by these rates",
+            *("mechanism", "attacker", "scenario"),
         )
         mechanisms: Any = results.study.get("mechanisms", [])
         order = ["none", *map(str, mechanisms)]
@@ -38,19 +41,50 @@ def show(results: Results) -> None:
             )
             table.add_row(name, row["attack"], row["scenario"], *rate_words(row))
         plain.print(table)
+        show_network(findings)
     for sentence in headline(results):
         say(sentence)
+    _show_missing(results)
+
+
+def show_network(findings: Findings) -> None:
+    """Print the strongest attacker beside the RBF network, where the network attacked too."""
+    from gazeveil.evaluation.report.network import comparison_rows
+    from gazeveil.evaluation.report.summary import called_safe
+
+    rows = comparison_rows(findings)
+    if not rows:
+        return
+    table = Table(
+        title="The strongest beside the RBF network; points are paired, 95 % over people",
+        box=SIMPLE_HEAD,
+        padding=(0, 1),
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for name in ("release", "tried", "strongest", "chosen on other repetitions", "RBF", "points"):
+        table.add_column(name, overflow="fold")
+    table.add_column("RBF alone says", overflow="fold")
+    for release, tried, strongest, chosen, network, points, _, says in rows:
+        table.add_row(release, tried, strongest, chosen, network, points, says)
+    console().print(table)
+    if called_safe(findings):
+        say(called_safe(findings))
+
+
+def _show_missing(results: Results) -> None:
+    """Print what could not be computed, and what was left out."""
     reasons: dict[str, int] = {}
     for failure in results.failures:
         reasons[failure["sentence"]] = reasons.get(failure["sentence"], 0) + 1
     for sentence, count in reasons.items():
         say(f"{count} cell{'s' if count > 1 else ''} could not be computed: {sentence}")
-    left_out = results.study.get("left_out", [])
-    if isinstance(left_out, list) and left_out:
-        say(
-            f"Left out: {left_out[0]}"
-            + (f" ({len(left_out) - 1} more in study.json)" if len(left_out) > 1 else "")
-        )
+    # What would only repeat another figure stands in study.json alone: nothing is missing for it.
+    left_out: Any = results.study.get("left_out", [])
+    missing = left_out[: len(left_out) - int(str(results.study.get("repeats", 0)))]
+    if missing:
+        more = f" ({len(missing) - 1} more in study.json)" if len(missing) > 1 else ""
+        say(f"Left out: {missing[0]}{more}")
 
 
 def rate_table(title: str, *columns: str) -> Table:
@@ -86,6 +120,7 @@ def figures(results: Results) -> dict[str, object]:
     return {
         "study": {k: v for k, v in results.study.items() if k != "times"},
         "strongest": results.strongest().to_dicts(),
+        "strongest_against": results.strongest_against().to_dicts(),
         "results": results.frame.to_dicts(),
         "guarantees": list(results.guarantees),
         "failures": list(results.failures),

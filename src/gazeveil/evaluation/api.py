@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gazeveil import checks
+from gazeveil.attacks import battery
 from gazeveil.attacks.base import Attack
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.run import Progress, run
@@ -19,14 +20,11 @@ from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.mechanism import Mechanism
 from gazeveil.utility.base import Utility
 
-#: Who attacks unless somebody is named: the strongest simple attacker, and the papers' own.
-DEFAULT_ATTACKS = ("linkage", "rbfn")
-
 
 def evaluate(
     cohort: Cohort | RecordingSet | FeatureTable | str | Path,
     mechanisms: Sequence[str | Mechanism[Any]] | str | Mechanism[Any] = (),
-    attacks: Sequence[str | Attack] | str | Attack = DEFAULT_ATTACKS,
+    attacks: Sequence[str | Attack] | str | Attack = battery.DEFAULT,
     utilities: Sequence[str | Utility] | str | Utility = (),
     scenarios: Sequence[str] | str = DEFAULT_SCENARIOS,
     repetitions: int = 10,
@@ -45,6 +43,7 @@ def evaluate(
         Raw recordings.
     mechanisms, attacks, utilities : objects or texts `name:parameter=value,...`
         The unprotected baseline is always there, as mechanism `none` in the scenario `raw/raw`.
+        Attacks may be batteries: `quick`, `strong` (the default), `all`, or `none` for nobody.
     scenarios : sequence of str
         Train/test: `private/raw raw/private private/private` (two independent releases)
         `release/release` (one release, split afterwards).

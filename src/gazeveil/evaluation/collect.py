@@ -91,6 +91,7 @@ def collect(
         **study.describe(),
         **{k: v for k, v in about.items() if k != "cohort_name"},
         "left_out": list(plan.left_out),
+        "repeats": plan.repeats,
         "failures": failures,
     }
     return Results(frame_of(rows), outcomes_of(outcomes), guarantees, _examples(done), description)

@@ -5,10 +5,11 @@ copy, and wants the attackers' rates.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from gazeveil import checks
+from gazeveil.attacks import battery
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.evaluation.inference import Inference
@@ -61,7 +62,8 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
     raw, copy : Cohort
         Recordings with the same names of people and stimuli; what only one of them has is left out.
     attacks : tuple of Attack or str
-        Who attacks.
+        Who attacks; names of batteries too. Of a battery those attackers are left out who make
+        releases of their own.
     **settings
         Further parameters of :class:`~gazeveil.evaluation.study.Study`.
 
@@ -96,9 +98,16 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
         scenarios=SCENARIOS,
         **settings,
     )
-    for attack in study.attacks:
+    # A study holds the attackers of batteries first.
+    named = len(study.attacks) - sum(not battery.is_battery(a) for a in attacks)
+    for attack in study.attacks[named:]:
         _refuse_maker(attack)
-    return study
+    kept = [a for i, a in enumerate(study.attacks) if i >= named or not _makes_releases(a)]
+    return replace(study, attacks=tuple(kept))
+
+
+def _makes_releases(attack: Attack | Inference) -> bool:
+    return isinstance(attack, Attack) and (attack.knowledge != "black-box" or attack.views > 1)
 
 
 def _refuse_maker(attack: Attack | Inference) -> None:
@@ -106,7 +115,7 @@ def _refuse_maker(attack: Attack | Inference) -> None:
         raise ParameterError(
             f"{attack} names nobody: ask for it with --kind.", name="attack", got=str(attack)
         )
-    if attack.knowledge != "black-box" or attack.views > 1:
+    if _makes_releases(attack):
         raise ParameterError(
             f"{attack} makes releases of its own, and how the copy was made is not known. Use"
             " `gazeveil evaluate` with the mechanism instead.",

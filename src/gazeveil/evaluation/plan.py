@@ -90,11 +90,15 @@ class StudyPlan:
     cells : tuple of Cell
         What to compute.
     left_out : tuple of str
-        What cannot be computed or would only say again what another cell says, one sentence each.
+        What cannot be computed or would only say again what another cell says, one sentence each;
+        the latter come last.
+    repeats : int
+        How many of them only say again what another cell says.
     """
 
     cells: tuple[Cell, ...]
     left_out: tuple[str, ...]
+    repeats: int = 0
 
     def batches(self, wanted: frozenset[Cell]) -> list[CellBatch]:
         """The wanted cells by mechanism, repetition and events, in order; promises and examples
@@ -130,6 +134,7 @@ def plan(study: Study, raw: RecordingSet) -> StudyPlan:
     _refuse_impossible(study, raw)
     cells: list[Cell] = []
     left_out: list[str] = []
+    repeats: list[str] = []
     measured: list[tuple[str, Attack | Utility]] = [
         *(("attack", attack) for attack in study.attacks),
         *(("utility", utility) for utility in study.utilities),
@@ -152,16 +157,17 @@ def plan(study: Study, raw: RecordingSet) -> StudyPlan:
             for scenario, repetitions in _scenarios(study, mechanism, who):
                 why = _says_nothing(who, scenario) if isinstance(who, Attack) else ""
                 if why:
-                    left_out.append(why)
+                    repeats.append(why)
                     continue
                 cells += [
                     Cell(text, found_by, scenario, kind, str(who), r) for r in range(repetitions)
                 ]
         cells.append(Cell(text, study.events[0], "", "about", "", 0))
     if not any(c.kind != "about" for c in cells):
-        reason = f" {left_out[0]}" if left_out else ""
+        reason = f" {[*left_out, *repeats][0]}" if left_out or repeats else ""
         raise DataError(f"No attack or utility of the study can be computed.{reason}")
-    return StudyPlan(tuple(cells), tuple(dict.fromkeys(left_out)))
+    again = tuple(dict.fromkeys(repeats))
+    return StudyPlan(tuple(cells), (*dict.fromkeys(left_out), *again), len(again))
 
 
 def _scenarios(

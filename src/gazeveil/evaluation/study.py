@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.attacks import battery as batteries
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError, FormatError, GazeveilError, ParameterError
 from gazeveil.evaluation.columns import NONE
@@ -68,7 +69,8 @@ class Study:
         The recordings.
     mechanisms, attacks, utilities : tuples of objects or texts `name:parameter=value,...`
         What protects, what attacks, what is measured. The unprotected baseline `none` is always
-        there.
+        there. Among the attacks may stand names of batteries
+        (:data:`gazeveil.attacks.battery.BATTERIES`).
     scenarios : tuple of str
         Some of :data:`SCENARIOS`.
     repetitions : int
@@ -91,6 +93,8 @@ class Study:
         One of :data:`TABLES`, for mechanisms on tables.
     paper : str
         Which paper the study mirrors; see :func:`gazeveil.papers.published.compare`.
+    battery : str
+        Which battery attacks, in words; follows from `attacks`.
 
     Raises
     ------
@@ -114,6 +118,7 @@ class Study:
     preparation: FeaturePipeline = field(default_factory=FeaturePipeline)
     tables: str = "events"
     paper: str = ""
+    battery: str = ""
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -121,6 +126,9 @@ class Study:
             checks.refuse(
                 "Study", "cohort", "a Cohort, a RecordingSet, a FeatureTable or a path", self.source
             )
+        named = _listed("attacks", self.attacks)
+        store(self, "battery", self.battery or batteries.describe(named))
+        store(self, "attacks", batteries.unfold(named))
         for name, base, by_name in _BUILT:
             store(self, name, _built(name, getattr(self, name), base, by_name))
         for name, known in (("scenarios", SCENARIOS), ("events", EVENTS)):
@@ -195,6 +203,7 @@ class Study:
             "paper": self.paper,
             "mechanisms": [str(m) for m in self.mechanisms],
             "attacks": [str(a) for a in self.attacks],
+            "battery": self.battery,
             "utilities": [str(u) for u in self.utilities],
             "scenarios": list(self.scenarios),
             "repetitions": self.repetitions,
@@ -262,7 +271,9 @@ def read_toml(
         raise FormatError(place, str(error).rstrip(".")) from error
 
 
-_PLAIN = frozenset(f.name for f in fields(Study)) - {"source", "people", "stimuli", "preparation"}
+_PLAIN = frozenset(f.name for f in fields(Study)) - {
+    *("source", "people", "stimuli", "preparation", "battery")
+}
 _COHORT = ("path", "format", "options", "table", "people", "stimuli")
 
 
@@ -277,6 +288,11 @@ def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
         Its folder.
     stem : str
         The study's name if it has none.
+
+    Notes
+    -----
+    Where the file does not say who attacks, the battery
+    :data:`gazeveil.attacks.battery.DEFAULT` does; `attacks = []` leaves attackers out.
     """
     checks.known_options("A study", said, {*_PLAIN, "cohort", "simulate", "preparation"})
     sections = {name: said.get(name, {}) for name in ("cohort", "simulate", "preparation")}
@@ -287,7 +303,11 @@ def from_toml(said: Mapping[str, Any], here: Path, stem: str) -> Study:
                 name=name,
                 got=section,
             )
-    plain = {"name": stem, **{k: v for k, v in said.items() if k in _PLAIN}}
+    plain = {
+        "name": stem,
+        "attacks": batteries.DEFAULT,
+        **{k: v for k, v in said.items() if k in _PLAIN},
+    }
     cohort = sections["cohort"]
     checks.known_options("The section [cohort]", cohort, _COHORT)
     chosen: dict[str, Any] = {

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gazeveil import checks
+from gazeveil.attacks.battery import is_battery
 from gazeveil.errors import ParameterError
 from gazeveil.evaluation.sources import Files, Simulated, opened
 from gazeveil.evaluation.study import Study, from_toml
@@ -89,7 +90,9 @@ class Part:
             # wanted.
             plain["cohort"] = {}
         plain |= {
-            "attacks": [protocols.attack(t) for t in plain.get("attacks", [])],
+            "attacks": [
+                t if is_battery(t) else protocols.attack(t) for t in plain.get("attacks", [])
+            ],
             "utilities": [protocols.utility(t) for t in plain.get("utilities", [])],
         }
         study = self._plain(plain)

@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 
 #: Keys of a study that say how large a cohort is, and how it was measured.
 _SHAPE = ("people", "stimuli", "recordings")
-_PROTOCOL = ("repetitions", "split", "train", "scenarios", "preparation")
+_PROTOCOL = ("repetitions", "split", "train", "scenarios", "preparation", "battery")
 
 #: Folder of the parts below a study's own.
 PARTS = "parts"

@@ -153,7 +153,7 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     for kind in TEXTS:
         part[kind] = list(
             dict.fromkeys(
-                text for pattern in part.get(kind, []) for text in expand(str(pattern), quick)
+                text for pattern in _patterns(part, kind) for text in expand(str(pattern), quick)
             )
         )
     unavailable = [
@@ -182,6 +182,12 @@ def _part(own: Mapping[str, Any], here: Path, quick: bool) -> Part:
     if not part["mechanisms"]:
         part["scenarios"] = ["raw/raw"]
     return Part(str(part["label"]), part, real, tuple(unavailable), here, tuple(left))
+
+
+def _patterns(part: Mapping[str, Any], kind: str) -> list[Any]:
+    """The texts of a key; one alone, such as the name of a battery of attackers, needs no list."""
+    value = part.get(kind, [])
+    return [value] if isinstance(value, str) else list(value)
 
 
 def expand(text: str, ends: bool = False) -> list[str]:
