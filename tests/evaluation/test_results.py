@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gazeveil.attacks.result import paired_interval
+from gazeveil.attacks.result import paired_interval, rate_result
 from gazeveil.errors import DataError, FormatError, ParameterError
 from gazeveil.evaluation.collect import spread, utility_interval
 from gazeveil.evaluation.columns import RATE, mechanism_text
@@ -209,6 +209,83 @@ def test_a_folder_that_is_not_whole_is_refused_in_one_sentence(
         Results(frame_of([]).drop("value"))
     with pytest.raises(ParameterError, match="Did you mean 'metric'"):
         frame_of([{"metrik": "kl"}])
+
+
+def compared(network: list[list[float]], others: dict[str, list[list[float]]]) -> dict[str, Any]:
+    """The row of one release: credit by attack, repetition and person, among 24 people."""
+    credit = {"rbfn": network, **others}
+    rows, outcomes = [], []
+    for attack, repetitions in credit.items():
+        rate = rate_result(RATE, float(np.mean(repetitions)), 24, 1 / 24)
+        rows.append(row(attack, rate.value, low=rate.low, high=rate.high, n=24, chance=1 / 24))
+        outcomes += [
+            outcome(attack, f"p{p}", r, v)
+            for r, people in enumerate(repetitions)
+            for p, v in enumerate(people)
+        ]
+    found: dict[str, Any] = (
+        Results(frame_of(rows), outcomes_of(outcomes)).strongest_against().row(0, named=True)
+    )
+    return found
+
+
+def found_of(*counts: int) -> list[list[float]]:
+    return [[float(person < count) for person in range(24)] for count in counts]
+
+
+def test_the_strongest_attacker_stands_beside_the_network_person_by_person() -> None:
+    seen = compared(found_of(1, 1, 1), {"linkage": found_of(9, 9, 9), "lda": found_of(2, 2, 2)})
+    assert (seen["strongest"], seen["tried"], seen["other"]) == ("linkage", 3, "rbfn")
+    assert seen["difference"] == pytest.approx(8 / 24)
+    # Eight people differ by 1, sixteen by nothing: Student's t with 23 degrees of freedom.
+    half = 2.0687 * np.std([1] * 8 + [0] * 16, ddof=1) / 24**0.5
+    assert seen["difference_low"] == pytest.approx(8 / 24 - half, abs=1e-4)
+    assert seen["difference_high"] == pytest.approx(8 / 24 + half, abs=1e-4)
+    # The same attacker is the strongest in every repetition: choosing adds nothing.
+    assert seen["chosen"] == seen["value"] == pytest.approx(9 / 24)
+    assert seen["chosen_difference"] == seen["difference"]
+    assert seen["called_safe"]
+    assert seen["chosen_called_safe"]
+
+
+@pytest.mark.parametrize(
+    ("network", "strongest", "called"),
+    [(3, 4, True), (4, 20, False), (3, 3, False), (0, 0, False)],  # 4 of 24 is above guessing
+)
+def test_the_network_calls_safe_what_it_does_not_find(
+    network: int, strongest: int, called: bool
+) -> None:
+    seen = compared(found_of(network, network), {"linkage": found_of(strongest, strongest)})
+    assert seen["called_safe"] is called
+    assert seen["chosen_called_safe"] is called
+
+
+def test_what_choosing_adds_is_taken_away_on_other_repetitions() -> None:
+    # Each of two attackers is lucky once. The largest mean is 6 of 24, and whoever is the strongest
+    # on the other repetition finds 2.
+    seen = compared(found_of(1, 1), {"linkage": found_of(10, 2), "lda": found_of(2, 9)})
+    assert seen["value"] == pytest.approx(6 / 24)
+    assert seen["chosen"] == pytest.approx(2 / 24)
+    assert seen["called_safe"]
+    assert not seen["chosen_called_safe"]
+    assert seen["chosen_difference"] == pytest.approx(1 / 24)
+
+
+def test_a_comparison_without_the_network_or_with_one_repetition_says_what_it_can(
+    results: Results,
+) -> None:
+    alone = compared(found_of(2), {"linkage": found_of(8)})
+    assert alone["chosen"] is alone["chosen_called_safe"] is None
+    assert alone["called_safe"]
+    rows = {r["mechanism"]: r for r in results.strongest_against().iter_rows(named=True)}
+    assert (rows["fpa"]["other"], rows["fpa"]["called_safe"]) == (None, None)
+    assert rows["none"]["strongest"] == "linkage"
+    # Of the network every scenario counts, and its best one stands in the row.
+    assert (rows["gaussian"]["other_scenario"], rows["gaussian"]["other_value"]) == (
+        "private/private",
+        0.3,
+    )
+    assert Results(frame_of([])).strongest_against().height == 0
 
 
 def test_texts_of_mechanisms_are_put_together() -> None:

@@ -31,6 +31,25 @@ OUTCOMES: dict[str, pl.DataType] = {
     "beaten_by": pl.Int64(),
 }
 
+#: Columns of :meth:`gazeveil.evaluation.results.Results.strongest_against`, in order.
+AGAINST: dict[str, pl.DataType] = {
+    "cohort": pl.String(),
+    **dict.fromkeys((*CELL[:4], "strongest", "scenario"), pl.String()),
+    **dict.fromkeys(("value", "low", "high", "chance"), pl.Float64()),
+    **dict.fromkeys(("n", "tried"), pl.Int64()),
+    **dict.fromkeys(("chosen", "chosen_low", "chosen_high"), pl.Float64()),
+    **dict.fromkeys(("other", "other_scenario"), pl.String()),
+    **dict.fromkeys(("other_value", "other_low", "other_high"), pl.Float64()),
+    **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64()),
+    **dict.fromkeys(
+        ("chosen_difference", "chosen_difference_low", "chosen_difference_high"), pl.Float64()
+    ),
+    **dict.fromkeys(("called_safe", "chosen_called_safe"), pl.Boolean()),
+}
+
+#: The scenario of one release split afterwards: it misleads where there is another.
+ONE_RELEASE = "release/release"
+
 #: The attack metric every headline quotes.
 RATE = "identification_rate"
 

@@ -13,15 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from gazeveil import checks
+from gazeveil.arrays import Floats
 from gazeveil.errors import DataError, FormatError
-from gazeveil.evaluation.columns import CELL, FRAME, OUTCOMES, RATE
+from gazeveil.evaluation.columns import AGAINST, CELL, FRAME, ONE_RELEASE, OUTCOMES, RATE
 
 Examples: TypeAlias = dict[str, object]
 
@@ -81,13 +82,10 @@ class Results:
             Rows of :attr:`frame` with metric `identification_rate`, one per cell; of attacks that
             tie, the first by name.
         """
-        rates = self.frame.filter(
-            (pl.col("metric") == RATE)
-            & pl.col("attack").is_not_null()
-            & pl.col("value").is_not_null()
-        )
-        best = rates.sort("value", "attack", descending=[True, False]).unique(
-            subset=["cohort", *CELL], keep="first", maintain_order=True
+        best = (
+            self._rates()
+            .sort("value", "attack", descending=[True, False])
+            .unique(subset=["cohort", *CELL], keep="first", maintain_order=True)
         )
         return best.sort("cohort", *CELL)
 
@@ -98,7 +96,7 @@ class Results:
         both parts of one release can itself identify people, so it says little about the mechanism.
         """
         keys = ["cohort", *(c for c in CELL if c != "scenario")]
-        misleading = pl.col("scenario") == "release/release"
+        misleading = pl.col("scenario") == ONE_RELEASE
         best = self.strongest().sort(
             misleading, "value", "scenario", descending=[False, True, False]
         )
@@ -159,6 +157,50 @@ class Results:
             ("first", "second", "difference", "low", "high"), pl.Float64()
         )
         return pl.DataFrame(rows, schema={**texts, **numbers, "n": pl.Int64()}, orient="row")
+
+    def strongest_against(self, attack: str = "rbfn") -> pl.DataFrame:
+        """Per mechanism, parameters and events: the strongest attack, the same without the luck of
+        choosing it, and by how much it is better than one attack that many studies use alone.
+
+        Parameters
+        ----------
+        attack : str
+            The attack to compare with, as it is: without a denoiser and without knowledge of the
+            mechanism.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per release, in the order of :meth:`worst_case`. `strongest`, `scenario`,
+            `value`, `low`, `high`, `chance`, `n` are its worst case: an upper envelope, because it
+            is chosen by the rates it is quoted with. `tried` is the number of attackers.
+            `chosen`, `chosen_low`, `chosen_high` are the rate of whoever is the strongest on all
+            other repetitions (:func:`gazeveil.attacks.choice.chosen_on_others`). `other`,
+            `other_scenario`, `other_value`, `other_low`, `other_high` are the attack to compare
+            with, in the scenario that is best for it. `difference`, `difference_low`,
+            `difference_high` are the strongest less the other, person by person (95 % over people),
+            and `chosen_difference` and so on the same for the chosen one. `called_safe` says that
+            the interval of the other holds the chance rate and that of the strongest lies above it;
+            `chosen_called_safe` the same of the chosen one. Null where it was not measured: the
+            chosen ones need two repetitions.
+        """
+        rates = self._rates()
+        outcomes = self.outcomes.filter(
+            (pl.col("metric") == RATE) & pl.col("attack").is_not_null()
+        ).with_columns(pl.col(c).fill_null("") for c in CELL)
+        rows = []
+        for worst in self.worst_case().iter_rows(named=True):
+            own = _of_release(rates, worst)
+            rows.append(_against(worst, own, _of_release(outcomes, worst), attack))
+        return pl.DataFrame(rows, schema=AGAINST)
+
+    def _rates(self) -> pl.DataFrame:
+        """The rows of rates that were measured."""
+        return self.frame.filter(
+            (pl.col("metric") == RATE)
+            & pl.col("attack").is_not_null()
+            & pl.col("value").is_not_null()
+        )
 
     def write(self, path: str | Path) -> Path:
         """Write a folder: results.parquet, outcomes.parquet, study.json, examples.npz, run.json.
@@ -247,6 +289,83 @@ def canonical(value: object) -> str:
     values have equal bytes.
     """
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _of_release(frame: pl.DataFrame, release: Mapping[str, object]) -> pl.DataFrame:
+    """The rows about one release that count for its worst case."""
+    keys = [c for c in ("cohort", *CELL[:4]) if c in frame.columns]
+    own = frame.filter(*(pl.col(c).fill_null("") == (release[c] or "") for c in keys))
+    counted = own.filter(pl.col("scenario") != ONE_RELEASE)
+    return counted if counted.height else own
+
+
+def _against(
+    worst: Mapping[str, Any], rates: pl.DataFrame, outcomes: pl.DataFrame, attack: str
+) -> dict[str, object]:
+    """A row of :meth:`Results.strongest_against`."""
+    from gazeveil.attacks.choice import chosen_on_others
+    from gazeveil.attacks.result import rate_result
+    from gazeveil.evaluation.report.labels import attack_parts
+
+    row = {c: worst[c] for c in AGAINST if c in worst}
+    row |= {"strongest": worst["attack"], "tried": rates["attack"].n_unique()}
+    parts = {t: attack_parts(t) for t in rates["attack"].unique().to_list()}
+    plain = [t for t, p in parts.items() if p.plain and p.name == attack]
+    others = rates.filter(pl.col("attack").is_in(plain)).sort(
+        "value", "attack", "scenario", descending=[True, False, False]
+    )
+    credit, cells = _credit(outcomes)
+    chosen = chosen_on_others(credit)
+    chance = float("nan") if worst["chance"] is None else float(worst["chance"])
+    if np.isfinite(chosen).any():
+        by_repetition = [float(np.nanmean(c)) for c in chosen if np.isfinite(c).any()]
+        rate = rate_result(RATE, float(np.mean(by_repetition)), worst["n"] or 0, chance)
+        row |= {"chosen": rate.value, "chosen_low": rate.low, "chosen_high": rate.high}
+    if others.height == 0:
+        return row
+    other = others.row(0, named=True)
+    row |= {"other": other["attack"], "other_scenario": other["scenario"]}
+    row |= {f"other_{c}": other[c] for c in ("value", "low", "high")}
+    asked = cells.get((other["attack"], other["scenario"]))
+    best = cells.get((worst["attack"], worst["scenario"]))
+    if asked is not None and best is not None:
+        row |= _difference("difference", credit[best], credit[asked])
+        row |= _difference("chosen_difference", chosen, credit[asked])
+    if other["low"] is not None and worst["low"] is not None:
+        passed = other["low"] <= chance
+        row["called_safe"] = passed and worst["low"] > chance
+        if row.get("chosen_low") is not None:
+            row["chosen_called_safe"] = passed and row["chosen_low"] > chance
+    return row
+
+
+def _credit(outcomes: pl.DataFrame) -> tuple[Floats, dict[tuple[str, str], int]]:
+    """Credit as an array (attack and scenario, repetition, person), NaN where nobody was asked, and
+    the place of each attack and scenario; these in order of their names.
+    """
+    cells = outcomes.select("attack", "scenario").unique().sort("attack", "scenario").rows()
+    place = {cell: i for i, cell in enumerate(cells)}
+    repetitions, people = (
+        {v: i for i, v in enumerate(outcomes[c].unique().sort().to_list())}
+        for c in ("repetition", "part")
+    )
+    credit = np.full((len(place), len(repetitions), len(people)), np.nan)
+    for a, s, r, p, v in outcomes.select(
+        "attack", "scenario", "repetition", "part", "value"
+    ).iter_rows():
+        credit[place[a, s], repetitions[r], people[p]] = np.nan if v is None else v
+    return credit, place
+
+
+def _difference(name: str, first: Floats, second: Floats) -> dict[str, object]:
+    """A paired difference over the people and repetitions both were asked about."""
+    from gazeveil.attacks.result import paired_interval
+
+    both = np.isfinite(first) & np.isfinite(second)
+    if not both.any():
+        return {}
+    sides = (np.where(both, side, np.nan).T for side in (first, second))
+    return dict(zip((name, f"{name}_low", f"{name}_high"), paired_interval(*sides), strict=True))
 
 
 @contextmanager
