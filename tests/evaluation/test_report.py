@@ -31,7 +31,8 @@ from gazeveil.evaluation.report import (
     tradeoffs,
     write_report,
 )
-from gazeveil.evaluation.report.findings import Findings, gallery_curve
+from gazeveil.evaluation.report.findings import Findings
+from gazeveil.evaluation.report.gallery import gallery_curve
 from gazeveil.evaluation.report.theme import INKS
 from gazeveil.evaluation.results import Results, frame_of, outcomes_of
 from tests.support import made_results
@@ -118,7 +119,8 @@ def study() -> Results:
         }
         for i in (1, 2)
     ]
-    return made_results.results(study={"published": published, "failures": failures})
+    said = {"published": published, "failures": failures, "battery": "strong battery"}
+    return made_results.results(study=said)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +174,8 @@ def test_the_headline_is_the_strongest_attacker_over_attackers_and_scenarios(
     )
     said = next(s for s in headline(study) if s.startswith("With Gaussian noise (10 deg)"))
     assert (
-        "the strongest attacker (linkage (extended features), who learned from one release" in said
+        "the strongest of 6 attackers tried (strong battery), linkage (extended features), who"
+        " learned from one release" in said
     )
     assert "still recognises 7 of 24 (29 %, 95 % interval 13 to 51 %)" in said
 
@@ -188,9 +191,12 @@ def test_the_page_says_where_the_rbf_network_alone_would_have_called_a_release_s
         >= 2
     )
     assert (
-        "would have called 2 of them safe: Gaussian noise (10 deg); k-same-select as published"
-        " (k=4)"
+        "would have called 2 of 5 releases safe where the strongest of 4 to 6 attackers tried"
+        " (strong battery) shows that people are recognised (2 where that attacker is chosen on the"
+        " other repetitions). They are: Gaussian noise (10 deg); k-same-select as published (k=4)"
     ) in page.words
+    rows = study.strongest_against().filter(pl.col("called_safe"))
+    assert set(rows["mechanism"]) == {"gaussian", "k-same-select"}
 
 
 def test_a_network_just_above_guessing_is_not_said_to_call_a_release_safe() -> None:
@@ -305,6 +311,80 @@ def test_adaptive_attackers_stand_beside_their_frozen_selves_with_paired_interva
     assert "+8 (-4 to +20) no difference shown" in page.words
 
 
+def test_the_strongest_attacker_always_carries_how_many_were_tried_and_of_which_battery(
+    study: Results, page: Page, written: Path
+) -> None:
+    said = " ".join((page.words, *headline(study), written.read_text(encoding="utf-8")))
+    for found in re.finditer(r"(?i)strongest( one| attacker)?\b.{0,60}", said, re.DOTALL):
+        words = " ".join(found.group().split())
+        assert re.match(
+            r"(?i)strongest (of (\d+|4 to 6) attackers (tried \(strong battery\)|is picked)"
+            r"|one tried|\(95 %\)|less network|on (all )?the other|is chosen by"
+            r"|of its scenario)",
+            words,
+        ), words
+    assert "strongest of 4 attackers tried (strong battery)" in page.words
+    assert "strongest of 6 attackers tried (strong battery)" in page.words
+
+
+def card_of(page: Page, label: str) -> str:
+    start = page.words.index(f". {label}", page.words.index("In short"))
+    return page.words[start : page.words.index("Kept:", start)]
+
+
+@pytest.mark.usefixtures("quick")
+def test_no_tick_stands_beside_a_release_whose_people_are_recognised() -> None:
+    key = ("k-same-select", "corrected", "k=4", "private/raw")
+    # 4 of 24 is the first count whose whole interval lies above guessing.
+    for found, ticked in ((3, True), (4, False), (20, False)):
+        results = made_results.results({**made_results.FOUND, key: {"linkage": found, "rbfn": 0}})
+        page = Page(write_report_text(results))
+        card = card_of(page, "k-same-select (k=4)")
+        assert ("✓" in card) is ticked
+        measured, promise = card.split("Promise:")
+        assert (
+            "Measured: " + ("no better than guessing" if ticked else "people are rec") in measured
+        )
+        assert "k-anonymity of people, proved." in promise
+        assert ("It does not say that nobody is recognised." in promise) is not ticked
+        promised = page.words[page.words.rindex("What is promised") :]
+        assert ("✓" in promised) is ticked
+        assert ("promise proved, people recognised" in promised) is not ticked
+        tick_marks = [a for a in page.of("span") if "proved" in str(a.get("class", "")).split()]
+        assert bool(tick_marks) is ticked
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_luck_of_choosing_the_strongest_attacker_is_shown() -> None:
+    # Two attackers, each of which finds everybody in every second repetition only: whoever is the
+    # strongest on the other repetitions finds nobody in this one.
+    results = made_results.results(
+        {
+            ("none", "", "", "raw/raw"): {"linkage": 20, "rbfn": 20},
+            ("temporal", "corrected", "K=3", "raw/private"): {"linkage": 12, "rbfn": 0, "lda": 12},
+        }
+    )
+    turn = (pl.col("repetition") % 2 == 0) == (pl.col("attack") == "linkage")
+    moved = results.outcomes.filter(pl.col("repetition") < 4).with_columns(
+        pl.when((pl.col("mechanism") == "temporal") & pl.col("attack").is_in(["linkage", "lda"]))
+        .then(turn.cast(pl.Float64))
+        .otherwise(pl.col("value"))
+        .alias("value")
+    )
+    row = (
+        Results(results.frame, moved)
+        .strongest_against()
+        .row(by_predicate=pl.col("mechanism") == "temporal", named=True)
+    )
+    assert row["value"] == 0.5
+    assert row["chosen"] == 0.0
+    assert row["tried"] == 3
+    page = Page(write_report_text(Results(results.frame, moved, study=results.study)))
+    card = card_of(page, "temporal downsampling")
+    assert "an upper envelope, chosen by these rates" in card
+    assert "Chosen on the other repetitions: 0 % [0 to 14 %]" in card
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_weaker_adaptive_attacker_is_called_weaker() -> None:
     cells = {
@@ -322,9 +402,9 @@ def test_a_weaker_adaptive_attacker_is_called_weaker() -> None:
 def test_every_guarantee_is_quoted_with_its_status_in_words(page: Page) -> None:
     for words in (
         "It promises 4-anonymity.",
-        "✓ proved",
-        "✗ refuted",
-        "? claimed, not proved",
+        "✓ promise proved",
+        "✗ promise refuted",
+        "? promise claimed, not proved",
         "≈ empirical, rests on experiments",
         "- no promise",
     ):

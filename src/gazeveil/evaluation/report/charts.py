@@ -59,12 +59,13 @@ def identification(findings: Findings, folder: Path) -> Picture:
         handletextpad=0.6,
     )
     alt = (
-        "People recognised by the strongest attacker on each release:"
+        f"People recognised by the {findings.strongest} on each release:"
         f" {'; '.join(f'{label} {percent(w.value)}' for label, w in worst)}. Guessing:"
         f" {', '.join(percent(c) for c in sorted(chances)) or 'unknown'}."
     )
     caption = (
-        "Filled dot and bar: the strongest attacker and its 95 % interval over people. Open square:"
+        f"Filled dot and bar: the {findings.strongest} and its 95 % interval over people: an upper"
+        " envelope, chosen by the rates themselves. Open square:"
         " the papers' RBF network. Light marks: every other attacker and scenario. Dotted line:"
         " guessing. Further left is more private."
     )
@@ -108,7 +109,7 @@ def _identification_key(names: Mapping[str, str]) -> list[Line2D]:
 
     strongest: dict[str, Any] = {"marker": "o", "ls": "-", "lw": 2.4, "ms": 8}
     return [
-        Line2D([], [], **strongest, color=light("blue"), label="strongest attacker, 95 %"),
+        Line2D([], [], **strongest, color=light("blue"), label="strongest one tried, 95 %"),
         Line2D([], [], color=light("muted"), lw=1.4, ls=GUESS_DASHES, label="guessing"),
         mark("s", 7, light("paper"), light("ink"), "RBF network (papers)"),
         *(

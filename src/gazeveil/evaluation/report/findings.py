@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy as np
 import polars as pl
 
-from gazeveil.arrays import Floats
-from gazeveil.evaluation.columns import CELL, NONE, RATE, mechanism_text
+from gazeveil.evaluation.columns import CELL, NONE, ONE_RELEASE, RATE, mechanism_text
 from gazeveil.evaluation.report.labels import attack_parts, mechanism_label, share
 from gazeveil.evaluation.report.theme import SERIES
 
@@ -31,9 +28,6 @@ if TYPE_CHECKING:
 
 #: (mechanism, reading, parameters, events).
 Key: TypeAlias = tuple[str, str, str, str]
-
-#: The scenario that misleads where there is another.
-ONE_RELEASE = "release/release"
 
 #: Of several scenarios that measured one utility, the first of these is drawn.
 _PREFERRED = ("private/private", "raw/private", "private/raw", "release/release", "raw/raw")
@@ -85,6 +79,40 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class NetworkComparison:
+    """The strongest attacker of a release without the luck of choosing it, and beside the RBF
+    network; rates are fractions of 1, NaN where they were not measured.
+
+    Parameters
+    ----------
+    chosen, chosen_low, chosen_high : float
+        Rate of whoever is the strongest on the other repetitions.
+    network : float
+        Rate of the RBF network at its best.
+    difference, low, high : float
+        Strongest less network, person by person, with its 95 % interval over people.
+    chosen_difference, chosen_difference_low, chosen_difference_high : float
+        The same of the chosen one.
+    called_safe, chosen_called_safe : bool
+        Whether the network alone would have called the release safe, where the strongest (the
+        chosen one) shows that it is not.
+    """
+
+    chosen: float
+    chosen_low: float
+    chosen_high: float
+    network: float
+    difference: float
+    low: float
+    high: float
+    chosen_difference: float
+    chosen_difference_low: float
+    chosen_difference_high: float
+    called_safe: bool
+    chosen_called_safe: bool
+
+
+@dataclass(frozen=True)
 class ReleaseFindings:
     """One mechanism with one setting, its attacks and its utilities.
 
@@ -104,6 +132,10 @@ class ReleaseFindings:
         All utilities; of several scenarios the preferred one.
     guarantee : dict
         Its promise; empty where there is none to quote.
+    battery : str
+        Who was tried, in words; empty where the study does not say.
+    comparison : NetworkComparison, optional
+        Its strongest attacker without the luck of the choice, and beside the RBF network.
     """
 
     number: int
@@ -113,6 +145,25 @@ class ReleaseFindings:
     rates: tuple[Rate, ...]
     measures: tuple[Measure, ...]
     guarantee: Mapping[str, str]
+    battery: str = ""
+    comparison: NetworkComparison | None = None
+
+    @property
+    def tried(self) -> int:
+        """How many attackers were tried on it."""
+        return len({r.attack for r in self.rates})
+
+    @property
+    def strongest(self) -> str:
+        """The words for its worst case: of how many attackers, of which battery."""
+        return strongest_of(str(self.tried), self.battery)
+
+    @property
+    def recognised(self) -> bool:
+        """Whether people are recognised: the strongest attacker's whole interval lies above
+        guessing.
+        """
+        return self.worst is not None and self.worst.above_chance
 
     @property
     def text(self) -> str:
@@ -230,6 +281,7 @@ class Findings:
         keys.sort(key=_order)
         promises = {g.get("mechanism", ""): g for g in self.results.guarantees}
         attacked, used = _by_key(_rates(frame)), _by_key(_measures(frame))
+        compared = _comparisons(self.results)
         names = list(dict.fromkeys(k[0] for k in keys if k[0] != NONE))
         several_events = len({k[3] for k in keys if k[3] and k[0] != NONE}) > 1
         releases = []
@@ -251,9 +303,23 @@ class Findings:
                     ),
                     tuple(_preferred(used.get(key, []))),
                     promises.get(mechanism_text(*key[:3]), {}),
+                    self.battery,
+                    compared.get(key),
                 )
             )
         return tuple(releases)
+
+    @property
+    def battery(self) -> str:
+        """Who was tried, in words; empty where the study does not say."""
+        return str(self.study.get("battery") or "")
+
+    @property
+    def strongest(self) -> str:
+        """The words for the worst case of all releases together."""
+        counts = sorted({r.tried for r in self.attacked})
+        some = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(*counts[:1])
+        return strongest_of(some, self.battery)
 
     @cached_property
     def baseline(self) -> ReleaseFindings | None:
@@ -326,42 +392,35 @@ class Findings:
         ).select("repetition", "part", "value", "answer", "beaten_by")
 
 
-def gallery_curve(beaten_by: Sequence[int | None], credit: Sequence[float], people: int) -> Floats:
-    """Probability of being found among m people drawn at random, the true one among them, for m = 2
-    to all.
-
-    Parameters
-    ----------
-    beaten_by : sequence of int or None
-        How many others score above the true person; None for a person who is not among those known.
-    credit : sequence of float
-        What the person counted among all: 1, 1/(t+1) in a tie with t others at the top, or 0.
-    people : int
-        N, the people known.
-
-    Returns
-    -------
-    array of float64, shape (N - 1,)
-        Mean over the persons asked about, :func:`gazeveil.attacks.identify.curves.found_among` for
-        each.
+def strongest_of(count: str, battery: str) -> str:
+    """What a strongest attacker is the strongest of.
 
     Examples
     --------
-    >>> gallery_curve([0, 1], [1.0, 0.0], 3).tolist()
-    [0.75, 0.5]
+    >>> strongest_of("7", "strong battery"), strongest_of("1", "")
+    ('strongest of 7 attackers tried (strong battery)', 'only attacker tried')
     """
-    from gazeveil.attacks.identify.curves import found_among
+    words = "only attacker tried" if count == "1" else f"strongest of {count} attackers tried"
+    return words + (f" ({battery})" if battery else "")
 
-    asked = Counter(
-        (people if b is None else b, round(1 / c) - 1 if b == 0 and 0 < c < 1 else 0)
-        for b, c in zip(beaten_by, credit, strict=True)
+
+def _comparisons(results: Results) -> dict[Key, NetworkComparison]:
+    return {release_key(row): _comparison(row) for row in results.strongest_against().to_dicts()}
+
+
+def _comparison(row: Mapping[str, Any]) -> NetworkComparison:
+    columns = {
+        **{f"chosen{end}": f"chosen{end}" for end in ("", "_low", "_high")},
+        **{name: f"difference_{name}" for name in ("low", "high")},
+        **{f"chosen_difference{end}": f"chosen_difference{end}" for end in ("", "_low", "_high")},
+        "difference": "difference",
+        "network": "other_value",
+    }
+    return NetworkComparison(
+        **{name: _number(row[column]) for name, column in columns.items()},
+        called_safe=bool(row["called_safe"]),
+        chosen_called_safe=bool(row["chosen_called_safe"]),
     )
-    curve = np.zeros(people - 1)
-    for (beaten, tied), times in asked.items():
-        curve += times * np.array(
-            [found_among(beaten, min(tied, people - 1), people, m) for m in range(2, people + 1)]
-        )
-    return curve / max(asked.total(), 1)
 
 
 def _order(key: Key) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from gazeveil.arrays import Floats
 from gazeveil.evaluation.report.canvas import GUESS_DASHES, Picture, figure, finish
-from gazeveil.evaluation.report.findings import Findings, ReleaseFindings, gallery_curve
+from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
 from gazeveil.evaluation.report.labels import percent
 from gazeveil.evaluation.report.theme import light
 
@@ -63,12 +64,50 @@ def draw_gallery(findings: Findings, folder: Path) -> Picture | None:
         for r, c in lines
     )
     caption = (
-        "The strongest attacker of each release, among a random choice of people. Computed from how"
-        " many others score above the true person: a rate quoted without the number of people says"
-        " little. Numbers as in the key."
+        f"The {findings.strongest} on each release, among a random choice of people. Computed from"
+        " how many others score above the true person: a rate quoted without the number of people"
+        " says little. Numbers as in the key."
     )
     alt = f"People recognised by how many the attacker knows. {listed}."
     return finish(drawn, folder, "gallery", alt, caption)
+
+
+def gallery_curve(beaten_by: Sequence[int | None], credit: Sequence[float], people: int) -> Floats:
+    """Probability of being found among m people drawn at random, the true one among them, for m = 2
+    to all.
+
+    Parameters
+    ----------
+    beaten_by : sequence of int or None
+        How many others score above the true person; None for a person who is not among those known.
+    credit : sequence of float
+        What the person counted among all: 1, 1/(t+1) in a tie with t others at the top, or 0.
+    people : int
+        N, the people known.
+
+    Returns
+    -------
+    array of float64, shape (N - 1,)
+        Mean over the persons asked about, :func:`gazeveil.attacks.identify.curves.found_among` for
+        each.
+
+    Examples
+    --------
+    >>> gallery_curve([0, 1], [1.0, 0.0], 3).tolist()
+    [0.75, 0.5]
+    """
+    from gazeveil.attacks.identify.curves import found_among
+
+    asked = Counter(
+        (people if b is None else b, round(1 / c) - 1 if b == 0 and 0 < c < 1 else 0)
+        for b, c in zip(beaten_by, credit, strict=True)
+    )
+    curve = np.zeros(people - 1)
+    for (beaten, tied), times in asked.items():
+        curve += times * np.array(
+            [found_among(beaten, min(tied, people - 1), people, m) for m in range(2, people + 1)]
+        )
+    return curve / max(asked.total(), 1)
 
 
 def _lines(findings: Findings) -> list[Line]:

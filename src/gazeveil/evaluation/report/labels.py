@@ -32,6 +32,9 @@ _ATTACKS = {
     "tree": "decision tree",
     "lda": "linear discriminant analysis",
     "boosting": "gradient boosting",
+    "steps": "step statistics",
+    "rocket": "random convolutions",
+    "fusion": "fusion of attackers",
     "ekyt": "deep network (EKYT)",
 }
 
@@ -46,10 +49,10 @@ _DENOISERS = {
 _STRONGER = ("denoiser", "knowledge", "draws", "views")
 
 _STATUS = {
-    "proved": ("✓", "proved"),
-    "claimed": ("?", "claimed, not proved"),
+    "proved": ("✓", "promise proved"),
+    "claimed": ("?", "promise claimed, not proved"),
     "empirical": ("≈", "empirical, rests on experiments"),
-    "refuted": ("✗", "refuted"),
+    "refuted": ("✗", "promise refuted"),
     "none": ("-", "no promise"),
 }
 

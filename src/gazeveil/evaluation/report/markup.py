@@ -83,8 +83,13 @@ def picture(drawn: Picture, *, one: bool = False) -> Markup:
     )
 
 
-def badge(status: str) -> Markup:
-    """The status of a guarantee: a sign and words, so that it is not told by colour alone."""
+def badge(status: str, recognised: bool = False) -> Markup:
+    """The status of a guarantee: a sign and words, so that it is not told by colour alone. Beside a
+    release whose people are recognised a proof has no tick and no colour, because a reader takes
+    them for safety.
+    """
+    if recognised and status == "proved":
+        return tag("span", "promise proved, people recognised", class_="badge none")
     sign, label = STATUSES.get(status, ("", status))
     return tag(
         "span",

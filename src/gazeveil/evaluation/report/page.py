@@ -5,7 +5,6 @@ runs no script.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,16 +12,12 @@ from typing import TYPE_CHECKING
 from gazeveil.errors import ParameterError
 from gazeveil.evaluation.report import charts, pictures, summary
 from gazeveil.evaluation.report.canvas import drawing
-from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
+from gazeveil.evaluation.report.cards import release_card
+from gazeveil.evaluation.report.findings import Findings
 from gazeveil.evaluation.report.gallery import draw_gallery
-from gazeveil.evaluation.report.labels import (
-    attack_label,
-    interval,
-    metric_label,
-    number_text,
-    percent,
-)
-from gazeveil.evaluation.report.markup import Markup, badge, join, people, picture, table, tag
+from gazeveil.evaluation.report.labels import attack_label, interval, percent
+from gazeveil.evaluation.report.markup import Markup, join, picture, table, tag
+from gazeveil.evaluation.report.network import beside_network
 from gazeveil.evaluation.report.sections import (
     attackers,
     cohort_text,
@@ -150,6 +145,7 @@ def _sections(findings: Findings, folder: Path) -> list[tuple[str, str, Markup]]
     return [
         ("summary", "In short", _summary(findings)),
         ("identification", "Who is recognised", _identification(findings, folder)),
+        ("network", "Beside the papers' RBF network", beside_network(findings)),
         ("inference", "What else is inferred", inferences(findings)),
         ("utility", "What an analyst keeps", _utility(findings, folder)),
         ("adaptive", "When the attacker adapts", _adaptive(findings, folder)),
@@ -165,73 +161,13 @@ def _sections(findings: Findings, folder: Path) -> list[tuple[str, str, Markup]]
 
 
 def _summary(findings: Findings) -> Markup:
-    cards = []
-    for release, note in summary.cards(findings):
-        worst = release.worst
-        if worst is None:
-            continue
-        between = interval(worst.low, worst.high)
-        warned = summary.rbfn_warning(release)
-        kept, more = _kept(findings, release), summary.promised_bound(release)
-        cards.append(
-            tag(
-                "li",
-                tag(
-                    "h3",
-                    f"{release.number}. {release.label}" if release.number else "No protection",
-                ),
-                tag(
-                    "p",
-                    worst.people,
-                    " ",
-                    tag(
-                        "small",
-                        f"recognised ({percent(worst.value)}{', ' + between if between else ''})",
-                    ),
-                    class_="figure",
-                ),
-                people(worst.found, worst.n, release.colour),
-                tag(
-                    "p",
-                    "" if worst.above_chance else "No better than guessing. ",
-                    f"Strongest attacker: {attack_label(worst.attack)} ({worst.scenario}).",
-                ),
-                tag("p", warned, class_="warning") if warned else "",
-                tag("p", more) if more else "",
-                tag("p", f"Kept: {kept}.") if kept else "",
-                tag("p", badge(_status(release.guarantee))) if release.guarantee else "",
-                tag("p", f"This is {note}.", class_="small") if note else "",
-                class_="card",
-            )
-        )
+    shown = [release_card(findings, r, note) for r, note in summary.cards(findings)]
     return join(
         [
             tag("ul", *(tag("li", s) for s in summary.overview(findings))),
-            tag("ul", *cards, class_="cards"),
+            tag("ul", *shown, class_="cards"),
         ]
     )
-
-
-def _kept(findings: Findings, release: ReleaseFindings) -> str:
-    """The first figure of two utilities, with the raw one in brackets."""
-    phrases: list[str] = []
-    for utility, metric in findings.drawn_metrics:
-        m, raw = (
-            release.measure(utility, metric),
-            (findings.baseline.measure(utility, metric) if findings.baseline is not None else None),
-        )
-        if m is not None and math.isfinite(m.value) and len(phrases) < 2:
-            beside = (
-                f" (raw {number_text(raw.value)})"
-                if raw is not None and not release.baseline
-                else ""
-            )
-            phrases.append(f"{metric_label(utility, metric)} {number_text(m.value)}{beside}")
-    return "; ".join(phrases)
-
-
-def _status(guarantee: Mapping[str, str]) -> str:
-    return "none" if guarantee.get("definition") == "none" else guarantee.get("status", "")
 
 
 def _identification(findings: Findings, folder: Path) -> Markup:
@@ -264,7 +200,7 @@ def _identification(findings: Findings, folder: Path) -> Markup:
         "recognised",
         "rate (95 %)",
         "verdict",
-        "strongest attacker, scenario",
+        "strongest one tried, scenario",
         "RBF network alone",
     )
     guess = ", ".join(
@@ -274,7 +210,8 @@ def _identification(findings: Findings, folder: Path) -> Markup:
         [
             picture(charts.identification(findings, folder), one=True),
             table(
-                f"The strongest attacker on each release, over all scenarios. Guessing: {guess}.",
+                f"The {findings.strongest} on each release, over all scenarios: an upper envelope,"
+                f" chosen by these rates. Guessing: {guess}.",
                 head,
                 rows,
             ),

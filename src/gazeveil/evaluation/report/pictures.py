@@ -161,8 +161,8 @@ def confusion(findings: Findings, folder: Path) -> Picture | None:
         f"{r.label} {percent(float(np.trace(t)) / len(t))} on the diagonal" for r, t in shown
     )
     caption = (
-        "The strongest attacker of each release. People stand in the same order on both sides: a"
-        " diagonal means they are recognised."
+        f"The {findings.strongest} on each release. People stand in the same order on both sides:"
+        " a diagonal means they are recognised."
     )
     return finish(drawn, folder, "confusion", f"Who is taken for whom. {diagonals}.", caption)
 

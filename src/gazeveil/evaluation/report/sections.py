@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-from gazeveil.evaluation.columns import CELL, RATE
-from gazeveil.evaluation.report.findings import ONE_RELEASE, Findings, Measure, Rate, release_key
+from gazeveil.evaluation.columns import CELL, ONE_RELEASE, RATE
+from gazeveil.evaluation.report.findings import Findings, Measure, Rate, release_key
 from gazeveil.evaluation.report.labels import (
     SCENARIOS,
     attack_label,
@@ -35,7 +35,7 @@ _KINDS = {"exact": "exact", "order-only": "order only", "impossible": "cannot be
 # Names of the plan that have a line of their own; the rest of it stands below as it is.
 _SAID = (
     *("name", "title", "cohort", "seed", "repetitions", "times", "failures", "published"),
-    *("tables", "guarantees", "protocol", "left_out"),
+    *("tables", "guarantees", "protocol", "left_out", "repeats"),
 )
 
 
@@ -52,6 +52,7 @@ def guarantees(findings: Findings) -> Markup:
     """The guarantee of each mechanism, with its status in words."""
     blocks = []
     numbers: dict[str, list[str]] = {}
+    found = {r.text for r in findings.protected if r.recognised}
     for r in findings.protected:
         numbers.setdefault(r.text, []).append(str(r.number))
     order = list(numbers)
@@ -67,7 +68,7 @@ def guarantees(findings: Findings) -> Markup:
         blocks.append(
             join(
                 [
-                    tag("h3", tag("code", text), of, " ", badge(status)),
+                    tag("h3", tag("code", text), of, " ", badge(status, text in found)),
                     tag("blockquote", tag("p", g.get("sentence", ""))),
                 ]
             )
@@ -77,7 +78,9 @@ def guarantees(findings: Findings) -> Markup:
     intro = (
         "A promise is one of four things: proved (there is a proof), claimed (somebody says so),"
         " empirical (it rests on experiments) or refuted (shown to be false). A proof bounds every"
-        " attacker, also those nobody has thought of; an attack that fails proves nothing."
+        " attacker, also those nobody has thought of, in what it speaks of (often a sample or a"
+        " window, not a person); an attack that fails proves nothing. What was measured stands"
+        " apart: a proof has no tick here where people are recognised."
     )
     note = (
         "These are the promises of a release whose noise comes from the operating system. The study"
@@ -223,8 +226,8 @@ def persons(findings: Findings) -> Markup:
     if not rows:
         return Markup("")
     caption = (
-        "Share of repetitions in which the strongest attacker names the person rightly; in brackets"
-        " whom they are most often taken for."
+        f"Share of repetitions in which the {findings.strongest} names the person rightly; in"
+        " brackets whom they are most often taken for."
     )
     return folded(
         "Person by person",
@@ -416,9 +419,11 @@ def _notes(findings: Findings) -> list[str]:
     if count > 1:
         notes.append(
             f"The strongest of {count} attackers is picked after seeing their rates, so its rate"
-            f" leans upwards by what chance adds to the largest of {count}: that errs on the"
-            " careful side. A rate just above guessing should be looked at again with more people"
-            " or repetitions."
+            f" leans upwards by what chance adds to the largest of {count}: an upper envelope,"
+            " which errs on the careful side. Beside it stands the attacker chosen on the other"
+            " repetitions: that takes the luck of split and noise out of the choice, not what these"
+            " people have in common. A rate just above guessing should be looked at again with more"
+            " people or repetitions."
         )
     if any(r.scenario == ONE_RELEASE for x in findings.attacked for r in x.rates):
         notes.append(

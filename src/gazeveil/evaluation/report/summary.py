@@ -4,6 +4,7 @@ release, and who would have missed it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from gazeveil.evaluation.report.findings import Difference, Findings, Rate, ReleaseFindings
@@ -50,8 +51,8 @@ def verdict(release: ReleaseFindings) -> str:
     if worst is None:
         return f"{_capital(release.label)}: nobody attacked it."
     who = (
-        f"the strongest attacker ({attack_label(worst.attack)}, who"
-        f" {SCENARIOS.get(worst.scenario, worst.scenario)})"
+        f"the {release.strongest}, {attack_label(worst.attack)}, who"
+        f" {SCENARIOS.get(worst.scenario, worst.scenario)},"
     )
     if release.baseline:
         return f"Without protection {who} recognises {_how_many(worst)}."
@@ -63,6 +64,52 @@ def verdict(release: ReleaseFindings) -> str:
         f"With {release.label} no attacker tried does better than guessing: {who} recognises"
         f" {_how_many(worst)}."
     )
+
+
+def measured(release: ReleaseFindings) -> str:
+    """What was measured on one release, to follow "Measured:"; it says nothing of the promise."""
+    worst = release.worst
+    if worst is None:
+        return "nobody attacked it."
+    between = interval(worst.low, worst.high)
+    verdict = "people are recognised" if release.recognised else "no better than guessing"
+    return (
+        f"{verdict}. The {release.strongest}, {attack_label(worst.attack)} in {worst.scenario},"
+        f" recognised {percent(worst.value)}{f' [{between}]' if between else ''}, guessing"
+        f" {percent(worst.chance)}."
+    )
+
+
+def choice_note(release: ReleaseFindings) -> str:
+    """What is left of the strongest attacker's rate where it is chosen on other repetitions; empty
+    where there was no choice.
+    """
+    compared = release.comparison
+    if compared is None or release.tried < 2 or not math.isfinite(compared.chosen):
+        return ""
+    between = interval(compared.chosen_low, compared.chosen_high)
+    return (
+        "That is an upper envelope, chosen by these rates. Chosen on the other repetitions:"
+        f" {percent(compared.chosen)} [{between}]."
+    )
+
+
+def promise(release: ReleaseFindings) -> str:
+    """What one release promises, to follow "Promise:"; it says nothing of what was measured."""
+    about = release.guarantee
+    definition, unit = about.get("definition", ""), about.get("unit", "")
+    if not about or definition == "none":
+        return "none."
+    of = "people" if unit == "user" else f"one {unit}"
+    words = {
+        "proved": f"{definition} of {of}, proved.",
+        "claimed": f"{definition} of {of}, claimed and not proved.",
+        "empirical": "rests on experiments, nothing is proved.",
+        "refuted": f"{definition} of {of} was claimed, and is refuted.",
+    }.get(about.get("status", ""), f"{definition} of {of}.")
+    if release.recognised and about.get("status") == "proved":
+        words += " It does not say that nobody is recognised."
+    return words
 
 
 def promised_bound(release: ReleaseFindings) -> str:
@@ -90,7 +137,29 @@ def rbfn_warning(release: ReleaseFindings) -> str:
         return ""
     return (
         f"The RBF network alone would have called this safe: it recognises {rbfn.people}, no better"
-        f" than guessing, where the strongest attacker recognises {worst.people}."
+        f" than guessing, where the {release.strongest} recognises {worst.people}."
+    )
+
+
+def called_safe(findings: Findings) -> str:
+    """How many releases the papers' RBF network alone would have called safe; empty where it was
+    not among the attackers.
+    """
+    compared = [r for r in findings.protected if r.worst is not None and r.rbfn is not None]
+    if not compared:
+        return ""
+    missed = sum(r.missed_by_rbfn for r in compared)
+    chosen = [r.comparison.chosen_called_safe for r in compared if r.comparison is not None]
+    several = any(r.comparison is not None and math.isfinite(r.comparison.chosen) for r in compared)
+    return (
+        "The RBF network alone, the attacker of the papers, would have called"
+        f" {missed or 'none'} of {len(compared)} releases safe where the {findings.strongest}"
+        " shows that people are recognised"
+        + (
+            f" ({sum(chosen) or 'none'} where that attacker is chosen on the other repetitions)."
+            if several
+            else "."
+        )
     )
 
 
@@ -113,12 +182,13 @@ def overview(findings: Findings) -> list[str]:
     if not protected:
         return ["No protected release was attacked."]
     sentences = []
+    battery = f" ({findings.battery})" if findings.battery else ""
     broken = [r for r in protected if r.worst is not None and r.worst.above_chance]
     held = [r for r in protected if r not in broken]
     if held:
         sentences.append(
-            f"No attacker tried does better than guessing on {len(held)} of {len(protected)}"
-            f" releases: {_listed(held)}."
+            f"No attacker tried{battery} does better than guessing on {len(held)} of"
+            f" {len(protected)} releases: {_listed(held)}."
         )
     if broken:
         sentences.append(
@@ -127,11 +197,7 @@ def overview(findings: Findings) -> list[str]:
         )
     missed = [r for r in protected if r.missed_by_rbfn]
     if missed:
-        it = "it" if len(missed) == 1 else f"{len(missed)} of them"
-        sentences.append(
-            f"The RBF network alone, the attacker of the papers, would have called {it} safe:"
-            f" {_listed(missed)}."
-        )
+        sentences.append(f"{called_safe(findings)} They are: {_listed(missed)}.")
     stronger = [d for d in findings.differences if d.low > 0]
     if stronger:
         most = max(stronger, key=lambda d: d.difference)

@@ -1,0 +1,68 @@
+"""The card of a release: what was measured and what is promised, in two lines that do not use the
+same words, so that a proof is not taken for a release in which nobody is recognised.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gazeveil.evaluation.report import summary
+from gazeveil.evaluation.report.findings import Findings, ReleaseFindings
+from gazeveil.evaluation.report.labels import by_guessing, metric_label, number_text
+from gazeveil.evaluation.report.markup import Markup, badge, join, people, tag
+
+
+def release_card(findings: Findings, release: ReleaseFindings, note: str) -> Markup:
+    """One release of the summary; nothing where nobody attacked it."""
+    worst = release.worst
+    if worst is None:
+        return Markup("")
+    guessed = f"recognised; guessing would give {by_guessing(worst.chance, worst.n)}"
+    warned, kept = summary.rbfn_warning(release), _kept(findings, release)
+    choice, more = summary.choice_note(release), summary.promised_bound(release)
+    return tag(
+        "li",
+        tag("h3", f"{release.number}. {release.label}" if release.number else "No protection"),
+        tag("p", worst.people, " ", tag("small", guessed), class_="figure"),
+        people(worst.found, worst.n, release.colour),
+        tag("p", tag("b", "Measured:"), _unbroken(f" {summary.measured(release)}")),
+        tag("p", _unbroken(choice), class_="small") if choice else "",
+        tag("p", warned, class_="warning") if warned else "",
+        "" if release.baseline else _promise(release, more),
+        tag("p", tag("b", "Kept:"), f" {kept}.") if kept else "",
+        tag("p", f"This is {note}.", class_="small") if note else "",
+        class_="card",
+    )
+
+
+def _promise(release: ReleaseFindings, bound: str) -> Markup:
+    """The line of the promise; a tick where it is proved and nobody is recognised."""
+    kept = release.guarantee.get("status") == "proved" and not release.recognised
+    ticked = kept and release.guarantee.get("definition") != "none"
+    words = f" {summary.promise(release)} {bound}".rstrip()
+    return join(
+        [tag("p", tag("b", "Promise:"), words), tag("p", badge("proved")) if ticked else ""]
+    )
+
+
+def _unbroken(text: str) -> str:
+    """Text in which no line ends between a number and its percent sign."""
+    return text.replace(" %", "\u00a0%")
+
+
+def _kept(findings: Findings, release: ReleaseFindings) -> str:
+    """The first figure of two utilities, with the raw one in brackets."""
+    phrases: list[str] = []
+    for utility, metric in findings.drawn_metrics:
+        m, raw = (
+            release.measure(utility, metric),
+            (findings.baseline.measure(utility, metric) if findings.baseline is not None else None),
+        )
+        if m is not None and math.isfinite(m.value) and len(phrases) < 2:
+            beside = (
+                f" (raw {number_text(raw.value)})"
+                if raw is not None and not release.baseline
+                else ""
+            )
+            phrases.append(f"{metric_label(utility, metric)} {number_text(m.value)}{beside}")
+    return "; ".join(phrases)

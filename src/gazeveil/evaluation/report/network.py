@@ -1,0 +1,82 @@
+"""The strongest attacker tried beside the papers' RBF network: paired differences over people, and
+how often the network alone would have called a release safe.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gazeveil.evaluation.report.findings import Findings, NetworkComparison, ReleaseFindings
+from gazeveil.evaluation.report.labels import interval, percent, points
+from gazeveil.evaluation.report.markup import Markup, join, table, tag
+from gazeveil.evaluation.report.summary import called_safe
+
+#: Columns of the comparison, for the page and for a terminal.
+HEAD = (
+    "release",
+    "tried",
+    "strongest (95 %)",
+    "chosen on the other repetitions (95 %)",
+    "RBF network",
+    "strongest less network, points (95 %)",
+    "chosen less network, points (95 %)",
+    "the network alone would say",
+)
+
+
+def beside_network(findings: Findings) -> Markup:
+    """The section: a count in words, and the table; nothing where the network did not attack."""
+    rows = comparison_rows(findings)
+    if not rows:
+        return Markup("")
+    caption = (
+        f"The {findings.strongest} beside the RBF network at its best, on the same people and"
+        " releases. The strongest is chosen by the rates it is quoted with (an upper envelope); the"
+        " chosen one is, in each repetition, whoever is the strongest on all the others. Intervals"
+        " are over people."
+    )
+    return join([tag("p", called_safe(findings)), table(caption, HEAD, rows)])
+
+
+def comparison_rows(findings: Findings) -> list[tuple[str, ...]]:
+    """One row of :data:`HEAD` for every release that the RBF network attacked too."""
+    return [
+        _row(r, r.comparison)
+        for r in findings.attacked
+        if r.comparison is not None and math.isfinite(r.comparison.network)
+    ]
+
+
+def _row(release: ReleaseFindings, compared: NetworkComparison) -> tuple[str, ...]:
+    worst = release.worst
+    assert worst is not None  # of the attacked ones
+    says = "people are recognised" if release.rbfn and release.rbfn.above_chance else "safe"
+    return (
+        f"{release.number}. {release.label}",
+        str(release.tried),
+        _rate(worst.value, worst.low, worst.high),
+        _rate(compared.chosen, compared.chosen_low, compared.chosen_high),
+        percent(compared.network),
+        _points(compared.difference, compared.low, compared.high),
+        _points(
+            compared.chosen_difference,
+            compared.chosen_difference_low,
+            compared.chosen_difference_high,
+        ),
+        says + (", wrongly" if release.missed_by_rbfn else ""),
+    )
+
+
+def _rate(value: float, low: float, high: float) -> str:
+    if not math.isfinite(value):
+        return "-"
+    between = interval(low, high)
+    return percent(value) + (f" ({between})" if between else "")
+
+
+def _points(difference: float, low: float, high: float) -> str:
+    if not math.isfinite(difference):
+        return "-"
+    return points(difference) + (
+        f" ({points(low)} to {points(high)})" if math.isfinite(low) else ""
+    )
