@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,8 +33,24 @@ VOTES = ("mean", "majority")
 #: Scores of rows against the classes, shape (rows, classes).
 Scorer: TypeAlias = Callable[[Floats], Floats]
 
+
+@runtime_checkable
+class MeanScorer(Protocol):
+    """A scorer that finds the mean scores of groups of rows without the scores of each row."""
+
+    def __call__(self, values: Floats) -> Floats:
+        """Scores of rows against the classes."""
+
+    def means(self, values: Floats, groups: Ints, count: int) -> Floats:
+        """Mean scores, shape (count, classes); NaN for a group without rows."""
+
+
 #: The people a classifier knows, in the order of the columns of its scores, and its scorer.
 Fitted: TypeAlias = tuple[Texts, Scorer]
+
+
+# Scores of rows against people that are held at one time: 64 MiB.
+_BLOCK_SCORES = 1 << 23
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,21 +201,49 @@ def person_scores(
     if len(test.people) == 0:
         return out
     everybody = np.unique(train.people)
-    if len(everybody) == 1:
-        # One name is no choice: no classifier has to be asked.
-        classes, scores = everybody, np.ones((len(test.people), 1))
-    else:
-        classes, scorer = learn(train.values, train.people)
-        scores = scorer(test.values)
-    if vote == "majority":
-        best = (scores == scores.max(axis=1, keepdims=True)).astype(np.float64)
-        scores = best / best.sum(axis=1, keepdims=True)
+    # One name is no choice: no classifier has to be asked.
+    fitted = (everybody, _certain) if len(everybody) == 1 else learn(train.values, train.people)
+    classes, scorer = fitted
     place = {p: i for i, p in enumerate(known)}
     columns = np.array([place[str(c)] for c in classes])
-    for row, person in enumerate(probes):
-        own = test.people == person
-        if own.any():
-            out[row, columns] = scores[own].mean(axis=0)
+    names, groups = np.unique(test.people, return_inverse=True)
+    at = {str(p): i for i, p in enumerate(names)}
+    there = np.array([row for row, person in enumerate(probes) if person in at], dtype=np.int64)
+    means = _mean_scores(scorer, test.values, groups, len(names), len(classes), vote)
+    out[there[:, None], columns] = means[[at[probes[row]] for row in there.tolist()]]
+    return out
+
+
+def _certain(values: Floats) -> Floats:
+    """The scores of one class."""
+    return np.ones((len(values), 1))
+
+
+def _mean_scores(
+    scorer: Scorer, values: Floats, groups: Ints, count: int, classes: int, vote: str
+) -> Floats:
+    """Mean scores or votes of groups of rows, shape (count, classes); every group has rows.
+
+    Whole groups are scored together, as many as make a block of scores of bounded size: scores of
+    all rows against all people would grow with the square of the people.
+    """
+    if vote == "mean" and isinstance(scorer, MeanScorer):
+        return scorer.means(values, groups, count)
+    order = np.argsort(groups, kind="stable")
+    ends = np.cumsum(np.bincount(groups, minlength=count))
+    out = np.empty((count, classes))
+    first = begin = 0
+    while first < count:
+        last = int(np.searchsorted(ends, begin + _BLOCK_SCORES // classes, side="right"))
+        last = max(last, first + 1)
+        scores = scorer(values[order[begin : ends[last - 1]]])
+        if vote == "majority":
+            best = (scores == scores.max(axis=1, keepdims=True)).astype(np.float64)
+            scores = best / best.sum(axis=1, keepdims=True)
+        for group in range(first, last):
+            start = 0 if group == 0 else int(ends[group - 1])
+            out[group] = scores[start - begin : ends[group] - begin].mean(axis=0)
+        first, begin = last, int(ends[last - 1])
     return out
 
 

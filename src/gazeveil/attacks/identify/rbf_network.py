@@ -13,6 +13,13 @@ zero). Where the normal equations are well conditioned they are solved by Choles
 twice, which costs a tenth of the singular value decomposition and agrees with it far below 1e-6;
 else a blocked QR decomposition and a decomposition of its small factor do the same without that
 condition.
+
+Both form a matrix of units times units, and units are classes times prototypes: time grows with the
+cube of the classes. Above :data:`MOST_UNITS` units `auto` therefore takes `reduced`: at most so
+many units over all classes, shared out evenly (k-means finds fewer and wider clusters), single
+precision, and a ridge of :data:`REDUCED_RIDGE`. Its time and memory grow with the
+rows alone. Of the ways that were measured (prototypes drawn at random, rows in their place, wider
+or narrower ones) fewer clusters kept most of the rate.
 """
 
 from __future__ import annotations
@@ -28,17 +35,28 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gazeveil import checks
 from gazeveil.arrays import Floats, Ints
-from gazeveil.attacks.identify.prototypes import find_prototypes, radial
+from gazeveil.attacks.identify.prototypes import find_prototypes, radial, radial_single
+from gazeveil.errors import DataError
 from gazeveil.models.scaler import Scaler
 
 #: How W is found.
-SOLVERS = ("pinv", "ridge")
+SOLVERS = ("auto", "pinv", "ridge", "reduced")
+
+#: `auto` is `pinv` up to this many units (64 people of 32 prototypes), and `reduced` above, which
+#: has at most so many, and at least one for each class.
+MOST_UNITS = 2048
+
+#: The most units of `pinv` and `ridge`: their matrix of units times units then takes 2 GiB.
+LARGEST_UNITS = 16384
 
 #: Added to every sigma, in standard deviations.
 SIGMA_PLUS = 1e-5
 
 #: Ridge: this times the mean diagonal of the normal equations.
 RIDGE = 1e-8
+
+#: The same for `reduced`, whose sums are in single precision.
+REDUCED_RIDGE = 1e-5
 
 # Activations of training rows are kept up to this size and made again beyond it, in blocks.
 _KEPT_BYTES = 1 << 30
@@ -56,8 +74,10 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
     ----------
     prototypes : int
         Prototypes per class; a class with fewer different rows has as many as these.
-    solver : {"pinv", "ridge"}
-        The pseudo-inverse, or ridge with alpha = 1e-8 tr(A'A) / units.
+    solver : {"auto", "pinv", "ridge", "reduced"}
+        The pseudo-inverse; ridge with alpha = 1e-8 tr(A'A) / units; or few units for many classes,
+        in single precision, with alpha = 1e-5 tr(A'A) / units. `auto` is the first up to 2,048
+        units and the last above.
     floor : float
         A cluster's sigma is at least this part of the median sigma of its class: a cluster of one
         member has none of its own. In a class where all clusters have one member it is the median
@@ -89,7 +109,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
     n_iter_ : int
         Iterations of k-means in the class that needed most.
     solved_by_ : str
-        `cholesky`, `svd` or `ridge`.
+        `cholesky`, `svd`, `ridge` or `reduced`.
 
     Notes
     -----
@@ -107,7 +127,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         self,
         prototypes: int = 32,
         *,
-        solver: str = "pinv",
+        solver: str = "auto",
         floor: float = 0.01,
         balance: bool = False,
         max_iter: int = 100,
@@ -135,6 +155,11 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
             Finite or NaN.
         y : array, shape (rows,)
             Classes.
+
+        Raises
+        ------
+        DataError
+            If `pinv` or `ridge` would have more than 16,384 units.
         """
         owner = type(self).__name__
         prototypes = checks.count(owner, "prototypes", self.prototypes)
@@ -150,18 +175,21 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         order = np.argsort(codes, kind="stable")
         sizes = np.bincount(codes, minlength=len(self.classes_))
         most = np.minimum(sizes, prototypes)
+        self._reduced = _is_reduced(solver, int(most.sum()))
+        if self._reduced:
+            most = np.minimum(most, max(1, MOST_UNITS // len(sizes)))
         draws = check_random_state(self.random_state).random_sample(int(most.sum()))
-        clusters = find_prototypes(np.ascontiguousarray(z[order]), sizes, most, draws, iterations)
+        by_class = np.ascontiguousarray(z[order])
+        clusters = find_prototypes(by_class, sizes, most, draws, iterations)
         self.centres_, self.centre_class_ = clusters.centres, clusters.of_class
         self.n_iter_ = clusters.iterations
         self.sigma_ = _floored(clusters.sigma, clusters.of_class, floor, z.shape[1])
         self.beta_ = 1.0 / (2.0 * (self.sigma_ + SIGMA_PLUS) ** 2)
-        self._solve(
-            z,
-            codes,
-            solver,
-            np.sqrt(len(z) / (len(sizes) * sizes[codes])) if self.balance else np.ones(len(z)),
-        )
+        root = np.sqrt(len(z) / (len(sizes) * sizes[codes])) if self.balance else np.ones(len(z))
+        if self._reduced:
+            self._solve_reduced(by_class, codes[order], root[order])
+        else:
+            self._solve(z, codes, solver, root)
         return self
 
     def decision_function(self, X: ArrayLike) -> Floats:  # noqa: N803
@@ -178,6 +206,32 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
             [self._activations(z[a:b]) @ self.weights_ for a, b in self._blocks(len(z))]
         )
 
+    def mean_scores(self, X: ArrayLike, groups: ArrayLike, count: int) -> Floats:  # noqa: N803
+        """Mean scores of groups of rows, shape (count, classes); NaN for a group without rows.
+
+        Activations are averaged before they meet the weights: the scores of single rows are not
+        formed.
+
+        Parameters
+        ----------
+        X : array, shape (rows, features)
+            Finite or NaN.
+        groups : array of int, shape (rows,)
+            The group of each row, from 0.
+        count : int
+            How many groups there are.
+        """
+        z, codes = self._standardised(X), np.asarray(groups)
+        order = np.argsort(codes, kind="stable")
+        z, codes = z[order], codes[order]
+        sums = np.zeros((count, len(self.centres_)))
+        for a, b in self._blocks(len(z)):
+            _add_groups(sums, self._activations(z[a:b]), codes[a:b])
+        sizes = np.bincount(codes, minlength=count)
+        scores: Floats = sums @ self.weights_ / np.maximum(sizes, 1)[:, None]
+        scores[sizes == 0] = np.nan
+        return scores
+
     def predict(self, X: ArrayLike) -> NDArray[np.generic]:  # noqa: N803
         """The class with the largest score."""
         scores = self.scores(X)
@@ -186,7 +240,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
 
     def activations(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Activations phi of each row, shape (rows, units)."""
-        return self._activations(self._standardised(X))
+        return self._activations(self._standardised(X)).astype(np.float64)
 
     def _standardised(self, X: ArrayLike) -> Floats:  # noqa: N803
         check_is_fitted(self)
@@ -194,8 +248,8 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
             validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         )
 
-    def _activations(self, z: Floats) -> Floats:
-        return radial(z, self.centres_, self.beta_)
+    def _activations(self, z: Floats) -> NDArray[np.float32 | np.float64]:
+        return (radial_single if self._reduced else radial)(z, self.centres_, self.beta_)
 
     def _blocks(self, rows: int) -> list[tuple[int, int]]:
         step = max(1, _BLOCK_BYTES // (8 * len(self.centres_)))
@@ -214,7 +268,7 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
         spans = self._blocks(len(z))
 
         def weighed(a: int, b: int) -> Floats:
-            phi = self._activations(z[a:b])
+            phi = radial(z[a:b], self.centres_, self.beta_)
             phi *= root[a:b, None]
             return phi
 
@@ -251,6 +305,54 @@ class RBFNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit
             self.weights_, self.solved_by_ = weights, "cholesky"
             return
         self.weights_, self.solved_by_ = _by_svd(rows(), units, classes, len(z)), "svd"
+
+    def _solve_reduced(self, z: Floats, codes: Ints, root: Floats) -> None:
+        """W by ridge, of rows in order of their class; blocks of activations are in single
+        precision, their sums in double.
+        """
+        from scipy.linalg import cho_factor, cho_solve
+
+        units, classes = len(self.centres_), len(self.classes_)
+        gram, right = np.zeros((units, units)), np.zeros((classes, units))
+        for a, b in self._blocks(len(z)):
+            phi = self._activations(z[a:b])
+            phi *= root[a:b, None].astype(np.float32)
+            gram += phi.T @ phi
+            phi *= root[a:b, None].astype(np.float32)
+            _add_groups(right, phi, codes[a:b])
+        diagonal, mean, ridge = np.diag_indices(units), np.trace(gram) / units, REDUCED_RIDGE
+        own = gram[diagonal].copy()
+        while True:
+            gram[diagonal] = own + ridge * mean
+            try:
+                factor = cho_factor(gram, lower=True, check_finite=False)
+                break
+            except np.linalg.LinAlgError:
+                # Rounding of single precision can outweigh the ridge where units repeat each other.
+                ridge *= 10.0
+        self.weights_ = cho_solve(factor, right.T, check_finite=False)
+        self.solved_by_ = "reduced"
+
+
+def _is_reduced(solver: str, units: int) -> bool:
+    """Whether this many units are reduced; refuses what does not fit into memory."""
+    if solver in ("pinv", "ridge") and units > LARGEST_UNITS:
+        raise DataError(
+            f"The solver '{solver}' of the RBF network takes at most {LARGEST_UNITS:,} units"
+            f" (people times prototypes), and there are {units:,}: their matrix would take"
+            f" {units**2 / (1 << 27):,.0f} GiB. Use solver=reduced, fewer people or fewer"
+            " prototypes."
+        )
+    return solver == "reduced" or (solver == "auto" and units > MOST_UNITS)
+
+
+def _add_groups(
+    sums: Floats, rows: NDArray[np.float32 | np.float64], groups: NDArray[np.integer]
+) -> None:
+    """Add rows in order of their groups to the sums of the groups, in place."""
+    if len(rows):
+        starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+        sums[groups[starts]] += np.add.reduceat(rows, starts, axis=0)
 
 
 def _by_svd(rows: Iterator[tuple[Floats, Floats]], units: int, classes: int, n: int) -> Floats:

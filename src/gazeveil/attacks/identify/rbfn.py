@@ -10,15 +10,18 @@ David-John et al. 2022 gives for reading: one network on the 52 window features.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from gazeveil import checks
-from gazeveil.arrays import Floats, Texts
+from gazeveil.arrays import Floats, Ints, Texts
 from gazeveil.attacks.identify.event_attack import EventAttack, Fitted
+
+if TYPE_CHECKING:
+    from gazeveil.attacks.identify.rbf_network import RBFNetwork
 
 #: The solvers of the network, as in :mod:`gazeveil.attacks.identify.rbf_network`, which is imported
 #: on use.
-SOLVERS = ("pinv", "ridge")
+SOLVERS = ("auto", "pinv", "ridge", "reduced")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +32,10 @@ class RBFN(EventAttack):
     ----------
     prototypes : int
         Per person and kind; 32 in the code David-John et al. 2021 builds on.
-    solver : {"pinv", "ridge"}
-        How the output weights are found.
+    solver : {"auto", "pinv", "ridge", "reduced"}
+        How the output weights are found. `auto` is the papers' pseudo-inverse up to 2,048
+        prototypes over all people (64 people of 32), and `reduced` above, which has at most so
+        many and whose time grows with the recordings alone.
     table : {"events", "windows"}
         Two networks on fixations and saccades, or one on windows; the caps of events then hold for
         windows.
@@ -48,7 +53,7 @@ class RBFN(EventAttack):
     needs: ClassVar[tuple[str, ...]] = ("fixation", "saccade")
 
     prototypes: int = 32
-    solver: str = "pinv"
+    solver: str = "auto"
     table: str = "events"
 
     def check(self) -> None:
@@ -79,4 +84,25 @@ class RBFN(EventAttack):
             self.prototypes, solver=self.solver, balance=self.balance, random_state=seed
         )
         network.fit(values, people)
-        return network.classes_, network.scores
+        return network.classes_, NetworkScorer(network)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkScorer:
+    """Scores of a fitted network.
+
+    Parameters
+    ----------
+    network : RBFNetwork
+        The network.
+    """
+
+    network: RBFNetwork
+
+    def __call__(self, values: Floats) -> Floats:
+        """Scores of rows."""
+        return self.network.scores(values)
+
+    def means(self, values: Floats, groups: Ints, count: int) -> Floats:
+        """Mean scores of groups of rows."""
+        return self.network.mean_scores(values, groups, count)

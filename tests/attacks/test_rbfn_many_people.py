@@ -1,0 +1,147 @@
+"""The RBF network of large galleries: few units for many people, beside the exact one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gazeveil
+from gazeveil.attacks.identify import event_attack, rbf_network
+from gazeveil.attacks.identify.event_attack import NamedRows, person_scores
+from gazeveil.attacks.identify.prototypes import radial, radial_single
+from gazeveil.attacks.identify.rbf_network import RBFNetwork
+from gazeveil.attacks.identify.rbfn import RBFN
+from gazeveil.errors import DataError
+from gazeveil.features.recording_set import RecordingSet
+from tests.support.recordings import real
+
+PEOPLE = 40
+
+
+def crowd(seed: int = 0, rows: int = 60) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Rows of 40 overlapping people."""
+    places = np.random.default_rng(99).normal(size=(PEOPLE, 8))
+    people = np.repeat(np.arange(PEOPLE), rows)
+    return places[people] + np.random.default_rng(seed).normal(size=(len(people), 8)), people
+
+
+def of_people(network: RBFNetwork) -> NDArray[np.float64]:
+    asked, people = crowd(seed=1)
+    return network.mean_scores(asked, people, PEOPLE)
+
+
+def alike(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[float, float]:
+    """Share of equal decisions, and correlation of scores."""
+    same = np.mean(a.argmax(axis=1) == b.argmax(axis=1))
+    return float(same), float(np.corrcoef(a.ravel(), b.ravel())[0, 1])
+
+
+def test_the_switch_is_at_the_stated_number_and_changes_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y = crowd()
+    monkeypatch.setattr(rbf_network, "MOST_UNITS", 8 * PEOPLE)
+    exact = RBFNetwork(8, random_state=0).fit(x, y)
+    assert exact.solved_by_ == "cholesky"
+    assert len(exact.centres_) == 8 * PEOPLE
+    # The same units, in single precision and with the ridge.
+    same_units = RBFNetwork(8, solver="reduced", random_state=0).fit(x, y)
+    same, correlation = alike(of_people(exact), of_people(same_units))
+    assert same == 1.0
+    assert correlation > 0.999
+    # One prototype more per person is above the number: the units stay as many as they were.
+    above = RBFNetwork(9, random_state=0).fit(x, y)
+    assert above.solved_by_ == "reduced"
+    assert len(above.centres_) == 8 * PEOPLE
+    same, correlation = alike(of_people(RBFNetwork(9, solver="pinv").fit(x, y)), of_people(above))
+    assert same > 0.9
+    assert correlation > 0.97
+
+
+def test_units_are_bounded_and_everybody_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = crowd(rows=10)
+    monkeypatch.setattr(rbf_network, "MOST_UNITS", 100)
+    network = RBFNetwork(32, random_state=0).fit(x, y)
+    assert np.bincount(network.centre_class_).tolist() == [2] * PEOPLE
+    monkeypatch.setattr(rbf_network, "MOST_UNITS", 10)
+    assert np.bincount(RBFNetwork(32).fit(x, y).centre_class_).tolist() == [1] * PEOPLE
+
+
+def test_an_exact_network_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = crowd(rows=10)
+    monkeypatch.setattr(rbf_network, "LARGEST_UNITS", 100)
+    for solver in ("pinv", "ridge"):
+        with pytest.raises(DataError, match=r"at most 100 units .* there are 320.*solver=reduced"):
+            RBFNetwork(8, solver=solver).fit(x, y)
+    assert RBFNetwork(8, solver="reduced").fit(x, y).solved_by_ == "reduced"
+
+
+def test_rows_that_repeat_do_not_break_the_reduced_network() -> None:
+    x = np.tile([[0.0, 1.0], [2.0, 3.0], [2.0, 3.0], [5.0, 1.0]], (30, 1))
+    y = np.tile(["a", "b", "a", "c"], 30)
+    network = RBFNetwork(4, solver="reduced", random_state=0).fit(x, y)
+    assert np.isfinite(network.weights_).all()
+    assert network.predict([[0.0, 1.0], [5.0, 1.0]]).tolist() == ["a", "c"]
+
+
+@pytest.mark.parametrize("solver", ["pinv", "reduced"])
+def test_mean_scores_are_the_means_of_scores(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = crowd(rows=20)
+    network = RBFNetwork(4, solver=solver, random_state=0).fit(x, y)
+    asked, people = crowd(seed=2, rows=7)
+    order = np.random.default_rng(0).permutation(len(people))
+    wanted = network.scores(asked).reshape(PEOPLE, 7, PEOPLE).mean(axis=1)
+    monkeypatch.setattr(rbf_network, "_BLOCK_BYTES", 8 * len(network.centres_) * 11)
+    found = network.mean_scores(asked[order], people[order], PEOPLE + 1)
+    np.testing.assert_allclose(found[:PEOPLE], wanted, atol=1e-5 if solver == "reduced" else 1e-9)
+    assert np.isnan(found[PEOPLE]).all()
+
+
+def test_single_precision_activations_are_those_of_double() -> None:
+    rng = np.random.default_rng(0)
+    z, centres, beta = rng.normal(size=(50, 12)), rng.normal(size=(30, 12)), rng.random(30) + 0.01
+    np.testing.assert_allclose(radial_single(z, centres, beta), radial(z, centres, beta), atol=2e-6)
+    far = radial_single(np.array([[1e300], [np.nan], [0.0]]), np.zeros((1, 1)), np.ones(1))
+    assert far.ravel().tolist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("vote", ["mean", "majority"])
+def test_people_are_scored_in_blocks_as_at_once(vote: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    names = np.array([f"p{i}" for i in range(6)])
+    train = NamedRows(rng.normal(size=(60, 3)), np.repeat(names, 10))
+    test = NamedRows(rng.normal(size=(30, 3)), rng.permutation(np.repeat(names[:5], 6)))
+    scores = rng.normal(size=(30, 6))
+    row_of = {tuple(row): i for i, row in enumerate(test.values.tolist())}
+
+    def scorer(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return scores[[row_of[tuple(row)] for row in values.tolist()]]
+
+    def found() -> NDArray[np.float64]:
+        return person_scores(
+            train, test, names.tolist(), names.tolist(), lambda *_: (names, scorer), vote
+        )
+
+    whole = found()
+    monkeypatch.setattr(event_attack, "_BLOCK_SCORES", 6 * 8)
+    np.testing.assert_array_equal(found(), whole)
+    votes = scores if vote == "mean" else np.eye(6)[scores.argmax(axis=1)]
+    wanted = [votes[test.people == name].mean(axis=0) for name in names[:5]]
+    np.testing.assert_allclose(whole[:5], wanted, atol=1e-12)
+    assert np.isnan(whole[5]).all()
+
+
+def test_the_reduced_network_agrees_with_the_exact_one_on_24_real_people(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = RecordingSet(gazeveil.read(real("gazecom")).load()).prepared(["fixation", "saccade"])
+    monkeypatch.setattr(rbf_network, "MOST_UNITS", 384)  # half of the 24 x 32
+    order = np.random.default_rng(7).permutation(whole.stimuli).tolist()
+    sides = whole.select(stimuli=order[:8]), whole.select(stimuli=order[8:])
+    exact, reduced = (RBFN(solver=solver).identify(*sides, seed=1) for solver in ("pinv", "auto"))
+    same, correlation = alike(exact.values, reduced.values)
+    assert correlation > 0.95
+    assert same > 0.9
+    assert reduced.credit().mean() > exact.credit().mean() - 0.09  # at most two people
+    assert exact.credit().mean() > 0.9
