@@ -16,6 +16,7 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "tree": ("identify.classic", "Tree"),
     "lda": ("identify.classic", "LDA"),
     "boosting": ("identify.classic", "Boosting"),
+    "ekyt": ("identify.deep.ekyt", "Ekyt"),
 }
 
 REGISTRY: Registry[type[Attack]] = Registry(

@@ -34,6 +34,7 @@ from gazeveil.cli import (
     reproduce,
     serve,
     simulate,
+    train,
     utilities,
     verify_audit,
 )
@@ -64,6 +65,7 @@ for verb in (
     check,
     attack,
     evaluate,
+    train,
     reproduce,
     randomize,
     curate,

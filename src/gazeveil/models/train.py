@@ -35,6 +35,30 @@ def torch_or_refuse() -> None:
         raise MissingExtraError("torch", "deep") from error
 
 
+def best_device(wanted: str = "auto") -> str:
+    """The device of that name; `auto` is a GPU where there is one, else the CPU.
+
+    Raises
+    ------
+    ParameterError
+        For a device that is not there.
+    MissingExtraError
+        Without torch.
+    """
+    torch_or_refuse()
+    import torch
+
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=wanted)
+    except (RuntimeError, AssertionError):
+        checks.refuse(
+            "training", "device", "auto or a device that torch finds", wanted, "Use device=cpu."
+        )
+    return wanted
+
+
 @dataclass(frozen=True)
 class Schedule:
     """How to train.

@@ -1,0 +1,205 @@
+"""Verification: is this the person they say they are? Equal error rate and d-prime of a network on
+people it was not trained on, by seconds of gaze, by people in the gallery, and by the age of the
+template.
+
+A person's template is the mean embedding of what was enrolled; a probe is a piece of another
+recording, of a stated length. Every probe is compared with every template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from gazeveil import checks
+from gazeveil.attacks.base import Scores
+from gazeveil.attacks.result import d_prime, eer
+from gazeveil.errors import DataError
+from gazeveil.gaze.cohort import natural
+from gazeveil.models.ekyt.weights import EkytModel
+from gazeveil.models.ekyt.windows import WindowSet
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How well people are told from others under one condition.
+
+    Parameters
+    ----------
+    condition, value : str, float
+        What is varied, and its value: `duration_s`, `gallery` (people), `sessions` between template
+        and probe.
+    eer, d_prime, rank1 : float
+        Equal error rate, distance of genuine from impostor scores, and share of probes whose own
+        template is the nearest.
+    people, probes : int
+        Enrolled, and pieces of recordings compared with all of them.
+    """
+
+    condition: str
+    value: float
+    eer: float
+    d_prime: float
+    rank1: float
+    people: int
+    probes: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values."""
+        return asdict(self)
+
+
+def enrolled_and_asked(windows: WindowSet) -> tuple[WindowSet, WindowSet]:
+    """The first half of each person's recordings, to enrol, and the others, to ask about.
+
+    Raises
+    ------
+    DataError
+        Where fewer than two people have two recordings.
+    """
+    mine: dict[str, list[tuple[str, str, str, str]]] = {}
+    for i in dict.fromkeys(windows.owner.tolist()):
+        mine.setdefault(windows.keys[i][0], []).append(windows.keys[i])
+    several = {p: sorted(keys, key=_age) for p, keys in mine.items() if len(keys) > 1}
+    if len(several) < 2:
+        raise DataError(
+            "Verification needs at least two people with two usable recordings each, one to enrol"
+            f" and one to ask about. Got {len(several)}."
+        )
+    first = {key for keys in several.values() for key in keys[: len(keys) // 2]}
+    second = {key for keys in several.values() for key in keys[len(keys) // 2 :]}
+    return windows.where(lambda k: k in first), windows.where(lambda k: k in second)
+
+
+def _age(key: tuple[str, str, str, str]) -> tuple[object, ...]:
+    return natural(key[2]), natural(key[1]), natural(key[3])
+
+
+def verification_scores(
+    model: EkytModel, enrolled: WindowSet, asked: WindowSet, duration_s: float
+) -> Scores:
+    """Cosines of pieces of `duration_s` seconds with templates of all people enrolled.
+
+    Parameters
+    ----------
+    model : EkytModel
+        Trained on other people.
+    enrolled, asked : WindowSet
+        Windows at every possible start, as :meth:`WindowSet.of` gives them.
+    duration_s : float
+        Seconds of a piece; at least one window.
+
+    Raises
+    ------
+    DataError
+        Where no recording is long enough.
+    """
+    window_s = model.setting.window_s
+    if checks.positive("verification_scores", "duration_s", duration_s) < window_s:
+        checks.refuse(
+            "verification_scores", "duration_s", f"at least one window, {window_s:g} s", duration_s
+        )
+    count = int(duration_s / window_s + 1e-9)
+    people = tuple(sorted(set(enrolled.persons)))
+    templates, _ = model.means(*_all(enrolled.every(window_s / 2)), people)
+    apart = asked.every(window_s)
+    pieces = _pieces(apart, count)
+    kept = np.array([name != "" for name in pieces], dtype=np.bool_)
+    names = tuple(dict.fromkeys(name for name in pieces if name))
+    if not names or not people:
+        raise DataError(
+            f"No recording holds {duration_s:g} s of windows that are known for more than half of"
+            " their time. Ask for a shorter duration, or give longer recordings."
+        )
+    used = apart.only(kept)
+    means, _ = model.means(used, [name for name in pieces if name], names)
+    whose = dict(zip([n for n in pieces if n], used.persons, strict=True))
+    return Scores(people, tuple(whose[name] for name in names), means @ templates.T)
+
+
+def _all(windows: WindowSet) -> tuple[WindowSet, tuple[str, ...]]:
+    return windows, windows.persons
+
+
+def _pieces(windows: WindowSet, count: int) -> list[str]:
+    """Name of the piece of each window: `count` windows of one recording in a row; those left over
+    have no name.
+    """
+    owner = windows.owner
+    result = []
+    for i in np.unique(owner):
+        own = int((owner == i).sum())
+        result += [f"{i}/{w // count}" if w < own // count * count else "" for w in range(own)]
+    return result
+
+
+def verification(condition: str, value: float, scores: Scores) -> Verification:
+    """The figures of one condition."""
+    rank1 = float(scores.credit().mean())
+    return Verification(
+        condition, value, eer(scores), d_prime(scores), rank1, len(scores.known), len(scores.probes)
+    )
+
+
+def by_duration(
+    model: EkytModel, windows: WindowSet, durations_s: Sequence[float]
+) -> tuple[Verification, ...]:
+    """Figures for each duration that the recordings are long enough for."""
+    enrolled, asked = enrolled_and_asked(windows)
+    result = []
+    for duration_s in durations_s:
+        try:
+            scores = verification_scores(model, enrolled, asked, duration_s)
+        except DataError:
+            continue
+        result.append(verification("duration_s", duration_s, scores))
+    return tuple(result)
+
+
+def by_gallery(
+    scores: Scores, sizes: Sequence[int], seed: int, draws: int = 20
+) -> tuple[Verification, ...]:
+    """Figures among random galleries of each size, averaged over draws; larger sizes than there are
+    people are left out.
+    """
+    rng = np.random.default_rng(seed)
+    result = []
+    for size in sizes:
+        if not 2 <= size <= len(scores.known):
+            continue
+        drawn = []
+        for _ in range(draws if size < len(scores.known) else 1):
+            columns = np.sort(rng.permutation(len(scores.known))[:size])
+            known = tuple(scores.known[i] for i in columns)
+            rows = [i for i, p in enumerate(scores.probes) if p in set(known)]
+            part = Scores(
+                known, tuple(scores.probes[i] for i in rows), scores.values[rows][:, columns]
+            )
+            drawn.append(verification("gallery", size, part))
+        mean = {
+            n: float(np.mean([getattr(d, n) for d in drawn])) for n in ("eer", "d_prime", "rank1")
+        }
+        probes = round(float(np.mean([d.probes for d in drawn])))
+        result.append(Verification("gallery", size, people=size, probes=probes, **mean))
+    return tuple(result)
+
+
+def by_age(model: EkytModel, windows: WindowSet, duration_s: float) -> tuple[Verification, ...]:
+    """Figures by sessions between template (each person's first session) and probe; nothing where
+    there is one session.
+    """
+    sessions = sorted({windows.keys[i][2] for i in np.unique(windows.owner)}, key=natural)
+    if len(sessions) < 2:
+        return ()
+    enrolled = windows.where(lambda k: k[2] == sessions[0])
+    result = []
+    for age, session in enumerate(sessions[1:], 1):
+        asked = windows.where(lambda k, s=session: k[2] == s)  # type: ignore[misc]
+        known = set(enrolled.persons)
+        asked = asked.where(lambda k, known=known: k[0] in known)  # type: ignore[misc]
+        if len(asked.starts):
+            scores = verification_scores(model, enrolled, asked, duration_s)
+            result.append(verification("sessions", age, scores))
+    return tuple(result)
