@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import gazeveil
@@ -369,33 +368,6 @@ def test_people_with_one_stimulus_and_stimuli_of_one_person_are_one_sentence(
         "--no-report",
     ) in (0, 2)
     assert "Traceback" not in capsys.readouterr().err
-
-
-def test_a_copy_without_a_valid_sample_is_no_traceback(
-    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lost = copied(
-        raw,
-        tmp_path / "lost",
-        valid=lambda r: np.zeros(len(r), dtype=bool),
-        x_deg=lambda r: np.full(len(r), np.nan),
-        y_deg=lambda r: np.full(len(r), np.nan),
-    )
-    code = run(
-        "attack", raw, lost, "-a", "linkage", "-r", 1, "--workers", 1, "--json", tmp_path / "a.json"
-    )
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    assert "bug" not in said.out + said.err
-    if code == 0:
-        rows = json.loads((tmp_path / "a.json").read_text())["results"]
-        assert all(
-            abs(r["value"] - 0.25) < 1e-9
-            for r in rows
-            if r["mechanism"] == "copy" and r["metric"] == "identification_rate"
-        )
-    else:
-        assert code == 2
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "attack"])

@@ -13,6 +13,7 @@ from gazeveil.attacks import battery
 from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError, ParameterError
 from gazeveil.evaluation.inference import Inference
+from gazeveil.evaluation.sources import look_at_samples
 from gazeveil.evaluation.study import Study
 from gazeveil.gaze.cohort import Cohort
 from gazeveil.privacy.guarantee import no_promise
@@ -91,9 +92,21 @@ def study_of_copy(raw: Cohort, copy: Cohort, attacks: tuple[Any, ...], **setting
             "The raw recordings and the copy have no stimulus in common. Stimuli need the same"
             " names in both."
         )
+    released = copy.select(people=people, stimuli=stimuli)
+    usable = look_at_samples(released).usable
+    if not usable:
+        raise DataError(
+            f"All gaze of the copy is lost: none of its {len(released)} recordings has two valid"
+            " samples. Look at it with `gazeveil inspect`."
+        )
+    if len({key[0] for key in usable}) < 2:
+        raise DataError(
+            "The copy has valid gaze of one person, and an attacker needs two to tell apart. Look"
+            " at it with `gazeveil inspect`."
+        )
     study = Study(
         raw.select(people=people, stimuli=stimuli),
-        (ExistingRelease(copy.select(people=people, stimuli=stimuli)),),
+        (ExistingRelease(released),),
         attacks,
         scenarios=SCENARIOS,
         **settings,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from gazeveil.attacks.base import Attack
 from gazeveil.errors import DataError
 from gazeveil.evaluation.columns import NONE
 from gazeveil.evaluation.inference import Inference
+from gazeveil.evaluation.sources import look_at_samples
 from gazeveil.evaluation.study import Study
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.table import FeatureTable, Keys
@@ -290,34 +291,62 @@ def _refuse_impossible(study: Study, raw: RecordingSet) -> None:
             )
     if not study.attacks:
         return
-    persons = raw.persons
-    if len(persons) < 2:
+    _refuse_too_few(study, raw.keys)
+
+
+def _refuse_too_few(study: Study, keys: Collection[tuple[str, ...]], those: str = "people") -> None:
+    """Refuse recordings that leave no two people to tell apart; `those` says which people count."""
+    stimuli: dict[str, set[str]] = {}
+    sessions: dict[str, set[str]] = {}
+    for key in keys:
+        stimuli.setdefault(key[0], set()).add(key[1])
+        sessions.setdefault(key[0], set()).add(key[2])
+    if len(stimuli) < 2:
         raise DataError(
-            "An attacker needs at least two people to tell apart, and the study has"
-            f" {len(persons)}."
+            f"An attacker needs at least two {those} to tell apart, and the study has"
+            f" {len(stimuli)}. Add recordings of other people."
         )
     if all(same_stimulus(a) for a in study.attacks):
         return
-    if study.split == "stimulus":
-        seen: dict[str, set[str]] = {p: set() for p in persons}
-        for key in raw.keys:
-            seen[key[0]].add(key[1])
-        several = sum(len(s) > 1 for s in seen.values())
-        if several < 2:
-            raise DataError(
-                "A split by stimulus needs people who saw at least two stimuli, and"
-                f" {several or 'none'} of the {len(persons)} people did. Use split = 'halves', or"
-                " name stimuli so that those seen by several people have one name."
-            )
-    if study.split == "session":
-        sessions: dict[str, set[str]] = {p: set() for p in persons}
-        for key in raw.keys:
-            sessions[key[0]].add(key[2])
-        if sum(len(s) > 1 for s in sessions.values()) < 2:
-            raise DataError(
-                "A split by session needs at least two people with two sessions. Use split ="
-                " 'stimulus' or 'halves'."
-            )
+    several = sum(len(s) > 1 for s in stimuli.values())
+    if study.split == "stimulus" and several < 2:
+        raise DataError(
+            f"A split by stimulus needs at least two {those} who saw at least two stimuli, and"
+            f" {several or 'none'} of the {len(stimuli)} {those} did. Use split = 'halves', or"
+            " name stimuli so that those seen by several people have one name."
+        )
+    if study.split == "session" and sum(len(s) > 1 for s in sessions.values()) < 2:
+        raise DataError(
+            f"A split by session needs at least two {those} with two sessions. Use split ="
+            " 'stimulus' or 'halves'."
+        )
+
+
+def check_samples(study: Study, raw: RecordingSet) -> str:
+    """Look at the samples of a study's recordings before any work.
+
+    Returns
+    -------
+    str
+        A sentence about sampling rates that differ; empty where they do not.
+
+    Raises
+    ------
+    DataError
+        In one sentence, where so much gaze is lost that nothing can be attacked or measured.
+    """
+    if raw.cohort is None:
+        return ""
+    seen = look_at_samples(raw.cohort)
+    if not seen.usable:
+        raise DataError(
+            f"All gaze of the study's {len(raw.keys)} recordings is lost: none has two valid"
+            " samples. Look at them with `gazeveil inspect`, and check units and the column that"
+            " says which samples are valid."
+        )
+    if study.attacks and len(seen.usable) < len(raw.keys):
+        _refuse_too_few(study, seen.usable, "people with valid gaze")
+    return seen.rates_note
 
 
 def seed_of(seed: int, *words: object) -> int:

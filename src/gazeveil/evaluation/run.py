@@ -8,6 +8,7 @@ reported with its reason and stops nothing else; it is tried again the next time
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -17,7 +18,7 @@ from gazeveil import __version__
 from gazeveil.errors import DataError
 from gazeveil.evaluation.backends import Answer, FailedBatch, make_backend
 from gazeveil.evaluation.collect import collect
-from gazeveil.evaluation.plan import Cell, plan
+from gazeveil.evaluation.plan import Cell, check_samples, plan
 from gazeveil.evaluation.results import Results
 from gazeveil.evaluation.sources import Files, Simulated, code, fingerprint, loaded, opened
 from gazeveil.evaluation.store import CELLS, Content, Store
@@ -61,8 +62,12 @@ def run(
     raw = opened(study.source, study.people, study.stimuli, study.preparation)
     planned = plan(study, raw)
     folder = None if out is None else _folder(Path(out))
+    note = ""
     if not isinstance(study.source, Simulated):
         raw = loaded(raw)
+        note = check_samples(study, raw)
+    if note:
+        warnings.warn(note, stacklevel=2)
     worker = Worker(study, _context(study, raw))
     store = Store(folder)
     store.tidy()
@@ -84,7 +89,8 @@ def run(
                 cells[cell] = _kept(store, keys[cell], cell, answer)
             if progress is not None:
                 progress(len(cells), len(keys))
-    results = collect(study, planned, cells, _about(study, raw, worker.context, len(keys)))
+    about = _about(study, raw, worker.context, len(keys))
+    results = collect(study, planned, cells, {**about, "notes": [note] if note else []})
     if results.frame.height == 0:
         raise DataError(
             "No cell of the study could be computed."

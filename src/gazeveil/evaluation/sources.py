@@ -8,7 +8,7 @@ on the same recordings share finished cells, and a file that has changed shares 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -42,9 +42,13 @@ _CHANNELS = (
 #: Datasets that come as window features.
 _MPII = ("mpiidpeye", "mpiiprivaceye")
 
+# Sampling rates of one tracker that are measured recording by recording differ by less.
+_SAME_RATE = 1.1
+
 #: Files whose code has no part in a figure: changing them does not make finished cells stale.
 _NO_PART = (
     *("cli/", "evaluation/report/", "evaluation/results.py", "gatekeeper/", "privacy/audit/"),
+    *("attacks/battery.py", "attacks/choice.py"),
     *(f"papers/{word}" for word in ("citations", "drawing", "figure", "page", "published")),
 )
 
@@ -191,6 +195,46 @@ def loaded(recording_set: RecordingSet) -> RecordingSet:
         recording_set.pipeline,
         people,
     )
+
+
+@dataclass(frozen=True)
+class SampleCheck:
+    """What one look at the samples of recordings shows.
+
+    Parameters
+    ----------
+    usable : tuple of keys
+        Recordings with at least two valid samples.
+    rates_note : str
+        A sentence about sampling rates that differ; empty where they do not.
+    """
+
+    usable: tuple[tuple[str, str, str, str], ...]
+    rates_note: str
+
+
+def look_at_samples(recordings: Iterable[Recording]) -> SampleCheck:
+    """Which recordings have gaze, and whether their sampling rates differ; they are read one after
+    the other.
+    """
+    usable: list[tuple[str, str, str, str]] = []
+    rates: dict[str, list[float]] = {}
+    for recording in recordings:
+        if np.count_nonzero(recording.valid) > 1:
+            usable.append(recording.key)
+            if recording.rate_hz > 0:  # NaN where only fixations were recorded
+                rates.setdefault(recording.person, []).append(float(recording.rate_hz))
+    listed = [rate for own in rates.values() for rate in own]
+    if not listed or max(listed) <= _SAME_RATE * min(listed):
+        return SampleCheck(tuple(usable), "")
+    within = all(max(own) <= _SAME_RATE * min(own) for own in rates.values())
+    note = (
+        "The sampling rates of the recordings differ from"
+        f" {'person to person' if within else 'recording to recording'} ({min(listed):.3g} to"
+        f" {max(listed):.3g} Hz), so attackers may recognise the rate and not the gaze: bring all"
+        " to one rate (Recording.resample), or study those of one rate alone."
+    )
+    return SampleCheck(tuple(usable), note)
 
 
 def with_events(recording_set: RecordingSet, events: str) -> RecordingSet:

@@ -35,7 +35,7 @@ _KINDS = {"exact": "exact", "order-only": "order only", "impossible": "cannot be
 # Names of the plan that have a line of their own; the rest of it stands below as it is.
 _SAID = (
     *("name", "title", "cohort", "seed", "repetitions", "times", "failures", "published"),
-    *("tables", "guarantees", "protocol", "left_out", "repeats"),
+    *("tables", "guarantees", "protocol", "left_out", "repeats", "notes"),
 )
 
 
@@ -431,7 +431,8 @@ def _notes(findings: Findings) -> list[str]:
             " is common to both and can itself identify people, so it counts as the worst case"
             " only where no other scenario was run."
         )
-    return notes
+    said = findings.study.get("notes")
+    return [*notes, *(str(n) for n in (said if isinstance(said, list | tuple) else ()))]
 
 
 def _plan(plan: Mapping[str, object]) -> Markup:
