@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from gazeveil import checks
-from gazeveil.arrays import Bools
+from gazeveil.arrays import Bools, Floats
 from gazeveil.errors import DataError
 from gazeveil.events import detect
 from gazeveil.events.quality import QualityWarning
@@ -26,6 +26,7 @@ from gazeveil.features.window import window_features
 from gazeveil.gaze.cohort import Attributes, Cohort
 from gazeveil.gaze.events import Events
 from gazeveil.gaze.recording import Recording, RecordingKey
+from gazeveil.gaze.scratch import set_aside
 
 #: Where the events of released samples come from.
 EVENTS = ("redetected", "carried")
@@ -84,10 +85,10 @@ def carry(cohort: Cohort, pipeline: FeaturePipeline) -> Cohort:
     labels passes them on.
     """
     plain = FeaturePipeline(pipeline.method, pipeline.parameters)
-    return Cohort(
-        [r.with_(labels={**r.labels, CARRIED: plain.events_of(r).words(len(r))}) for r in cohort],
+    return set_aside(
+        (r.with_(labels={**r.labels, CARRIED: plain.events_of(r).words(len(r))}) for r in cohort),
         cohort.people,
-        name=cohort.name,
+        cohort.name,
     )
 
 
@@ -104,6 +105,9 @@ class RecordingSet:
         How tables are computed.
     people : mapping, optional
         Attributes of the people; default the cohort's.
+    noise_scale_deg : callable, optional
+        From a recording to the scale of the noise of each of its samples in degrees, as far as the
+        mechanism that made the release makes it public; None where it does not.
     """
 
     def __init__(
@@ -112,8 +116,10 @@ class RecordingSet:
         tables: Mapping[str, FeatureTable] | None = None,
         pipeline: FeaturePipeline | None = None,
         people: Mapping[str, Attributes] | None = None,
+        noise_scale_deg: Callable[[Recording], Floats | None] | None = None,
     ) -> None:
         self.cohort = cohort
+        self.noise_scale_deg = noise_scale_deg
         self.pipeline = pipeline or FeaturePipeline()
         self._tables: dict[str, FeatureTable] = dict(tables or {})
         for name in self._tables:
@@ -241,7 +247,7 @@ class RecordingSet:
             for key, places in table.recordings().items():
                 rows[places] = wanted(key)
             tables[name] = table if rows.all() else table.where(rows)
-        return RecordingSet(cohort, tables, self.pipeline, self.people)
+        return RecordingSet(cohort, tables, self.pipeline, self.people, self.noise_scale_deg)
 
     def halves(self) -> tuple[RecordingSet, RecordingSet]:
         """The first and the second half of every recording.
@@ -257,21 +263,22 @@ class RecordingSet:
             return RecordingSet(None, early, self.pipeline, self.people), RecordingSet(
                 None, late, self.pipeline, self.people
             )
-        loaded = list(self.cohort)
-        sides = []
-        for side in (0, 1):
-            cut = [
-                r.slice(0, _middle(r)) if side == 0 else r.slice(_middle(r), len(r)) for r in loaded
-            ]
-            sides.append(
-                RecordingSet(
-                    Cohort(cut, self.cohort.people, name=self.cohort.name),
-                    None,
-                    self.pipeline,
-                    self.people,
-                )
+        whole = self.cohort
+        halves = (
+            (r.slice(0, _middle(r)) for r in whole),
+            (r.slice(_middle(r), len(r)) for r in whole),
+        )
+        early_set, late_set = (
+            RecordingSet(
+                set_aside(half, whole.people, whole.name),
+                None,
+                self.pipeline,
+                self.people,
+                self.noise_scale_deg,
             )
-        return sides[0], sides[1]
+            for half in halves
+        )
+        return early_set, late_set
 
     @classmethod
     def together(cls, parts: Sequence[RecordingSet]) -> RecordingSet:
@@ -284,22 +291,26 @@ class RecordingSet:
             return parts[0]
         cohort = None
         if all(p.cohort is not None for p in parts):
-            cohort = Cohort(
-                [
+            cohort = set_aside(
+                (
                     r if i == 0 else r.with_(session=f"{r.session}~{i}")
                     for i, p in enumerate(parts)
                     if p.cohort is not None
                     for r in p.cohort
-                ],
+                ),
                 parts[0].people,
-                name=parts[0].cohort.name if parts[0].cohort is not None else "",
+                parts[0].cohort.name if parts[0].cohort is not None else "",
             )
         names = [n for n in TABLES if all(n in p._tables for p in parts)]
         tables = {
             n: FeatureTable.concat([_renamed(p._tables[n], i) for i, p in enumerate(parts)])
             for n in names
         }
-        return cls(cohort, tables, parts[0].pipeline, parts[0].people)
+        first = parts[0]
+        # An attacker who mixes raw recordings with released ones knows no scale that fits both.
+        shared = all(p.noise_scale_deg == first.noise_scale_deg for p in parts)
+        scale = first.noise_scale_deg if shared else None
+        return cls(cohort, tables, first.pipeline, first.people, scale)
 
 
 def _middle(recording: Recording) -> int:

@@ -22,12 +22,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from gazeveil.arrays import Bools, Floats, Texts
+from gazeveil.arrays import Floats
 from gazeveil.attacks.base import Attack, Scores
 from gazeveil.attacks.denoiser import Denoised, before, standardised_scores
 from gazeveil.attacks.identify.vectors import check_features, recording_vectors
+from gazeveil.attacks.vectors.deviations import (
+    between_share,
+    person_means,
+    places_of,
+    standardised_deviations,
+)
 from gazeveil.errors import DataError
-from gazeveil.features.columns import column_deviations, column_means
 from gazeveil.features.recording_set import RecordingSet
 from gazeveil.features.recordings import RecordingVectors
 
@@ -38,14 +43,8 @@ NEEDS = {
     "trajectory": ("samples",),
 }
 
-#: Standardised features are cut here: one odd event must not decide.
-CLIP = 4.0
-
 #: Parts into which the stimuli of the gallery are dealt to weigh kinds of features.
 FOLDS = 5
-
-#: From this many people on, a side shows by itself how far people differ.
-LEAST_PEOPLE = 3
 
 _TINY = 1e-9
 
@@ -163,112 +162,18 @@ def _cosines(
     probes: tuple[str, ...],
 ) -> Floats:
     """Cosines between people, shape (probes, known); 0 for people with nothing to go by."""
-    g, p = _standard(gallery, gallery), _standard(probe, gallery)
+    g = standardised_deviations(gallery, gallery)
+    p = standardised_deviations(probe, gallery)
     used = (np.abs(g).max(axis=0) > 0) & (np.abs(p).max(axis=0) > 0)
     if not used.any():
         return np.zeros((len(probes), len(known)))
     g, p = g[:, used], p[:, used]
-    people = _means(g, gallery.persons, known)
-    rest = g - people[np.searchsorted(np.array(known), gallery.persons)]
-    weight = _between(people, rest, gallery.persons)
+    people = person_means(g, gallery.persons, known)
+    rest = g - people[places_of(gallery.persons, known)[0]]
+    weight = between_share(people, rest)
     white = _whitening(rest * weight, g * weight)
-    a, b = people * weight @ white, _means(p, probe.persons, probes) * weight @ white
+    a, b = people * weight @ white, person_means(p, probe.persons, probes) * weight @ white
     return _unit(b) @ _unit(a).T
-
-
-def _standard(vectors: RecordingVectors, reference: RecordingVectors) -> Floats:
-    """Differences from the mean of the stimulus over people, in units of their source, cut at
-    +-CLIP; 0 where nothing is known, as everybody else.
-
-    Sources (see :func:`_sources`) are treated apart: a mechanism that moves or stretches a feature
-    does so for everybody. A source with fewer than LEAST_PEOPLE people shows no unit of its own;
-    its unit is the reference's.
-    """
-    sources = _sources(vectors)
-    result = np.zeros_like(vectors.values)
-    for source in np.unique(sources):
-        rows = sources == source
-        centred = _centred(vectors, rows, reference)
-        many = vectors is reference or len(np.unique(vectors.persons[rows])) >= LEAST_PEOPLE
-        unit = (
-            _unit_of(centred)
-            if many
-            else _unit_of(_centred(reference, np.ones(len(reference), dtype=np.bool_), reference))
-        )
-        result[rows] = np.clip(np.nan_to_num(centred / unit), -CLIP, CLIP)
-    return result
-
-
-def _centred(vectors: RecordingVectors, rows: Bools, reference: RecordingVectors) -> Floats:
-    """The rows of one source less the mean of their stimulus over the people of the source.
-
-    Where another source shows a stimulus by more than twice as many people (a raw gallery with some
-    protected examples), its mean there, moved and stretched to fit this source, is the better one.
-    Where nobody else saw it the mean of the source stands, and that of the reference where the side
-    has one person.
-    """
-    values, persons, stimuli = vectors.values, vectors.persons, vectors.stimuli
-    result = values[rows] - column_means(
-        values[rows] if len(np.unique(persons)) > 1 else reference.values
-    )
-    borrowed = np.full_like(result, np.nan)
-    for stimulus in np.unique(stimuli[rows]):
-        here, there = rows & (stimuli == stimulus), ~rows & (stimuli == stimulus)
-        place, people = stimuli[rows] == stimulus, len(np.unique(persons[here]))
-        if len(np.unique(persons[there])) > 2 * people:
-            borrowed[place] = column_means(values[there])
-        elif people > 1:
-            result[place] = values[here] - column_means(values[here])
-    lent = np.isfinite(borrowed).any(axis=1)
-    if lent.any():
-        x, d = values[rows][lent], borrowed[lent]
-        x, d = x - column_means(x), np.nan_to_num(d - column_means(d))
-        square = (d**2).sum(axis=0)
-        slope = np.where(
-            square > _TINY, (np.nan_to_num(x) * d).sum(axis=0) / np.maximum(square, _TINY), 0.0
-        )
-        result[lent] = x - slope * d
-    return result
-
-
-def _unit_of(values: Floats) -> Floats:
-    """Standard deviation of the known values of each column; infinite where they do not vary, so
-    that a constant becomes 0.
-    """
-    spread = column_deviations(values)
-    return np.where(spread > _TINY, spread, np.inf)
-
-
-def _sources(vectors: RecordingVectors) -> Texts:
-    """Which release each recording comes from: :meth:`RecordingSet.together` writes it behind a `~`
-    into the session.
-    """
-    return np.array(
-        [key[2].rpartition("~")[2] if "~" in key[2] else "" for key in vectors.keys], dtype=np.str_
-    )
-
-
-def _means(values: Floats, persons: Texts, names: tuple[str, ...]) -> Floats:
-    """Mean row of each person; zeros for somebody without rows."""
-    result = np.zeros((len(names), values.shape[1]))
-    for i, name in enumerate(names):
-        mine = persons == name
-        if mine.any():
-            result[i] = values[mine].mean(axis=0)
-    return result
-
-
-def _between(people: Floats, rest: Floats, persons: Texts) -> Floats:
-    """Share of each column's variance of person means that is not chance: 1 - within / between mean
-    squares, at least 0; ones where that is not known.
-    """
-    freedom = len(rest) - len(set(persons.tolist()))
-    if freedom < 1 or len(people) < 2:
-        return np.ones(people.shape[1])
-    within = (rest**2).sum(axis=0) / freedom
-    between = len(rest) / len(people) * (people**2).sum(axis=0) / (len(people) - 1)
-    share = np.maximum(0.0, 1.0 - within / np.maximum(between, _TINY))
-    return share if (share > 0).any() else np.ones(people.shape[1])
 
 
 def _whitening(rest: Floats, rows: Floats) -> Floats:

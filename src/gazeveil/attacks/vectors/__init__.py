@@ -1,0 +1,1 @@
+"""What attackers describe recordings by: numbers that stay the same from stimulus to stimulus."""

@@ -1,0 +1,143 @@
+"""What is left of vectors of recordings without their stimulus: how each person deviates from the
+others who saw the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gazeveil.arrays import Bools, Floats, Ints, Texts
+from gazeveil.features.columns import column_deviations, column_means
+from gazeveil.features.recordings import RecordingVectors
+
+#: Standardised features are cut here: one odd event must not decide.
+CLIP = 4.0
+
+#: From this many people on, a side shows by itself how far people differ.
+LEAST_PEOPLE = 3
+
+_TINY = 1e-9
+
+
+def standardised_deviations(vectors: RecordingVectors, reference: RecordingVectors) -> Floats:
+    """Differences from the mean of the stimulus over people, in units of their source, cut at
+    +-CLIP; 0 where nothing is known, as everybody else.
+
+    Sources (see :func:`_sources`) are treated apart: a mechanism that moves or stretches a feature
+    does so for everybody. A source with fewer than LEAST_PEOPLE people shows no unit of its own;
+    its unit is the reference's.
+    """
+    sources = _sources(vectors)
+    result = np.zeros_like(vectors.values)
+    for source in np.unique(sources):
+        rows = sources == source
+        centred = _centred(vectors, rows, reference)
+        many = vectors is reference or len(np.unique(vectors.persons[rows])) >= LEAST_PEOPLE
+        unit = (
+            _unit_of(centred)
+            if many
+            else _unit_of(_centred(reference, np.ones(len(reference), dtype=np.bool_), reference))
+        )
+        result[rows] = np.clip(np.nan_to_num(centred / unit), -CLIP, CLIP)
+    return result
+
+
+def person_means(values: Floats, persons: Texts, names: tuple[str, ...]) -> Floats:
+    """Mean row of each person; zeros for somebody without rows.
+
+    Parameters
+    ----------
+    values : array of float64, shape (rows, features)
+        All known.
+    persons : array of str, shape (rows,)
+        Whose each row is; somebody who is not asked for is left out.
+    names : tuple of str
+        Sorted.
+    """
+    place, there = places_of(persons, names)
+    order = np.argsort(place[there], kind="stable")
+    at, rows = place[there][order], values[there][order]
+    result = np.zeros((len(names), values.shape[1]))
+    if len(at) == 0:
+        return result
+    starts = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+    counts = np.diff(np.append(starts, len(at)))
+    result[at[starts]] = np.add.reduceat(rows, starts, axis=0) / counts[:, None]
+    return result
+
+
+def places_of(persons: Texts, names: tuple[str, ...]) -> tuple[Ints, Bools]:
+    """Place of each person in sorted names, and whether the name is there at all."""
+    listed = np.array(names, dtype=np.str_)
+    place = np.minimum(np.searchsorted(listed, persons), max(len(listed) - 1, 0))
+    there: Bools = listed[place] == persons if len(listed) else np.zeros(len(persons), np.bool_)
+    return place, there
+
+
+def between_share(people: Floats, rest: Floats) -> Floats:
+    """Share of each column's variance of person means that is not chance: 1 - within / between mean
+    squares, at least 0; ones where that is not known.
+
+    Parameters
+    ----------
+    people : array of float64, shape (people, features)
+        Person means.
+    rest : array of float64, shape (rows, features)
+        Rows less the mean of their person.
+    """
+    freedom = len(rest) - len(people)
+    if freedom < 1 or len(people) < 2:
+        return np.ones(people.shape[1])
+    within = (rest**2).sum(axis=0) / freedom
+    between = len(rest) / len(people) * (people**2).sum(axis=0) / (len(people) - 1)
+    share = np.maximum(0.0, 1.0 - within / np.maximum(between, _TINY))
+    return share if (share > 0).any() else np.ones(people.shape[1])
+
+
+def _centred(vectors: RecordingVectors, rows: Bools, reference: RecordingVectors) -> Floats:
+    """The rows of one source less the mean of their stimulus over the people of the source.
+
+    Where another source shows a stimulus by more than twice as many people (a raw gallery with some
+    protected examples), its mean there, moved and stretched to fit this source, is the better one.
+    Where nobody else saw it the mean of the source stands, and that of the reference where the side
+    has one person.
+    """
+    values, persons, stimuli = vectors.values, vectors.persons, vectors.stimuli
+    result = values[rows] - column_means(
+        values[rows] if len(np.unique(persons)) > 1 else reference.values
+    )
+    borrowed = np.full_like(result, np.nan)
+    for stimulus in np.unique(stimuli[rows]):
+        here, there = rows & (stimuli == stimulus), ~rows & (stimuli == stimulus)
+        place, people = stimuli[rows] == stimulus, len(np.unique(persons[here]))
+        if len(np.unique(persons[there])) > 2 * people:
+            borrowed[place] = column_means(values[there])
+        elif people > 1:
+            result[place] = values[here] - column_means(values[here])
+    lent = np.isfinite(borrowed).any(axis=1)
+    if lent.any():
+        x, d = values[rows][lent], borrowed[lent]
+        x, d = x - column_means(x), np.nan_to_num(d - column_means(d))
+        square = (d**2).sum(axis=0)
+        slope = np.where(
+            square > _TINY, (np.nan_to_num(x) * d).sum(axis=0) / np.maximum(square, _TINY), 0.0
+        )
+        result[lent] = x - slope * d
+    return result
+
+
+def _unit_of(values: Floats) -> Floats:
+    """Standard deviation of the known values of each column; infinite where they do not vary, so
+    that a constant becomes 0.
+    """
+    spread = column_deviations(values)
+    return np.where(spread > _TINY, spread, np.inf)
+
+
+def _sources(vectors: RecordingVectors) -> Texts:
+    """Which release each recording comes from: :meth:`RecordingSet.together` writes it behind a `~`
+    into the session.
+    """
+    return np.array(
+        [key[2].rpartition("~")[2] if "~" in key[2] else "" for key in vectors.keys], dtype=np.str_
+    )

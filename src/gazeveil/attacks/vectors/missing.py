@@ -1,0 +1,74 @@
+"""What is missing: lost samples, pauses of the clock and lengths, which noise on places leaves as
+they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gazeveil.arrays import Floats
+from gazeveil.gaze.recording import Recording
+
+_RUNS = (0.25, 0.5, 0.75, 0.9, 1.0)
+_STRETCHES = (0.25, 0.5, 0.75)
+_PARTS = 4
+
+#: A run of lost samples between these, in ms, is taken for a blink; a longer one for looking away.
+_BLINK_MS = (60.0, 400.0)
+
+#: Names of the numbers, in order.
+NAMES = (
+    "lost_share",
+    "samples",
+    "duration",
+    "lost_runs",
+    *(f"lost_run_q{100 * q:.0f}" for q in _RUNS),
+    "blinks",
+    "looks_away",
+    *(f"stretch_q{100 * q:.0f}" for q in _STRETCHES),
+    "step_median",
+    "step_max",
+    "step_sd",
+    *(f"lost_share_{i}" for i in range(_PARTS)),
+)
+
+
+def missing_statistics(recording: Recording) -> Floats:
+    """Numbers about what a recording lacks, in the order of :data:`NAMES`; for fewer than two
+    samples all NaN.
+    """
+    n = len(recording)
+    if n < 2:
+        return np.full(len(NAMES), np.nan)
+    lost = ~recording.valid
+    step_ms = np.diff(recording.t_ns) / 1e6
+    usual_ms = float(np.median(step_ms))
+    edges = np.diff(np.concatenate(([0], lost.astype(np.int8), [0])))
+    first, after = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    runs_ms = (after - first) * usual_ms
+    stretches = np.diff(np.concatenate((after, [n]))) if len(after) else np.array([n])
+    duration_s = float(recording.t_ns[-1] - recording.t_ns[0]) / 1e9
+    return np.array(
+        (
+            lost.mean(),
+            np.log(n),
+            np.log(max(duration_s, 1e-3)),
+            len(runs_ms),
+            *_log_quantiles(runs_ms, _RUNS),
+            np.count_nonzero((runs_ms > _BLINK_MS[0]) & (runs_ms < _BLINK_MS[1])),
+            np.count_nonzero(runs_ms >= _BLINK_MS[1]),
+            *_log_quantiles(stretches, _STRETCHES),
+            usual_ms,
+            np.log(max(float(step_ms.max()), 1e-3)),
+            step_ms.std(),
+            *(part.mean() if len(part) else np.nan for part in np.array_split(lost, _PARTS)),
+        ),
+        dtype=np.float64,
+    )
+
+
+def _log_quantiles(values: Floats, at: tuple[float, ...]) -> Floats:
+    """Logarithms of quantiles; zeros where nothing is lost, which is a statement too."""
+    if len(values) == 0:
+        return np.zeros(len(at))
+    return np.log(np.maximum(np.quantile(values, at), 1.0))

@@ -1,0 +1,188 @@
+"""How somebody moves: statistics of the steps of a path, their lengths, directions and turns.
+
+Computed for many recordings at many slot lengths, so the sums are compiled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gazeveil.arrays import Floats
+from gazeveil.compiled import compiled
+
+#: Quantiles of the length of steps, and of the change from one step to the next.
+_LENGTHS = np.array((0.1, 0.25, 0.5, 0.75, 0.9))
+_CHANGES = np.array((0.25, 0.5, 0.75, 0.9))
+
+_LAGS = (1, 2, 3)
+_SECTORS = 8
+_HARMONICS = (1, 2, 3)
+
+#: Below this, in degrees, lengths count as equal: trackers do not resolve them.
+_LEAST_DEG = 0.01
+_BLUR_DEG = 0.05
+
+
+def _names() -> tuple[str, ...]:
+    names = [f"length_q{100 * q:.0f}" for q in _LENGTHS]
+    names += ["length_rms", "length_log_mean", "length_log_sd"]
+    for axis in "xy":
+        names += [f"{axis}_sd", f"{axis}_mean_abs", f"{axis}_skew"]
+        names += [f"{axis}_lag{lag}" for lag in _LAGS]
+    names += ["abs_xy", "xy", "length_lag1", "log_x_over_y"]
+    names += [f"way_{i}" for i in range(_SECTORS)] + [f"count_{i}" for i in range(_SECTORS)]
+    names += [f"turn_{part}{h}" for h in _HARMONICS for part in ("cos", "sin")]
+    return (*names, *(f"change_q{100 * q:.0f}" for q in _CHANGES))
+
+
+#: Names of the statistics, in order.
+NAMES = _names()
+
+
+def step_statistics(steps_deg: Floats) -> Floats:
+    """Statistics of steps, in the order of :data:`NAMES`; NaN where too few steps are known.
+
+    Parameters
+    ----------
+    steps_deg : array of float64, shape (steps, 2)
+        Right and down, in order of time; NaN where one end is not known.
+    """
+    out = np.full(len(NAMES), np.nan)
+    if len(steps_deg):
+        _statistics(np.ascontiguousarray(steps_deg.T), _LENGTHS, _CHANGES, out)
+    return out
+
+
+@compiled
+def _quantiles(values: Floats, at: Floats, out: Floats) -> None:
+    """Logarithms of quantiles of the finite values, by linear interpolation."""
+    some = np.sort(values[np.isfinite(values)])
+    n = len(some)
+    if n == 0:
+        return
+    for i in range(len(at)):
+        place = at[i] * (n - 1)
+        low = int(place)
+        high = min(low + 1, n - 1)
+        value = some[low] + (place - low) * (some[high] - some[low])
+        out[i] = math.log(max(value, _LEAST_DEG))
+
+
+@compiled
+def _correlation(a: Floats, b: Floats) -> float:
+    """Correlation over the pairs that are both known; NaN for fewer than four pairs."""
+    n, sa, sb = 0, 0.0, 0.0
+    for i in range(len(a)):
+        if math.isfinite(a[i]) and math.isfinite(b[i]):
+            n += 1
+            sa += a[i]
+            sb += b[i]
+    if n < 4:
+        return math.nan
+    ma, mb = sa / n, sb / n
+    aa, bb, ab = 0.0, 0.0, 0.0
+    for i in range(len(a)):
+        if math.isfinite(a[i]) and math.isfinite(b[i]):
+            u, v = a[i] - ma, b[i] - mb
+            aa += u * u
+            bb += v * v
+            ab += u * v
+    scale = math.sqrt(aa * bb)
+    return ab / scale if scale > 1e-12 else 0.0
+
+
+@compiled
+def _lengths(length: Floats, at: Floats, out: Floats) -> None:
+    """Quantiles of the lengths, their root mean square, and mean and deviation of logarithms."""
+    _quantiles(length, at, out)
+    n, square, total, total_square = 0, 0.0, 0.0, 0.0
+    for value in length:
+        if math.isfinite(value):
+            n += 1
+            square += value * value
+            log = math.log(value + _BLUR_DEG)
+            total += log
+            total_square += log * log
+    if n > 1:
+        mean = total / n
+        out[len(at)] = math.log(math.sqrt(square / n) + _LEAST_DEG)
+        out[len(at) + 1] = mean
+        out[len(at) + 2] = math.sqrt(max(total_square / n - mean * mean, 0.0))
+
+
+@compiled
+def _axis(values: Floats, out: Floats) -> None:
+    """Deviation, mean size, skewness and lagged correlations of the steps along one axis."""
+    n, total, size = 0, 0.0, 0.0
+    for value in values:
+        if math.isfinite(value):
+            n += 1
+            total += value
+            size += abs(value)
+    if n < 4:
+        return
+    mean, square, cube = total / n, 0.0, 0.0
+    for value in values:
+        if math.isfinite(value):
+            d = value - mean
+            square += d * d
+            cube += d * d * d
+    sd = math.sqrt(square / n)
+    out[0], out[1] = sd, size / n
+    out[2] = cube / n / (sd * sd * sd) if sd > 1e-9 else 0.0
+    for i in range(3):
+        lag = i + 1
+        out[3 + i] = _correlation(values[:-lag], values[lag:])
+
+
+@compiled
+def _directions(dx: Floats, dy: Floats, length: Floats, out: Floats) -> None:
+    """Shares of the way and of the steps in each sector; the first is centred on the right."""
+    way, count = np.zeros(_SECTORS), np.zeros(_SECTORS)
+    for i in range(len(dx)):
+        if math.isfinite(length[i]):
+            turned = math.floor(math.atan2(dy[i], dx[i]) * _SECTORS / (2 * math.pi) + 0.5)
+            sector = int(turned) % _SECTORS
+            way[sector] += length[i]
+            count[sector] += 1
+    all_way, all_steps = way.sum(), count.sum()
+    for k in range(_SECTORS):
+        out[k] = way[k] / all_way if all_way > 0 else math.nan
+        out[_SECTORS + k] = count[k] / all_steps if all_steps > 0 else math.nan
+
+
+@compiled
+def _turns(dx: Floats, dy: Floats, length: Floats, out: Floats) -> None:
+    """Means of cosine and sine of multiples of the turn from one step to the next, each turn
+    weighed by the geometric mean of its two steps.
+    """
+    total = 0.0
+    sums = np.zeros(6)
+    for i in range(len(dx) - 1):
+        weight = math.sqrt(length[i] * length[i + 1])
+        if math.isfinite(weight) and weight > 0:
+            turn = math.atan2(dy[i + 1], dx[i + 1]) - math.atan2(dy[i], dx[i])
+            total += weight
+            for h in range(3):
+                sums[2 * h] += weight * math.cos((h + 1) * turn)
+                sums[2 * h + 1] += weight * math.sin((h + 1) * turn)
+    for k in range(6):
+        out[k] = sums[k] / total if total > 0 else math.nan
+
+
+@compiled
+def _statistics(steps: Floats, lengths: Floats, changes: Floats, out: Floats) -> None:
+    dx, dy = steps[0], steps[1]
+    length = np.hypot(dx, dy)
+    _lengths(length, lengths, out[:8])
+    _axis(dx, out[8:14])
+    _axis(dy, out[14:20])
+    out[20] = _correlation(np.abs(dx), np.abs(dy))
+    out[21] = _correlation(dx, dy)
+    out[22] = _correlation(length[:-1], length[1:])
+    out[23] = math.log(out[8] + _LEAST_DEG) - math.log(out[14] + _LEAST_DEG)
+    _directions(dx, dy, length, out[24:40])
+    _turns(dx, dy, length, out[40:46])
+    _quantiles(np.hypot(dx[1:] - dx[:-1], dy[1:] - dy[:-1]), changes, out[46:50])

@@ -1,0 +1,128 @@
+"""`steps` vectors: how somebody moves, what is missing and where they look, at many scales.
+
+Six kinds of numbers for each recording, some 650 in all: steps between means over 0.02 to 3.2 s;
+the same steps against those of the other people; lost samples, pauses and lengths; the power in
+bands of frequency; a coarse map; and the distance to the other people's mean path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gazeveil.arrays import Floats
+from gazeveil.attacks.vectors import missing, movement, places
+from gazeveil.attacks.vectors.paths import Path, crowds, paths, sample_weights
+from gazeveil.features.recording_set import RecordingSet
+from gazeveil.features.recordings import RecordingVectors
+from gazeveil.gaze.recording import Recording
+
+#: Lengths of slots in seconds; each a whole multiple of the first.
+SLOTS_S = (0.02, 0.04, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+
+#: Slots in which people are compared with the others, of the spectrum and of the map.
+_CROWD_S = (0.2, 0.8)
+_SPECTRUM_S = 0.04
+_MAP_S = 0.2
+
+#: A slot needs this many sample periods, else most of its steps are unknown.
+_PERIODS = 0.9
+
+
+def vectors(recording_set: RecordingSet) -> RecordingVectors:
+    """Vectors of the recordings of a recording set that has samples; those of a recording
+    without any sample are NaN.
+    """
+    keys = recording_set.keys
+    own: list[list[Floats]] = []
+    wide: list[dict[float, Path] | None] = []
+    for recording in recording_set.cohort or ():
+        numbers, kept = _alone(recording, sample_weights(recording, recording_set.noise_scale_deg))
+        own.append(numbers)
+        wide.append(kept)
+    among = _among_others(wide, [key[0] for key in keys], [key[1] for key in keys])
+    rows = [np.concatenate([*mine, *others]) for mine, others in zip(own, among, strict=True)]
+    columns, blocks = _columns()
+    values = np.reshape(rows, (len(keys), len(columns)))
+    return RecordingVectors(keys, values, columns, blocks)
+
+
+def _columns() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of all numbers, and the kind of each."""
+    kinds: tuple[tuple[str, Iterable[str]], ...] = (
+        ("steps", (f"{name}_{slot_s}" for slot_s in SLOTS_S for name in movement.NAMES)),
+        ("missing", missing.NAMES),
+        ("spectrum", places.SPECTRUM_NAMES),
+        ("map", places.MAP_NAMES),
+        ("crowd", (f"{name}_{s}" for s in _CROWD_S for name in places.CROWD_NAMES)),
+        ("relative", (f"relative_{name}_{s}" for s in _CROWD_S for name in movement.NAMES)),
+    )
+    named = [(name, kind) for kind, names in kinds for name in names]
+    return tuple(n for n, _ in named), tuple(k for _, k in named)
+
+
+def _alone(
+    recording: Recording, weights: Floats | None
+) -> tuple[list[Floats], dict[float, Path] | None]:
+    """What a recording shows without the others, and the paths that are compared with theirs."""
+    steps = np.full((len(SLOTS_S), len(movement.NAMES)), np.nan)
+    power = np.full(len(places.SPECTRUM_NAMES), np.nan)
+    lacking = missing.missing_statistics(recording)
+    if len(recording) == 0 or not recording.valid.any():
+        return [steps.ravel(), lacking, power], None
+    every = paths(recording, SLOTS_S, weights)
+    for i, slot_s in enumerate(SLOTS_S):
+        if not slot_s * recording.rate_hz < _PERIODS:
+            steps[i] = movement.step_statistics(every[slot_s].steps_deg())
+    fine = every[_SPECTRUM_S]
+    power = places.spectrum(fine.offsets_deg(_mean_direction([fine])), _SPECTRUM_S)
+    kept = {s: every[s] for s in {*_CROWD_S, _MAP_S}}
+    return [steps.ravel(), lacking, power], kept
+
+
+def _among_others(
+    wide: list[dict[float, Path] | None], people: list[str], stimuli: list[str]
+) -> list[list[Floats]]:
+    """Map, place beside the others and steps against theirs, of each recording."""
+    maps = _maps(wide)
+    beside = np.full((len(wide), len(_CROWD_S), len(places.CROWD_NAMES)), np.nan)
+    relative = np.full((len(wide), len(_CROWD_S), len(movement.NAMES)), np.nan)
+    by_stimulus: dict[str, list[int]] = {}
+    for i, stimulus in enumerate(stimuli):
+        if wide[i] is not None:
+            by_stimulus.setdefault(stimulus, []).append(i)
+    for members in by_stimulus.values():
+        for s, slot_s in enumerate(_CROWD_S):
+            own = [path[slot_s] for i in members if (path := wide[i]) is not None]
+            others = crowds(own, [people[i] for i in members])
+            for i, path, crowd in zip(members, own, others, strict=True):
+                beside[i, s] = places.beside_crowd(path, crowd)
+                relative[i, s] = movement.step_statistics(np.diff(path.offsets_deg(crowd), axis=0))
+    return [[maps[i], beside[i].ravel(), relative[i].ravel()] for i in range(len(wide))]
+
+
+def _maps(wide: list[dict[float, Path] | None]) -> Floats:
+    """Coarse maps around everybody's centre and spread."""
+    out = np.full((len(wide), len(places.MAP_NAMES)), np.nan)
+    there = [(i, path[_MAP_S]) for i, path in enumerate(wide) if path is not None]
+    if not there:
+        return out
+    middle = _mean_direction([p for _, p in there])
+    offsets = [p.offsets_deg(middle) for _, p in there]
+    everywhere = np.concatenate(offsets)
+    everywhere = everywhere[np.isfinite(everywhere).all(axis=1)]
+    if len(everywhere) == 0:
+        return out
+    centre, spread = everywhere.mean(axis=0), everywhere.std(axis=0)
+    for (i, _), own in zip(there, offsets, strict=True):
+        out[i] = places.coarse_map(own, centre, spread)
+    return out
+
+
+def _mean_direction(several: list[Path]) -> Floats:
+    """The mean direction of some paths, shape (1, 3); straight ahead where they cancel."""
+    total = np.sum([np.nansum(p.vectors, axis=0) for p in several], axis=0)
+    length = float(np.linalg.norm(total))
+    ahead = several[0].space.vectors(0.0, 0.0) if length < 1e-9 else total / length
+    return np.reshape(ahead, (1, 3))
