@@ -383,6 +383,8 @@ def test_the_luck_of_choosing_the_strongest_attacker_is_shown() -> None:
     card = card_of(page, "temporal downsampling")
     assert "an upper envelope, chosen by these rates" in card
     assert "Chosen on the other repetitions: 0 % [0 to 14 %]" in card
+    assert "The RBF network alone would have called this safe" in card
+    assert "That may be the luck of the choice" in card
 
 
 @pytest.mark.usefixtures("quick")

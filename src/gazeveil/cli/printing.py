@@ -56,17 +56,25 @@ def show_network(findings: Findings) -> None:
     if not rows:
         return
     table = Table(
-        title="The strongest beside the RBF network; points are paired, 95 % over people",
+        title="The strongest beside the RBF network; points are paired, 95 % over people; chosen"
+        " on others: whoever is the strongest on the other repetitions",
         box=SIMPLE_HEAD,
         padding=(0, 1),
         pad_edge=False,
         collapse_padding=True,
     )
-    for name in ("release", "tried", "strongest", "chosen on other repetitions", "RBF", "points"):
+    for name in (
+        "release",
+        "RBF",
+        "alone says",
+        "strongest",
+        "points",
+        "chosen on others",
+        "tried",
+    ):
         table.add_column(name, overflow="fold")
-    table.add_column("RBF alone says", overflow="fold")
-    for release, tried, strongest, chosen, network, points, _, says in rows:
-        table.add_row(release, tried, strongest, chosen, network, points, says)
+    for release, network, says, strongest, points, chosen, _, tried in rows:
+        table.add_row(release, network, says, strongest, points, chosen, tried)
     console().print(table)
     if called_safe(findings):
         say(called_safe(findings))

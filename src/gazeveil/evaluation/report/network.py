@@ -9,18 +9,18 @@ import math
 from gazeveil.evaluation.report.findings import Findings, NetworkComparison, ReleaseFindings
 from gazeveil.evaluation.report.labels import interval, percent, points
 from gazeveil.evaluation.report.markup import Markup, join, table, tag
-from gazeveil.evaluation.report.summary import called_safe
+from gazeveil.evaluation.report.summary import by_luck, called_safe
 
 #: Columns of the comparison, for the page and for a terminal.
 HEAD = (
     "release",
-    "tried",
-    "strongest (95 %)",
-    "chosen on the other repetitions (95 %)",
     "RBF network",
-    "strongest less network, points (95 %)",
-    "chosen less network, points (95 %)",
-    "the network alone would say",
+    "it alone would say",
+    "strongest (95 %)",
+    "less network, points (95 %)",
+    "chosen on the other repetitions (95 %)",
+    "less network, points (95 %)",
+    "attackers tried",
 )
 
 
@@ -50,20 +50,23 @@ def comparison_rows(findings: Findings) -> list[tuple[str, ...]]:
 def _row(release: ReleaseFindings, compared: NetworkComparison) -> tuple[str, ...]:
     worst = release.worst
     assert worst is not None  # of the attacked ones
-    says = "people are recognised" if release.rbfn and release.rbfn.above_chance else "safe"
+    says = "recognised" if release.rbfn and release.rbfn.above_chance else "safe"
+    wrongly = ""
+    if release.missed_by_rbfn:
+        wrongly = ", perhaps wrongly" if by_luck(release) else ", wrongly"
     return (
         f"{release.number}. {release.label}",
-        str(release.tried),
-        _rate(worst.value, worst.low, worst.high),
-        _rate(compared.chosen, compared.chosen_low, compared.chosen_high),
         percent(compared.network),
+        says + wrongly,
+        _rate(worst.value, worst.low, worst.high),
         _points(compared.difference, compared.low, compared.high),
+        _rate(compared.chosen, compared.chosen_low, compared.chosen_high),
         _points(
             compared.chosen_difference,
             compared.chosen_difference_low,
             compared.chosen_difference_high,
         ),
-        says + (", wrongly" if release.missed_by_rbfn else ""),
+        str(release.tried),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from gazeveil.evaluation.report.findings import Difference, Findings, Rate, ReleaseFindings
 from gazeveil.evaluation.report.labels import (
+    DEFINITIONS,
     SCENARIOS,
     attack_label,
     by_guessing,
@@ -100,6 +101,7 @@ def promise(release: ReleaseFindings) -> str:
     definition, unit = about.get("definition", ""), about.get("unit", "")
     if not about or definition == "none":
         return "none."
+    definition = DEFINITIONS.get(definition, definition)
     of = "people" if unit == "user" else f"one {unit}"
     words = {
         "proved": f"{definition} of {of}, proved.",
@@ -135,9 +137,23 @@ def rbfn_warning(release: ReleaseFindings) -> str:
     rbfn, worst = release.rbfn, release.worst
     if not release.missed_by_rbfn or rbfn is None or worst is None:
         return ""
-    return (
+    text = (
         f"The RBF network alone would have called this safe: it recognises {rbfn.people}, no better"
         f" than guessing, where the {release.strongest} recognises {worst.people}."
+    )
+    if not by_luck(release):
+        return text
+    return (
+        f"{text} That may be the luck of the choice: chosen on the other repetitions, the attacker"
+        " is not above guessing either."
+    )
+
+
+def by_luck(release: ReleaseFindings) -> bool:
+    """Whether the choice of the strongest attacker alone may say that the network was wrong."""
+    compared = release.comparison
+    return (
+        compared is not None and math.isfinite(compared.chosen) and not compared.chosen_called_safe
     )
 
 
@@ -164,12 +180,12 @@ def called_safe(findings: Findings) -> str:
 
 
 def leading_example(findings: Findings) -> str:
-    """One release to begin with: of those the RBF network alone would have passed the one that
-    leaks most, else the one that leaks most.
+    """One release to begin with: of those the RBF network alone would have passed, and not by the
+    luck of the choice, the one that leaks most; else the one that leaks most.
     """
     protected = [r for r in findings.protected if r.worst is not None]
     chosen = max(
-        [r for r in protected if r.missed_by_rbfn] or protected,
+        [r for r in protected if r.missed_by_rbfn and not by_luck(r)] or protected,
         key=lambda r: r.worst.value if r.worst is not None else 0.0,
         default=None,
     )
